@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from panda.app import build_with
+from panda.app import App
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import Settings, load_settings
@@ -54,7 +54,7 @@ def _ask(settings: Settings, layers: Layers, store: Path, user: str, query: str)
         root = Path(directory) / "store"
         shutil.copytree(store, root)
         own = load_settings({"root": str(root), "user": user, "session": "bench"}, os.environ, Path.cwd())
-        app = build_with(own, Layout(root), layers)
+        app = App(own, Layout(root), layers)
         turn = app.start_turn(query, "chat")
         app.run_turn(turn)
         answer = turn.folder.read_context().section(5)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from panda.actions.turn import turn_data
-from panda.app import App, build_with
+from panda.app import App
 from panda.errors import HaltError, MemoryNodeError
 from panda.models.layers import Layers
 from panda.phases.turn import Turn
@@ -83,7 +83,7 @@ def asker(layers: Layers, root: Path, user: str = "default") -> Asked:
 
     def ask(query: str, session: str) -> Answer:
         given = {"root": str(root), "user": user, "session": session}
-        app = build_with(load_settings(given, os.environ, root), layout, layers)
+        app = App(load_settings(given, os.environ, root), layout, layers)
         turn = app.start_turn(query, "chat")
         try:
             app.run_turn(turn)
@@ -146,14 +146,16 @@ def make_store(root: Path, notes: Mapping[str, str], user: str = "default") -> N
 
 def holds(text: str, part: str) -> bool:
     """
-    Whether a text has a part, as whole words, whatever its capitals, white space and apostrophes.
+    Whether a text has a part, as whole words, whatever its capitals, white space, apostrophes and ".00".
 
     >>> holds("It costs 24,90 €, a hand’s width", "24,90 €"), holds("A hand’s  width", "hand's width")
     (True, True)
+    >>> holds("price $697.00", "697"), holds("price $697.50", "697")
+    (True, False)
     >>> holds("size 333", "33"), holds("16 € a week", "6 €"), holds("In stock.", "in stock")
     (False, False, True)
     """
-    pattern = r"(?<!\w)(?<!\d[.,])" + re.escape(_plain(part)) + r"(?!\w|[.,]\d)"
+    pattern = r"(?<!\w)(?<!\d[.,])" + re.escape(_plain(part)) + r"(?!\w|[.,](?!00?(?!\d))\d)"
     return re.search(pattern, _plain(text)) is not None
 
 

@@ -28,7 +28,7 @@ from sumy.utils import get_stop_words
 from panda.compression.budgets import count_tokens
 from panda.compression.compress import compress
 from panda.compression.signals import NervesReader
-from panda.language.sentences import split_sentences
+from panda.language.text import split_sentences
 from panda.language.words import split_terms
 from panda.models.contract import Model, ScoreCase, ScoreParams
 from panda.models.layers import Layers

@@ -127,7 +127,7 @@ _APPS: dict[str, App] = {}
 def _look(layout: Layout, user: str, question: str) -> dict[str, Any]:
     app = _app(layout, user)
     turn = app.start_turn(question, "chat")
-    look = gather(app, turn, "draft", lambda phase: None)
+    look = gather(app, turn, "draft")
     if look.plan is None or look.gathered is None:  # the turn asked back
         return {"sections": [], "candidates": []}
     return {"sections": look.gathered["sections"], "candidates": look.plan["candidates"]}

@@ -26,7 +26,7 @@ _REBUILD = """
 import sys
 from pathlib import Path
 from panda.documents.times import parse_time
-from panda.storage.index import Index, rebuild_index
+from panda.index.index import Index, rebuild_index
 from panda.storage.layout import Layout
 layout = Layout(Path(sys.argv[1]))
 rebuild_index(Index(layout), layout, lambda: parse_time("2026-01-01"), full=sys.argv[2] == "full")

@@ -23,15 +23,15 @@ import numpy as np
 from rank_bm25 import BM25Okapi
 
 from panda.documents.times import parse_time
+from panda.index.index import Index, rebuild_index
+from panda.index.tables import IndexView
+from panda.index.vectors import VectorStore
 from panda.models.kept_encoder import KeptEncoder
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.settings import load_settings
 from panda.storage.import_file import import_turns
-from panda.storage.index import Index, rebuild_index
-from panda.storage.index_tables import IndexView
 from panda.storage.layout import Layout
-from panda.storage.vector_store import VectorStore
 from panda.trust import open_layers
 
 Rows = Sequence[dict[str, Any]]

@@ -1,23 +1,27 @@
 """The composition root: from settings to a pipeline that can run a turn. Shows what each phase touches."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import structs
 
 from panda.compression.budgets import count_tokens
 from panda.documents.pictures import Picture
 from panda.documents.times import TurnClock
-from panda.errors import ModelFileError, PandaError, RecipeError, UsageError
+from panda.errors import ModelFileError, RecipeError, UsageError
+from panda.forget import Forgetting
+from panda.index.index import Index
+from panda.index.tables import in_ranges
+from panda.index.vectors import VectorStore
 from panda.memory.files import Projection
 from panda.memory.memory import take_in_edits
 from panda.memory.past import Moment, memory_digests, memory_mark
 from panda.memory.reader import NodeReader
-from panda.models.contract import Encoder
-from panda.models.contract import Layers as ExecutorLayers
+from panda.models.contract import Layers
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.context_gatherer import ContextGatherer
-from panda.phases.contract import Phase
 from panda.phases.coordinator import Coordinator
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.planner import Planner
@@ -34,21 +38,18 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Recordings
 from panda.recipes.checks import check_recipes_of_mode
 from panda.recipes.executor import RecipeExecutor
-from panda.recipes.versions import VersionStore, version_in_force
+from panda.recipes.versions import VersionStore
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_missing
 from panda.session.file import check_open, fold_turns, free_session_id, load_session, open_session
 from panda.settings import Settings, process_environment
 from panda.storage.files import append_json_line, held_lock
-from panda.storage.formats import Session, Snapshot
-from panda.storage.index import Index
-from panda.storage.index_tables import in_ranges
 from panda.storage.interventions import write_intervention
 from panda.storage.layout import IMAGE_JSON, Layout
 from panda.storage.seals import digest_parts
 from panda.storage.temporaries import sweep_below
 from panda.storage.turns import Reserved, TurnFolder, TurnStore
-from panda.storage.vector_store import VectorStore
+from panda.store.records import Session, Snapshot
 from panda.tools.contract import ToolContext
 from panda.tools.project import Project
 from panda.tools.table import TOOLS
@@ -56,25 +57,53 @@ from panda.tools.web import web_opener
 from panda.trust import open_layers, require_trust
 
 
-@dataclass(frozen=True)
 class App:
-    """Everything that runs turns of one user."""
+    """
+    Everything that runs turns of one user; no model is loaded yet.
 
-    settings: Settings  # in force
-    layout: Layout  # the store
-    book: RecipeBook  # recipes and prompts
-    layers: ExecutorLayers  # models by layer
-    executor: RecipeExecutor  # asks the models
-    store: TurnStore  # the user's turns
-    index: Index  # the derived index
-    pipeline: Pipeline  # the phases in order
-    now: TurnClock  # the instant that a running turn counts from
-    moment: Moment  # what was there when the running turn began
-    gatherer: ContextGatherer  # phase 2, for looking at what it would find
-    tools: ToolContext  # what tools may touch, without a turn
-    encoder: Encoder | None  # gives texts vectors and keeps them; None without one
-    meaning: Meaning | None  # finds by meaning; None without an encoder
-    open_project: Callable[..., Project]  # gives the project's files; with `dry` changes stay in memory
+    Args:
+        layers: Models, which outlive it.
+        vectors: Those of another store, for a replay.
+
+    Raises:
+        UntrustedError: A setting is the project's, reaches out, and is not trusted.
+    """
+
+    def __init__(
+        self, settings: Settings, layout: Layout, layers: Layers, vectors: VectorStore | None = None
+    ) -> None:
+        require_trust(settings, "root", "cache_dir", "web_allow", "search_provider")
+        self.settings, self.layout, self.layers = settings, layout, layers
+        user, clock, limits = settings.user, settings.clock, settings.compression
+        self.book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
+        self.store, self.index = TurnStore(layout, user, clock), Index(layout)
+        self._versions = VersionStore(layout.recipe_versions, clock)
+        self._now, self._moment = TurnClock(clock), Moment(layout, user)  # of the turn that runs
+        given = layers.encoder()
+        encoder = KeptEncoder(given, vectors or VectorStore(layout)) if given is not None else None
+        self.meaning = Meaning(encoder, self.index, layout, clock) if encoder is not None else None
+        self.executor = executor = RecipeExecutor(
+            self.book, layers, encoder, clock=clock, log=self._log, count=count_tokens, limits=limits
+        )
+        reader = NodeReader(layout, user, self._now, self._moment, self.index)
+        retriever = Retriever(self.index, user, self._now, self._moment, self.meaning)
+        tools = ToolContext(layout, user, 0, "", reader, retriever, self._now)
+        web = web_opener(settings.web_allow, settings.web_timeout_seconds)
+        limit, provider = settings.tool_seconds, settings.search_provider
+        self.tools = replace(tools, web=web, limit_seconds=limit, search_provider=provider)  # without a turn
+        closest, noting = ClosestLines(reader, encoder), Noting(user, self._moment, encoder)
+        self.gatherer = ContextGatherer(executor, retriever, reader, closest, self._now, count_tokens)
+        phases = (
+            QueryAnalyzer(executor, reader, closest),
+            Reflection(executor, reader, retriever, closest),
+            self.gatherer,
+            Planner(executor, self._tools_of, closest),
+            Coordinator(executor, self._tools_of),
+            Synthesizer(executor, reader, closest, noting),
+            Validator(executor, reader, closest),
+            Save(executor, layout, self._now, settings.wait_seconds, noting, self._forget),
+        )
+        self.pipeline = Pipeline(phases, limits, executor)
 
     def start_turn(
         self,
@@ -87,7 +116,6 @@ class App:
         image: Mapping[str, object] | None = None,
         made_for: Reserved | None = None,
         locks: ExitStack | None = None,
-        on_wait: Callable[[str], None] = lambda holder: None,
     ) -> Turn:
         """
         Claim a number for a query, in the session of the settings or else in one of its own.
@@ -110,17 +138,17 @@ class App:
         settings, session_id, session = self.settings, self.settings.session, None
         if session_id is not None:
             if locks is not None:
-                locks.enter_context(self.hold_session(session_id, on_wait))
+                locks.enter_context(self.hold_session(session_id))
             check_open(self.layout, settings.user, session_id)
             session = self._finish_head(session_id)
-        self.moment.release()
+        self._moment.release()
         memory = take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
         snapshot = self._snapshot(session, memory)
         if session_id is None:
             made_for = made_for or Reserved(self.store.reserve(1))
             session_id = free_session_id(self.layout, self.index, settings.user, made_for.turn)
             if locks is not None:  # before the turn can be seen: --resume-all takes up what nobody holds
-                locks.enter_context(self.hold_session(session_id, on_wait))
+                locks.enter_context(self.hold_session(session_id))
         folder = self.store.claim(
             session_id,
             mode,
@@ -135,36 +163,6 @@ class App:
             folder.write_json(IMAGE_JSON, image)
         return self._taken_up(folder, recordings, session, memory)
 
-    def _snapshot(self, session: Session | None, memory: Projection | None) -> Snapshot:
-        """What is there now: what the turn reads is held against it, so that nothing later counts."""
-        user = self.settings.user
-        self.index.freshen(user)
-        if self.meaning is not None:
-            self.meaning.fill(user, most=TEXTS_BEFORE, in_turn=True)
-        saved, digests = self.index.read(user, lambda view: (view.turns, view.note_digests()))
-        own = [one.turn for one in session.turns] if session else []
-        return Snapshot(
-            turns=in_ranges(saved, own),
-            memory=memory_mark(memory.log) if memory else None,
-            files=memory_digests(memory) if memory else {},
-            notes=len(digests),
-            knowledge=digest_parts(digests),
-        )
-
-    def _finish_head(self, session_id: str) -> Session | None:
-        """The session; its head is brought to its end if it was killed between commit and last write."""
-        user = self.settings.user
-        session = load_session(self.layout, user, session_id)
-        if session is not None and self.store.has(session.head_turn):
-            folder = self.store.open(session.head_turn)
-            if folder.read_metadata().next is not None:
-                self.run_turn(Turn(folder, self.layout, session=session))
-        if session is not None:
-            return session
-        self.index.freshen(user)  # knows the session's turns without opening every one of the user's
-        numbers = self.index.read(user, lambda view: view.session_turns(session_id))
-        return fold_turns(self.layout, user, session_id, numbers)
-
     def resume_turn(self, number: int) -> Turn:
         """
         Take up a turn where it stopped: halted, interrupted, gathered or killed.
@@ -175,60 +173,41 @@ class App:
         """
         folder = self.store.open(number)
         metadata = folder.read_metadata()
-        place = str(folder.paths.directory)
+        place, fix = str(folder.paths.directory), "ask it as a new turn"
         if metadata.next is None:
-            raise UsageError(
-                f"turn {number} has ended with status {metadata.status}",
-                where=place,
-                fix="ask it as a new turn",
-            )
+            message = f"turn {number} has ended with status {metadata.status}"
+            raise UsageError(message, where=place, fix=fix)
         session = open_session(self.layout, self.settings.user, metadata.session_id)
         if session is not None and session.head_turn > number:
-            raise UsageError(
-                f"turn {number} cannot go on: its session has turn {session.head_turn} since",
-                where=place,
-                fix="ask it as a new turn",
-            )
+            message = f"turn {number} cannot go on: its session has turn {session.head_turn} since"
+            raise UsageError(message, where=place, fix=fix)
         self._check_calls(metadata.mode, with_image=bool(metadata.image) and not folder.has(IMAGE_JSON))
         sweep_below(folder.paths.directory)
-        folder.write_metadata(replace(metadata, status="running", intervention=None))
+        folder.write_metadata(structs.replace(metadata, status="running", intervention=None))
         return self._taken_up(folder, None, session)
 
-    def run_turn(self, turn: Turn, watch: Callable[[Phase], None] = lambda phase: None) -> None:
-        """
-        Take a turn to its end and put it into the index; *watch* is told of each phase before it runs. Raises
-        HaltError: it cannot go on; an intervention is written.
-        """
-        self.pipeline.run(turn, watch)
-        user = self.settings.user
-        self.index.record(user, [turn.turn])
+    def run_turn(self, turn: Turn) -> None:
+        """Take a turn to its end and put it into the index. HaltError: it cannot go on; see Pipeline.run."""
+        self.pipeline.run(turn)
+        self.index.record(self.settings.user, [turn.turn])
         if self.meaning is not None:
-            missing = self.meaning.fill(user, most=TEXTS_AFTER, in_turn=True)
+            missing = self.meaning.fill(self.settings.user, most=TEXTS_AFTER, in_turn=True)
             if missing:
                 turn.warn(say_missing(missing))
 
-    def _taken_up(
-        self,
-        folder: TurnFolder,
-        recordings: Recordings | None,
-        session: Session | None,
-        memory: Projection | None = None,
-    ) -> Turn:
-        at = folder.read_metadata().created_at
-        self.now.pin(at)
-        self.moment.pin(folder.number, folder.snapshot(), at, memory=memory)
-        return Turn(folder, self.layout, recordings=recordings, session=session)
-
-    def hold_session(
-        self, session: str, on_wait: Callable[[str], None] = lambda holder: None
-    ) -> AbstractContextManager[None]:
+    def hold_session(self, session: str) -> AbstractContextManager[None]:
         """The lock under which the turns of one session follow each other."""
-        return held_lock(
-            self.layout.session_lock(self.settings.user, session),
-            holder=f"panda turn (pid {os.getpid()})",
-            wait_seconds=self.settings.wait_seconds,
-            on_wait=on_wait,
-        )
+        lock, wait = self.layout.session_lock(self.settings.user, session), self.settings.wait_seconds
+        return held_lock(lock, holder=f"panda turn (pid {os.getpid()})", wait_seconds=wait)
+
+    def open_project(self, *, dry: bool) -> Project:
+        """The project's files for tools; with *dry* changes stay in memory."""
+        settings = self.settings
+        require_trust(settings, "test_commands")
+        guarded, environ = (settings.models_file, self.layout.root), process_environment()
+        commands, seconds = settings.test_commands, settings.test_seconds
+        project = Project(settings.project_dir.resolve(), guarded, commands, seconds, environ)
+        return replace(project, trusted=settings.trust, dry=dry)
 
     def _check_calls(self, mode: str, *, with_image: bool) -> None:
         """Look, before a number is claimed, whether the project's commands and the recipes can be used."""
@@ -249,107 +228,71 @@ class App:
             write_intervention(self.layout, self.settings.clock, exc, user=self.settings.user, **nothing)
             raise
 
+    def _finish_head(self, session_id: str) -> Session | None:
+        """The session; its head is brought to its end if it was killed between commit and last write."""
+        user = self.settings.user
+        session = load_session(self.layout, user, session_id)
+        if session is None:
+            self.index.freshen(user)  # knows the session's turns without opening every one of the user's
+            numbers = self.index.read(user, lambda view: view.session_turns(session_id))
+            return fold_turns(self.layout, user, session_id, numbers)
+        if self.store.has(session.head_turn):
+            folder = self.store.open(session.head_turn)
+            if folder.read_metadata().next is not None:
+                self.run_turn(Turn(folder, self.layout, session=session))
+        return session
+
+    def _snapshot(self, session: Session | None, memory: Projection | None) -> Snapshot:
+        """What is there now: what the turn reads is held against it, so that nothing later counts."""
+        user = self.settings.user
+        self.index.freshen(user)
+        if self.meaning is not None:
+            self.meaning.fill(user, most=TEXTS_BEFORE, in_turn=True)
+        saved, digests = self.index.read(user, lambda view: (view.turns, view.note_digests()))
+        return Snapshot(
+            turns=in_ranges(saved, [one.turn for one in session.turns] if session else []),
+            memory=memory_mark(memory.log) if memory else None,
+            files=memory_digests(memory) if memory else {},
+            notes=len(digests),
+            knowledge=digest_parts(digests),
+        )
+
+    def _taken_up(
+        self,
+        folder: TurnFolder,
+        recordings: Recordings | None,
+        session: Session | None,
+        memory: Projection | None = None,
+    ) -> Turn:
+        at = folder.read_metadata().created_at
+        self._now.pin(at)
+        self._moment.pin(folder.number, folder.snapshot(), at, memory=memory)
+        return Turn(folder, self.layout, recordings=recordings, session=session)
+
+    def _tools_of(self, turn: Turn) -> ToolContext:
+        return replace(
+            self.tools,
+            turn=turn.turn,
+            query=turn.query,
+            folder=turn.folder.paths.directory,
+            project=self.open_project(dry=turn.dry_run) if turn.mode == "code" else None,
+            draft=lambda kind, brief: write_draft(self.executor, turn, kind, brief),
+        )
+
+    def _forget(self, node: str, session: str) -> None:
+        self.index.close()
+        settings = self.settings
+        forgetting = Forgetting(self.layout, [settings.cache_dir], settings.clock, settings.wait_seconds)
+        forgetting.forget_node(settings.user, node, session)
+
+    def _log(self, record: Mapping[str, object]) -> None:
+        if "key" in record:  # an execution; a compression has no recipe of its own
+            self._versions.keep_in_force(self.book, str(record["key"]), str(record["version"]))
+        append_json_line(self.layout.executions_log, record)
+
 
 def build(
-    settings: Settings, layout: Layout, environ: Mapping[str, str], layers: ExecutorLayers | None = None
+    settings: Settings, layout: Layout, environ: Mapping[str, str], layers: Layers | None = None
 ) -> App:
-    """
-    Put together what runs a user's turns. No model is loaded yet.
-
-    Args:
-        environ: For the API keys that models.yaml names.
-        layers: Models that outlive this; None for its own.
-
-    Raises:
-        UntrustedError: models.yaml or a setting is the project's, reaches out, and is not trusted.
-        ModelFileError: models.yaml is broken.
-    """
-    return build_with(settings, layout, layers or open_layers(settings, environ))
-
-
-def build_with(
-    settings: Settings, layout: Layout, layers: ExecutorLayers, vectors: VectorStore | None = None
-) -> App:
-    """The same with given models, and vectors of another store if need be: for tests and replay."""
-    require_trust(settings, "root", "cache_dir", "web_allow", "search_provider")
-    clock, user, limits = settings.clock, settings.user, settings.compression
-    now = TurnClock(clock)
-    book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-
-    versions = VersionStore(layout.recipe_versions, clock)
-
-    def log(record: Mapping[str, object]) -> None:
-        if "key" in record:  # an execution; a compression has no recipe of its own
-            versions.keep_in_force(book, str(record["key"]), str(record["version"]))
-        append_json_line(layout.executions_log, record)
-
-    given = layers.encoder()
-    encoder = KeptEncoder(given, vectors or VectorStore(layout)) if given is not None else None
-    executor = RecipeExecutor(book, layers, encoder, clock=clock, log=log, count=count_tokens, limits=limits)
-    index, web = Index(layout), web_opener(settings.web_allow, settings.web_timeout_seconds)
-    moment = Moment(layout, user)
-    meaning = Meaning(encoder, index, layout, clock) if encoder is not None else None
-    reader = NodeReader(layout, user, now, moment, index)
-    retriever = Retriever(index, user, now, moment, meaning)
-    limit = settings.tool_seconds
-    tools = ToolContext(layout, user, 0, "", reader, retriever, now, web=web, limit_seconds=limit)
-    tools = replace(tools, search_provider=settings.search_provider)
-
-    def open_project(*, dry: bool) -> Project:
-        require_trust(settings, "test_commands")
-        return Project(
-            settings.project_dir.resolve(),
-            (settings.models_file, layout.root),
-            commands=settings.test_commands,
-            command_seconds=settings.test_seconds,
-            environ=process_environment(),
-            trusted=settings.trust,
-            dry=dry,
-        )
-
-    def tools_of(turn: Turn) -> ToolContext:
-        project = open_project(dry=turn.dry_run) if turn.mode == "code" else None
-        folder = turn.folder.paths.directory
-        own = replace(tools, turn=turn.turn, query=turn.query, folder=folder, project=project)
-        return replace(own, draft=lambda kind, brief: write_draft(executor, turn, kind, brief))
-
-    closest = ClosestLines(reader, encoder)
-    noting = Noting(user, moment, encoder)
-    gatherer = ContextGatherer(executor, retriever, reader, closest, now, count_tokens)
-    phases: tuple[Phase, ...] = (
-        QueryAnalyzer(executor, reader),
-        Reflection(executor, reader),
-        gatherer,
-        Planner(executor, tools_of, closest),
-        Coordinator(executor, tools_of),
-        Synthesizer(executor, reader, closest, noting),
-        Validator(executor, reader, closest),
-        Save(executor, layout, now, settings.wait_seconds, noting),
-    )
-
-    def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
-        version = version_in_force(book, turn.recipe).digest if turn.recipe else None
-        number, name = turn.turn, turn.recipe
-        return write_intervention(
-            layout, clock, error, user=user, turn=number, phase=phase.number, recipe=name, version=version
-        )
-
-    store = TurnStore(layout, user, clock)
-    pipeline = Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits, executor=executor)
-    return App(
-        settings,
-        layout,
-        book,
-        layers,
-        executor,
-        store,
-        index,
-        pipeline,
-        now,
-        moment,
-        gatherer,
-        tools,
-        encoder,
-        meaning,
-        open_project,
-    )
+    """The same, with layers of its own if none are given; *environ* has the API keys for these."""
+    return App(settings, layout, layers or open_layers(settings, environ))

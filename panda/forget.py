@@ -7,15 +7,17 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from panda.documents.context import ContextDocument, FrontMatter, Meta, Text, parse_context, render_context
+from panda.documents.memory_file import is_statement
 from panda.documents.times import Clock, parse_time, render_time
-from panda.errors import FileFormatError, LockHeldError, PandaError, StoreError, UntrustedError
+from panda.errors import FileFormatError, LockHeldError, Problem, StoreError, UntrustedError
+from panda.language.statements import clause_texts
 from panda.memory.fact import Assertion, id_of, parse_assertion
 from panda.memory.files import Projection, Showing
 from panda.recipes.book import RecipeBook
@@ -32,15 +34,22 @@ from panda.storage.files import (
     sync_directory,
     write_atomic,
 )
-from panda.storage.formats import format_of, json_problems
-from panda.storage.index_sources import users_of
 from panda.storage.interventions import intervention_id
-from panda.storage.layout import CALLS_JSONL, CONTEXT_MD, MEMORY_JSONL, METADATA_JSON, Layout, TurnPaths
+from panda.storage.layout import (
+    CALLS_JSONL,
+    CONTEXT_MD,
+    MEMORY_JSONL,
+    METADATA_JSON,
+    Layout,
+    TurnPaths,
+    users_of,
+)
 from panda.storage.links import may_pass
 from panda.storage.records import load_object, turn_directories, visit_directories, visit_id, visit_slug
 from panda.storage.seals import SEAL, seal_files
 from panda.storage.temporaries import is_temporary, sweep_below
 from panda.storage.turns import CONTEXT_SCHEMA, TurnStore
+from panda.store.records import format_of, json_problems
 
 SHORT_CHARS = 4  # a text with fewer characters counts only as a word of its own
 _LINE_CHARS = 16  # so long a line of a forgotten turn or page is a quotation in whatever it made
@@ -272,7 +281,7 @@ class _Eraser:
     def _context(self, text: str, scrub: bool) -> str:
         try:
             document = parse_context(text, where="")
-        except PandaError:
+        except Problem:
             return self.text(text)
         sections = []
         for section in document.sections:
@@ -357,9 +366,8 @@ class Forgetting:
         caches: Iterable[Path],
         clock: Clock,
         wait_seconds: float,
-        on_wait: Callable[[str], None] | None = None,
     ) -> None:
-        self._layout, self._clock, self._wait, self._on_wait = layout, clock, wait_seconds, on_wait
+        self._layout, self._clock, self._wait = layout, clock, wait_seconds
         self._caches = tuple(dict.fromkeys(one for one in caches if one.is_dir()))
         self._journal = layout.root / "forgetting.json"
 
@@ -375,8 +383,11 @@ class Forgetting:
         return render_time(self._clock().replace(microsecond=0))
 
     @contextmanager
-    def locked(self, users: Sequence[str]) -> Iterator[None]:
-        """While the block runs no turn of these users runs or begins (LockHeldError), and no run goes on."""
+    def locked(self, users: Sequence[str], but: str | None = None) -> Iterator[None]:
+        """
+        While the block runs no turn of these users runs or begins (LockHeldError), and no run goes on; the
+        caller holds the lock of the session *but*.
+        """
         holder, layout = f"panda forget (process {os.getpid()})", self._layout
 
         def sessions() -> set[tuple[str, str]]:
@@ -384,10 +395,10 @@ class Forgetting:
 
         with ExitStack() as stack:
             known = sessions()
-            locks = [layout.session_lock(user, session) for user, session in sorted(known)]
+            locks = [layout.session_lock(user, session) for user, session in sorted(known) if session != but]
             locks += [*map(layout.memory_lock, users), *sorted(layout.runs.glob("*/lock"))]
             for path in locks:
-                lock = held_lock(path, holder=holder, wait_seconds=self._wait, on_wait=self._on_wait)
+                lock = held_lock(path, holder=holder, wait_seconds=self._wait)
                 stack.enter_context(lock)
             for user in users:
                 stack.enter_context(TurnStore(layout, user, self._clock).numbering(holder))
@@ -403,11 +414,34 @@ class Forgetting:
         whole = "\n".join(value for one in facts for value in _values(one))
         taken = (one for one in derived if any(find_forms([v]).search(whole) for v in _values(one)))
         facts = [*facts, *taken]
-        texts = [text for one in facts for text in _values(one) or self._staged(user, one)]
+        pairs = [(text, one) for one in facts for text in _values(one) or self._staged(user, one)]
+        texts = [t.rstrip(" .!?…") or t if is_statement(one.fact.relation) else t for t, one in pairs]
         kinds = ((kind, one.subject.key(user)) for one in facts for kind in ("memory", "fact"))
         own = frozenset((user, one.source_turn) for one in facts if one.source_turn is not None)
-        ids = frozenset(one.fact.id for one in facts)
-        return Wanted(_texts(texts, 1), (), (user,), own, tuple(map(":".join, kinds)), ids)
+        ids, said = frozenset(one.fact.id for one in facts), _texts(texts, 1)
+        parts = (part for text in said for part in clause_texts(text) if len(part) >= SHORT_CHARS)
+        return Wanted(said, (*_lines(said), *parts), (user,), own, tuple(map(":".join, kinds)), ids)
+
+    def of_subject(self, user: str, entity: str, relation: str) -> Wanted | None:
+        """All that was ever said of it, with the keys that its sentences gave; None if nothing was."""
+        state = Projection(self._layout, user)
+        state.refresh()
+        facts = [one for one in state.log.assertions if one.subject[1:] == (entity, relation)]
+        turns = {one.source_turn for one in facts if is_statement(one.fact.relation)} - {None}
+        derived = [one for one in state.log.assertions if one.source_turn in turns and one not in facts]
+        derived = [one for one in derived if not is_statement(one.fact.relation)]
+        return self.of_facts(user, facts, derived) if facts else None
+
+    def forget_node(self, user: str, node: str, session: str) -> None:
+        """Forget a key or sentence within a turn of this session, whose lock is held."""
+        key = node.partition(":")[2]
+        state = Projection(self._layout, user)
+        state.refresh()
+        subject = next((one for one in state.log.subjects() if one.key(user) == key), None)
+        wanted = self.of_subject(user, *subject[1:]) if subject else None
+        if wanted is not None:
+            with self.locked([user], but=session):
+                self.run(wanted)
 
     def of_turn(self, user: str, number: int, facts: Sequence[Assertion]) -> Wanted:
         """A whole turn: what was said in it, what was remembered of it (*facts*), and what quotes it."""
@@ -795,7 +829,6 @@ class Forgetting:
         derived = [one for one in self._cached() if {one.suffix, one.parent.name} & {".state", "compression"}]
         for path in [*derived, *layout.indexes.glob("*.db*")]:
             _delete(path)
-        remove_tree(layout.index_changes)
         _delete(self._journal)
         sync_directory(layout.root)
 
@@ -879,7 +912,7 @@ def _read(path: Path) -> str:
 def _is_in_force(path: Path) -> bool:
     """Whether a kept version of a recipe is that which comes with panda, so that nobody told what it says."""
     book = RecipeBook([names.asset("recipes")], [names.asset("prompts")])
-    with suppress(PandaError):
+    with suppress(Problem):
         return version_in_force(book, f"{path.parent.parent.name}/{path.parent.name}").digest == path.stem
     return False
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from panda.errors import PandaError
+from panda.errors import Problem
 from panda.models.scripted import ScriptedModel
 from tests.script import Script
 from tests.scripted_turns import Ran, laptop_store, scripted_app
@@ -86,6 +86,6 @@ def run_code(
     turn = app.start_turn(query, mode, dry_run=dry_run)
     try:
         app.run_turn(turn)
-    except PandaError as exc:
+    except Problem as exc:
         return Ran(app, turn, exc, model)
     return Ran(app, turn, None, model)

@@ -91,7 +91,7 @@ def _plant_one(layout: Layout, user: str, draw: random.Random) -> str:
             layout.interventions,
             turn,
         )
-        places += (turn / "steps", turn / "attempts", turn / "artifacts", layout.index_changes, layout.root)
+        places += (turn / "steps", turn / "attempts", turn / "artifacts", layout.indexes, layout.root)
         place = draw.choice(places) / f"{name}{draw.choice(('', '.json', '.md'))}"
         return _write(place / "context.md" if draw.random() < 0.4 else place, draw.choice(_TEXTS))
     if kind == "line":

@@ -1,23 +1,27 @@
 """Whole turns on a small store, with models whose replies are scripted by step of the pipeline."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from panda.app import App, build_with
+import pytest
+
+from panda.app import App
 from panda.choosing.ask import prompt_sections, section_items
-from panda.documents.problems import Problem
-from panda.errors import PandaError
+from panda.errors import Problem
 from panda.models.contract import Encoder, ScoreCase
+from panda.models.layers import Layers
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.phases.turn import Turn
 from panda.settings import load_settings
 from panda.storage.check import check_store
-from panda.storage.formats import Metadata
 from panda.storage.layout import Layout, asset
 from panda.storage.turns import TurnFolder, TurnStore
+from panda.store.records import Metadata
+from panda.trust import open_layers
 from tests.builders import NOW, build_store, import_line, still_clock
 from tests.script import Script, step_of
 from tests.stores import write_research, write_visit
@@ -27,6 +31,14 @@ PREFERENCES = (
     '---\nbudget: {value: "$500-800", confidence: 0.95, source_turn: 1, updated_at: "2026-01-03T10:00:00Z"}\n'
     "---\n"
 )
+
+
+@pytest.fixture(scope="module")
+def layers() -> Iterator[Layers]:
+    """The embedded models, loaded once."""
+    settings = load_settings({}, os.environ, Path.cwd())
+    with open_layers(settings, os.environ) as loaded:
+        yield loaded
 
 
 class Preferring:
@@ -84,7 +96,7 @@ class Ran:
     """What ran it."""
     turn: Turn
     """The turn."""
-    error: PandaError | None
+    error: Problem | None
     """What halted it."""
     model: ScriptedModel
     """Everything that was asked."""
@@ -187,7 +199,7 @@ def scripted_app(
     """The program for user ann at a fixed time, with this model in every layer, in a project's directory."""
     given = {"root": str(layout.root), "user": USER, "session": session, "now": NOW, "trust": True}
     settings = load_settings(given, {"HOME": "/nowhere"}, project or layout.root)
-    return build_with(settings, layout, OneModel(model))
+    return App(settings, layout, OneModel(model))
 
 
 def run_turn(
@@ -219,7 +231,7 @@ def run_turn(
     turn = app.start_turn(query, "chat")
     try:
         app.run_turn(turn)
-    except PandaError as exc:
+    except Problem as exc:
         return Ran(app, turn, exc, model)
     return Ran(app, turn, None, model)
 

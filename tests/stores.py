@@ -59,7 +59,18 @@ def write_turn(
     _write_json(paths / "metadata.json", metadata)
     if clauses is not None:
         reading = {"clauses": [{"text": text, "mood": mood} for text, mood in clauses]}
-        _write_json(paths / "query_analysis.json", {"reading": reading})
+        analysis: dict[str, Any] = {
+            **dict.fromkeys(("user_purpose", "content_reference", "reasoning")),
+            "original_query": query,
+            "resolved_query": query,
+            "entities": [],
+            "reading": reading,
+            "query_type": "informational",
+            "intent": "query",
+            "reference_resolution": {"status": "not_needed", "original_references": [], "resolved_to": None},
+            "data_requirements": {"needs_current_prices": False, "needs_live_data": False, "freshness": None},
+        }
+        _write_json(paths / "query_analysis.json", analysis)
     if noted:
         said = [{"kind": "statement", "text": text, "relation": one[5:]} for text, one in noted]
         _write_json(paths / "staged_memory.json", {"staged": said})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from panda.compression.budgets import count_tokens
-from panda.errors import HaltError, ModelTimeoutError, PandaError, QueryError, RecipeError
+from panda.errors import HaltError, ModelTimeoutError, Problem, QueryError, RecipeError
 from panda.models.contract import Completion, Usage
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.storage.layout import METADATA_JSON, Layout, asset
@@ -288,7 +288,7 @@ def test_project_recipe_overrides(tmp_path: Path) -> None:
 def test_mode_without_recipes(tmp_path: Path) -> None:
     """A mode that has no recipes starts no turn."""
     layout = laptop_store(tmp_path)
-    with pytest.raises(PandaError, match="verse") as caught:
+    with pytest.raises(Problem, match="verse") as caught:
         scripted_app(layout, ScriptedModel(Script())).start_turn("How much?", "verse")
     assert caught.value.exit_code == 2
     assert numbers(layout) == [1, 2]

@@ -106,10 +106,10 @@ NO_NAMES = frozenset(
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if (CASES / f"{kind}.jsonl").is_file()])
 def test_every_kind_has_enough_cases(kind: str) -> None:
-    """Each kind has at least 150 cases, and each split at least two fifths of them, or 300."""
+    """Each kind has at least 150 cases, and each split at least two fifths of them, or 200."""
     splits = Counter(case.split for case in load_cases(CASES / f"{kind}.jsonl"))
     assert splits.total() >= 150
-    assert min(splits["fit"], splits["test"]) >= min(0.4 * splits.total(), 300)
+    assert min(splits["fit"], splits["test"]) >= min(0.4 * splits.total(), 200)
 
 
 def texts_of(case: Case) -> set[str]:

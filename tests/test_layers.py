@@ -16,14 +16,14 @@ TIERS = (
     {"panda.serving"},
     {"panda.actions"},
     {"panda.batches"},
-    {"panda.forget", "panda.replays"},
+    {"panda.replays"},
     {"panda.app"},
     {"panda.trust"},
     {
         "panda.settings",
         "panda.pipeline",
     },  # settings is read from above alone: see below
-    {"panda.phases", "panda.evals", "panda.history"},
+    {"panda.phases", "panda.evals", "panda.history", "panda.forget"},
     {
         "panda.recipes",
         "panda.choosing",
@@ -33,7 +33,8 @@ TIERS = (
         "panda.session",
         "panda.tools",
     },
-    {"panda.models", "panda.storage", "panda.web"},
+    {"panda.models", "panda.index"},
+    {"panda.storage", "panda.web"},
     {"panda.documents", "panda.engines"},
     {"panda.language"},
     {"panda.errors"},
@@ -42,8 +43,9 @@ TIERS = (
 
 SIDEWAYS = {
     ("panda.recipes", "panda.choosing"),  # the executor makes choices
+    ("panda.choosing", "panda.retrieval"),  # lines are chosen by the closeness that ranked them
     ("panda.tools", "panda.choosing"),  # the options that a research chooses from
-    ("panda.models", "panda.storage"),  # files of the cache are written like those of the store
+    ("panda.models", "panda.index"),  # vectors are kept
     ("panda.recipes", "panda.compression"),  # a pack's documents are brought to size
     ("panda.retrieval", "panda.memory"),  # candidates are nodes
     ("panda.tools", "panda.memory"),  # memory.query and memory.create
@@ -53,7 +55,7 @@ SIDEWAYS = {
 
 ONLY_IMPORTERS = {
     "rich": {"cli/render.py"},
-    "sqlite3": {"storage/index_database.py", "storage/vector_store.py", "history/llm_log.py"},
+    "sqlite3": {"index/index.py", "index/tables.py", "index/vectors.py", "history/llm_log.py"},
     "llama_cpp": {"models/llama/gguf.py"},
     "trafilatura": {"web/extraction.py"},
     "lxml": {"web/markup.py"},
@@ -63,7 +65,7 @@ ONLY_IMPORTERS = {
     "mcp_types": {"serving/mcp_server.py"},
     "uvicorn": {"serving/listening.py"},
     "starlette": {"serving/synthesis_api.py", "view/application.py"},
-    "markdown_it": {"view/answer.py"},
+    "markdown_it": {"documents/markdown.py", "view/answer.py"},
 }
 """Libraries that one module wraps; of sqlite3 each database has its own, of starlette each application."""
 
@@ -98,8 +100,9 @@ def name_of(path: Path) -> str:
 
 
 def part_of(module: str) -> str:
-    """The package, or top-level module, that a module of ours belongs to."""
-    return ".".join(module.split(".")[:2])
+    """The package, or top-level module, that a module of ours belongs to; `storage` empties into `store`."""
+    part = ".".join(module.split(".")[:2])
+    return "panda.storage" if part == "panda.store" else part
 
 
 def module_of(path: Path) -> str:

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ from bench.asking import (
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import load_settings
+from panda.storage.layout import asset
+from panda.storage.store import copy_demo, create_store
+from tests.scripted_turns import layers as layers
 
 VAULT, VAULT_2 = (json.loads((LIFE / f"vault{end}.json").read_text(encoding="utf-8")) for end in ("", "_2"))
 TALKS, TALKS_2 = (
@@ -36,15 +39,6 @@ ASKED = (
     "whats our tax number",
 )
 """Questions of the vault that are answered right."""
-
-
-@pytest.fixture(scope="module")
-def layers() -> Iterator[Layers]:
-    """The embedded model, loaded once."""
-    settings = load_settings({}, os.environ, Path.cwd())
-    models = load_models_file(settings.models_file)
-    with Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as loaded:
-        yield loaded
 
 
 def test_questions_of_a_vault(layers: Layers, tmp_path: Path) -> None:
@@ -172,3 +166,84 @@ def test_which_phase_lost_what_is_missing() -> None:
     assert trail.lost("35") == "lost on the way into the candidates"
     assert trail.lost("33") == "lost on the way into §2"
     assert trail.lost("34") == "in all stages up to the answer"
+
+
+MOORINGS = """# Moorings
+
+| Berth | Boat | Fee |
+|---|---|---|
+| A1 | Kittiwake | £410 |
+| B4 | Petrel | £540 |
+| B7 | Old Tom | £295 |
+"""
+HUTS = """# Huts
+
+- Almhütte: sleeps 12, 30 € a night, no shower
+- Gipfelhaus: sleeps 40, 28 € a night
+- Seealm: sleeps 22, 35 € a night, a shower
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "held", "others"),
+    [
+        ("which berth is the cheapest?", ("Old Tom", "£295"), ("£410", "£540")),
+        ("which hut sleeps the most", ("Gipfelhaus", "40"), ("Almhütte", "Seealm")),
+        ("list the huts under 32 €", ("Almhütte", "Gipfelhaus"), ("Seealm",)),
+        ("compare the Almhütte and the Seealm", ("30 €", "35 €"), ("Gipfelhaus",)),
+        ("which hut is the nicest", ("Almhütte", "Gipfelhaus", "Seealm"), ()),
+    ],
+)
+def test_a_question_about_a_list_looks_at_all_of_it(
+    layers: Layers, tmp_path: Path, query: str, held: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    """A superlative, a bound and a comparison look at all rows, and show those that fit with their value."""
+    make_store(tmp_path, {"club/moorings.md": MOORINGS, "travel/huts.md": HUTS})
+    text = asker(layers, tmp_path)(query, "s").text
+    assert [part for part in held if not holds(text, part)] == []
+    assert [part for part in others if holds(text, part)] == []
+
+
+@pytest.mark.asks_for("www.bestbuy.com")
+def test_the_cheapest_of_what_research_found(layers: Layers, tmp_path: Path) -> None:
+    """The first example of the specification is answered with the cheapest laptop and its price alone."""
+    create_store(tmp_path)
+    copy_demo(asset("panda-system-docs"), tmp_path, load_settings({}, os.environ, tmp_path).clock())
+    text = asker(layers, tmp_path, "demo")("what's the cheapest laptop with nvidia gpu", "s").text
+    assert (holds(text, "697"), holds(text, "749.99")) == (True, False)
+
+
+def test_a_right_line_is_quoted_among_many_sources(layers: Layers, tmp_path: Path) -> None:
+    """What lies closest to a question is quoted, however many notes and earlier questions are there."""
+    notes = {f"other/note-{n}.md": f"Cell {n} of the battery was bought on day {n}.\n" for n in range(1, 29)}
+    notes["hobby/telescope.md"] = "The red dot finder of the telescope takes a CR2032.\n"
+    make_store(tmp_path, notes)
+    ask = asker(layers, tmp_path)
+    for n in range(12):
+        ask(f"when was cell {n} of the battery bought?", f"s{n}")
+    assert holds(ask("which battery does the telescope take?", "s").text, "CR2032")
+
+
+def test_what_a_comma_joins_to_a_question_is_looked_for_too(layers: Layers, tmp_path: Path) -> None:
+    """A clause that only tells belongs to the question in its sentence, not one in a sentence of its own."""
+    notes = {
+        "street.md": "Frau Demirel on the ground floor has our spare key.\nThe Kowalskis take parcels.\n",
+        "stairlift.md": "The contract number of the stairlift is 88-213.\n",
+    }
+    make_store(tmp_path, notes)
+    ask = asker(layers, tmp_path)
+    assert holds(ask("I locked myself out, which neighbour has a key", "s1").text, "Frau Demirel")
+    answer = ask("Weighed him today, 71.4 kg. What is the stairlift contract number again?", "s2")
+    assert holds(answer.text, "88-213")
+
+
+def test_the_head_of_a_column_means_no_row(layers: Layers, tmp_path: Path) -> None:
+    """A question in words that every row has, as the head of a column, is answered with all rows."""
+    rows = ("waffles | Ayla | two irons", "tombola | Iris | tickets", "lemonade | class 3 | a cool box")
+    table = "\n".join(
+        f"| {row} |" for row in ("Stall | Who | Needs", "-|-|-", *rows, "books | Ivo | 4 tables")
+    )
+    fair = f"Winter fair, Saturday 28 November, 10:00 to 14:00:\n\n{table}\n"
+    make_store(tmp_path, {"school/fair.md": fair})
+    answer = asker(layers, tmp_path)("what stalls r there at the fair", "s").text
+    assert [part for part in ("waffles", "tombola", "lemonade", "books") if not holds(answer, part)] == []

@@ -27,12 +27,12 @@ import panda.documents
 import panda.language
 from panda.documents.context import ContextDocument, FrontMatter, Section, Text
 from panda.documents.markdown import KnowledgeSection, split_knowledge
-from panda.errors import PandaError
+from panda.errors import Problem
 from panda.language.claims import Amount, Claim, Found, scan
-from panda.language.items import Item, Mention
-from panda.language.narrowing import Row
 from panda.language.reading import Clause
-from panda.language.text_front import plain_text
+from panda.language.statements import Moods, clause_texts
+from panda.language.text import plain_text
+from panda.language.things import Mention, Thing
 
 PANDA = str(Path(sys.executable).with_name("panda"))
 CHARS = 100_000
@@ -71,14 +71,12 @@ PLAIN = ("!", ".", "a", " ", "\n", "1", "[[", '"', "it ", "**", "½", "Ann Weiß
 NOT_TEXTS = {
     "context.heading": "a number",
     "dates.read_date": "a match of one date",
-    "items.factor": "a unit of ours",
-    "problems.verdict_of": "our own findings",
     "records.decode": "a value of a record",
-    "records.schema_of": "a type",
     "times.last_seen": "an instant",
     "times.render_time": "an instant",
     "times.time_text": "an instant",
     "words.alternatives": "a file of ours",
+    "words.phrases": "a file of ours",
     "words.read_groups": "a file of ours",
     "words.read_words": "a file of ours",
     "json_text.worst_fault": "a schema and a value",
@@ -88,11 +86,11 @@ NOT_TEXTS = {
     "numbers.number_from_words": "a match of number words",
     "numbers.size_of": "a unit of ours",
     "reading.overall_mood": "clauses with moods",
-    "reading.parse_reading": "a reading as JSON",
+    "statements.best_mood": "probabilities",
     "yaml_text.yaml_fault": "a fault of the YAML parser",
 }
 """What takes no text of a user, with what it takes."""
-GIVEN = {"topics.count_kind": {"kind": "name"}, "items.amount": {"kind": "weight"}}
+GIVEN = {"text.count_kind": {"kind": "name"}, "things.amount": {"kind": "weight"}}
 """Parameters that are names of ours."""
 _FRONT = FrontMatter("panda/context/1", 1, "default", "default", "chat", datetime(2026, 1, 4, tzinfo=UTC))
 _NUMBER = Found(Claim("5", "number", "5"), 0, 1, amount=Amount(Fraction(5), "5"))
@@ -104,6 +102,7 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
     object: str,
     Any: str,
     int: lambda text: 5,
+    float: lambda text: 0.5,
     bool: lambda text: True,
     bool | None: lambda text: None,
     datetime: lambda text: datetime(2026, 1, 14, 12, tzinfo=UTC),
@@ -114,13 +113,14 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
         "clauses": [{"text": text, "mood": "asks"}],
         "statements": [{"text": text}],
     },
+    Moods: lambda text: {one: {"asks": 0.2, "tells": 0.7, "orders": 0.1} for one in clause_texts(text)},
     Mapping[str, str | int | float]: lambda text: {"budget_max": 5, "count:tea": text},
     Found: lambda text: next((one for one in scan(plain_text(text)) if one.amount), _NUMBER),
     Sequence[Found]: lambda text: scan(plain_text(text)),
-    Item: lambda text: Item("a", text[: len(text) // 2], text, "tea"),
-    Sequence[Item]: lambda text: [Item(str(n), f"{n} {text[:300]}", text[:CHARS], "tea") for n in range(3)],
+    Thing: lambda text: Thing("a", text[: len(text) // 2], text, "tea"),
+    Sequence[Thing]: lambda text: [Thing(str(n), f"{n} {text[:300]}", text[:CHARS], "tea") for n in range(3)],
     Sequence[Mention]: lambda text: [Mention("it", 0, ("0",))],
-    Sequence[Row]: lambda text: [Row(text[:80], text), Row("tea", "tea")],
+    Sequence[tuple[str, str]]: lambda text: [(text[:80], text), ("tea", "tea")],
     Sequence[Clause]: lambda text: [Clause(text, "tells")],
     Sequence[KnowledgeSection]: split_knowledge,
     Sequence[tuple[int, int]]: lambda text: [(0, 1)],
@@ -184,7 +184,7 @@ def _seconds(name: str, text: str) -> float:
             result = function(**given)
             if isinstance(result, Iterator):
                 list(result)
-        except (PandaError, ValueError, RecursionError, yaml.YAMLError) as exc:
+        except (Problem, ValueError, RecursionError, yaml.YAMLError) as exc:
             is_json = function.__module__ == "panda.documents.json_text"  # which says so
             is_crash = type(exc) in (RecursionError, ValueError) and "isoformat" not in str(exc)
             if is_crash and not is_json:

@@ -1,16 +1,17 @@
 """The loop over phases, with phases that only give outcomes."""
 
-from collections.abc import Callable
+import logging
 from pathlib import Path
 
 import pytest
 
-from panda.compression.budgets import Limits, count_tokens
+from panda.compression.budgets import Limits
 from panda.documents.context import Meta, Section, Text
-from panda.errors import FileFormatError, HaltError, MemoryNodeError, PandaError, StoreError
+from panda.errors import FileFormatError, HaltError, MemoryNodeError, Problem, StoreError
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.pipeline import Pipeline
+from panda.storage.interventions import DamagedIntervention, Intervention, list_interventions
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
 from tests.builders import NOW, still_clock
@@ -63,28 +64,25 @@ def test_what_a_tool_asks_counts_once(turn: Turn) -> None:
         turn.count_execution("pipeline/phase5_synthesizer_chat")
 
 
-def made(phases: list[Phase], on_halt: Callable[[Turn, Phase, PandaError], str]) -> Pipeline:
+def made(phases: list[Phase]) -> Pipeline:
     """A pipeline of these phases."""
-    return Pipeline(phases, on_halt, count=count_tokens, log=lambda line: None, limits=Limits())
+    return Pipeline(phases, Limits())
 
 
-def no_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
-    raise AssertionError(f"phase {phase.number} halted: {error}")
-
-
-def test_phases_run_in_order(turn: Turn) -> None:
-    """Every phase runs once, in order, and is announced before; after the last the turn is saved."""
-    told: list[int] = []
-    made(plain_phases(), no_halt).run(turn, lambda phase: told.append(phase.number))
+def test_phases_run_in_order(turn: Turn, caplog: pytest.LogCaptureFixture) -> None:
+    """Every phase runs once, in order, and is logged before; after the last the turn is saved."""
+    caplog.set_level(logging.INFO, "panda")
+    made(plain_phases()).run(turn)
     metadata = turn.folder.read_metadata()
-    assert told == list(metadata.route) == list(range(8))
+    assert caplog.messages == [f"phase {number}: giving (MIND)" for number in range(8)]
+    assert metadata.route == tuple(range(8))
     assert (metadata.status, metadata.next, metadata.saved_at) == ("approved", None, NOW)
     assert [s.number for s in turn.folder.read_context().sections] == list(range(7))
 
 
 def test_phase_is_skipped(turn: Turn) -> None:
     """A phase may name the one to go on with."""
-    made(plain_phases(p3=Giving(3, Advance(section(3), to=5))), no_halt).run(turn)
+    made(plain_phases(p3=Giving(3, Advance(section(3), to=5)))).run(turn)
     assert turn.folder.read_metadata().route == (0, 1, 2, 3, 5, 6, 7)
 
 
@@ -92,7 +90,7 @@ def test_phase_is_skipped(turn: Turn) -> None:
 def test_stop_goes_to_the_save(turn: Turn, status: str) -> None:
     """A phase that stops the turn leaves its question and reason; only the save runs after it."""
     stop = Stop(status, section(1), question="Which?", reason="unclear")  # type: ignore[arg-type]
-    made(plain_phases(p1=Giving(1, stop)), no_halt).run(turn)
+    made(plain_phases(p1=Giving(1, stop))).run(turn)
     metadata = turn.folder.read_metadata()
     assert metadata.route == (0, 1, 7)
     assert (metadata.status, metadata.question, metadata.reason) == (status, "Which?", "unclear")
@@ -101,7 +99,7 @@ def test_stop_goes_to_the_save(turn: Turn, status: str) -> None:
 
 def test_stop_without_a_section(turn: Turn) -> None:
     """A phase that stops without a section is not on the route: its section is not expected."""
-    made(plain_phases(p2=Giving(2, Stop("clarify", question="Which?"))), no_halt).run(turn)
+    made(plain_phases(p2=Giving(2, Stop("clarify", question="Which?")))).run(turn)
     assert turn.folder.read_metadata().route == (0, 1, 7)
 
 
@@ -109,7 +107,7 @@ def test_retry_of_the_phase_before(turn: Turn) -> None:
     """Going back one phase counts as an attempt, and keeps what is superseded with the judgement."""
     answers = Giving(5, Advance(section(5, "one")), Advance(section(5, "two")))
     judge = Giving(6, Retry(5, "again", section(6, "no")), Advance(section(6, "yes")))
-    made(plain_phases(p5=answers, p6=judge), no_halt).run(turn)
+    made(plain_phases(p5=answers, p6=judge)).run(turn)
     assert turn.folder.read_metadata().route == (0, 1, 2, 3, 4, 5, 6, 5, 6, 7)
     (kept,) = turn.folder.superseded()
     assert kept.sections == (section(5, "one"), section(6, "no"))
@@ -141,7 +139,7 @@ def test_what_passed_outlives_a_retry_that_halts(turn: Turn, to: int, failing: i
     if failing < 5:
         phases[f"p{failing}"] = Giving(failing, Advance(section(failing, "one")), halts)
     judge = Giving(6, Retry(to, "better", judgement()), Advance(section(6, "yes")))
-    made(plain_phases(p6=judge, **phases), no_halt).run(turn)
+    made(plain_phases(p6=judge, **phases)).run(turn)
     assert turn.folder.read_metadata().status == "approved"
     assert turn.folder.read_context().section(failing) == section(failing, "one")
     assert turn.folder.read_context().section(5) == section(5, "one")
@@ -154,7 +152,7 @@ def test_the_last_that_passed_comes_back(turn: Turn) -> None:
     halt = HaltError("gone")
     answers = Answering(5, Advance(section(5, "one")), Advance(section(5, "two")), halt)
     judge = Giving(6, Retry(5, "better", judgement()), Retry(5, "mend", judgement("$9")), Advance(section(6)))
-    made(plain_phases(p5=answers, p6=judge), no_halt).run(turn)
+    made(plain_phases(p5=answers, p6=judge)).run(turn)
     assert turn.folder.read_context().section(5) == section(5, "one")
     assert turn.folder.read_text("response.md") == "one"
 
@@ -164,7 +162,7 @@ def test_what_failed_its_checks_does_not_come_back(turn: Turn) -> None:
     answers = Answering(5, Advance(section(5, "one")), HaltError("gone"))
     judge = Giving(6, Retry(5, "mend", judgement("$9 stands nowhere")), Advance(section(6)))
     with pytest.raises(HaltError, match="gone"):
-        made(plain_phases(p5=answers, p6=judge), lambda turn, phase, error: "i1").run(turn)
+        made(plain_phases(p5=answers, p6=judge)).run(turn)
     assert turn.folder.read_metadata().status == "halted"
 
 
@@ -178,7 +176,7 @@ def test_retry_of_an_earlier_phase(turn: Turn) -> None:
             return super().run(turn)
 
     judge = Giving(6, Retry(3, "other tools", section(6)), Advance(section(6)))
-    made(plain_phases(p3=Planning(3, Advance(section(3))), p6=judge), no_halt).run(turn)
+    made(plain_phases(p3=Planning(3, Advance(section(3))), p6=judge)).run(turn)
     assert seen == [(0, 0, None), (1, 0, "other tools")]
     (kept,) = turn.folder.superseded()
     assert [s.number for s in kept.sections] == [3, 4, 5, 6]
@@ -188,32 +186,28 @@ def test_every_attempt_is_kept(turn: Turn) -> None:
     """Attempts are numbered from 1 in the order in which they were superseded."""
     answers = Giving(5, *(Advance(section(5, text)) for text in ("one", "two", "three", "four")))
     back, far = Retry(5, "again", section(6)), Retry(3, "other", section(6))
-    made(plain_phases(p5=answers, p6=Giving(6, back, far, back, Advance(section(6)))), no_halt).run(turn)
+    made(plain_phases(p5=answers, p6=Giving(6, back, far, back, Advance(section(6))))).run(turn)
     texts = [kept.section(5) for kept in turn.folder.superseded()]
     assert [s.text for s in texts if s] == ["one", "two", "three"]
 
 
-def halting(turn: Turn, error: Exception) -> tuple[PandaError, list[PandaError]]:
-    """What came out of a pipeline whose phase 2 raises, and what was told to on_halt."""
-    told: list[PandaError] = []
-
-    def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
-        told.append(error)
-        return "id-1"
-
-    with pytest.raises(PandaError) as caught:
-        made(plain_phases(p2=Giving(2, error)), on_halt).run(turn)
-    return caught.value, told
+def halting(turn: Turn, error: Exception) -> tuple[Problem, list[Intervention]]:
+    """What came out of a pipeline whose phase 2 raises, and the interventions that it left."""
+    with pytest.raises(Problem) as caught:
+        made(plain_phases(p2=Giving(2, error))).run(turn)
+    left = list_interventions(turn.layout)
+    assert not any(isinstance(one, DamagedIntervention) for one in left)
+    return caught.value, [one for one in left if isinstance(one, Intervention)]
 
 
 def test_halt(turn: Turn) -> None:
     """A phase that cannot go on leaves an intervention, the status halted and where to go on."""
     error = HaltError("no way")
-    raised, told = halting(turn, error)
+    raised, (left,) = halting(turn, error)
     metadata = turn.folder.read_metadata()
     assert raised is error
-    assert told == [error]
-    assert (metadata.status, metadata.intervention, metadata.route) == ("halted", "id-1", (0, 1))
+    assert (left.turn, left.value["phase"], left.value["message"]) == (turn.turn, 2, "no way")
+    assert (metadata.status, metadata.intervention, metadata.route) == ("halted", left.id, (0, 1))
     assert metadata.next is not None
     assert metadata.next.phase == 2
     assert metadata.saved_at is None
@@ -222,23 +216,23 @@ def test_halt(turn: Turn) -> None:
 
 def test_damaged_file_halts(turn: Turn) -> None:
     """A file of the store that does not read halts the turn as a memory error."""
-    raised, told = halting(turn, FileFormatError("not JSON", where="x.json"))
+    raised, (left,) = halting(turn, FileFormatError("not JSON", where="x.json"))
     assert isinstance(raised, MemoryNodeError)
     assert raised.where == "x.json"
-    assert told == [raised]
+    assert left.value["type"] == "memory_error"
 
 
 def test_disk_that_fails_interrupts(turn: Turn) -> None:
     """A disk that fails is no halt: the turn is interrupted and can be resumed."""
-    raised, told = halting(turn, StoreError("disk full"))
+    raised, left = halting(turn, StoreError("disk full"))
     assert isinstance(raised, StoreError)
-    assert told == []
+    assert left == []
     assert turn.folder.read_metadata().status == "interrupted"
 
 
 def test_halted_turn_goes_on(turn: Turn) -> None:
     """A pipeline takes a turn up where its metadata says."""
     halting(turn, HaltError("no way"))
-    made(plain_phases(), no_halt).run(turn)
+    made(plain_phases()).run(turn)
     metadata = turn.folder.read_metadata()
     assert (metadata.status, metadata.route) == ("approved", tuple(range(8)))

@@ -77,7 +77,7 @@ def test_unknown_key(tmp_path: Path) -> None:
     path = write(tmp_path / "project/panda.toml", 'usr = "x"\n')
     with pytest.raises(SettingError) as caught:
         load(tmp_path)
-    assert caught.value.where == f"{path} (usr)"
+    assert caught.value.where == f"{path}:1 (usr)"
     assert caught.value.fix == "did you mean user?"
 
 
@@ -103,7 +103,7 @@ def test_wrong_value(tmp_path: Path, line: str) -> None:
     path = write(tmp_path / "project/panda.toml", line)
     with pytest.raises(SettingError) as caught:
         load(tmp_path)
-    assert caught.value.where == f"{path} ({line.split()[0]})"
+    assert caught.value.where == f"{path}:1 ({line.split()[0]})"
 
 
 @pytest.mark.parametrize("content", [b"user = ", b'user = "\xff"'])

@@ -15,11 +15,11 @@ from panda.batches.queries import Answer, Query, read_queries, unmet
 from panda.batches.remote import remote_worker
 from panda.batches.start import freeze
 from panda.batches.working_copy import BatchWorker, Task
-from panda.documents.problems import Verdict
 from panda.documents.records import encode
 from panda.engines.contract import Chain, Engine, run_chains
 from panda.engines.processes import Processes
-from panda.errors import BugError, UsageError
+from panda.errors import BugError, UsageError, Verdict
+from panda.index.index import Index
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import VersionStore
 from panda.replays.runs import (
@@ -34,7 +34,6 @@ from panda.replays.runs import (
 from panda.session.file import free_session_id
 from panda.settings import Settings
 from panda.storage.files import append_json_lines, read_text, remove_tree
-from panda.storage.index import Index
 from panda.storage.layout import METRICS_JSON, Layout
 from panda.storage.turns import TurnStore
 from panda.trust import load_models
@@ -313,7 +312,7 @@ class Batch:
         self._saved.setdefault((one.user, session), {})[self._places[one.item]] = one.turn
 
     def _catch_up(self, least: int = 1) -> None:
-        """Let the index take in what was adopted, if it is so much; until then it is in its journal."""
+        """Let the index take in what was adopted, if it is so much; until then the next reader would."""
         for user, count in list(self._unindexed.items()):
             if count >= least:
                 self._index.freshen(user)

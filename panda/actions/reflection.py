@@ -10,6 +10,7 @@ from typing import Any, Literal
 from panda.app import App
 from panda.compression.documents import InputDocument
 from panda.documents.records import decode, encode
+from panda.errors import Location
 from panda.memory.confidence import REFLECTED
 from panda.memory.fact import Assertion, Statement, typed_value
 from panda.memory.memory import Memory
@@ -65,7 +66,7 @@ class Proposal:
 def load_proposals(path: Path) -> list[Proposal]:
     """The lines of proposed_facts.jsonl, in order; [] if there is none (FileFormatError for a wrong line)."""
     lines = enumerate(read_json_lines(path), 1) if path.is_file() else ()
-    return [decode(Proposal, raw, where=f"{path}:{number}") for number, raw in lines]
+    return [decode(Proposal, raw, where=Location(path, line=number)) for number, raw in lines]
 
 
 def save_proposals(path: Path, proposals: Sequence[Proposal]) -> None:

@@ -4,10 +4,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 
-from panda.documents.problems import Verdict
 from panda.engines.contract import Chain, Engine, Inline, run_chains
 from panda.engines.processes import Processes
-from panda.errors import UsageError
+from panda.errors import UsageError, Verdict
 from panda.replays.runs import Mode, PlannedTurn, RunFolder, TurnLine, fingerprint_now
 from panda.replays.selection import TurnPlace
 from panda.replays.tasks import ReplayWorker, line_of, plan_tasks

@@ -6,16 +6,16 @@ from typing import Any
 
 from panda.documents.times import read_instant, time_text
 from panda.errors import ModelFileError, UntrustedError
+from panda.index.index import Index
+from panda.index.tables import SyncReport
+from panda.index.vectors import VectorStore
 from panda.models.contract import Layers
 from panda.models.kept_encoder import KeptEncoder
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds
 from panda.retrieval.search import Hit, search_index
 from panda.settings import Settings
-from panda.storage.index import Index
-from panda.storage.index_tables import SyncReport
 from panda.storage.layout import Layout
-from panda.storage.vector_store import VectorStore
 from panda.trust import open_layers
 
 Tell = Callable[[str], None]

@@ -4,15 +4,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, TypeVar
 
 from panda.app import App
 from panda.compression.budgets import count_tokens
 from panda.documents.context import render_section
-from panda.errors import FileFormatError, HaltError, PandaError, UsageError
+from panda.errors import FileFormatError, HaltError, Problem, UsageError
 from panda.models.contract import Model
-from panda.phases.contract import Phase
 from panda.phases.turn import Turn, check_query
 from panda.pipeline import mark_turn
 from panda.recipes.messages import Request, build_messages
@@ -50,13 +48,13 @@ class Outcome:
     """What came of something that was asked for."""
 
     data: Mapping[str, Any] | None  # plain JSON values; with an error, what there is all the same
-    error: PandaError | None = None
+    error: Problem | None = None
 
 
 def ask(app: App, query: str, mode: str, tell: Tell, **more: Any) -> Outcome:
     """A new turn taken to its end; *more* as App.start_turn takes it."""
     with ExitStack() as locks:
-        turn = app.start_turn(query, mode, locks=locks, on_wait=partial(tell_waiting, tell), **more)
+        turn = app.start_turn(query, mode, locks=locks, **more)
         for note in stray_notes(app.layout.user(app.settings.user)):
             tell(f"warning: {note.told}")
         return run_turn(app, turn, tell)
@@ -64,44 +62,37 @@ def ask(app: App, query: str, mode: str, tell: Tell, **more: Any) -> Outcome:
 
 def resume(app: App, number: int, tell: Tell) -> Outcome:
     """A turn that stopped, taken to its end; raises as App.resume_turn."""
-    with app.hold_session(app.store.open(number).read_metadata().session_id, partial(tell_waiting, tell)):
+    with app.hold_session(app.store.open(number).read_metadata().session_id):
         return run_turn(app, app.resume_turn(number), tell)
 
 
 def gather_query(app: App, query: str, mode: str, tell: Tell, until: Until = "commit") -> Outcome:
     """A new turn, taken as far as its context; the data is that of gather_turn."""
     with ExitStack() as locks:
-        turn = app.start_turn(query, mode, locks=locks, on_wait=partial(tell_waiting, tell))
+        turn = app.start_turn(query, mode, locks=locks)
         return gather_turn(app, turn, until, tell)
 
 
 def gather_again(app: App, number: int, tell: Tell, until: Until = "commit") -> Outcome:
     """A turn that is there, taken as far as its context; raises as check_gatherable."""
     check_gatherable(app, number)
-    with app.hold_session(app.store.open(number).read_metadata().session_id, partial(tell_waiting, tell)):
+    with app.hold_session(app.store.open(number).read_metadata().session_id):
         check_gatherable(app, number)
         return gather_turn(app, app.resume_turn(number), until, tell)
 
 
-def tell_waiting(tell: Tell, holder: str) -> None:
-    """Tell who holds a lock that is waited for."""
-    tell(f"waiting for {holder}")
-
-
 def run_turn(app: App, turn: Turn, tell: Tell) -> Outcome:
     """A turn taken to its end, each phase told, with what its files say then."""
-    _, error = _watched(turn, tell, lambda watch: app.run_turn(turn, watch))
+    _, error = _watched(turn, tell, lambda: app.run_turn(turn))
     return Outcome(turn_data(turn.folder), error)
 
 
-def _watched(
-    turn: Turn, tell: Tell, work: Callable[[Callable[[Phase], None]], _T]
-) -> tuple[_T | None, PandaError | None]:
+def _watched(turn: Turn, tell: Tell, work: Callable[[], _T]) -> tuple[_T | None, Problem | None]:
     """What some work on a turn gives, or what halted it; its phases, image and warnings are told."""
     found, error = None, None
     tell(f"turn {turn.turn}, session {turn.session_id}, in {turn.folder.paths.directory}")
     try:
-        found = work(lambda phase: tell(f"phase {phase.number}: {phase.name} ({phase.layer})"))
+        found = work()
     except (HaltError, FileFormatError) as exc:
         error = exc
     if (image := turn.described_image) is not None:
@@ -171,7 +162,7 @@ def check_gatherable(app: App, number: int) -> None:
 def gather_turn(app: App, turn: Turn, until: Until, tell: Tell) -> Outcome:
     """A turn taken as far as its context, each phase told, with what was gathered as plain JSON values."""
     started = time.monotonic()
-    look, error = _watched(turn, tell, lambda watch: gather(app, turn, until, watch))
+    look, error = _watched(turn, tell, lambda: gather(app, turn, until))
     seconds = round(time.monotonic() - started, 3)
     metadata = turn.folder.read_metadata()
     gathered = (look.gathered if look else None) or {}
@@ -198,25 +189,25 @@ def gather_turn(app: App, turn: Turn, until: Until, tell: Tell) -> Outcome:
     return Outcome(data, error)
 
 
-def gather(app: App, turn: Turn, until: Until, watch: Callable[[Phase], None]) -> Look:
+def gather(app: App, turn: Turn, until: Until) -> Look:
     """
     Take a turn through phase 2, or up to it for a look. commit writes §2 and leaves the turn with status
     gathered; plan and draft leave it before phase 2, interrupted, with its retrieval plan written. One that
     ends on the way is saved.
     """
-    app.pipeline.run(turn, watch, before=_GATHERING if until != "commit" else _GATHERING + 1)
+    app.pipeline.run(turn, before=_GATHERING if until != "commit" else _GATHERING + 1)
     if turn.folder.read_metadata().next is None:
         app.index.record(app.settings.user, [turn.turn])
         return _on_disk(turn)
     if until == "commit":
         mark_turn(turn, "gathered")
         return _on_disk(turn)
-    if until == "plan":
-        plan = app.pipeline.look(turn, _GATHERING, lambda: dict(app.gatherer.plan(turn)))
-        look = Look(plan, None, None)
-    else:
-        found = app.pipeline.look(turn, _GATHERING, lambda: app.gatherer.gather(turn))
-        look = Look(dict(found.plan), dict(found.values), render_section(found.section))
+    with app.pipeline.guard(turn, _GATHERING):
+        if until == "plan":
+            look = Look(dict(app.gatherer.plan(turn)), None, None)
+        else:
+            found = app.gatherer.gather(turn)
+            look = Look(dict(found.plan), dict(found.values), render_section(found.section))
     mark_turn(turn, "interrupted")
     return look
 

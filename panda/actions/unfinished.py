@@ -4,10 +4,9 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from panda.actions.turn import Tell, resume, tell_waiting
+from panda.actions.turn import Tell, resume
 from panda.app import App
 from panda.errors import (
     CheckError,
@@ -16,20 +15,20 @@ from panda.errors import (
     ModelAwayError,
     NotApprovedError,
     NotFoundError,
-    PandaError,
+    Problem,
     TryAgainError,
     UsageError,
 )
+from panda.index.index import Index
 from panda.memory.log import MemoryLog
 from panda.session.file import load_session
 from panda.settings import Settings
 from panda.storage.files import held_lock, store_errors, sync_directory
-from panda.storage.formats import ASKED_BACK, Metadata
-from panda.storage.index import Index
 from panda.storage.interventions import Intervention, list_interventions, resolve_intervention
 from panda.storage.layout import Layout
 from panda.storage.temporaries import held_temporary
 from panda.storage.turns import TurnFolder, TurnStore
+from panda.store.records import ASKED_BACK, Metadata
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def discard_turn(layout: Layout, settings: Settings, number: int, tell: Tell) ->
     store = TurnStore(layout, user, settings.clock)
     folder = store.open(number)
     _check_unfinished(layout, folder, folder.read_metadata())
-    with _held_session(layout, settings, folder, tell), store.numbering("panda turn --discard"):
+    with _held_session(layout, settings, folder), store.numbering("panda turn --discard"):
         metadata = store.open(number).read_metadata()  # it may have gone on while this waited
         _check_unfinished(layout, folder, metadata)
         store.raise_counter(store.highest())
@@ -92,7 +91,7 @@ def _check_unfinished(layout: Layout, folder: TurnFolder, metadata: Metadata) ->
 
 
 @contextmanager
-def _held_session(layout: Layout, settings: Settings, folder: TurnFolder, tell: Tell) -> Iterator[None]:
+def _held_session(layout: Layout, settings: Settings, folder: TurnFolder) -> Iterator[None]:
     """The lock of a turn's session; one that is held where the turn says it runs is not waited for."""
     metadata = folder.read_metadata()
     is_running = metadata.status == "running"
@@ -100,7 +99,6 @@ def _held_session(layout: Layout, settings: Settings, folder: TurnFolder, tell: 
         layout.session_lock(settings.user, metadata.session_id),
         holder=f"panda turn --discard (pid {os.getpid()})",
         wait_seconds=0.0 if is_running else settings.wait_seconds,
-        on_wait=partial(tell_waiting, tell),
     )
     try:
         lock.__enter__()
@@ -130,7 +128,7 @@ class ResumedTurn:
     before: str  # how it stood
     status: str  # how it stands now
     exit_code: int  # the one that panda turn --resume would have ended with
-    error: PandaError | None = None  # why it did not end well
+    error: Problem | None = None  # why it did not end well
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -146,7 +144,7 @@ def resume_all(app: App, session: str | None, tell: Tell) -> list[ResumedTurn]:
     return [_resumed(app, *one, tell) for one in list(unfinished_turns(app.store, session))]
 
 
-def unfinished_turns(store: TurnStore, session: str | None) -> Iterator[tuple[int, Metadata | PandaError]]:
+def unfinished_turns(store: TurnStore, session: str | None) -> Iterator[tuple[int, Metadata | Problem]]:
     """Turns that have not ended; of all sessions, also those of which it is not known."""
     for number in store.numbers():
         try:
@@ -173,20 +171,20 @@ def find_unfinished(store: TurnStore, word: str) -> int:
     return found[-1]
 
 
-def _resumed(app: App, number: int, before: Metadata | PandaError, tell: Tell) -> ResumedTurn:
-    if isinstance(before, PandaError):
+def _resumed(app: App, number: int, before: Metadata | Problem, tell: Tell) -> ResumedTurn:
+    if isinstance(before, Problem):
         return ResumedTurn(number, None, "unreadable", "unreadable", before.exit_code, before)
     data: Mapping[str, Any] = {}
     try:
         done = resume(app, number, tell)
         error, data = done.error, done.data or {}
-    except PandaError as exc:
+    except Problem as exc:
         error = exc
         tell(f"turn {number}: {exc.message}")
     status = data.get("status")
     if status is None:
         status = before.status
-        with suppress(PandaError):
+        with suppress(Problem):
             status = app.store.open(number).read_metadata().status
     if error is None and status == "failed":
         error = NotApprovedError(f"the answer of turn {number} was not approved: {data['reason']}")
@@ -194,7 +192,7 @@ def _resumed(app: App, number: int, before: Metadata | PandaError, tell: Tell) -
     return ResumedTurn(number, before.session_id, before.status, status, code, error)
 
 
-def error_of(resumed: list[ResumedTurn]) -> PandaError | None:
+def error_of(resumed: list[ResumedTurn]) -> Problem | None:
     """What the command ends with: 75 if a server was away each time, 3 if anything else did not end well."""
     bad = [one for one in resumed if one.exit_code]
     if not bad:

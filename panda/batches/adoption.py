@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from panda.documents.times import Clock
+from panda.index.index import Index
 from panda.memory.memory import StagedValue, apply_staged
 from panda.session.file import commit_turn, fold_turns, load_session
 from panda.storage.files import (
@@ -17,7 +18,6 @@ from panda.storage.files import (
     sync_file,
     write_json,
 )
-from panda.storage.index import Index, note_turns
 from panda.storage.layout import STAGED_MEMORY_JSON, Layout, below
 from panda.storage.temporaries import held_temporary
 from panda.storage.turns import TurnStore
@@ -32,7 +32,7 @@ class Made:
 
     exit_code: int  # as of `panda turn`
     seconds: float  # wall clock of the turn
-    error: Mapping[str, Any] | None = None  # what it ended with, as PandaError.to_json gives it
+    error: Mapping[str, Any] | None = None  # what it ended with, as Problem.to_json gives it
     is_away: bool = False  # whether it failed for want of a model server
     files: Files | None = None  # the turn's directory; None if none was made, or it is in its place already
     interventions: Sequence[Mapping[str, Any]] = ()  # what halted
@@ -77,8 +77,8 @@ def join_turn(
     layout: Layout, index: Index, user: str, number: int, clock: Clock, wait_seconds: float
 ) -> None:
     """
-    Bring in what a turn adds beside its directory: what was told, to the memory; itself, to its session; and
-    a note for the index. Doing it again changes nothing. A turn that is not saved adds nothing.
+    Bring in what a turn adds beside its directory: what was told, to the memory; itself, to its session.
+    Doing it again changes nothing. A turn that is not saved adds nothing.
 
     Args:
         index: Knows the turns of a session that has no file.
@@ -91,7 +91,6 @@ def join_turn(
         staged = [StagedValue.from_json(one) for one in folder.read_json(STAGED_MEMORY_JSON)["staged"]]
         due = [one for one in staged if one.told or metadata.ending == "approved"]
         apply_staged(layout, user, due, clock, wait_seconds)
-    note_turns(layout, user, [number])
     name = metadata.session_id
     with held_lock(
         layout.session_lock(user, name), holder=f"panda batch, turn {number}", wait_seconds=wait_seconds

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from panda.documents.records import Id, Record, decode, encode
-from panda.errors import PandaError, UsageError
+from panda.errors import Location, Problem, UsageError
 from panda.phases.turn import check_query
 from panda.storage.files import parse_json
 
@@ -69,7 +69,7 @@ def read_queries(
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        where = f"{name}:{number}"
+        where = Location(name, line=number)
         query = decode(Query, parse_json(line, where=name, line=number), where=where)
         if query.id in places:
             message = f"the id {query.id!r} is that of line {places[query.id]} too"
@@ -79,7 +79,7 @@ def read_queries(
             check_user(query.user, where)
         try:
             check_query(query.query)
-        except PandaError as exc:
+        except Problem as exc:
             raise UsageError(exc.message, where=where, fix=exc.fix) from exc
         found.append(query)
     if not found:
@@ -92,7 +92,7 @@ def unmet(expected: Expectation, answer: Answer, error: Mapping[str, Any] | None
     What is not as it was expected, a sentence each.
 
     Args:
-        error: What the turn ended with, as PandaError.to_json gives it.
+        error: What the turn ended with, as Problem.to_json gives it.
 
     >>> unmet(Expectation(contains="697", cites="turn:12"), Answer(0, "It costs $ 699.", ["turn:13"]))
     ["the answer does not hold '697'", "the answer does not cite 'turn:12'"]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from panda.documents.problems import Verdict
+from panda.errors import Verdict
 from panda.replays.reports import Case, render_page, write_suite
 from panda.replays.runs import PlannedTurn, RunFolder, TurnLine
 from panda.storage.files import write_atomic

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from panda.documents.times import Clock
+from panda.index.index import Index, copy_database
+from panda.index.sources import list_notes
 from panda.memory.memory import take_in_edits
 from panda.storage.files import held_lock, make_directory, store_errors
-from panda.storage.index import Index
-from panda.storage.index_database import copy_database
-from panda.storage.index_sources import list_notes
 from panda.storage.layout import Layout
 from panda.storage.links import check_links
 from panda.storage.temporaries import held_temporary, is_temporary

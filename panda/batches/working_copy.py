@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from panda.app import App, build_with
+from panda.app import App
 from panda.batches.adoption import Files, Made, join_turn, read_files, write_files
 from panda.batches.queries import Query
 from panda.engines.contract import Work
-from panda.errors import ModelAwayError, PandaError
+from panda.errors import ModelAwayError, Problem
 from panda.models.contract import Layers
 from panda.settings import Settings
 from panda.storage.files import read_json, read_json_lines, stop_syncing, store_errors
@@ -75,9 +75,10 @@ class _Apps:
         """That of the task's user, in its session."""
         if task.user not in self.built:
             own = replace(self.settings, user=task.user)
-            self.built[task.user] = build_with(own, Layout(own.root), self.layers)
+            self.built[task.user] = App(own, Layout(own.root), self.layers)
         app = self.built[task.user]
-        return replace(app, settings=replace(app.settings, session=task.session))
+        app.settings = replace(app.settings, session=task.session)
+        return app
 
 
 def _run_in_place(apps: _Apps, task: Task) -> Made:
@@ -164,7 +165,7 @@ class WorkingCopy:
 
 def _run(app: App, task: Task, *, dry_run: bool) -> Made:
     started = time.monotonic()
-    error: PandaError | None = None
+    error: Problem | None = None
     try:
         if app.store.has(task.turn):  # in the store itself: a worker was killed while it ran
             turn = app.resume_turn(task.turn)
@@ -172,7 +173,7 @@ def _run(app: App, task: Task, *, dry_run: bool) -> Made:
             reserved = Reserved(task.turn, task.run, task.query.id)
             turn = app.start_turn(task.query.query, task.query.mode, dry_run=dry_run, made_for=reserved)
         app.run_turn(turn)
-    except PandaError as exc:
+    except Problem as exc:
         error = exc
     code = error.exit_code if error else app.store.open(task.turn).read_metadata().exit_code
     told = error.to_json() if error else None

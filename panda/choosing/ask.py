@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from panda.choosing.decision import Step
 from panda.choosing.fits import Fit
 from panda.errors import RecipeKeyError
-from panda.models.contract import Encoder, Model, ModelInfo, ScoreCase, ScoreParams, Scores, Usage
+from panda.language.words import FUNCTION_WORDS, split_terms
+from panda.models.contract import Encoder, Model, ModelInfo, ScoreCase, ScoreParams, Usage
 
 Vectors = NDArray[np.float32]
 Key = tuple[str, str, ScoreCase]  # model digest, prefix and case
 _LEAST = 1e-6
+_NONE_LACKING = 0.75  # what counts as the partners' cosine where a text has all words of a query
 
 
 def prompt_sections(text: str, name: str) -> dict[str, str]:
@@ -46,14 +48,12 @@ class Memo:
     """What was computed before, by any recipe."""
 
     scores: dict[Key, tuple[float, int]] = field(default_factory=dict)  # (Log-probability, tokens)
-    each: dict[Key, tuple[float, ...]] = field(default_factory=dict)  # the log-probability of each token
     vectors: dict[tuple[str, str], Vectors] = field(default_factory=dict)
     """Vector by encoder digest and text, shape (width,)."""
 
     def clear(self) -> None:
         """Forget everything."""
         self.scores.clear()
-        self.each.clear()
         self.vectors.clear()
 
 
@@ -94,21 +94,13 @@ class Ask:
         todo = list(dict.fromkeys(key for key, before in zip(keys, known, strict=True) if not before))
         seconds, usage = 0.0, Usage(0, 0, 0)
         if todo:
-            scores = self._ask_model(prefix, todo)
+            params = ScoreParams(self.timeout_seconds)
+            scores = self.model.score(prefix, [case for _, _, case in todo], params)
+            self.memo.scores.update(zip(todo, zip(scores.logprobs, scores.tokens, strict=True), strict=True))
             seconds, usage = scores.seconds, scores.usage
         found = [self.memo.scores[key] for key in keys]
         self.write(Pass(prefix, cases, found, known, usage, seconds, self.model.info))
         return found
-
-    def score_tokens(
-        self, prefix: str, cases: Sequence[ScoreCase]
-    ) -> tuple[list[tuple[float, ...]], Usage, float]:
-        """Log-probabilities of each continuation's tokens, tokens and seconds; not written down."""
-        keys = [(self.model.info.digest, prefix, case) for case in cases]
-        todo = list(dict.fromkeys(key for key in keys if key not in self.memo.each))
-        scores = self._ask_model(prefix, todo) if todo else None
-        usage, seconds = (scores.usage, scores.seconds) if scores else (Usage(0, 0, 0), 0.0)
-        return [self.memo.each[key] for key in keys], usage, seconds
 
     def judge(
         self,
@@ -150,6 +142,26 @@ class Ask:
         found = self.vectors([query, *texts])
         return [round(math.fsum(map(float, row * found[0])), 6) for row in found[1:]]
 
+    def partners(self, query: str, text: str) -> tuple[float, int]:
+        """
+        What a text says of those words of a query that it lacks.
+
+        Returns:
+            Their mean cosine with the nearest of the text's other words, each word as the encoder reads it in
+            its place; and how many of the query's words are lacking.
+        """
+        assert self.encoder is not None
+        asked, said = self.encoder.encode_words(query), self.encoder.encode_words(text)
+        held = set(split_terms(text))
+        telling = [one for one in asked if one[0].isalnum() and one[0] not in FUNCTION_WORDS]
+        lacking = [vector for word, vector in telling or asked if held.isdisjoint(split_terms(word))]
+        terms = {term for word, _ in telling or asked for term in split_terms(word)}
+        others = [vector for word, vector in said if word.isalnum() and terms.isdisjoint(split_terms(word))]
+        if not lacking or not others:
+            return _NONE_LACKING if not lacking else 0.0, len(lacking)
+        nearest = (np.array(lacking) @ np.array(others).T).max(axis=1)
+        return round(math.fsum(map(float, nearest)) / len(nearest), 6), len(lacking)
+
     def judge_cosines(self, query: str, texts: Sequence[str]) -> list[float]:
         """The cosines, written down as (1 + cosine) / 2."""
         assert self.encoder is not None
@@ -173,12 +185,3 @@ class Ask:
             if recorded:
                 memo[key] = recorded
         return keys, [key in memo for key in keys]
-
-    def _ask_model(self, prefix: str, keys: Sequence[Key]) -> Scores:
-        """Scores from the model, remembered."""
-        scores = self.model.score(prefix, [case for _, _, case in keys], ScoreParams(self.timeout_seconds))
-        found = list(zip(scores.logprobs, scores.tokens, strict=True))
-        self.memo.scores.update(zip(keys, found, strict=True))
-        each = scores.each or [(value / count,) * count for value, count in found]
-        self.memo.each.update(zip(keys, each, strict=True))
-        return scores

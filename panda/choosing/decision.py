@@ -8,19 +8,15 @@ from msgspec import Meta
 
 from panda.documents.text import shorten
 from panda.documents.times import without_last_seen
-from panda.language.sentences import split_sentences
-from panda.language.statements import split_clauses
+from panda.language.statements import clause_texts
 
 Scorer = Literal["label", "likelihood", "cosine", "head", "options", "prior", "channel"]
 SCORERS: tuple[Scorer, ...] = get_args(Scorer)
 FITTED: tuple[Scorer, ...] = ("head", "options")  # those that need a fit, and are passed over without
-PARTS = ("query", "order", "history", "lines")  # what a head can read
-GAIN, MUTUAL = "gain", "mutual"
-VALUES = ("cosine", "lead", "rest", GAIN, MUTUAL, "told", "back")
-"""What a fit of options can read, in this order; from gain on the language model is asked."""
-RANKING = ("cosine", GAIN, MUTUAL)
-"""Those that order options; all but mutual say whether the best one answers."""
-_MOST, _SHOWN_CHARS = 12, 80
+PHRASES = "phrases"
+PARTS = ("query", "wording", "order", "antecedents", "lines", PHRASES)  # what a head can read
+VALUES = ("cosine", "partners", "lacking")  # what a fit of options can read, in this order
+_MOST, _SHOWN_CHARS = 24, 80
 
 
 @dataclass(frozen=True)
@@ -131,13 +127,10 @@ class Question:
 
 def clause_options(query: str) -> list[Option]:
     """
-    The clauses of a message in order, each once; one that is a part of its sentence has that as title.
+    All that may be a clause of a message, each once.
 
-    >>> [(one.text, one.title) for one in clause_options("I am 9, my dog is 7. Hi")]
-    [('I am 9', 'I am 9, my dog is 7.'), ('my dog is 7.', 'I am 9, my dog is 7.'), ('Hi', '')]
+    >>> [one.text for one in clause_options("I am 9, my dog is 7. Hi")]
+    ['I am 9, my dog is 7.', 'I am 9', 'my dog is 7.', 'Hi']
     """
-    sentences = {part: one for one in split_sentences(query) for part in split_clauses([one])}
-    return [
-        Option(f"c{n}", text, title="" if text == sentence else sentence, shown=shorten(text, _SHOWN_CHARS))
-        for n, (text, sentence) in enumerate(list(sentences.items())[:_MOST], 1)
-    ]
+    texts = clause_texts(query)[:_MOST]
+    return [Option(f"c{n}", text, shown=shorten(text, _SHOWN_CHARS)) for n, text in enumerate(texts, 1)]

@@ -1,9 +1,9 @@
 """
 Fits: linear heads made by `panda tune` from labelled cases.
 
-A fit belongs to one encoder (for options, one language model too) and to one layout of what it reads: its
-file is named by them. Anything else changed (bars, other properties, budgets) leaves it valid, and recipes
-that name the same fit share it; without a matching file the step is passed over.
+A fit belongs to one encoder and to one layout of what it reads: its file is named by them. Anything else
+changed (bars, budgets) leaves it valid, and recipes that name the same fit share it; without a
+matching file the step is passed over.
 """
 
 import base64
@@ -22,8 +22,6 @@ from panda.errors import FileFormatError
 
 FITS_DIR = "fits"  # folder of the fits, beside the recipes' categories
 _NAME_DIGITS = 12
-RANK, ANY = "rank", "any"  # classes of a fit of options; without RANK each is judged for itself
-_CLOSE = 2.0  # by how much the logit of a rival may be below the first
 
 
 @dataclass(frozen=True)
@@ -36,10 +34,8 @@ class Fit:
     temperature: float  # what the logits are divided by
     digest: str  # sha256 of the file, hex; "" before it is written
     cases: int  # how many labelled cases it was made from
-    first: "Fit | None" = None
-    """Of options: the head that reads all values but that of the language model; None without one."""
-    bars: tuple[float, float] = (0.0, 1.0)
-    """Between these probabilities of `first` the language model is asked."""
+    phrases: tuple[str, ...] = ()
+    """Runs of words whose occurrence is read behind the other values."""
 
     def logprobs(self, values: Sequence[float] | NDArray[np.float32]) -> dict[str, float]:
         """Log-probability of each class."""
@@ -48,59 +44,8 @@ class Fit:
         found = logits - np.log(np.exp(logits).sum())
         return dict(zip(self.classes, map(float, found), strict=True))
 
-    def option_logprobs(self, values: Sequence[Sequence[float]]) -> list[float]:
-        """
-        Log-probability of each option that it answers.
-
-        The row of RANK orders options that were read beside each other; that of ANY says by the values of
-        the best whether it answers. The best gets this probability, each other the share of it that its rank
-        leaves. Without RANK that of ANY speaks of each.
-        """
-        *ranks, any_ = np.array([self._logits(np.asarray(one, np.float64)) for one in values]).T
-        if not ranks:
-            return [float(-np.logaddexp(0.0, -one)) for one in any_]
-        rank = ranks[0]
-        best = int(rank.argmax())
-        return [float(value) for value in rank - rank[best] - np.logaddexp(0.0, -any_[best])]
-
-    @property
-    def ranks(self) -> bool:
-        """Whether it reads options beside each other; otherwise each for itself."""
-        return RANK in self.classes
-
-    def find_best(self, values: Sequence[Sequence[float]]) -> int:
-        """Which of the options is first; values of the best alone may still be missing."""
-        return self.find_rivals(values)[0]
-
-    def find_rivals(self, values: Sequence[Sequence[float]]) -> list[int]:
-        """The first of the options, and the second if it is close; of some values alone."""
-        rows = np.asarray(values, np.float64)
-        return rivals_of(rows @ self.weights[0, : rows.shape[1]])
-
-    def doubts(self, logprob: float) -> bool:
-        """Whether the language model is to be asked after `first` gave its best option this."""
-        low, high = self.bars
-        return low <= float(np.exp(logprob)) <= high
-
-    def is_clear(self, values: Sequence[Sequence[float]], logprob: float) -> bool:
-        """Whether `first` leaves no doubt: neither whether its best option answers, nor which that is."""
-        if self.first is None or self.doubts(logprob):
-            return False
-        return float(np.exp(logprob)) < self.bars[0] or len(self.first.find_rivals(values)) == 1
-
     def _logits(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((self.weights @ values + self.bias) / self.temperature, np.float64)
-
-
-def rivals_of(logits: NDArray[np.float64]) -> list[int]:
-    """
-    The first of n options by their logits, and the second if it is close.
-
-    >>> rivals_of(np.array([0.0, 4.0, 3.0])), rivals_of(np.array([0.0, 4.0]))
-    ([1, 2], [1])
-    """
-    first = [int(place) for place in np.argsort(-logits, kind="stable")[:2]]
-    return [place for place in first if logits[place] >= logits[first[0]] - _CLOSE]
 
 
 def softmax(values: Mapping[str, float]) -> dict[str, float]:
@@ -141,7 +86,6 @@ def load_fit(path: Path) -> Fit:
 def _parse(values: Mapping[str, Any], digest: str) -> Fit:
     classes = tuple(map(str, values["classes"]))
     weights = np.frombuffer(base64.b64decode(values["weights"]), np.float32).reshape(len(classes), -1)
-    low, high = map(float, values.get("bars", (0, 1)))
     return Fit(
         classes,
         weights,
@@ -149,8 +93,7 @@ def _parse(values: Mapping[str, Any], digest: str) -> Fit:
         float(values["temperature"]),
         digest,
         int(values["cases"]),
-        _parse(values["first"], digest) if values.get("first") else None,
-        (low, high),
+        tuple(map(str, values.get("phrases", ()))),
     )
 
 
@@ -161,13 +104,12 @@ def fit_to_json(fit: Fit, about: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         about: What is said of its making; read by people only.
     """
-    first = {"bars": list(fit.bars), "first": fit_to_json(fit.first, {})} if fit.first else {}
     return {
         **about,
         "classes": list(fit.classes),
         "temperature": round(fit.temperature, 4),
         "cases": fit.cases,
-        **first,
+        **({"phrases": list(fit.phrases)} if fit.phrases else {}),
         "bias": [round(float(value), 6) for value in fit.bias],
         "weights": base64.b64encode(fit.weights.astype(np.float32).tobytes()).decode("ascii"),
     }

@@ -9,17 +9,24 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
 
 import numpy as np
 
 from panda.choosing.ask import Ask, Vectors
-from panda.choosing.decision import PARTS, Question
+from panda.choosing.decision import PARTS, PHRASES, Question
 from panda.choosing.fits import fit_name, softmax
-from panda.language.wording import content_stems, describe_order, describe_wording
+from panda.language.wording import (
+    content_stems,
+    describe_antecedents,
+    describe_order,
+    describe_wording,
+    word_runs,
+)
 from panda.models.contract import ScoreCase, Usage
 
 LAYOUT = 1  # to be raised with every change of what a part holds: fits of another layout are not found
-_SCALE = 5.0
+_SCALE, _LITTLE, _MARK = 5.0, 1.5, 0.7
 _TURN = re.compile(r"^Turn \d+: ")
 _HISTORY = "turn_summaries"
 _LEAST = 1e-12
@@ -50,12 +57,13 @@ def score_head(question: Question, ask: Ask) -> Mapping[str, float]:
         return {}
 
     def compute() -> tuple[Sequence[float], Usage, float]:
-        logprobs = fit.logprobs(read_values(question, ask))
+        said = mark_phrases(question.inputs.query, fit.phrases)
+        logprobs = fit.logprobs(np.concatenate([read_values(question, ask), said]))
         return [logprobs[label] for label in fit.classes], Usage(0, 0, 0), 0.0
 
     reads = question.step.reads  # every text that the values depend on
     texts = [f"[fit {fit.digest}]", question.inputs.query]
-    texts += _history(question) if "history" in reads else []
+    texts += _history(question) if "antecedents" in reads else []
     texts += [option.near for option in question.options] if "lines" in reads else []
     cases = [ScoreCase("", label) for label in fit.classes]
     logprobs = zip(fit.classes, ask.judge(ask.encoder.info, "\n".join(texts), cases, compute), strict=True)
@@ -86,12 +94,26 @@ def read_values(question: Question, ask: Ask) -> Vectors:
     What the step's fit reads, in the order of `reads`.
 
     - query: the vector of the query, and how it is worded
+    - wording: the same with less weight on the vector, for what hangs on how things are said
     - order: what stands before what in it
-    - history: how near its nearest earlier turn is, and whether there are any
+    - antecedents: what earlier turns are about, and what of it the query's pronouns could stand for
     - lines: how near the options are, the words they share with the query, and whether there are any
+    - phrases: nothing here; the fit knows the runs of words that are marked behind the others
     """
-    parts = (_READERS[part](question, ask) for part in question.step.reads)
+    parts = (_READERS[part](question, ask) for part in question.step.reads if part != PHRASES)
     return np.concatenate([np.asarray(values, np.float32) for values in parts])
+
+
+def mark_phrases(query: str, phrases: Sequence[str]) -> Vectors:
+    """Which of n runs of words a query has, shape (n,)."""
+    places, marks = _places(tuple(phrases)), np.zeros(len(phrases), np.float32)
+    marks[[places[run] for run in word_runs(query) if run in places]] = _MARK
+    return marks
+
+
+@lru_cache(maxsize=8)
+def _places(phrases: tuple[str, ...]) -> Mapping[str, int]:
+    return {run: place for place, run in enumerate(phrases)}
 
 
 def _history(question: Question) -> list[str]:
@@ -101,15 +123,17 @@ def _history(question: Question) -> list[str]:
     return [_TURN.sub("", line) for line in text.splitlines() if line.strip()]
 
 
-def _read_query(question: Question, ask: Ask) -> Sequence[float]:
+def _read_query(question: Question, ask: Ask, *, scale: float) -> Sequence[float]:
     query = question.inputs.query
-    return [*(_SCALE * ask.vectors([query])[0]), *describe_wording(query)]
+    return [*(scale * ask.vectors([query])[0]), *describe_wording(query)]
 
 
-def _read_history(question: Question, ask: Ask) -> Sequence[float]:
-    said = _history(question)
-    near = ask.cosines(question.inputs.query, said) if said else []
-    return [_SCALE * max(near, default=0.0), float(bool(said))]
+def _read_antecedents(question: Question, ask: Ask) -> Sequence[float]:
+    query, said = question.inputs.query, _history(question)
+    own, *told = ask.vectors([query, *said])
+    about = np.mean(told, axis=0) if told else np.zeros_like(own)
+    near = max(ask.cosines(query, said), default=0.0)
+    return [*(_SCALE * about), *describe_antecedents(query, said, near)]
 
 
 def _read_lines(question: Question, ask: Ask) -> Sequence[float]:
@@ -125,9 +149,10 @@ def _read_lines(question: Question, ask: Ask) -> Sequence[float]:
 
 
 _READERS: Mapping[str, Callable[[Question, Ask], Sequence[float]]] = {
-    "query": _read_query,
+    "query": partial(_read_query, scale=_SCALE),
+    "wording": partial(_read_query, scale=_LITTLE),
     "order": lambda question, ask: describe_order(question.inputs.query),
-    "history": _read_history,
+    "antecedents": _read_antecedents,
     "lines": _read_lines,
 }
-assert tuple(_READERS) == PARTS
+assert (*_READERS, PHRASES) == PARTS

@@ -11,20 +11,17 @@ the models in force) there are no scores, and the step is passed over.
 - cosine: how near options, or the examples of classes, are to the query. Without an encoder the same step is
   decided by `channel`, or by the words that options share with the query.
 - head: the classes of a fit, read of the message (`heads.py`).
-- options: a fit on a few values of each option says which answers the query, and whether any does.
+- options: by how close they are to the query; a fit on a few values of the closest says whether any answers.
 - prior: the order that the options came with.
 """
 
 import math
-import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from panda.choosing.ask import Ask, section_items
 from panda.choosing.decision import (
     FITTED,
-    GAIN,
-    MUTUAL,
     SCORERS,
     Choice,
     ChoiceInputs,
@@ -33,22 +30,18 @@ from panda.choosing.decision import (
     Question,
     Step,
 )
-from panda.choosing.fits import Fit, fit_name, softmax
+from panda.choosing.fits import fit_name, softmax
 from panda.choosing.heads import score_head
-from panda.language.wording import leave_shared
 from panda.models.contract import ScoreCase, Usage
+from panda.retrieval.relevance import WORDS_WEIGHT, shares_by_rarity
 
 MOST_ASKED = 8
 """So many options, the nearest in meaning, the language model reads; the others count as the last of them."""
 _SHARPNESS = 15.0  # what a cosine is multiplied by, so that the softmax over classes becomes a probability
-LAYOUT = 3  # to be raised with every change of what a value is: fits of another layout are not found
-MOST_COMPARED = 4  # how many options, the nearest, the language model compares
-MOST_JUDGED = 8  # how many it judges each for itself; of so many the rest is read as well
-ANSWERS = "yes"
-_LEAST = -12.0  # logarithms below this say no more
-_MOST_GAIN = 2.0  # nats that a token counts at most in a gain: a name that is only copied proves little
-_MOST_MUTUAL = 3.0  # the same of what the query says of an option
-Rows = list[tuple[float, ...]]
+LAYOUT = 4  # to be raised with every change of what a value is: fits of another layout are not found
+ANSWERED = "answered"  # the class of a fit of options that says that the closest one answers
+_MOST_LACKING = 4  # so many words at most count as lacking
+_SCALE = 5.0  # what a cosine is multiplied by, so that one strength of regularisation suits all values
 
 
 def score_labels(question: Question, ask: Ask) -> dict[str, float]:
@@ -92,17 +85,12 @@ def _nearest_options(question: Question, ask: Ask) -> Sequence[Option]:
     return [options[n] for n in sorted(first)]
 
 
-def before_query(text: str) -> str:
-    """What stands before the query that a text is to make likelier."""
-    return f"Evidence: {text}\nQuestion:"
-
-
 def forward_cases(
     options: Sequence[Option], sections: Mapping[str, str], query: str
 ) -> tuple[str, list[ScoreCase]]:
     """Prefix and cases of the query after each note of `# foreign`, then after each option."""
     texts = [*section_items(sections["foreign"]), *(option.scored for option in options)]
-    cases = [ScoreCase(before_query(text), f" {query}\n") for text in texts]
+    cases = [ScoreCase(f"Evidence: {text}\nQuestion:", f" {query}\n") for text in texts]
     return sections["shots"].strip() + "\n\n", cases
 
 
@@ -136,151 +124,52 @@ def _score_classes(question: Question, ask: Ask) -> dict[str, float]:
 
 
 def name_options(question: Question, ask: Ask) -> str:
-    """Name of the file of a step's fit: it belongs to both models, one layout and the words of the prompt."""
+    """Name of the file of a step's fit: it belongs to one encoder and one layout."""
     assert ask.encoder is not None
     step = question.step
-    shots = ask.prompt(step.prompt) + ask.model.info.digest if step.prompt else ""
-    layout = f"{LAYOUT} {' '.join(step.reads)}\n{shots}"
-    return fit_name(step.fit or "", layout, ask.encoder.info.digest)
+    return fit_name(step.fit or "", f"{LAYOUT} {' '.join(step.reads)}", ask.encoder.info.digest)
 
 
 def score_options(question: Question, ask: Ask) -> Mapping[str, float]:
-    """Probability of each option that it answers; nothing without an encoder, a fit for it, or options."""
+    """
+    Probability of each option that it answers; nothing without an encoder, a fit for it, or options.
+
+    The closest option has what the fit gives for it, each other the less the further behind that it is.
+    """
     options = question.options
-    if ask.encoder is None or not options:
-        return {}
-    fit = ask.find_fit(name_options(question, ask))
-    if fit is None:
+    fit = ask.find_fit(name_options(question, ask)) if ask.encoder is not None and options else None
+    if fit is None or ask.encoder is None:
         return {}
 
     def compute() -> tuple[Sequence[float], Usage, float]:
-        reader = OptionReader(question, ask)
-        return reader.judge(fit), reader.usage, reader.seconds
+        closeness, values = read_options(question, ask)
+        sure = fit.logprobs(values)[ANSWERED]
+        return [sure - _SHARPNESS * (max(closeness) - near) for near in closeness], Usage(0, 0, 0), 0.0
 
-    named = "\n".join([f"[fit {fit.digest}]", question.inputs.query, *(option.scored for option in options)])
-    cases = [ScoreCase(option.scored, f" {ANSWERS}") for option in options]
+    named = "\n".join([f"[fit {fit.digest}]", question.inputs.query, *(option.near for option in options)])
+    cases = [ScoreCase(option.near, " yes") for option in options]
     logprobs = ask.judge(ask.encoder.info, named, cases, compute)
     return {option.id: math.exp(value) for option, value in zip(options, logprobs, strict=True)}
 
 
-class OptionReader:
+def read_options(question: Question, ask: Ask) -> tuple[list[float], list[float]]:
     """
-    Reads the values of a question's options, those of a step's `reads` alone, in that order.
+    How close each option is to the query, and what the step's fit reads of the closest, in order.
 
-    Args:
-        ask: Asks the models; what they cost is added up in `usage` and `seconds`.
+    - cosine: with the query
+    - partners: the mean cosine of the query's words that the line lacks with the nearest of its other words
+    - lacking: how many words of the query the line lacks
+
+    The lead over other lines, the share of the query's words, and whether a value of the kind that is
+    asked for is there add nothing to these (tests/evals/RESULTS.md).
     """
-
-    def __init__(self, question: Question, ask: Ask) -> None:
-        self._query, self._options = question.inputs.query, question.options
-        self._step, self._ask = question.step, ask
-        self.usage, self.seconds = Usage(0, 0, 0), 0.0
-
-    def judge(self, fit: Fit) -> list[float]:
-        """Log-probability of each option that it answers."""
-        rows = self.read_cheap()
-        sure = fit.first.option_logprobs(rows) if fit.first is not None else None
-        if not fit.ranks:
-            doubtful = [n for n in range(len(rows)) if sure is None or fit.doubts(sure[n])]
-            asked = _nearest(rows, doubtful, MOST_JUDGED)
-            found = fit.option_logprobs(self.with_gain(rows, asked)) if asked else []
-            return [found[n] if sure is None or n in asked else sure[n] for n in range(len(rows))]
-        if sure is not None and fit.is_clear(rows, max(sure)):
-            return sure
-        rows = self.with_gain(rows, _nearest(rows, range(len(rows)), MOST_COMPARED))
-        rows = self.with_mutual(rows, fit.find_rivals(rows))
-        return fit.option_logprobs(self.with_best(rows, fit.find_best(rows)))
-
-    def read_cheap(self) -> Rows:
-        """Of each option the values that need no language model."""
-        near = self._ask.cosines(self._query, [option.near for option in self._options])
-        rest = list(near)
-        if "rest" in self._step.reads:
-            for n in sorted(range(len(near)), key=lambda n: -near[n])[:MOST_JUDGED]:
-                query, text = leave_shared(self._query, self._options[n].near)
-                rest[n] = self._ask.cosines(query, [text])[0]
-        rows = []
-        alone = min(near) if len(near) > 1 else 0.0  # those of other sources are no nearer than these
-        for place, option in enumerate(self._options):
-            title = option.title or None  # without one each stands for itself
-            others = (n for n, other in enumerate(self._options) if n != place and other.title != title)
-            lead = near[place] - max((near[n] for n in others), default=alone)
-            values = {"cosine": near[place], "lead": lead, "rest": rest[place]}
-            rows.append(tuple(values[name] for name in self._step.reads if name in values))
-        return rows
-
-    def with_gain(self, rows: Rows, asked: Sequence[int] | None = None) -> Rows:
-        """The rows with the gain of each option, if it is read; what is not asked counts as the last."""
-        if GAIN not in self._step.reads:
-            return rows
-        if asked is None:
-            asked = _nearest(rows, range(len(rows)), MOST_COMPARED)
-        befores = ["Question:", *(before_query(self._options[n].scored) for n in asked)]
-        found = self._score("shots", [ScoreCase(before, f" {self._query}\n") for before in befores])
-        bare, *given = [each[:-1] or each for each in found]
-        gains = {
-            n: _bounded(each, bare, _MOST_GAIN) / len(bare) for n, each in zip(asked, given, strict=True)
-        }
-        least = min(gains.values())
-        return [(*row, gains.get(n, least)) for n, row in enumerate(rows)]
-
-    def with_mutual(self, rows: Rows, rivals: Sequence[int]) -> Rows:
-        """The rows with what the query says of each rival; the others count as the last, one alone as 0."""
-        if MUTUAL not in self._step.reads:
-            return rows
-        found = {n: self._tell_back(n)[0] for n in rivals} if len(rivals) > 1 else {}
-        least = min(found.values(), default=0.0)
-        return [(*row, found.get(n, least)) for n, row in enumerate(rows)]
-
-    def with_best(self, rows: Rows, best: int) -> Rows:
-        """The rows with what is read of the best option alone, 0 for the others."""
-        found = []
-        for name in self._step.reads:
-            if name == "told":
-                case = _told_case(self._options[best], self._query)
-                found.append(max(self._score("answer", [case])[0][0], _LEAST))
-            elif name == "back":
-                found.append(self._tell_back(best)[1])
-        none = (0.0,) * len(found)
-        return [(*row, *(found if n == best else none)) for n, row in enumerate(rows)]
-
-    def _tell_back(self, place: int) -> tuple[float, float]:
-        """
-        By how many nats an option is likelier after the query, over the root of its tokens, so that a long
-        one is no better for it; and the mean of its tokens, each up to 1.
-        """
-        unrelated = self._ask.sections(self._step)["unrelated question"].strip()
-        contexts = [f"Question: {asked}\nEvidence:" for asked in (self._query, unrelated)]
-        text = f" {self._options[place].scored}\n"
-        given, other = self._score("reverse", [ScoreCase(context, text) for context in contexts])
-        mutual = _bounded(given, other, _MOST_MUTUAL) / math.sqrt(len(given))
-        return mutual, _bounded(given, other, 1.0) / len(given)
-
-    def _score(self, section: str, cases: Sequence[ScoreCase]) -> list[tuple[float, ...]]:
-        prefix = self._ask.sections(self._step)[section].strip() + "\n\n"
-        found, usage, seconds = self._ask.score_tokens(prefix, cases)
-        self.usage, self.seconds = self.usage + usage, self.seconds + seconds
-        return found
-
-
-def _nearest(rows: Rows, places: Iterable[int], most: int) -> list[int]:
-    return sorted(places, key=lambda n: tuple(-value for value in rows[n][:1]))[:most]
-
-
-def _told_case(option: Option, query: str) -> ScoreCase:
-    asked = {_bare(word) for word in query.split()}
-    told = "".join(f" {word}" for word in option.worded.split() if _bare(word) not in asked)
-    context = f"Evidence: {option.scored}\nQuestion: {query}\nAnswer:"
-    return ScoreCase(context, told or "\n", any_of=True)
-
-
-def _bounded(given: Sequence[float], otherwise: Sequence[float], most: float) -> float:
-    """The gains of all tokens, none beyond *most* either way."""
-    return sum(most * math.tanh((value - base) / most) for value, base in zip(given, otherwise, strict=True))
-
-
-def _bare(word: str) -> str:
-    return word.strip(string.punctuation).lower()
+    query, texts = question.inputs.query, [option.near for option in question.options]
+    cosines, words = ask.cosines(query, texts), shares_by_rarity(query, texts)
+    closeness = [near + WORDS_WEIGHT * share for near, share in zip(cosines, words, strict=True)]
+    best = closeness.index(max(closeness))
+    partners, lacking = ask.partners(query, texts[best])
+    values = {"cosine": cosines[best], "partners": partners, "lacking": min(lacking, _MOST_LACKING) / 10}
+    return closeness, [_SCALE * values[name] for name in question.step.reads]
 
 
 _SCORERS: Mapping[str, Callable[[Question, Ask], Mapping[str, float]]] = {

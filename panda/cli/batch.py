@@ -25,7 +25,7 @@ from panda.cli.command import (
 from panda.cli.completion import complete_runs
 from panda.cli.text import clipped, read_lines
 from panda.documents.records import encode
-from panda.errors import CheckError, PandaError, TryAgainError, UsageError
+from panda.errors import CheckError, Problem, TryAgainError, UsageError
 from panda.storage.files import read_text, store_errors
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def _result(found: "Batch", run: "RunFolder", *, shows_rows: bool) -> Result:
     return Result(encode(data), table if shows_rows else "", error=_error(found, run))
 
 
-def _error(found: "Batch", run: "RunFolder") -> PandaError | None:
+def _error(found: "Batch", run: "RunFolder") -> Problem | None:
     """Why the batch is not as it was to be; one that --limit ended early is."""
     failed = found.failed
     if not failed:

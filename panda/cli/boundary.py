@@ -1,5 +1,6 @@
 """Where every outcome of a command becomes output and an exit code (design §6)."""
 
+import logging
 import os
 import platform
 import sys
@@ -19,7 +20,7 @@ from panda import __version__
 from panda.cli.command import COMMON_FLAGS, Document, Markdown, Result, Stream, Surroundings, Table
 from panda.cli.text import allows_color, one_line, render_error, render_json, render_rows
 from panda.documents.text import visible
-from panda.errors import BugError, PandaError, SignalError, StoreError, UsageError
+from panda.errors import BugError, Problem, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
 from panda.storage.temporaries import end_writing
 
@@ -42,6 +43,7 @@ def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str
     except KeyboardInterrupt:
         return 130
     finally:
+        logging.getLogger("panda").handlers.clear()  # a program that goes on is told nothing any more
         end_writing()
 
 
@@ -97,7 +99,7 @@ def _invoke(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str,
 
 
 def _failure(exc: Exception, environ: Mapping[str, str], arguments: Sequence[str]) -> Result:
-    if isinstance(exc, PandaError):
+    if isinstance(exc, Problem):
         error = exc
     elif isinstance(exc, TyperException):
         error = _usage_error(exc)

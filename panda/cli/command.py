@@ -1,12 +1,14 @@
 """What a command gets and gives back; from a plain function to a Typer command with the options all have."""
 
 import inspect
+import logging
 import shlex
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO, TypeVar
@@ -18,7 +20,7 @@ from panda.cli.completion import complete_users
 from panda.cli.pace import Pace
 from panda.cli.text import allows_color, render_rows
 from panda.documents.text import visible
-from panda.errors import PandaError, UsageError
+from panda.errors import Problem, UsageError
 from panda.settings import CHECKS, Settings, load_settings
 from panda.storage.files import check_target, make_directory, replace_report
 from panda.storage.layout import DEFAULT_USER, Layout
@@ -57,10 +59,6 @@ class Reporter:
         """Tell something that only -v asks for."""
         if self.verbosity:
             self._line(text)
-
-    def waiting(self, holder: str) -> None:
-        """Tell who holds the lock that is waited for."""
-        self._line(f"waiting for {holder}")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Show a table of work."""
@@ -102,6 +100,20 @@ class Reporter:
         with suppress(BrokenPipeError):
             self.stream.write(_ERASE_LINE * bool(self.bars) + text)  # a bar is drawn again below the text
             self.stream.flush()
+
+
+class LogHandler(logging.Handler):
+    """Tells what is logged on the way: to a reporter, or to who called a tool of this server."""
+
+    caller: ContextVar[Callable[[str], None] | None] = ContextVar("caller", default=None)
+
+    def __init__(self, reporter: Reporter) -> None:
+        super().__init__()
+        self._reporter = reporter
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell one line."""
+        (self.caller.get() or self._reporter.step)(record.getMessage())
 
 
 @dataclass(frozen=True)
@@ -160,7 +172,7 @@ class Result:
     body: str | Markdown | Document | Table | Stream = ""
     """The answer for stdout; an empty one prints nothing."""
     exit_code: int = 0  # design §6; left at 0, the error's own code counts
-    error: PandaError | None = None  # what went wrong, when there is something to show all the same
+    error: Problem | None = None  # what went wrong, when there is something to show all the same
 
     @property
     def code(self) -> int:
@@ -498,6 +510,9 @@ def _invocation(
         verbosity=options["verbose"],
         color=allows_color(surroundings.environ),
     )
+    log = logging.getLogger("panda")
+    log.handlers[:] = [LogHandler(reporter)]
+    log.setLevel(logging.INFO)
     warnings.showwarning = lambda message, *rest: reporter.warn(str(message))
     return Invocation(
         command=words,

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from panda.errors import PandaError, UntrustedError
+from panda.errors import Problem, UntrustedError
 from panda.settings import Settings, load_settings, process_environment
 from panda.storage.layout import METADATA_JSON, Layout, turn_name, turn_number
 from panda.storage.links import check_links
@@ -25,7 +25,7 @@ def _completion(find: Callable[[Settings], Iterable[str]]) -> Completion:
     """Offers what is found under the settings in force, with --root and --user typed before the cursor."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        with suppress(PandaError, OSError):
+        with suppress(Problem, OSError):
             flags = {name: ctx.params.get(name) for name in ("root", "user")}
             settings = load_settings(flags, process_environment(), Path.cwd())
             guard_links(settings)

@@ -9,7 +9,6 @@ from panda.actions.remember import Given, find_subject
 from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_told
 from panda.cli.text import read_argument
-from panda.documents.memory_file import is_statement
 from panda.errors import CheckError, NotFoundError, UsageError
 from panda.forget import Forgetting, Place, Wanted
 from panda.memory.files import Projection
@@ -50,7 +49,7 @@ def forget(
     """
     secret = read_argument(text, invocation.stdin).strip() if text is not None else None
     settings, layout = invocation.settings, invocation.store() if dry_run else invocation.store_for_writing()
-    wait = (settings.clock, settings.wait_seconds, invocation.reporter.waiting)
+    wait = (settings.clock, settings.wait_seconds)
     forgetting = Forgetting(layout, _caches(invocation), *wait)
     at = forgetting.at
     if not dry_run:
@@ -116,14 +115,11 @@ def _of_name(forgetting: Forgetting, layout: Layout, user: str, name: str) -> Wa
         raise UsageError("a research is forgotten with its turn", where=name, fix="give the turn's number")
     key = rest if kind in ("memory", "fact") else name
     about = find_subject(key, Given(), user)[1:]
-    facts = [one for one in state.log.assertions if one.subject[1:] == about]
-    if not facts:
+    if (told := forgetting.of_subject(user, *about)) is None:
         raise NotFoundError(
             f"nothing was ever said under {key}", where=name, fix="see `panda memory list`, or use --text"
         )
-    turns = {one.source_turn for one in facts if is_statement(one.fact.relation)} - {None}
-    derived = [one for one in state.log.assertions if one.source_turn in turns and one not in facts]
-    return forgetting.of_facts(user, facts, [one for one in derived if not is_statement(one.fact.relation)])
+    return told
 
 
 def _ask(places: Sequence[Place]) -> None:

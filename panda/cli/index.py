@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +12,13 @@ from panda.cli.command import Invocation, Result, Table, argument, excludes, fla
 from panda.cli.text import clipped, one_line, problem_text
 from panda.documents.times import time_text
 from panda.errors import CheckError
+from panda.index.index import Index, IndexStatus, index_status, rebuild_index
+from panda.index.tables import SyncReport
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL
 from panda.retrieval.search import Hit
 from panda.storage.files import held_lock
-from panda.storage.index import Index, IndexStatus, RebuildReport, index_status, rebuild_index
-from panda.storage.index_sources import count_turns, users_of
+from panda.storage.layout import count_turns, users_of
 from panda.storage.temporaries import begin_writing
 from panda.storage.turns import TurnStore
 
@@ -121,15 +122,12 @@ def rebuild(
     settings = invocation.settings
     user = settings.user if settings.origin("user") != "default" else None
     written = _summarise(invocation, user, limit, max_seconds) if summaries else None
-    index, told = _index(invocation), invocation.reporter.step
-    report = _rebuilt(invocation, index, user, full=full)
-    told(
-        f"{report.updated} indexed, {report.removed} gone, {len(report.problems)} unreadable, "
-        f"{report.seconds:.1f} s"
-    )
-    fill_vectors(invocation, index, list(report.users), full=full)
-    data = {"full": full, **_rebuilt_data(report, written)}
-    problems = [*report.problems, *(written.problems if written else ())]
+    index = _index(invocation)
+    reports = _rebuilt(invocation, index, user, full=full)
+    problems = [problem for report in reports.values() for problem in report.problems]
+    fill_vectors(invocation, index, list(reports), full=full)
+    data = {"full": full, **_rebuilt_data(reports, written)}
+    problems += written.problems if written else ()
     if not problems:
         return Result(data)
     error = CheckError(f"files that cannot be indexed: {len(problems)}", fix="mend or remove them")
@@ -196,7 +194,7 @@ def _status_rows(status: IndexStatus, missing: int | None) -> list[tuple[str, ob
     ]
 
 
-def _rebuilt_data(report: RebuildReport, written: "SummaryReport | None") -> dict[str, object]:
+def _rebuilt_data(reports: Mapping[str, SyncReport], written: "SummaryReport | None") -> dict[str, object]:
     told = ("where", "message", "fix")
     users = {
         name: {
@@ -204,7 +202,7 @@ def _rebuilt_data(report: RebuildReport, written: "SummaryReport | None") -> dic
             "removed": one.removed,
             "problems": [{key: getattr(problem, key) for key in told} for problem in one.problems],
         }
-        for name, one in report.users.items()
+        for name, one in reports.items()
     }
     if written is None:
         return {"users": users, "summaries": None}
@@ -230,7 +228,6 @@ def _summarise(
         layout.summaries_lock,
         holder=f"panda index rebuild --summaries (process {os.getpid()})",
         wait_seconds=invocation.settings.wait_seconds,
-        on_wait=reporter.waiting,
     ):
         report = write_summaries(app.executor, stores, limit=limit, max_seconds=max_seconds, watch=watch)
     done = f"summaries: {report.written} written, {len(report.problems)} failed, {report.left} left"
@@ -238,18 +235,21 @@ def _summarise(
     return report
 
 
-def _rebuilt(invocation: Invocation, index: Index, user: str | None, *, full: bool) -> RebuildReport:
+def _rebuilt(invocation: Invocation, index: Index, user: str | None, *, full: bool) -> dict[str, SyncReport]:
     """Bring the index in line, with a bar; before that, what killed commands left in the store goes."""
     layout = invocation.store()
     if not layout.read_only_mark.exists():
         begin_writing(layout.root, invocation.settings.project_dir)
+    started = time.monotonic()
     with invocation.reporter.progress("indexing", count_turns(layout)) as advance:
-        return rebuild_index(index, layout, invocation.settings.clock, user=user, full=full, watch=advance)
+        reports = rebuild_index(index, layout, invocation.settings.clock, user=user, full=full, watch=advance)
+    done = reports.values()
+    invocation.reporter.step(
+        f"{sum(one.updated for one in done)} indexed, {sum(one.removed for one in done)} gone, "
+        f"{sum(len(one.problems) for one in done)} unreadable, {time.monotonic() - started:.1f} s"
+    )
+    return reports
 
 
 def _index(invocation: Invocation) -> Index:
-    return Index(
-        invocation.store(),
-        wait_seconds=invocation.settings.wait_seconds,
-        on_wait=invocation.reporter.waiting,
-    )
+    return Index(invocation.store(), wait_seconds=invocation.settings.wait_seconds)

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 from panda.cli.command import Invocation, Result, Stream, Table, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
 from panda.compression.documents import sum_compressions
-from panda.documents.problems import Problem
 from panda.documents.times import read_instant, time_text
-from panda.errors import UsageError
+from panda.errors import Problem, UsageError
 from panda.storage.execution_log import BY, ExecutionStats
 from panda.storage.jsonl import Line, LineTail
 from panda.storage.layout import Layout, turn_name

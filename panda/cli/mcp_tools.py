@@ -9,14 +9,15 @@ from typing import Any
 
 from panda.actions.search import opened_meaning, search
 from panda.actions.synthesis import FactSource
-from panda.actions.turn import Outcome, Tell, ask, gather_query, tell_waiting
+from panda.actions.turn import Outcome, Tell, ask, gather_query
 from panda.app import App, build
-from panda.cli.command import Invocation
+from panda.cli.command import Invocation, LogHandler
 from panda.cli.turn import read_query
 from panda.documents.json_text import worst_fault
 from panda.documents.text import visible
 from panda.documents.times import time_text
 from panda.errors import NotFoundError, UsageError
+from panda.index.index import Index
 from panda.memory.synthesis import REQUEST_SCHEMA, parse_request, synthesize
 from panda.retrieval.ranking import POOL
 from panda.serving.guard import json_bytes
@@ -24,7 +25,6 @@ from panda.serving.mcp_server import Report, ServedText, ServedTool
 from panda.session.file import newest_session
 from panda.settings import Settings
 from panda.storage.files import read_text
-from panda.storage.index import Index
 from panda.storage.layout import CONFLICTS_JSONL, CONTEXT_MD, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD, check_id
 from panda.storage.turns import TurnRow, TurnStore, list_rows, read_turn_file
 
@@ -97,7 +97,8 @@ class ActionTools:
     def _search(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
         _check(arguments, _SEARCH_SCHEMA)
         own, settings, tell = self.invocation, self._settings(arguments), partial(_tell, report)
-        index = Index(own.store(), wait_seconds=settings.wait_seconds, on_wait=partial(tell_waiting, tell))
+        LogHandler.caller.set(tell)  # of this thread
+        index = Index(own.store(), wait_seconds=settings.wait_seconds)
         with opened_meaning(settings, own.store(), index, tell, own.environ, own.layers) as meaning:
             about: dict[str, Any] = {name: arguments.get(name) for name in ("query", "session", "since")}
             data = search(settings, index, meaning, tell, limit=POOL, **about)[0]
@@ -117,7 +118,8 @@ class ActionTools:
                 raise UsageError(
                     "session and continue name two sessions", where="continue", fix="leave one out"
                 )
-            own, settings = self.invocation, self._settings(arguments)
+            own, settings, tell = self.invocation, self._settings(arguments), partial(_tell, report)
+            LogHandler.caller.set(tell)  # of this thread
             if not self.model_lock.acquire(blocking=False):
                 report("waiting for another turn of this server")
                 while not self.model_lock.acquire(timeout=_POLL_SECONDS):
@@ -131,7 +133,7 @@ class ActionTools:
                 query = read_query(
                     "-", io.BytesIO(arguments["query"].encode("utf-8", errors="surrogatepass"))
                 )
-                return act(app, query, arguments.get("mode", "chat"), partial(_tell, report))
+                return act(app, query, arguments.get("mode", "chat"), tell)
             finally:
                 self.model_lock.release()
 

@@ -94,8 +94,7 @@ def _lines(assertions: Iterable[Assertion], user: str) -> list[dict[str, object]
 def _memory_of(invocation: Invocation, store: Layout | None = None) -> Iterator[Memory]:
     """The user's memory, for writing; in a store that is open already, or that of the settings."""
     settings, store = invocation.settings, store or invocation.store_for_writing()
-    wait = (settings.wait_seconds, invocation.reporter.waiting)
-    yield (memory := Memory(store, settings.user, settings.clock, *wait))
+    yield (memory := Memory(store, settings.user, settings.clock, settings.wait_seconds))
     if memory.unshown is not None:
         invocation.reporter.warn(
             f"it is remembered; {memory.unshown.message}: the next `panda memory` writes it there"

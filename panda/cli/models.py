@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 
 from panda.cli.command import Invocation, Result, Table
-from panda.errors import CheckError, PandaError
+from panda.errors import CheckError, Problem
 from panda.models.layers import Layers
 from panda.models.models_file import ModelsFile
 from panda.models.survey import ModelState, ServerState, Trial, check_models, survey_models
@@ -95,7 +95,7 @@ def _table(states: Sequence[ModelState]) -> Table:
     return Table(_COLUMNS, rows)
 
 
-def _tried(trial: Trial | None, error: PandaError | None) -> dict[str, object]:
+def _tried(trial: Trial | None, error: Problem | None) -> dict[str, object]:
     tried = asdict(trial) if trial else dict.fromkeys(_TRIED)
     return {**tried, "error": error.message if error else None}
 

@@ -19,10 +19,9 @@ from panda.cli.command import (
 )
 from panda.cli.completion import complete_runs, complete_sessions, complete_turns
 from panda.cli.text import clipped
-from panda.documents.problems import Verdict
 from panda.documents.records import encode
 from panda.documents.times import read_instant
-from panda.errors import CheckError, TryAgainError, UsageError
+from panda.errors import CheckError, TryAgainError, UsageError, Verdict
 from panda.storage.layout import Layout
 from panda.storage.store import is_writable
 from panda.storage.temporaries import work_directory

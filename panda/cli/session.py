@@ -7,10 +7,9 @@ from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_sessions
 from panda.cli.text import clipped
 from panda.documents.carry import FIELDS
-from panda.documents.problems import Problem
 from panda.documents.records import encode
 from panda.documents.times import render_time
-from panda.errors import CheckError, NotFoundError, PandaError
+from panda.errors import CheckError, NotFoundError, Problem
 from panda.session.file import (
     close_session,
     closed_at,
@@ -25,8 +24,8 @@ from panda.session.file import (
 )
 from panda.session.render import field_rows
 from panda.storage.files import held_lock
-from panda.storage.formats import Session
 from panda.storage.layout import Layout, check_id
+from panda.store.records import Session
 
 _ABOUT_CHARS = 60
 _COLUMNS = ("session", "turns", "head", "last active", "status", "about")
@@ -111,7 +110,6 @@ def close(
         layout.session_lock(user, session),
         holder="panda session close",
         wait_seconds=invocation.settings.wait_seconds,
-        on_wait=invocation.reporter.waiting,
     ):
         if reopen:
             reopen_session(layout, user, session)
@@ -141,7 +139,7 @@ def verify(
         for name in names:
             problems += verify_session(layout, user, name)
             advance()
-    data = {"sessions": names, "problems": [{**vars(one), "where": one.where} for one in problems]}
+    data = {"sessions": names, "problems": [{**one.finding(), "where": one.where} for one in problems]}
     if not problems:
         invocation.reporter.step(f"sessions: {len(names)}, nothing differs")
         return Result(data)
@@ -172,7 +170,7 @@ def _row(
     user = invocation.settings.user
     try:
         found = load_session(layout, user, name) or fold_turns(layout, user, name, turns)
-    except PandaError as exc:
+    except Problem as exc:
         invocation.reporter.warn(f"session {name}: {exc.message}")
         return None
     if found is None:

@@ -12,7 +12,7 @@ from panda.cli.command import Invocation, Result, Table, flag
 from panda.documents.times import render_time
 from panda.errors import UsageError
 from panda.settings import CHECKS, Settings
-from panda.trust import Claim, TrustFile, claims_of, untrusted_claims
+from panda.trust import Claim, claims_of, read_trust, record_trust, revoke_trust, untrusted_claims
 
 
 def show(invocation: Invocation) -> Result:
@@ -22,7 +22,7 @@ def show(invocation: Invocation) -> Result:
     Example: panda config show
     """
     settings = invocation.settings
-    names = [one.name for one in fields(settings) if one.name not in ("origins", "project_text")]
+    names = [one.name for one in fields(settings) if one.name not in ("given", "project_text")]
     values = {name: _plain(getattr(settings, name)) for name in names}
     origins = {name: _origin(settings, name) for name in names}
     data = {name: {"value": values[name], "origin": origins[name]} for name in names}
@@ -73,18 +73,21 @@ def trust(
         raise UsageError(
             "--dry-run and --revoke exclude each other", where="--revoke", fix="give one of them"
         )
-    file = TrustFile(invocation.settings)
+    settings = invocation.settings
     if revoke:
-        gone = file.revoke(invocation.settings)
+        gone = revoke_trust(settings)
         invocation.reporter.step(f"no longer trusted: {len(gone)}")
-        return Result({"state": str(file.path), "revoked": gone}, "".join(f"{path}\n" for path in gone))
-    claims = claims_of(invocation.settings)
-    missing = [claim for claim in claims if not file.holds(claim)]
+        return Result(
+            {"state": str(settings.trust_file), "revoked": gone}, "".join(f"{path}\n" for path in gone)
+        )
+    claims = claims_of(settings)
+    trusted = read_trust(settings) if claims else {}
+    missing = [claim for claim in claims if trusted.get(claim.path) != claim.digest]
     if not dry_run and missing:
-        file.record(missing)
-    _tell(invocation, file, claims, missing, dry_run=dry_run)
+        record_trust(settings, missing)
+    _tell(invocation, claims, missing, dry_run=dry_run)
     data = {
-        "state": str(file.path),
+        "state": str(settings.trust_file),
         "recorded": [] if dry_run else [claim.path for claim in missing],
         "claims": [_data(claim, trusted=not dry_run or claim not in missing) for claim in claims],
     }
@@ -96,15 +99,13 @@ def trust(
     return Result(data, Table(("file", "what it does", "state"), rows))
 
 
-def _tell(
-    invocation: Invocation, file: TrustFile, claims: list[Claim], missing: list[Claim], *, dry_run: bool
-) -> None:
+def _tell(invocation: Invocation, claims: list[Claim], missing: list[Claim], *, dry_run: bool) -> None:
     if not claims:
         invocation.reporter.step("nothing here reaches out of the project")
     elif dry_run:
         invocation.reporter.step(f"not trusted yet: {len(missing)} of {len(claims)}")
     else:
-        invocation.reporter.step(f"recorded in {file.path}: {len(missing)}")
+        invocation.reporter.step(f"recorded in {invocation.settings.trust_file}: {len(missing)}")
         if behind := untrusted_claims(invocation.settings):
             invocation.reporter.warn(f"more lies behind these, run panda trust again: {len(behind)}")
 

@@ -2,16 +2,14 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from panda.cli.command import Invocation, NewUser, Result, argument, flag
 from panda.cli.completion import complete_turns
 from panda.cli.text import problem_text
-from panda.documents.problems import FORGOTTEN, Problem, Verdict, verdict_of
 from panda.documents.progress import no_progress
-from panda.errors import CheckError, NotFoundError
+from panda.errors import CheckError, NotFoundError, Problem, Verdict, verdict_of
 from panda.settings import Settings
 from panda.storage.layout import Layout, asset
 from panda.storage.store import create_store
@@ -80,10 +78,10 @@ def validate(
     problems += of_recipes
     told = [one for one in problems if one.verdict is Verdict.SOUND]
     problems = [one for one in problems if one.verdict is not Verdict.SOUND]
-    data = {"verdict": verdict_of(problems), "problems": [asdict(problem) for problem in problems]}
+    data = {"verdict": verdict_of(problems), "problems": [problem.finding() for problem in problems]}
     data |= {
-        "unquotable": [asdict(one) for one in told if one not in of_recipes],
-        "unreached": [asdict(one) for one in told if one in of_recipes],
+        "unquotable": [one.finding() for one in told if one not in of_recipes],
+        "unreached": [one.finding() for one in told if one in of_recipes],
     }
     if not problems:
         invocation.reporter.step("no problems found")
@@ -92,7 +90,7 @@ def validate(
 
 
 def _error(problems: Sequence[Problem], *, strict: bool) -> CheckError | None:
-    all_forgotten = all(problem.key == FORGOTTEN for problem in problems)
+    all_forgotten = all(problem.key == "forgotten_at" for problem in problems)
     if all_forgotten and not strict:
         return None
     files = len({problem.path for problem in problems})
@@ -123,7 +121,14 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
         guard_links(settings.on_store(place.absolute()))
     found, fix = [] if settings.trust else untrusted_claims(settings), fix_of(settings)
     return [
-        Problem(claim.path, f"not trusted: {reach.effect}", reach.line, reach.key, fix, Verdict.NOT_JUDGED)
+        Problem(
+            f"not trusted: {reach.effect}",
+            claim.path,
+            line=reach.line,
+            key=reach.key,
+            fix=fix,
+            verdict=Verdict.NOT_JUDGED,
+        )
         for claim in found
         for reach in claim.reaches
         if not places or any(Path(claim.path).is_relative_to(os.path.realpath(place)) for place in places)
@@ -134,7 +139,7 @@ def _store_problems(invocation: Invocation, places: Sequence[Path]) -> list[Prob
     """Those of the store's files below the paths; all if there are none."""
     from panda.memory.validation import JUDGED, check_memory, judge_gathered
     from panda.storage.check import check_store
-    from panda.storage.index_sources import count_turns
+    from panda.storage.layout import count_turns
 
     settings, progress = invocation.settings, invocation.reporter.progress
     layout = Layout(settings.root) if places else invocation.store()

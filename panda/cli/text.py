@@ -5,9 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
-from panda.documents.problems import Problem
 from panda.documents.text import UNSAFE, escape_path, shorten, visible
-from panda.errors import PandaError, UsageError
+from panda.errors import Problem, UsageError
 
 
 def allows_color(environ: Mapping[str, str]) -> bool:
@@ -40,11 +39,11 @@ def clipped(text: str, width: int) -> str:
     return shorten(visible(text), width)
 
 
-def render_error(error: PandaError) -> str:
+def render_error(error: Problem) -> str:
     """
     The lines that tell a user what went wrong.
 
-    >>> render_error(PandaError("no turn 7", fix="see `panda list`"))
+    >>> render_error(Problem("no turn 7", fix="see `panda list`"))
     'error: no turn 7\\nfix: see `panda list`\\n'
     """
     parts = (("error", error.message), ("where", error.where), ("fix", error.fix))
@@ -52,7 +51,7 @@ def render_error(error: PandaError) -> str:
 
 
 def render_json(
-    *, exit_code: int, command: str | None, data: Mapping[str, object] | None, error: PandaError | None
+    *, exit_code: int, command: str | None, data: Mapping[str, object] | None, error: Problem | None
 ) -> str:
     """The one object that `--json` prints (design §6); no command if none was recognised."""
     value = {
@@ -127,4 +126,4 @@ def _decoded(data: bytes, where: str) -> str:
 def problem_text(problem: Problem, kind: str = "") -> str:
     """A line for a problem, what *kind* it is in front, and its fix below it."""
     fix = f"  fix: {one_line(problem.fix)}\n" if problem.fix else ""
-    return f"{one_line(problem.where)}: {kind}{one_line(problem.message)}\n{fix}"
+    return f"{one_line(problem.where or '')}: {kind}{one_line(problem.message)}\n{fix}"

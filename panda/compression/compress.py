@@ -18,7 +18,7 @@ from panda.compression.rewrite import rewrite_passages
 from panda.compression.signals import UnitText, measure
 from panda.compression.verification import verify
 from panda.documents.records import decode, encode
-from panda.errors import LimitError, PandaError
+from panda.errors import LimitError, Problem
 from panda.storage.files import read_json, store_errors, write_json
 
 Outline = TextOutline | JsonOutline
@@ -316,7 +316,7 @@ class CompressionCache:
             return None
         try:
             return decode(Compression, read_json(path), where=str(path))
-        except PandaError:
+        except Problem:
             return None
 
     def keep(self, key: str, result: Compression) -> None:

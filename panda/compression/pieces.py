@@ -9,10 +9,12 @@ from typing import Literal
 
 from panda.compression.documents import MARK
 from panda.documents.context import SECTIONS, heading
+from panda.documents.markdown import Block, read_blocks
+from panda.documents.text import one_line
 from panda.language.dates import DATES
 from panda.language.numbers import CURRENCY_BEFORE, DIGITS
-from panda.language.sentences import sentence_spans
-from panda.language.topics import negation_before
+from panda.language.text import sentence_spans
+from panda.language.words import phrases
 
 Kind = Literal[
     "front",  # front matter
@@ -31,6 +33,7 @@ LONG_CHARS = 110
 _AIM_CHARS = 70
 _WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _MOST_CHARS = 4 * _AIM_CHARS
+_NEGATED = re.compile(phrases("marks.txt", "negations").pattern + r"\s+(?:\S+\s+){0,2}\Z", re.IGNORECASE)
 _BREAK = re.compile(rf"\s+(?=\S)|(?<=[{_WIDE}])(?=[{_WIDE}])|(?<=[\]}}\"]),(?=[\[{{\"])")
 _CLAUSE_END = re.compile(r"[,;:)—–、，；：。|]\Z")
 _BESIDE_VALUE = re.compile(r"[\d$€£¥₽₹%#]")
@@ -53,18 +56,13 @@ _MAY_HAVE_VALUE = re.compile(r"\d|://")
 _WHOLE_CHARS = 48
 """What is no longer is not cut for the price, URL or date in it."""
 _CRUMB_CHARS = 10
-HEADING = re.compile(r" {0,3}#{1,6}\s+\S")
-_UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
-FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}(?=[^`]*$)|~{3,})")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
+_LABEL = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
 _SPEAKER = re.compile(
     r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
 )
 _LINE = re.compile(r"(?m)^.*$")
 _PIPE = re.compile(r"(?<!\\)\|")
 _LONG_CELL_CHARS = 48
-TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$|\s*\|\s*:?-+:?\s*\|\s*$")
-_RULE = re.compile(r"\s*([-*_=])(?:\s*\1){2,}\s*$")
 _SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
 
 
@@ -241,8 +239,8 @@ def _around_values(source: str, start: int, end: int) -> Iterator[tuple[int, int
     for match in _VALUE.finditer(source, start, end):
         left = max((other for _, other in cuts if other <= match.start()), default=start)
         right = min((one for one, _ in cuts if one >= match.end()), default=end)
-        negated = negation_before(source, max(start, left - 40), left)
-        left = left if negated is None else negated
+        negated = _NEGATED.search(source, max(start, left - 40), left)  # what it denies goes with the value
+        left = negated.start() if negated else left
         left = start if left - start < _CRUMB_CHARS else left
         right = end if end - right < _CRUMB_CHARS else right
         if cores and left - cores[-1][1] < _CRUMB_CHARS:
@@ -312,6 +310,8 @@ def parse_text(source: str, *, lines_alone: bool = False) -> TextOutline:
 
 
 class _Parser:
+    """The pieces of one text, made from its blocks."""
+
     def __init__(self, source: str, lines_alone: bool) -> None:
         self.source = source
         self.lines_alone = lines_alone
@@ -324,19 +324,17 @@ class _Parser:
         self.unit = 0
 
     def run(self) -> list[Piece]:
-        i = self._front()
-        while i < len(self.lines):
-            text = self._text(i)
-            if not text.strip():
-                i += 1
-            elif FENCE.match(text):
-                i = self._fence(i)
-            elif HEADING.match(text):
-                i = self._heading(i, 1, len(text) - len(text.lstrip(" #")))
-            elif self._is_table(i):
-                i = self._table(i)
+        above = self._front()
+        for block in read_blocks(self.source[self.lines[above][0] :] if above < len(self.lines) else ""):
+            first, end = above + block.first, above + block.end
+            if block.kind == "heading":
+                self._heading(first, end, block)
+            elif block.kind == "fence":
+                self._fence(first, end, block.is_closed)
+            elif block.kind == "table" and block.is_ruled:
+                self._table(first, end)
             else:
-                i = self._paragraph(i)
+                self._parts(first, end, is_table=block.kind == "table")
         return self.pieces
 
     def _text(self, i: int) -> str:
@@ -347,72 +345,59 @@ class _Parser:
         self, start: int, end: int, kind: Kind, *, heads: tuple[int, ...] = (), unit: bool = True
     ) -> int:
         """Add a piece less the white space behind it; returns its index."""
-        text = self.source[start:end]
-        end = start + len(text.rstrip())
+        text = self.source[start:end].rstrip()
         self.unit += unit
         above = () if self.heading is None else (self.heading,)
-        said = " ".join(text.split()) if kind == "sentence" else text.rstrip()
+        shown = one_line(text) if kind == "sentence" else text
         path = tuple(title for _, title in self.path)
-        piece = Piece(start, end, kind, said, self.line, self.unit, (*above, *heads), self.section, path)
-        self.pieces.append(piece)
+        heads, section = (*above, *heads), self.section
+        self.pieces.append(
+            Piece(start, start + len(text), kind, shown, self.line, self.unit, heads, section, path)
+        )
         return len(self.pieces) - 1
 
     def _front(self) -> int:
-        if not self.lines or self._text(0).rstrip() != "---":
+        """The line behind the front matter, which is one piece."""
+        marks = [i for i in range(min(len(self.lines), 60)) if self._text(i).rstrip() == "---"]
+        if len(marks) < 2 or marks[0] != 0:
             return 0
-        for i in range(1, min(len(self.lines), 60)):
-            if self._text(i).rstrip() == "---":
-                self._add(self.lines[0][0], self.lines[i][1], "front")
-                return i + 1
-        return 0
+        self._add(self.lines[0][0], self.lines[marks[1]][1], "front")
+        return marks[1] + 1
 
-    def _heading(self, i: int, lines: int, depth: int) -> int:
-        text = self._text(i).strip()
+    def _heading(self, first: int, end: int, block: Block) -> None:
+        text = self._text(first).strip()
         if text in _SECTIONS:
             self.section, self.path = _SECTIONS[text], []
-        self.path = [*(one for one in self.path if one[0] < depth), (depth, text.strip("# "))]
+        self.path = [*(above for above in self.path if above[0] < block.depth), (block.depth, block.title)]
         self.heading, self.line = None, self.line + 1
-        self.heading = self._add(self.lines[i][0], self.lines[i + lines - 1][1], "heading")
-        return i + lines
+        self.heading = self._add(self.lines[first][0], self.lines[end - 1][1], "heading")
 
-    def _fence(self, i: int) -> int:
-        match = FENCE.match(self._text(i))
-        assert match is not None
-        mark = match.group(1)
-        end = next(
-            (k for k in range(i + 1, len(self.lines)) if closes_fence(mark, self._text(k))), len(self.lines)
-        )
+    def _fence(self, first: int, end: int, is_closed: bool) -> None:
         self.line += 1
-        closed = end < len(self.lines)
-        if closed and self._text(i).strip() == "```yaml" and self._text(i + 1).startswith("_meta:"):
-            self._add(self.lines[i][0], self.lines[end][1], "meta")
-            return end + 1
-        opener = self._add(self.lines[i][0], self.lines[i][1], "fence")
-        first = len(self.pieces)
-        heads = (opener,)
-        for k in range(i + 1, end):
-            if self._text(k).strip():
+        if (
+            is_closed
+            and self._text(first).strip() == "```yaml"
+            and self._text(first + 1).startswith("_meta:")
+        ):
+            self._add(self.lines[first][0], self.lines[end - 1][1], "meta")
+            return
+        opener = self._add(*self.lines[first], "fence")
+        for i in range(first + 1, end - is_closed):
+            if self._text(i).strip():
                 self.line += 1
-                self._long_line(self.lines[k][0], self.lines[k][1], "code", heads)
-        if closed:
-            closer = self._add(self.lines[end][0], self.lines[end][1], "fence", heads=heads)
-            for k in (opener, *range(first, closer)):
-                self.pieces[k] = replace(self.pieces[k], heads=(*self.pieces[k].heads, closer))
-        return end + 1
+                for n, (start, stop) in enumerate(chunk_spans(self.source, *self.lines[i])):
+                    self._add(start, stop, "code", heads=(opener,), unit=n == 0)
+        if is_closed:
+            closer = self._add(*self.lines[end - 1], "fence", heads=(opener,))
+            for i in range(opener, closer):
+                self.pieces[i] = replace(self.pieces[i], heads=(*self.pieces[i].heads, closer))
 
-    def _is_table(self, i: int) -> bool:
-        is_ruled = i + 1 < len(self.lines) and TABLE_RULE.match(self._text(i + 1))
-        return bool(is_ruled) and "|" in self._text(i)
-
-    def _table(self, i: int) -> int:
+    def _table(self, first: int, end: int) -> None:
         self.line += 1
-        head = self._add(self.lines[i][0], self.lines[i + 1][1], "table_head")
-        k = i + 2
-        while k < len(self.lines) and "|" in self._text(k) and not FENCE.match(self._text(k)):
+        head = self._add(self.lines[first][0], self.lines[first + 1][1], "table_head")
+        for i in range(first + 2, end):
             self.line += 1
-            self._row(*self.lines[k], head)
-            k += 1
-        return k
+            self._row(*self.lines[i], head)
 
     def _row(self, start: int, end: int, head: int) -> None:
         """A row as one piece; of a long one the text of its long cells apart, which needs the rest."""
@@ -439,37 +424,27 @@ class _Parser:
         for i in frame:
             self.pieces[i] = replace(self.pieces[i], unit=self.pieces[first].unit)
 
-    def _paragraph(self, i: int) -> int:
-        """Lines up to a blank one or another structure; each list item and speaker begins a new part."""
-        if i + 1 < len(self.lines) and _UNDERLINE.match(self._text(i + 1)) and not _ITEM.match(self._text(i)):
-            return self._heading(i, 2, 1 if "=" in self._text(i + 1) else 2)
-        k = i + 1
-        while k < len(self.lines) and not self._begins_structure(k):
-            k += 1
-        width = max(self.lines[n][1] - self.lines[n][0] for n in range(i, k))
-        begin = i
-        for n in range(i + 1, k + 1):
-            if n == k or self._begins_part(n, width):
-                self._part(begin, n)
-                begin = n
-        return k
-
-    def _begins_structure(self, i: int) -> bool:
-        text = self._text(i)
-        return not text.strip() or bool(FENCE.match(text) or HEADING.match(text)) or self._is_table(i)
+    def _parts(self, first: int, end: int, *, is_table: bool) -> None:
+        """Lines of text: each item, speaker's line and row begins another part."""
+        width = max(self.lines[i][1] - self.lines[i][0] for i in range(first, end))
+        begin = first
+        for i in range(first + 1, end + 1):
+            if i == end or is_table or self._begins_part(i, width):
+                self._part(begin, i)
+                begin = i
 
     def _begins_part(self, i: int, width: int) -> bool:
         text, before = self._text(i), self.lines[i - 1]
-        if self.lines_alone or _ITEM.match(text) or _SPEAKER.match(text) or _RULE.match(text):
+        if self.lines_alone or _LABEL.match(text) or _SPEAKER.match(text):
             return True
         short = before[1] - before[0] < 0.6 * width or self._text(i - 1).endswith(("  ", "\\"))
-        return short or text.lstrip()[:1] in "[({<|#@$%&0123456789" or bool(_RULE.match(self._text(i - 1)))
+        return short or text.lstrip()[:1] in "[({<|#@$%&0123456789"
 
     def _part(self, first: int, end: int) -> None:
         """One list item, one speaker's line, or running text."""
         start, stop = self.lines[first][0], self.lines[end - 1][1]
         self.line += 1
-        match = _ITEM.match(self.source, start, stop)
+        match = _LABEL.match(self.source, start, stop)
         label = match.end() if match else start
         speaker = _SPEAKER.match(self.source, label, stop)
         label = speaker.end() if speaker else label
@@ -482,13 +457,3 @@ class _Parser:
         for sentence in spans:
             for n, (one, other) in enumerate(sentence):
                 self._add(one, other, "sentence", heads=heads, unit=n == 0)
-
-    def _long_line(self, start: int, end: int, kind: Kind, heads: tuple[int, ...]) -> None:
-        for n, (one, other) in enumerate(chunk_spans(self.source, start, end)):
-            self._add(one, other, kind, heads=heads, unit=n == 0)
-
-
-def closes_fence(mark: str, line: str) -> bool:
-    """Whether a line closes the fence that a mark has opened."""
-    text = line.strip()
-    return len(text) >= len(mark) and text == mark[0] * len(text)

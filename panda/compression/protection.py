@@ -9,8 +9,7 @@ from panda.compression.documents import ContentType
 from panda.compression.pieces import WORDED_DATE, Piece
 from panda.documents.evidence import check_each, find_claims
 from panda.errors import UsageError
-from panda.language.topics import is_boilerplate
-from panda.language.words import split_terms
+from panda.language.words import phrases, split_terms
 
 _ERROR_LINE = re.compile(
     r"""^\s*(?:[-*>|]\s*)?[`*"]{0,3}(?:
@@ -26,6 +25,7 @@ _ERROR_LINE = re.compile(
     re.VERBOSE,
 )
 _ERROR_KEYS = ("error", "errors", "error_message", "exception", "stderr")
+_BOILERPLATE = phrases("page_text.txt", "boilerplate")
 _CONTENTS_LINE = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])?\s*\[[^\]]*\]\(#[^)]*\)\s*\Z")
 _BOILERPLATE_CHARS = 90
 _ERROR_CHARS = 1_200
@@ -193,7 +193,7 @@ def _drop_first(pieces: Sequence[Piece], kind: ContentType, low: dict[int, str])
     for i, piece in enumerate(pieces):
         confidence = confidences.get(i, 1.0)
         short = len(piece.text) <= _BOILERPLATE_CHARS
-        if short and (is_boilerplate(piece.text) or _CONTENTS_LINE.match(piece.text)):
+        if short and (_BOILERPLATE.search(piece.text) or _CONTENTS_LINE.match(piece.text)):
             low[i] = "boilerplate"
         elif not any(char.isalnum() for char in piece.text) and piece.kind in ("sentence", "code"):
             low[i] = "no words"

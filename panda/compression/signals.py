@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from panda.language.topics import count_kind, negates, speaks_of_self, wanted_kind
-from panda.language.words import FUNCTION_WORDS, split_terms
+from panda.language.text import count_kind, wanted_kind
+from panda.language.words import FUNCTION_WORDS, phrases, split_terms
 from panda.models.contract import Model, ScoreParams, Usage
 
 _STOP_WORDS = frozenset(split_terms(" ".join(FUNCTION_WORDS)))
@@ -95,7 +95,8 @@ def _query_signal(
 def _marks(text: str) -> float:
     score = 0.35 * count_kind(text, "name")
     score += 0.3 * bool(count_kind(text, "number")) + 0.2 * bool(count_kind(text, "time"))
-    score += 0.1 * negates(text) + 0.2 * speaks_of_self(text) - 0.4 * text.rstrip().endswith("?")
+    denies, of_self = (bool(phrases("marks.txt", name).search(text)) for name in ("negations", "first"))
+    score += 0.1 * denies + 0.2 * of_self - 0.4 * text.rstrip().endswith("?")
     return max(-0.4, min(1.0, score))
 
 

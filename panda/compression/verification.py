@@ -7,8 +7,9 @@ from typing import Any
 
 from panda.compression.documents import MARK
 from panda.compression.json_pieces import load_json
-from panda.compression.pieces import FENCE, HEADING, TABLE_RULE, closes_fence, count_cells
+from panda.compression.pieces import count_cells
 from panda.documents.evidence import check_evidence
+from panda.documents.markdown import Block, read_blocks
 from panda.documents.yaml_text import parse_yaml
 
 _QUOTED = re.compile(r"[\"“«„]([^\"”»“\n]{2,80})[\"”»“]")
@@ -55,39 +56,24 @@ def verify(
 
 def _form_problems(output: str, source: str) -> list[str]:
     problems = []
-    (headings, is_open), (known, was_open) = _headings(output), _headings(source)
-    if is_open and not was_open:
+    blocks, known = read_blocks(output), read_blocks(source)
+    if not all(block.is_closed for block in blocks) and all(block.is_closed for block in known):
         problems.append("a fence is left open")
-    left = iter(known)
+    lines, known_lines = output.split("\n"), source.split("\n")
+    left = iter(known_lines[block.first].strip() for block in known if block.kind == "heading")
+    headings = (lines[block.first].strip() for block in blocks if block.kind == "heading")
     missing = next((line for line in headings if line not in left), None)
     if missing is not None:
-        problems.append(f"the heading {missing.strip()!r} is new or out of order")
-    return [*problems, *_table_problems(output, source), *_meta_problems(output, source)]
+        problems.append(f"the heading {missing!r} is new or out of order")
+    return [*problems, *_table_problems(blocks, lines, known_lines), *_meta_problems(output, source)]
 
 
-def _headings(text: str) -> tuple[list[str], bool]:
-    """The headings of a text, and whether a fence is left open at its end."""
-    found = []
-    mark: str | None = None
-    for line in text.split("\n"):
-        if mark is not None:
-            mark = None if closes_fence(mark, line) else mark
-        elif match := FENCE.match(line):
-            mark = match.group(1)
-        elif HEADING.match(line):
-            found.append(line.rstrip())
-    return found, mark is not None
-
-
-def _table_problems(output: str, source: str) -> list[str]:
-    known = {line.strip() for line in source.split("\n")}
-    lines = output.split("\n")
-    for i, line in enumerate(lines[1:], 1):
-        if TABLE_RULE.match(line) and "|" in lines[i - 1]:
-            cells = count_cells(lines[i - 1])
-            for row in lines[i + 1 :]:
-                if "|" not in row:
-                    break
+def _table_problems(blocks: Sequence[Block], lines: Sequence[str], known_lines: Sequence[str]) -> list[str]:
+    known = {line.strip() for line in known_lines}
+    for block in blocks:
+        if block.kind == "table" and block.is_ruled:
+            cells = count_cells(lines[block.first])
+            for row in lines[block.first + 2 : block.end]:
                 if row.strip() not in known and (MARK not in row or count_cells(row) != cells):
                     return [f"the table row {row.strip()[:60]!r} has lost cells"]
     return []

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from panda.documents.records import Place
+import msgspec
+
+from panda.documents.records import Place, Whole
 from panda.documents.text import shorten
 
 MARK = " […]"
@@ -49,8 +51,7 @@ def clip_lines(text: str, chars: int, *, rest: str) -> str:
     return text if len(text) <= chars else text[: max(0, chars - len(mark))] + mark
 
 
-@dataclass(frozen=True, kw_only=True)
-class Routing:
+class Routing(Whole, frozen=True, kw_only=True):
     """How phase 0 and 3 took a turn."""
 
     intent: str | None = None
@@ -58,8 +59,7 @@ class Routing:
     next_step: str | None = None  # what the plan decided
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecentTurn:
+class RecentTurn(Whole, frozen=True, kw_only=True):
     """One of the last turns, nearly whole."""
 
     turn: int
@@ -68,14 +68,13 @@ class RecentTurn:
     assistant_summary: str  # what prompts show of the reply
     summary_kind: SummaryKind  # how assistant_summary came about
     timestamp: str  # when the turn was claimed
-    routing: Routing = field(default_factory=Routing)  # how it was taken
+    routing: Routing = msgspec.field(default_factory=Routing)  # how it was taken
     entities_mentioned: tuple[str, ...] = ()  # refs that the reply lists or names, in its order
     asked_about: tuple[str, ...] = ()  # refs that the query means or names
     outcome: Outcome = "approved"  # how it ended
 
 
-@dataclass(frozen=True, kw_only=True)
-class History:
+class History(Whole, frozen=True, kw_only=True):
     """What happened before the recent turns."""
 
     text: str = ""  # prose, at most 1,200 characters
@@ -84,8 +83,7 @@ class History:
     unmerged: tuple[int, ...] = ()  # older turns that it does not cover yet, because compressing them failed
 
 
-@dataclass(frozen=True, kw_only=True)
-class Engagement:
+class Engagement(Whole, frozen=True, kw_only=True):
     """What the session is about."""
 
     text: str = ""  # one sentence
@@ -93,8 +91,7 @@ class Engagement:
     turn: int | None = None  # the turn that it was made in
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepRecord:
+class StepRecord(Whole, frozen=True, kw_only=True):
     """One tool step of a turn, in short."""
 
     step: int  # number of the step, from 1
@@ -109,8 +106,7 @@ class StepRecord:
     result: str = ""  # file of the full result, relative to the user's directory
 
 
-@dataclass(frozen=True, kw_only=True)
-class TurnSummary:
+class TurnSummary(Whole, frozen=True, kw_only=True):
     """What a turn did. A reduced one keeps its line alone."""
 
     turn: int
@@ -146,8 +142,7 @@ class TurnSummary:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class CachedStep:
+class CachedStep(Whole, frozen=True, kw_only=True):
     """A reference to a tool result that need not be asked for again."""
 
     turn: int  # turn that made it
@@ -161,8 +156,7 @@ class CachedStep:
     path: Place  # file of the full result, relative to the user's directory
 
 
-@dataclass(frozen=True, kw_only=True)
-class Note:
+class Note(Whole, frozen=True, kw_only=True):
     """Something that a step left for later turns."""
 
     kind: Literal["note", "conclusion"]  # what it is
@@ -172,8 +166,7 @@ class Note:
     expires_after_turn: int  # the last turn that sees it, if the session goes on without gaps; gaps move it
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArchiveEntry:
+class ArchiveEntry(Whole, frozen=True, kw_only=True):
     """Generated or analysed content that is kept verbatim in a file."""
 
     key: str  # t{turn}_s{step}_{type}_{n}
@@ -191,24 +184,21 @@ class ArchiveEntry:
         return _DRAFT_KEY.fullmatch(self.key) is not None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Archive:
+class Archive(Whole, frozen=True, kw_only=True):
     """The index of kept content."""
 
     entries: tuple[ArchiveEntry, ...] = ()  # oldest first
     evicted: int = 0  # how many older ones are no longer listed
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged:
+class Judged(Whole, frozen=True, kw_only=True):
     """A decision on one entity."""
 
     ref: str  # the entity
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Curation:
+class Curation(Whole, frozen=True, kw_only=True):
     """What phase 1 decided on the entities of the session."""
 
     turn: int | None = None  # the turn that decided it
@@ -224,8 +214,7 @@ class Curation:
         return {"retained": self.retained, "demoted": self.demoted, "dropped": self.dropped}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decision:
+class Decision(Whole, frozen=True, kw_only=True):
     """One line of the decision log."""
 
     turn: int
@@ -234,8 +223,7 @@ class Decision:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entity:
+class Entity(Whole, frozen=True, kw_only=True):
     """Something that the session talks about."""
 
     ref: str  # short name in this session, as "item_2"
@@ -249,16 +237,14 @@ class Entity:
     retained: bool = False  # whether it stays active however long ago it was touched
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listed:
+class Listed(Whole, frozen=True, kw_only=True):
     """One item of a list."""
 
     ref: str  # its entity
     text: str  # what the reply said of it, clipped
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listing:
+class Listing(Whole, frozen=True, kw_only=True):
     """The list that "the second one" counts: the last that a reply showed."""
 
     turn: int | None = None  # turn that showed it; None if there is none
@@ -273,28 +259,25 @@ class Listing:
         return tuple(one.ref for one in self.items)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Registry:
+class Registry(Whole, frozen=True, kw_only=True):
     """The entities of a session."""
 
     records: tuple[Entity, ...] = ()  # oldest first
     evicted: int = 0  # how many were forgotten for want of room
-    listing: Listing = field(default_factory=Listing)  # what ordinals count
+    listing: Listing = msgspec.field(default_factory=Listing)  # what ordinals count
 
 
-@dataclass(frozen=True, kw_only=True)
-class Flow:
+class Flow(Whole, frozen=True, kw_only=True):
     """How the conversation goes."""
 
     phase: FlowPhase = "exploring"  # where it stands
-    tone: Tone = "neutral"  # how the user speaks
+    tone: Tone | None = None  # how the user speaks; null where no model told
     user_expressed: str | None = None  # what the user said of feelings or wishes, verbatim
     source: Literal["rule", "model"] = "rule"
     greeted: bool = False  # whether a reply has greeted
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pending:
+class Pending(Whole, frozen=True, kw_only=True):
     """A question to the user."""
 
     id: str  # q{turn}
@@ -310,8 +293,7 @@ class Pending:
     other_turns: int = 0  # turns on other matters since
 
 
-@dataclass(frozen=True, kw_only=True)
-class Constraint:
+class Constraint(Whole, frozen=True, kw_only=True):
     """A limit that the user set, as data."""
 
     key: str  # what it limits, as "budget_max" or "count:recipe"
@@ -321,21 +303,20 @@ class Constraint:
     active: bool = True  # whether it still holds
 
 
-@dataclass(frozen=True, kw_only=True)
-class Carry:
+class Carry(Whole, frozen=True, kw_only=True):
     """Everything that a session carries from turn to turn."""
 
     recent_turns: tuple[RecentTurn, ...] = ()
-    history_summary: History = field(default_factory=History)
-    engagement_summary: Engagement = field(default_factory=Engagement)
+    history_summary: History = msgspec.field(default_factory=History)
+    engagement_summary: Engagement = msgspec.field(default_factory=Engagement)
     turn_summaries: tuple[TurnSummary, ...] = ()
     step_cache: tuple[CachedStep, ...] = ()
     carry_notes: tuple[Note, ...] = ()
-    content_archive: Archive = field(default_factory=Archive)
-    entity_curation: Curation = field(default_factory=Curation)
+    content_archive: Archive = msgspec.field(default_factory=Archive)
+    entity_curation: Curation = msgspec.field(default_factory=Curation)
     decision_log: tuple[Decision, ...] = ()
-    registry: Registry = field(default_factory=Registry)
-    flow: Flow = field(default_factory=Flow)
+    registry: Registry = msgspec.field(default_factory=Registry)
+    flow: Flow = msgspec.field(default_factory=Flow)
     pending_clarification: Pending | None = None
     constraints: tuple[Constraint, ...] = ()
 

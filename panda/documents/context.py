@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
 
-from panda.documents.problems import Problem
 from panda.documents.text import escape_text, unescape_text
 from panda.documents.times import parse_time, render_time
 from panda.documents.yaml_text import YAML_WORDS, YamlTextError, parse_yaml, plain_value, render_yaml_lines
-from panda.errors import DocumentError
+from panda.errors import DocumentError, Problem
 
 
 @dataclass(frozen=True)
@@ -195,7 +194,7 @@ class ContextScan:
             self._add_section(_HEADINGS[lines[start]], lines, start, end)
 
     def _report(self, index: int, message: str, *, key: str | None = None, fix: str | None = None) -> None:
-        self.problems.append(Problem(self.path, message, line=index + 1, key=key, fix=fix))
+        self.problems.append(Problem(message, self.path, line=index + 1, key=key, fix=fix))
 
     def _read_front(self, lines: Sequence[str]) -> int:
         """Reads the front matter; returns the index of the first line after it."""
@@ -377,7 +376,9 @@ def parse_context(text: str, *, where: str) -> ContextDocument:
     scan = ContextScan(text, where)
     if scan.problems or scan.front is None:
         problem = min(scan.problems, key=lambda one: one.line or 0)
-        raise DocumentError(problem.message, where=problem.where, fix=problem.fix)
+        raise DocumentError(
+            problem.message, problem.path, line=problem.line, key=problem.key, fix=problem.fix
+        )
     return ContextDocument(scan.front, tuple(scan.sections))
 
 

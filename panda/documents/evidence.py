@@ -12,7 +12,7 @@ from panda.language.claims import Amount, Claim, Found, find_claims, scan
 from panda.language.contradictions import contradicted
 from panda.language.names import unknown_names
 from panda.language.numbers import size_of
-from panda.language.text_front import plain_text
+from panda.language.text import plain_text
 from panda.language.words import LABELS
 
 __all__ = ["Claim", "Proof", "check_each", "check_evidence", "find_claims", "find_proofs"]

@@ -1,29 +1,176 @@
-"""Markdown into quotable one-line passages, knowledge documents into sections, links between notes. Pure."""
+"""Markdown as people type it: blocks with their lines, quotable passages, sections and links. Pure."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise, zip_longest
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from panda.documents.text import one_line
-from panda.language.sentences import split_sentences
+from panda.language.text import split_sentences
 from panda.language.words import FUNCTION_WORDS
 
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s++(.*)$")
-_UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{3,})\s*$")
-_FENCE = re.compile(r"^\s*(```+|~~~+)")
-_LIST_ITEM = re.compile(r"^\s*(?:[-*+•]|(?P<number>\d{1,3})[.)])\s+(?P<text>.*)$")
-_TABLE_RULE = re.compile(r"^\s*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+$")
+if TYPE_CHECKING:  # takes a while to import
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.token import Token
+
+_ITEM = re.compile(r"\s*(?:[-*+•]|(?P<number>\d{1,3})[.)])\s+(?P<text>.*)")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{3,})\s*\Z")
+_TABLE_RULE = re.compile(r"\s*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+\Z")
 _CELL_EDGE = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"^\s*+([-*_])(?:\s*+\1){2,}+\s*+$")
-_COMMENT = re.compile(r"^\s*<!--.*-->\s*$")
 _CLOSED = (".", "!", "?", "…", ":", ";")
 _WRAP_CHARS = 60  # text is broken into lines for lack of room at this width or more
 _UNFINISHED_CHARS = 40  # a line of this length may go on in one that begins with a small letter
 _WHOLE_CHARS = 160  # a line among lines is quoted whole up to this length
 _HEAD_WORDS = 6
+LONG_CHARS = 6_000
+"""A longer document is found by section, and a longer section is cut into parts: about 1,500 tokens."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines of a text that belong together."""
+
+    kind: Literal["heading", "fence", "table", "item", "text", "rule", "comment"]
+    first: int  # its first line, from 0
+    end: int  # the line behind its last
+    depth: int = 0  # of a heading, from 1
+    title: str = ""  # of a heading
+    is_closed: bool = True  # whether a fence ends before the text does
+    is_ruled: bool = False  # whether the first row of a table is its head
+
+
+def read_blocks(text: str) -> list[Block]:
+    """
+    The blocks of a text in order; lines between them are blank.
+
+    Headings, fences, rules and tables are those of CommonMark and GitHub. Else lines count as they are typed:
+    each list item is a block at any indentation, block quotes and HTML but comments are text, a line below an
+    item is part of it where it is indented or a sentence goes on, rows need no rule below the first.
+    """
+    lines = [line.rstrip("\r") if line.strip() else "" for line in text.split("\n")]
+    tokens: list[Token] = []
+    _parser().block.parse("\n".join(lines), _parser(), {"no comment before": 0}, tokens)
+    blocks = []
+    for token, following in zip_longest(tokens, tokens[1:]):
+        kind: Any = _KINDS.get(token.type, token.type)
+        if token.map is None or token.type in _INNER:
+            continue
+        block = Block(kind, *token.map)
+        if kind == "heading":
+            block = replace(block, depth=int(token.tag[1]), title=one_line(following.content))
+        elif kind == "fence":
+            last = lines[block.end - 1].strip()
+            is_mark = last.startswith(token.markup) and last == last[0] * len(last)
+            block = replace(block, is_closed=is_mark and block.end - block.first > 1)
+        elif kind == "table":
+            is_ruled = block.end - block.first > 1 and _TABLE_RULE.match(lines[block.first + 1])
+            block = replace(block, is_ruled=bool(is_ruled))
+        blocks.append(block)
+    return blocks
+
+
+_KINDS = {"heading_open": "heading", "table_open": "table", "hr": "rule"}
+_INNER = frozenset({"inline", "thead_open", "tbody_open", "tr_open", "th_open", "td_open"})
+
+
+@lru_cache(maxsize=1)
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # loaded with the first text
+
+    parser = MarkdownIt("zero").enable(["table", "fence", "hr", "heading"])
+    rules = parser.block.ruler
+    rules.at("heading", _heading, {"alt": ["paragraph", "blockquote"]})
+    rules.at("paragraph", _text)
+    rules.before("paragraph", "comment", _comment, {"alt": ["paragraph", "blockquote"]})
+    rules.before("paragraph", "item", _item, {"alt": ["paragraph", "blockquote"]})
+    rules.before("paragraph", "rows", _rows, {"alt": ["paragraph"]})
+    rules.before("paragraph", "table_end", _is_table_end, {"alt": ["blockquote"]})
+    return parser
+
+
+def _line(state: "StateBlock", at: int) -> str:
+    """A line without its indentation."""
+    return state.src[state.bMarks[at] + state.tShift[at] : state.eMarks[at]]
+
+
+def _push(state: "StateBlock", kind: str, start: int, end: int, tag: str = "") -> bool:
+    state.push(kind, tag, 0).map = [start, end]
+    state.line = end
+    return True
+
+
+def _begins_block(state: "StateBlock", at: int) -> bool:
+    rules = state.md.block.ruler.getRules("paragraph")
+    return state.isEmpty(at) or any(rule(state, at, state.lineMax, True) for rule in rules)
+
+
+def _heading(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    from markdown_it.rules_block import heading
+
+    return state.sCount[start] < 4 and heading(state, start, end, silent)
+
+
+def _comment(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    begins = state.bMarks[start] + state.tShift[start]
+    if not state.src.startswith("<!--", begins) or begins < state.env["no comment before"]:
+        return False
+    closes = state.src.find("-->", begins + len("<!--")) + len("-->")
+    below = start + state.src.count("\n", begins, closes) + 1
+    if closes < begins or state.src[closes : state.eMarks[below - 1]].strip():
+        state.env["no comment before"] = closes if closes > begins else len(state.src)
+        return False
+    return silent or _push(state, "comment", start, below)
+
+
+def _item(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    if not _ITEM.match(_line(state, start)):
+        return False
+    at = start + 1
+    while not silent and at < end and not _begins_block(state, at):
+        if not (state.tShift[at] or _goes_on(_line(state, at - 1), _line(state, at))):
+            break
+        at += 1
+    return silent or _push(state, "item", start, at)
+
+
+def _rows(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    at = start
+    while at < end and _line(state, at).startswith("|") and _line(state, at).count("|") > 1:
+        if at > start and _is_ruled(state, at):
+            break
+        at += 1
+    return at > start and (silent or _push(state, "table", start, at))
+
+
+def _is_ruled(state: "StateBlock", at: int) -> bool:
+    """Whether a table's rule stands below a line."""
+    below = _line(state, at + 1) if at + 1 < state.lineMax else ""
+    return "|" in below and _TABLE_RULE.match(below) is not None
+
+
+def _is_table_end(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    """Only asked within a table of GitHub's, which else takes any line below for a row."""
+    return silent and ("|" not in _line(state, start) or _is_ruled(state, start))
+
+
+def _text(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    at, line = start + 1, _line(state, start)
+    underline = _UNDERLINE.match(_line(state, at)) if at < end else None
+    if underline and ("=" in underline[1] or _is_title(line)):
+        _push(state, "heading", start, at + 1, "h1" if "=" in underline[1] else "h2")
+        state.push("inline", "", 0).content = line
+        return True
+    while at < end and not _begins_block(state, at):
+        at += 1
+    return _push(state, "text", start, at)
+
+
+def _is_title(line: str) -> bool:
+    return len(line.split()) <= _HEAD_WORDS and not line.rstrip().endswith(_CLOSED)
+
 
 Form = Literal["sentence", "line", "item", "row", "code"]
 
@@ -51,159 +198,76 @@ def split_passages(markdown: str) -> list[Passage]:
         Sentences of running text, lines that stand for themselves, whole list items, table rows as
         "Header: cell; Header: cell", and lines of fenced code. Headings, rules and comments are no passages;
         headings are kept with what is below.
-
-    >>> [p.text for p in split_passages("# Laptops\\nTwo found. Both\\nare fine.\\n\\n- LOQ 15\\n- TUF A15")]
-    ['Two found.', 'Both are fine.', 'LOQ 15', 'TUF A15']
-    >>> [p.text for p in split_passages("May 12: dentist\\nMay 20: optician, old glasses")]
-    ['May 12: dentist', 'May 20: optician, old glasses']
-    >>> [p.text for p in split_passages("| Product | Price |\\n|---|---|\\n| LOQ 15 | $697 |")]
-    ['Product: LOQ 15; Price: $697']
     """
-    found = list(_Splitter(markdown.split("\n")).passages())
+    passages = list(_passages(markdown))
     return [
-        replace(one, heads_line=following.list_line) if _introduces(one, following) else one
-        for one, following in zip_longest(found, found[1:])
+        replace(passage, heads_line=following.list_line) if _introduces(passage, following) else passage
+        for passage, following in zip_longest(passages, passages[1:])
     ]
 
 
-def _introduces(one: Passage, following: Passage | None) -> bool:
-    if following is None or following.list_line is None or following.headings != one.headings:
+def _introduces(passage: Passage, following: Passage | None) -> bool:
+    if following is None or following.list_line is None or following.headings != passage.headings:
         return False
-    is_short = len(one.text.split()) <= _HEAD_WORDS and not one.text.endswith(_CLOSED)
-    return one.list_line is None and (is_short or one.text.endswith(":"))
+    return passage.list_line is None and (_is_title(passage.text) or passage.text.endswith(":"))
 
 
-class _Splitter:
-    """Cuts one text."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._lines = [line.rstrip("\r") for line in lines]
-        self._headings: list[tuple[int, str]] = []
-        self._held: list[tuple[int, str]] = []
-        self._item: re.Match[str] | None = None  # what is held is this item
-        self._list_line: int | None = None
-        self._last_number = 0
-        self._table: list[str] | None = None  # cells of its head, [] without
-
-    def passages(self) -> Iterator[Passage]:
-        """All passages."""
-        fence: str | None = None
-        for number, line in enumerate(self._lines, 1):
-            mark = _FENCE.match(line)
-            if fence is not None:
-                if mark and mark.group(1).startswith(fence) and not line.strip().strip(fence[0]):
-                    fence = None
-                elif line.strip():
-                    yield self._passage(one_line(line), number, "code", self._list_line)
-                continue
-            is_row = self._is_row(number, line)
-            if not is_row:
-                self._table = None
-            if mark:
-                yield from self._flush()
-                fence = mark.group(1)
-            elif heading := _HEADING.match(line):
-                yield from self._flush()
-                self._head(len(heading.group(1)), heading.group(2).rstrip().rstrip("#").rstrip())
-            elif self._is_underline(line):
-                self._head(1 if "=" in line else 2, one_line(self._held.pop()[1]))
-            elif is_row:
-                yield from self._flush()
-                yield from self._row(number, line)
-            elif not line.strip() or _RULE.match(line) or _COMMENT.match(line):
-                yield from self._flush()
-            elif item := _LIST_ITEM.match(line):
-                yield from self._flush()
-                self._begin_item(number, item)
-            else:
-                if self._item and not (line[0].isspace() or _goes_on(self._held[-1][1], line)):
-                    yield from self._flush()
-                if not self._held:
-                    self._list_line = None
-                self._held.append((number, line))
-        yield from self._flush()
-
-    def _passage(
-        self, text: str, line: int, form: Form, list_line: int | None = None, number: int | None = None
-    ) -> Passage:
-        path = tuple(title for _, title in self._headings)
-        return Passage(text, line, path, form, list_line, number=number)
-
-    def _head(self, depth: int, title: str) -> None:
-        self._headings = [*(one for one in self._headings if one[0] < depth), (depth, title)]
-        self._list_line = None
-
-    def _is_underline(self, line: str) -> bool:
-        """Whether a line makes the one line above it a heading."""
-        if len(self._held) != 1 or self._item or not _UNDERLINE.match(line):
-            return False
-        above = self._held[0][1]
-        return "=" in line or (len(above.split()) <= _HEAD_WORDS and not above.rstrip().endswith(_CLOSED))
-
-    def _begin_item(self, number: int, item: re.Match[str]) -> None:
-        numbered = int(item["number"]) if item["number"] else 0
-        is_deeper = item[0][0].isspace()
-        if self._list_line is None or (numbered == 1 and self._last_number and not is_deeper):
-            self._list_line = number
-        if not is_deeper:
-            self._last_number = numbered
-        self._held.append((number, item["text"]))
-        self._item = item
-
-    def _is_row(self, number: int, line: str) -> bool:
-        if line.lstrip().startswith("|"):
-            return line.count("|") >= 2
-        return "|" in line and (self._table is not None or self._is_ruled(number))
-
-    def _is_ruled(self, number: int) -> bool:
-        """Whether a table's rule stands below a line."""
-        below = self._lines[number] if number < len(self._lines) else ""
-        return "|" in below and _TABLE_RULE.match(below) is not None
-
-    def _row(self, number: int, line: str) -> Iterator[Passage]:
-        cells = [one_line(cell) for cell in _CELL_EDGE.split(line.strip().strip("|"))]
-        if self._is_ruled(number) or self._table is None:
-            self._list_line = number
-            self._table = cells if self._is_ruled(number) else []
-            if self._table:
-                return
-        if not _TABLE_RULE.match(line):
-            yield self._passage(_row_text(self._table, cells), number, "row", self._list_line)
-
-    def _flush(self) -> Iterator[Passage]:
-        """The passages of what is held: an item or a paragraph."""
-        held, item = self._held, self._item
-        self._held, self._item = [], None
-        if not held:
-            return
-        at = held[0][0]
-        if item:
-            text = one_line(" ".join(line for _, line in held))
-            numbered = int(item["number"]) if item["number"] else None
-            if text:
-                yield self._passage(text, at, "item", self._list_line, numbered)
-            return
-        runs = _runs(held)
-        begins = 1 if len(runs) > 1 and runs[0][1].endswith(":") else 0
-        listed = runs[begins:]
-        if len(listed) < 2 or any(len(text) > _WHOLE_CHARS for _, text in listed):
-            begins = len(runs)
-        for n, (line, text) in enumerate(runs):
-            if n >= begins:
-                yield self._passage(text, line, "line", runs[begins][0])
-            else:
-                for sentence in _sentences(text):
-                    yield self._passage(sentence, line, "sentence")
+def _passages(markdown: str) -> Iterator[Passage]:
+    lines = markdown.split("\n")
+    path: list[tuple[int, str]] = []
+    list_line: int | None = None
+    last_number = 0
+    for block in read_blocks(markdown):
+        headings = tuple(title for _, title in path)
+        first, held = block.first + 1, lines[block.first : block.end]
+        if block.kind == "heading":
+            path = [*(above for above in path if above[0] < block.depth), (block.depth, block.title)]
+        elif block.kind == "fence":
+            inside = held[1:-1] if block.is_closed else held[1:]
+            for at, line in enumerate(inside, first + 1):
+                if line.strip():
+                    yield Passage(one_line(line), at, headings, "code", list_line)
+        elif block.kind == "table":
+            for at, text in _row_texts(held, block.is_ruled):
+                yield Passage(text, first + at, headings, "row", first)
+        elif block.kind == "text":
+            for passage in _text_passages(held, first):
+                yield replace(passage, headings=headings)
+        elif item := _ITEM.match(held[0]):
+            number = int(item["number"]) if item["number"] else None
+            is_deeper = held[0][0].isspace()
+            if list_line is None or (number == 1 and last_number and not is_deeper):
+                list_line = first
+            if not is_deeper:
+                last_number = number or 0
+            if text := one_line(" ".join([item["text"], *held[1:]])):
+                yield Passage(text, first, headings, "item", list_line, number=number)
+        if block.kind in ("heading", "table", "text"):
+            list_line = None
 
 
-def _runs(held: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """The lines of a paragraph, those joined that were broken for lack of room, with their numbers."""
-    lines = [line.strip() for _, line in held]
+def _text_passages(held: Sequence[str], first: int) -> Iterator[Passage]:
+    """The passages of a paragraph, still without headings."""
+    runs = _runs(held, first)
+    begins = 1 if len(runs) > 1 and runs[0][1].endswith(":") else 0
+    listed = runs[begins:]
+    if len(listed) < 2 or any(len(text) > _WHOLE_CHARS for _, text in listed):
+        begins = len(runs)
+    for at, (line, text) in enumerate(runs):
+        if at >= begins:
+            yield Passage(text, line, (), "line", runs[begins][0])
+        else:
+            yield from (Passage(sentence, line, ()) for sentence in _sentences(text))
+
+
+def _runs(held: Sequence[str], first: int) -> list[tuple[int, str]]:
+    """The lines of a paragraph with their numbers, those joined that were broken for lack of room."""
+    lines = [line.strip() for line in held]
     width = max(map(len, lines))
-    full = (len(one) + len(following.split()[0]) >= width for one, following in pairwise(lines))
+    full = (len(line) + len(following.split()[0]) >= width for line, following in pairwise(lines))
     is_wrapped = len(lines) > 2 and width >= _WRAP_CHARS and all(full)
     runs: list[tuple[int, str]] = []
-    for (number, _), line in zip(held, lines, strict=True):
+    for number, line in enumerate(lines, first):
         if runs and (is_wrapped or _goes_on(runs[-1][1], line)):
             runs[-1] = (runs[-1][0], f"{runs[-1][1]} {line}")
         else:
@@ -234,16 +298,19 @@ def _sentences(text: str) -> list[str]:
     return found
 
 
-def _row_text(header: Sequence[str], cells: Sequence[str]) -> str:
-    if len(header) != len(cells):
-        return "; ".join(cell for cell in cells if cell)
-    return "; ".join(
-        f"{name}: {cell}" if name else cell for name, cell in zip(header, cells, strict=True) if cell
-    )
+def _row_texts(held: Sequence[str], is_ruled: bool) -> Iterator[tuple[int, str]]:
+    """Each row of a table with its place, its cells with their names where the table has a head."""
+    names = _cells(held[0]) if is_ruled else []
+    for at, line in enumerate(held):
+        if _TABLE_RULE.match(line) or (is_ruled and at == 0):
+            continue
+        cells = _cells(line)
+        named = zip(names if len(names) == len(cells) else [""] * len(cells), cells, strict=True)
+        yield at, "; ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
 
 
-LONG_CHARS = 6_000
-"""A longer document is found by section, and a longer section is cut into parts: about 1,500 tokens."""
+def _cells(row: str) -> list[str]:
+    return [one_line(cell) for cell in _CELL_EDGE.split(row.strip().strip("|"))]
 
 
 @dataclass(frozen=True)
@@ -265,53 +332,34 @@ class KnowledgeSection:
 
 @lru_cache(maxsize=4)
 def split_knowledge(body: str) -> tuple[KnowledgeSection, ...]:
-    """
-    The sections of a document. The last ones are kept, since a turn asks for each section of a note.
-
-    Returns:
-        Sections in order, each with another anchor; () if there is no text.
-
-    >>> [section.anchor for section in split_knowledge("# A\\nOne.\\n## B\\nTwo.\\n# A\\nThree.")]
-    ['a', 'b', 'a-2']
-    >>> long = "# A\\n" + "Bring a passport. " * 400 + "\\n# B\\nOnce more.\\n# A\\nThree."
-    >>> [(section.anchor, section.former) for section in split_knowledge(long)]
-    [('a', 'a'), ('a~2', 'a-2'), ('b', 'b'), ('a-2', 'a-3')]
-    """
-    found: list[KnowledgeSection] = []
+    """The sections of a document in order, each with another anchor; a turn asks for each one of a note."""
+    sections: list[KnowledgeSection] = []
     taken: dict[str, int] = {}
     taken_before: dict[str, int] = {}
     for headings, group in groupby(split_passages(body), key=lambda passage: passage.headings):
-        anchor = _free(_slug(headings), taken)
-        for n, part in enumerate(_parts(list(group)), 1):
-            former = _free(_slug(headings), taken_before)
-            name = anchor if n == 1 else f"{anchor}~{n}"
-            found.append(KnowledgeSection(name, headings, tuple(part), former))
-    return tuple(found)
+        slug = "-".join(re.findall(r"\w+", headings[-1].lower())) if headings else ""
+        anchor = _free(slug or "text", taken)
+        for n, part in enumerate(_parts(group), 1):
+            former = _free(slug or "text", taken_before)
+            sections.append(KnowledgeSection(anchor if n == 1 else f"{anchor}~{n}", headings, part, former))
+    return tuple(sections)
 
 
 def section_named(sections: Sequence[KnowledgeSection], anchor: str) -> KnowledgeSection | None:
     """The section of an anchor, of today or of before; None if there is none."""
-    by_name = {one.former: one for one in sections} | {one.anchor: one for one in sections}
+    by_name = {section.former: section for section in sections} | {one.anchor: one for one in sections}
     return by_name.get(anchor)
 
 
-def _parts(passages: Sequence[Passage]) -> Iterator[list[Passage]]:
+def _parts(passages: Iterable[Passage]) -> Iterator[tuple[Passage, ...]]:
     """Passages in runs of at most LONG_CHARS."""
     part: list[Passage] = []
-    size = 0
     for passage in passages:
-        if part and size + len(passage.text) > LONG_CHARS:
-            yield part
-            part, size = [], 0
+        if part and sum(len(one.text) for one in part) + len(passage.text) > LONG_CHARS:
+            yield tuple(part)
+            part = []
         part.append(passage)
-        size += len(passage.text)
-    yield part
-
-
-def _slug(headings: Sequence[str]) -> str:
-    """As web pages name headings: lower-case words with hyphens."""
-    words = re.findall(r"\w+", one_line(headings[-1]).lower()) if headings else []
-    return "-".join(words) or "text"
+    yield tuple(part)
 
 
 def _free(anchor: str, taken: dict[str, int]) -> str:
@@ -335,37 +383,22 @@ def find_wikilinks(text: str) -> list[str]:
 
     Returns:
         Names or paths as written, without headings; links within the note itself are left out.
-
-    >>> find_wikilinks("See [[Trips/Bergen#Hotels|the hotels]], [[Money]] and [[#Below]]; again [[Money]].")
-    ['Trips/Bergen', 'Money']
     """
-    names = (match["note"].strip().removesuffix("\\") for match in _LINK.finditer(text))
+    names = (link["note"].strip().removesuffix("\\") for link in _LINK.finditer(text))
     return list(dict.fromkeys(name for name in names if name))
 
 
 def spell_out_wikilinks(text: str) -> str:
-    """
-    A text with its links as a reader sees them.
-
-    >>> spell_out_wikilinks("Ask [[People/Nora|Nora]] about [[Money#Rent]].")
-    'Ask Nora about Money: Rent.'
-    >>> spell_out_wikilinks("No [link], no a[[0]]")
-    'No [link], no a[[0]]'
-    """
+    """A text with its links as a reader sees them."""
     return _LINK.sub(_shown, text)
 
 
 def is_only_wikilinks(text: str) -> bool:
-    """
-    Whether a text says nothing beside its links.
-
-    >>> is_only_wikilinks("[[Money]], [[Trips]]."), is_only_wikilinks("See [[Money]]"), is_only_wikilinks("")
-    (True, False, False)
-    """
+    """Whether a text says nothing beside its links."""
     rest, links = _LINK.subn("", text)
     return links > 0 and not any(char.isalnum() for char in rest)
 
 
-def _shown(match: re.Match[str]) -> str:
-    note = match["note"].removesuffix("\\").strip()
-    return (match["shown"] or "").strip() or ": ".join(filter(None, [note, (match["part"] or "").strip()]))
+def _shown(link: re.Match[str]) -> str:
+    note = link["note"].removesuffix("\\").strip()
+    return (link["shown"] or "").strip() or ": ".join(filter(None, [note, (link["part"] or "").strip()]))

@@ -17,22 +17,12 @@ _SOURCE_LINE = re.compile(r"^\s*(?:[-*]\s*)?\[\d{1,3}\]:?\s+\S")
 
 
 def one_line(text: str) -> str:
-    """
-    The text with every run of white space made one space.
-
-    >>> one_line("  a\\r\\n\\tb  ")
-    'a b'
-    """
+    """The text with every run of white space made one space."""
     return " ".join(text.split())
 
 
 def shorten(text: str, most_chars: int, mark: str = "…") -> str:
-    """
-    The text as one line, cut after a word where it is longer, with a mark that counts too.
-
-    >>> shorten("what does\\n it cost?", 13), shorten("what does it cost?", 18), shorten("x" * 30, 5)
-    ('what does it…', 'what does it cost?', 'xxxx…')
-    """
+    """The text as one line, cut after a word where it is longer, with a mark that counts too."""
     line = one_line(text)
     if len(line) <= most_chars:
         return line
@@ -50,13 +40,6 @@ def strip_citations(text: str) -> str:
 
     Returns:
         The text with marks and source lists taken out, everything else as it was.
-
-    >>> strip_citations("It costs $697.00 [1][2].\\n\\nSources:\\n- [1] turn:811\\n- [2] visit:a\\n")
-    'It costs $697.00.\\n'
-    >>> strip_citations("Sources:\\n- my aunt\\n- the library\\n")
-    'Sources:\\n- my aunt\\n- the library\\n'
-    >>> strip_citations("Use items[1] here.")
-    'Use items[1] here.'
     """
     kept: list[str] = []
     heading: list[str] = []  # with the blank lines below it: only above a list of sources it is theirs
@@ -113,22 +96,12 @@ def escape_text(text: str) -> str:
 
     Source:
         design, files; the line pattern is `^\\*(## \d|```|~~~|---\s*$|_meta:)`.
-
-    >>> escape_text("## 2. Gathered Context")
-    '\\## 2. Gathered Context'
-    >>> escape_text("a ## 2")
-    'a ## 2'
     """
     return _TO_ESCAPE.sub(r"\\", text)
 
 
 def unescape_text(text: str) -> str:
-    r"""
-    The reverse of escape_text.
-
-    >>> unescape_text("\\## 2. Gathered Context")
-    '## 2. Gathered Context'
-    """
+    """The reverse of escape_text."""
     return _TO_UNESCAPE.sub("", text) if "\\" in text else text
 
 
@@ -138,9 +111,6 @@ def escape_quote(text: str) -> str:
 
     The lines of a source are joined to one, and so can become what none of them was: a heading, a fence or a
     comment that hides what follows, a line of the list of sources, a mark that cites another node.
-
-    >>> print(escape_quote("## 2. Tea"), escape_quote("It costs $20 [2]"), escape_quote("Use a[2]."))
-    \## 2. Tea It costs $20 \[2] Use a[2].
     """
     return _QUOTE.sub(r"\\", text)
 
@@ -148,20 +118,12 @@ def escape_quote(text: str) -> str:
 def escape_item(text: str) -> str:
     r"""
     A quote as it stands in the list of a part of §2: what looks like a turn's number or like a mark is none.
-
-    >>> print(escape_item("Turn 7: it costs $20 [2]"))
-    \Turn 7: it costs $20 \[2]
     """
     return _ITEM.sub(r"\\", text)
 
 
 def unescape_item(text: str) -> str:
-    r"""
-    The reverse of escape_item.
-
-    >>> unescape_item(escape_item("Turn 7: it costs $20 [2]"))
-    'Turn 7: it costs $20 [2]'
-    """
+    """The reverse of escape_item."""
     return _ESCAPED_ITEM.sub("", text)
 
 
@@ -171,22 +133,12 @@ def escape_prompt_lines(text: str) -> str:
 
     Args:
         text: Anything from a file, a page, a tool, a user or a model.
-
-    >>> print(escape_prompt_lines("a\n===== Guidance =====\nUser query: b"))
-    a
-    \===== Guidance =====
-    \User query: b
     """
     return _PROMPT_LINES.sub(r"\\", text)
 
 
 def visible(text: str) -> str:
-    r"""
-    A text that cannot steer a terminal: control characters are written out, CRLF becomes a newline.
-
-    >>> visible("a\x1b[31mb\tc\r\nd")
-    'a\\x1b[31mb\tc\nd'
-    """
+    """A text that cannot steer a terminal: control characters are written out, CRLF becomes a newline."""
     return UNSAFE.sub(_written_out, text.replace("\r\n", "\n"))
 
 
@@ -207,20 +159,12 @@ def escape_path(path: str) -> str:
     Returns:
         The path with such bytes, control characters, line separators and any `%` that two hexadecimal digits
         follow as `%` and two digits a byte. All else stays.
-
-    >>> escape_path("caf\udce9.md"), escape_path("Ideen für 100 %.md"), escape_path("50%20off\n.md")
-    ('caf%E9.md', 'Ideen für 100 %.md', '50%2520off%0A.md')
     """
     return _NAME_PARTS.sub(_escaped_bytes, path)
 
 
 def unescape_path(name: str) -> str:
-    r"""
-    The reverse of escape_path; a name that it never gives stands for itself.
-
-    >>> unescape_path("caf%E9.md"), unescape_path("50%20off.md"), unescape_path("50%2520off.md")
-    ('caf\udce9.md', '50%20off.md', '50%20off.md')
-    """
+    """The reverse of escape_path; a name that it never gives stands for itself."""
     if "%" not in name:
         return name
     data = name.encode("utf-8", "surrogatepass")

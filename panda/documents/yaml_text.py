@@ -1,72 +1,26 @@
-"""YAML as we write and read it: JSON-like values, front matter with its places kept. Pure."""
+"""YAML: one reader that keeps the places of values, values as lines, front matter. Pure."""
 
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import yaml
 from frontmatter.default_handlers import YAMLHandler
 
 from panda.documents.json_text import may_hold_halves, whole_characters
-from panda.errors import DocumentError
+from panda.errors import DocumentError, Location
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _KEY_CHARS = 120
 _INTEGER_BITS = 4096
+_MOST_DIGITS = 1_234  # of a whole number of so many bits
 _MOST_LEVELS = 100
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
-
-
-class NoAliasLoader(yaml.SafeLoader):
-    """YAML nested within reason, without aliases: ten lines of these can be a thousand million values."""
-
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            event = self.get_event()  # type: ignore[no-untyped-call]  # the library has no types
-            problem = f"the alias *{event.anchor} is not read: write the value itself"
-            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
-        if self.depth == _MOST_LEVELS:
-            raise YamlTextError("nested too deeply", self.line + 1)
-        self.depth += 1
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self.depth -= 1
-
-
-class _Loader(NoAliasLoader):
-    """YAML without dates, an instant stays the text that it is, in which no map has a key twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        lines: dict[object, int] = {}
-        for key, _ in node.value:
-            line = key.start_mark.line + 1
-            name = key.value if isinstance(key, yaml.ScalarNode) else key
-            if name in lines:
-                message = f"the key {name!r:.80} stands in line {lines[name]} and again in line {line}"
-                raise YamlTextError(message, line)
-            lines[name] = line
-        return super().construct_mapping(node, deep)
-
-
-class _QuickLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml may be missing
-    """The same by libyaml, for texts that are known to hold neither aliases nor deep nesting."""
-
-
-_Loader.yaml_implicit_resolvers = _QuickLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_NOT_OURS = re.compile(r"^ {0,2}[^\S ]|^ {3}|^ {0,2}[?-]|&", re.MULTILINE)
-_MOST_BRACKETS = 200
 
 
 def plain_value(value: object) -> Any:
@@ -78,9 +32,6 @@ def plain_value(value: object) -> Any:
 
     Raises:
         ValueError: Something else is inside, a key is no string, or a number is not finite or too large.
-
-    >>> plain_value({"a": (1, None)})
-    {'a': [1, None]}
     """
     if value is None or isinstance(value, bool | str):
         return value
@@ -103,289 +54,54 @@ def plain_value(value: object) -> Any:
 
 
 def render_yaml_value(value: object) -> str:
-    r"""
-    A value as YAML on one line.
-
-    >>> render_yaml_value(["turn:811", "budget", 0.5, None])
-    '["turn:811", budget, 0.5, null]'
-    >>> render_yaml_value({"quote": "a\nb"})
-    '{quote: "a\\nb"}'
-    """
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    """A value as YAML on one line."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
         digits, e, exponent = repr(value).partition("e")
         return f"{digits}.0e{exponent}" if e and "." not in digits else f"{digits}{e}{exponent}"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(_pair(str(key), item) for key, item in value.items()) + "}"
+        pairs = (f"{_key(str(key))}: {render_yaml_value(item)}" for key, item in value.items())
+        return "{" + ", ".join(pairs) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(render_yaml_value(item) for item in value) + "]"
-    return _render_string(str(value))
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) and text.lower() not in YAML_WORDS else _quoted(text)
 
 
 def render_yaml_lines(values: Mapping[str, object], *, indent: str = "") -> str:
-    """
-    A mapping as YAML, one line for each key, each line ended.
-
-    >>> render_yaml_lines({"turn": 812, "mode": "chat"})
-    'turn: 812\\nmode: chat\\n'
-    """
-    return "".join(_line(key, item, indent) for key, item in values.items())
+    """A mapping as YAML, one line for each key, each line ended."""
+    gap = f"\n{indent}"
+    return "".join(f"{indent}{_key(key, gap)}: {render_yaml_value(item)}\n" for key, item in values.items())
 
 
-def _line(key: str, item: object, indent: str) -> str:
-    name = _render_string(key)
-    if len(name) > _KEY_CHARS:  # YAML wants long keys marked
-        return f"{indent}? {name}\n{indent}: {render_yaml_value(item)}\n"
-    return f"{indent}{name}: {render_yaml_value(item)}\n"
-
-
-def _pair(key: str, item: object) -> str:
-    name = _render_string(key)
-    mark = "? " if len(name) > _KEY_CHARS else ""
-    return f"{mark}{name}: {render_yaml_value(item)}"
-
-
-def _render_string(text: str) -> str:
-    if _PLAIN.fullmatch(text) and text.lower() not in YAML_WORDS:
-        return text
-    return '"' + "".join(_escape_char(char) for char in text) + '"'
-
-
-def _escape_char(char: str) -> str:
-    if char in '"\\':
-        return "\\" + char
-    if char == "\n":
-        return "\\n"
-    if char == "\t":
-        return "\\t"
-    return _visible(char)
-
-
-def yaml_fault(exc: yaml.MarkedYAMLError, text: str) -> tuple[str, yaml.Mark | None]:
-    """What is wrong with a text that is no YAML, and where; of what is never closed, where it was opened."""
-    mark = exc.problem_mark or exc.context_mark
-    if mark is None or exc.context_mark is None or mark.line < len(text.splitlines()):
-        return exc.problem or exc.context or "it cannot be read", mark
-    what = "a quote" if exc.context == "while scanning a quoted scalar" else "what begins there"
-    return f"{what} is never closed", exc.context_mark
-
-
-def parse_yaml(text: str) -> Any:
-    """
-    The JSON-like value that a YAML text holds.
-
-    Args:
-        text: YAML; dates stay text.
-
-    Raises:
-        ValueError: Not YAML, or not JSON-like; the message is one line, with the line number in *text*
-            (from 1) as its attribute `line` if that is known.
-
-    >>> parse_yaml("at: 2026-01-04")
-    {'at': '2026-01-04'}
-    """
-    own = _parse_own(text)
-    if own is not None:
-        return own
-    try:
-        return plain_value(yaml.load(text, Loader=_Loader))
-    except YamlTextError:
-        raise
-    except yaml.MarkedYAMLError as exc:
-        message, mark = yaml_fault(exc, text)
-        raise YamlTextError(f"not valid YAML: {message}", mark.line + 1 if mark else None) from exc
-    except yaml.YAMLError as exc:
-        raise YamlTextError(f"not valid YAML: {str(exc).splitlines()[0]}", None) from exc
-    except RecursionError as exc:
-        raise YamlTextError("nested too deeply", None) from exc
-    except (ValueError, LookupError, TypeError, AttributeError) as exc:
-        # An explicit tag on a wrong value (`!!bool x`) ends in any of these inside the library.
-        raise YamlTextError(f"not a JSON-like value: {exc}", None) from exc
-
-
-def _parse_own(text: str) -> dict[str, Any] | None:
-    """What a text says that render_yaml_lines wrote, `_meta:` above it or not; None of any other text."""
-    if _NOT_OURS.search(text) or text.count("[") + text.count("{") > _MOST_BRACKETS:
-        return None
-    try:
-        value = plain_value(yaml.load(text, Loader=_QuickLoader))
-        head = text.partition("\n")[0]
-        if head.endswith(":"):
-            ((key, inner),) = value.items()
-            rendered = f"{key}:\n{render_yaml_lines(inner, indent='  ')}"
-        else:
-            rendered = render_yaml_lines(value)
-    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None  # the strict parser says what is wrong
-    return value if rendered in (text, f"{text}\n") else None
-
-
-class YamlTextError(ValueError):
-    """YAML text that does not hold a JSON-like value; `line` counts from 1 inside that text."""
-
-    def __init__(self, message: str, line: int | None) -> None:
-        super().__init__(message)
-        self.line = line
-
-
-_INT = re.compile(r"^-?(?:0|[1-9]\d{0,14})$")
-_FLOAT = re.compile(r"^-?(?:0|[1-9]\d{0,8})\.(?:0|\d{0,5}[1-9])$")
-_STARTS_ENTRY = re.compile(r"^[^\s#]", re.MULTILINE)
-_NO_PLAIN_START = frozenset("{}[]&*!|>%@`?,:-")
-_OURS = re.compile(
-    r'(?P<key>[A-Za-z_][A-Za-z0-9_]*|"[^"\\\n]*"): \{value: (?P<value>[^\n]+), '
-    r"confidence: (?P<confidence>[\d.]+|null), source_turn: (?P<source_turn>\d+|null), "
-    r'updated_at: "(?P<updated_at>[\dTZ:-]+)"\}\r?\n'
-)
-_PLAIN_WORDS: Mapping[str, Any] = {"null": None, "true": True, "false": False}
-
-
-class PlainLoader(NoAliasLoader):
-    """YAML in which a plain word is text unless it is null, true, false or a number that prints as typed."""
-
-
-PlainLoader.yaml_implicit_resolvers = {}
-PlainLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]
-)
-PlainLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile(r"^(?:[Tt]rue|[Ff]alse)$"), list("tTfF")
-)
-PlainLoader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-0123456789"))
-PlainLoader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-0123456789"))
-
-
-@dataclass(frozen=True)
-class YamlEntry:
-    """One key of a front matter, with its place."""
-
-    key: str  # the key
-    value: Any  # its value; not to be changed
-    start: int  # where its first line begins, in characters
-    end: int  # where the next entry begins; comments and blank lines in between count to this one
-    line: int  # its first line, from 0
-
-
-@lru_cache(maxsize=8)
-def split_entries(yaml_text: str) -> tuple[YamlEntry, ...] | None:
-    """
-    The entries of a front matter, each read alone.
-
-    Returns:
-        The entries in order; None if the text can only be read as a whole, or not at all.
-
-    >>> [(one.key, one.value, one.line) for one in split_entries("# mine\\na: 1\\nb:\\n  - x\\n")]
-    [('a', 1, 1), ('b', ['x'], 2)]
-    >>> split_entries("{a: 1}\\n") is None
-    True
-    """
-    starts = [match.start() for match in _STARTS_ENTRY.finditer(yaml_text)]
-    lead = yaml_text[: starts[0]] if starts else yaml_text
-    if any(line.strip() and not line.lstrip(" ").startswith("#") for line in lead.split("\n")):
-        return None
-    entries = []
-    line = lead.count("\n")
-    for start, end in pairwise([*starts, len(yaml_text)]):
-        chunk = yaml_text[start:end]
-        found = _read_ours(chunk) or _read_entry(chunk)
-        if found is None:
-            return None
-        entries.append(YamlEntry(*found, start, end, line))
-        line += chunk.count("\n")
-    return tuple(entries)
-
-
-@lru_cache(maxsize=20_000)
-def _read_ours(chunk: str) -> tuple[str, Any] | None:
-    """An entry as panda writes it, without the YAML library; None if it is any other."""
-    match = _OURS.fullmatch(chunk)
-    if match is None or "\\u" in chunk:
-        return None
-    source = match["value"]
-    try:
-        value = json.loads(source)
-    except ValueError:
-        return None
-    if isinstance(value, dict) or render_scalar(value) != source or not reads_back(value):
-        return None
-    fields = {"value": value, **{name: read_plain(match[name]) for name in ("confidence", "source_turn")}}
-    return match["key"].strip('"'), {**fields, "updated_at": match["updated_at"]}
-
-
-@lru_cache(maxsize=20_000)
-def _read_entry(chunk: str) -> tuple[str, Any] | None:
-    if chunk[0] in _NO_PLAIN_START:
-        return None
-    try:
-        value = yaml.load(chunk, Loader=PlainLoader)
-    except (yaml.YAMLError, YamlTextError, ValueError, LookupError, TypeError, AttributeError):
-        return None
-    except RecursionError:
-        return None
-    if not isinstance(value, dict) or len(value) != 1:
-        return None
-    return next((str(key), inner) for key, inner in value.items())
-
-
-def read_plain(source: str) -> Any:
-    """
-    What a plain word of YAML says.
-
-    >>> read_plain("0.95"), read_plain("7"), read_plain("null"), read_plain("1.50")
-    (0.95, 7, None, '1.50')
-    """
-    if source in _PLAIN_WORDS:
-        return _PLAIN_WORDS[source]
-    return int(source) if _INT.match(source) else float(source) if _FLOAT.match(source) else source
-
-
-def reads_back(value: object) -> bool:
-    """
-    Whether a scalar or list, written by render_scalar, is read as the same value: numbers that are too long
-    are read as text.
-
-    >>> reads_back(0.5), reads_back(1e300), reads_back(["a", 12])
-    (True, False, True)
-    """
-    if isinstance(value, list | tuple):
-        return all(reads_back(item) for item in value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return True
-    return (_INT if isinstance(value, int) else _FLOAT).match(json.dumps(value)) is not None
-
-
-def as_read(value: object) -> object:
-    """
-    A scalar or list as it is read from what render_scalar makes of it.
-
-    >>> as_read(("a", 2)), as_read(1e300)
-    (['a', 2], '1e+300')
-    """
-    if isinstance(value, list | tuple):
-        return [as_read(item) for item in value]
-    if isinstance(value, str):
-        return str(value)
-    return value if reads_back(value) else json.dumps(value)
+def _key(key: str, gap: str = "") -> str:
+    name = render_yaml_value(key)
+    return f"? {name}{gap}" if len(name) > _KEY_CHARS else name  # YAML wants long keys marked
 
 
 def render_scalar(value: object) -> str:
-    """
-    A value as YAML on one line that reads back equal, numbers that are too long as their text.
-
-    >>> render_scalar("Syrian: the golden one"), render_scalar(["a", True, 1.5, None])
-    ('"Syrian: the golden one"', '["a", true, 1.5, null]')
-    """
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    """A scalar or list as a memory file has it: texts in quotes, numbers that are too long as their text."""
+    if isinstance(value, list | tuple):
         return "[" + ", ".join(render_scalar(item) for item in value) + "]"
-    if value is None or isinstance(value, bool | int | float):
-        return json.dumps(value) if reads_back(value) else json.dumps(json.dumps(value))
-    quoted = json.dumps(str(value), ensure_ascii=False)
-    return "".join(map(_visible, quoted))
+    value = as_read(value)
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def as_read(value: object) -> object:
+    """A scalar or list as it is read from what render_scalar makes of it."""
+    if isinstance(value, list | tuple):
+        return [as_read(item) for item in value]
+    return str(value) if isinstance(value, str) else read_typed(json.dumps(value))
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(_ESCAPES.get(char) or _visible(char) for char in text) + '"'
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 
 
 def _visible(char: str) -> str:
@@ -396,36 +112,229 @@ def _visible(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def compose_mapping(yaml_text: str) -> yaml.MappingNode | None:
-    """The YAML nodes of a front matter that was read before, with their places."""
-    node = yaml.compose(yaml_text, Loader=PlainLoader)
-    return node if isinstance(node, yaml.MappingNode) else None
+class YamlTextError(ValueError):
+    """YAML text that does not hold a JSON-like value; `line` counts from 1 inside that text."""
+
+    def __init__(self, message: str, line: int | None) -> None:
+        super().__init__(message)
+        self.line = line
 
 
-@lru_cache(maxsize=8)
-def key_lines(yaml_text: str) -> dict[str, int]:
-    """The line of each key of a front matter that was read before, from 0; not to be changed."""
-    entries = split_entries(yaml_text)
-    if entries is not None:
-        return {entry.key: entry.line for entry in entries}
-    node = compose_mapping(yaml_text)
-    return {str(key.value): key.start_mark.line for key, _ in node.value} if node else {}
+@dataclass(frozen=True)
+class YamlNode:
+    """One value of a YAML text, with its place."""
+
+    value: Any  # dict, list, str, int, float, bool or None; not to be changed
+    start: int  # index of its first character
+    end: int  # index behind its last, comments and blank lines behind it left out
+    line: int  # from 1
+    is_flow: bool = False  # whether it stands in [] or {}
+    is_marked: bool = False  # whether it has an anchor or tag
+    pairs: tuple[tuple["YamlNode", "YamlNode"], ...] = ()  # keys and values of a mapping
 
 
-_BOUNDARY: re.Pattern[str] = YAMLHandler.FM_BOUNDARY
+def parse_yaml(text: str) -> Any:
+    """The JSON-like value of a YAML text, dates as text (YamlTextError as read_yaml)."""
+    node = read_yaml(text)
+    return None if node is None else node.value
+
+
+def read_yaml(text: str, *, as_typed: bool = False) -> YamlNode | None:
+    """
+    The value of a YAML text; None if there is none.
+
+    Args:
+        as_typed: What somebody typed: a number that would not print as it is typed is text, and of a key
+            that stands twice the last value counts.
+
+    Raises:
+        YamlTextError: Not YAML, nested too deeply, or with an alias, a tag, a key that is no text or, unless
+            as typed, a key twice.
+    """
+    try:
+        return _Reader(text, _events(text), as_typed).document()
+    except yaml.MarkedYAMLError as exc:
+        raise _fault(exc, text) from exc
+    except (yaml.YAMLError, UnicodeError) as exc:
+        raise YamlTextError(f"not valid YAML: {str(exc).splitlines()[0]}", None) from exc
+
+
+def _fault(exc: yaml.MarkedYAMLError, text: str) -> YamlTextError:
+    """What is wrong with a text that is no YAML, and where; of what is never closed, where it was opened."""
+    mark, opened = exc.problem_mark or exc.context_mark, exc.context_mark
+    message = exc.problem or exc.context or "it cannot be read"
+    if mark is not None and opened is not None and mark.line >= len(text.splitlines()):
+        what = "a quote" if exc.context == "while scanning a quoted scalar" else "what begins there"
+        message, mark = f"{what} is never closed", opened
+    return YamlTextError(f"not valid YAML: {message}", mark.line + 1 if mark else None)
+
+
+def _events(text: str) -> list[Any]:
+    """What libyaml finds; where it stops, what the slower parser does, which knows more and tells more."""
+    try:
+        return _events_of(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, UnicodeError):
+        return _events_of(text, yaml.SafeLoader)
+
+
+def _events_of(text: str, loader: Any) -> list[Any]:
+    events: list[Any] = []
+    depth = 0
+    found: Any = yaml.parse(text, Loader=loader)
+    for event in found:
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MOST_LEVELS:
+            raise YamlTextError("nested too deeply", event.start_mark.line + 1)
+        events.append(event)
+    return events
+
+
+class _Reader:
+    """Makes values out of the events of one text."""
+
+    def __init__(self, text: str, events: list[Any], as_typed: bool) -> None:
+        self._text = text
+        self._events = iter(events)
+        self._as_typed = as_typed
+        self._has_halves = may_hold_halves(text)
+
+    def document(self) -> YamlNode | None:
+        next(self._events)
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return None
+        node = self._node(next(self._events))
+        next(self._events)
+        if not isinstance(other := next(self._events), yaml.StreamEndEvent):
+            raise YamlTextError("not valid YAML: a second document begins", other.start_mark.line + 1)
+        return node
+
+    def _node(self, event: Any, *, is_key: bool = False) -> YamlNode:
+        start, end, line = event.start_mark.index, event.end_mark.index, event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            message = f"not valid YAML: the alias *{event.anchor} is not read: write the value itself"
+            raise YamlTextError(message, line)
+        if event.tag not in _TEXT_TAGS:
+            raise YamlTextError(f"not a JSON-like value: the tag {event.tag} is not read", line)
+        is_marked = bool(event.anchor or event.tag)
+        if isinstance(event, yaml.ScalarEvent):
+            if event.style in ("|", ">"):
+                end = start + len(self._text[start:end].rstrip())
+            is_plain = event.implicit[0] and not is_key
+            value = self._scalar(event.value, line) if is_plain else event.value
+            return YamlNode(self._whole(value), start, end, line, is_marked=is_marked)
+        if is_key:
+            raise YamlTextError("not a JSON-like value: a key that is no text", line)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(event, is_marked)
+        items, closing = self._items()
+        end = closing.end_mark.index if event.flow_style else items[-1].end
+        return YamlNode([item.value for item in items], start, end, line, event.flow_style, is_marked)
+
+    def _items(self) -> tuple[list[YamlNode], Any]:
+        items = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            items.append(self._node(event))
+        return items, event
+
+    def _mapping(self, opening: Any, is_marked: bool) -> YamlNode:
+        pairs: list[tuple[YamlNode, YamlNode]] = []
+        lines: dict[str, int] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._node(event, is_key=True)
+            if key.value in lines and not self._as_typed:
+                first = lines[key.value]
+                message = f"the key {key.value!r:.80} stands in line {first} and again in line {key.line}"
+                raise YamlTextError(message, key.line)
+            lines[key.value] = key.line
+            pairs.append((key, self._node(next(self._events))))
+        closing: Any = event
+        end = closing.end_mark.index if opening.flow_style else pairs[-1][1].end
+        value = {key.value: item.value for key, item in pairs}
+        start, line = opening.start_mark.index, opening.start_mark.line + 1
+        return YamlNode(value, start, end, line, opening.flow_style, is_marked, tuple(pairs))
+
+    def _scalar(self, source: str, line: int) -> object:
+        if self._as_typed:
+            return read_typed(source)
+        if source in _WORDS:
+            return _WORDS[source]
+        if not _NUMBER.fullmatch(source):
+            return source
+        if not source.lstrip("-").isdigit():
+            number = float(source)
+            if math.isfinite(number):
+                return number
+            raise YamlTextError(f"not a JSON-like value: {source:.80} is not a finite number", line)
+        if len(source) > _MOST_DIGITS:
+            message = f"not a JSON-like value: a whole number of {len(source)} digits is too large"
+            raise YamlTextError(message, line)
+        return int(source)
+
+    def _whole(self, value: object) -> object:
+        return whole_characters(value) if self._has_halves else value
+
+
+_TEXT_TAGS = (None, "!", "tag:yaml.org,2002:str")
+_WORDS: Mapping[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    "true": True,
+    "True": True,
+    "false": False,
+    "False": False,
+}
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
+_INT = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
+_FLOAT = re.compile(r"-?(?:0|[1-9]\d{0,8})\.(?:0|\d{0,5}[1-9])", re.ASCII)
+
+
+def read_typed(source: str) -> Any:
+    """What a plain word says that somebody typed: null, true, false, a number that prints as typed, text."""
+    if source in _WORDS:
+        return _WORDS[source]
+    return int(source) if _INT.fullmatch(source) else float(source) if _FLOAT.fullmatch(source) else source
+
+
+def read_number(value: object) -> float | None:
+    """A number that a user typed, in whatever form; None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+_STARTS_ENTRY = re.compile(r"^[^\s#]", re.MULTILINE)
+_BLANK_LINES = re.compile(r"(?:[^\S\n]*(?:#.*)?(?:\n|\Z))*")
+_NO_PLAIN_START = frozenset("{}[]&*!|>%@`?,:-")
+_LEAD = "\ufeff \t\r\n"
+
+
+@dataclass(frozen=True)
+class YamlEntry:
+    """One key of a front matter, with its place."""
+
+    key: str
+    value: Any  # not to be changed
+    line: int  # line of the file, from 1
+    text: str = ""  # its lines, with comments and blank lines up to the next entry
 
 
 @dataclass(frozen=True)
 class FrontMatterText:
     """A text cut into its front matter and its body."""
 
-    values: Mapping[str, Any]
-    """Keys of the front matter, not to be changed; dates and unusual numbers stay the text that was typed."""
-    yaml_text: str  # the front matter between its two boundaries; "" if there is none
-    yaml_start: int  # where yaml_text begins, in characters; 0 if there is none
-    yaml_line: int  # line of the file on which yaml_text begins, from 1
+    entries: tuple[YamlEntry, ...]  # in their order; of a key that stands twice the last one counts
+    before: str  # the first boundary with its end of line and all above it; "" without front matter
+    lead: str  # what stands above the first entry; if the entries can only be read together, they too
+    between: str  # the second boundary with its end of line
     body: str  # all that follows the front matter
-    present: bool  # whether there are boundaries at all
+    are_apart: bool  # whether each entry is read alone
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Values by key; dates and unusual numbers are the text that was typed."""
+        return {entry.key: entry.value for entry in self.entries}
 
 
 @lru_cache(maxsize=8)
@@ -435,87 +344,65 @@ def split_front_matter(text: str, *, where: str) -> FrontMatterText:
 
     Raises:
         DocumentError: The front matter has no end, is not YAML, or is no mapping.
-
-    >>> split_front_matter("---\\nbudget: $500-800\\n---\\nNotes\\n", where="preferences.md").values
-    {'budget': '$500-800'}
-    >>> split_front_matter("---\\nwakes: 6:30\\nscale: 1.50\\nday: 2026-01-04\\n---\\n", where="f").values
-    {'wakes': '6:30', 'scale': '1.50', 'day': '2026-01-04'}
     """
-    lead = len(text) - len(text.lstrip("\ufeff \t\r\n"))
-    opening = _BOUNDARY.match(text, lead)
-    if opening is None:
-        return FrontMatterText({}, "", 0, 1, text, present=False)
+    lead = len(text) - len(text.lstrip(_LEAD))
+    marks = [lead + mark.start() for mark in islice(YAMLHandler.FM_BOUNDARY.finditer(text[lead:]), 2)]
+    if marks[:1] != [lead]:
+        return FrontMatterText((), "", "", "", text, are_apart=True)
     start = text.find("\n", lead) + 1
-    closing = re.compile(r"^-{3,}[ \t]*\r?$", re.MULTILINE).search(text, start) if start else None
-    if closing is None:
-        raise DocumentError(
-            "the front matter is not closed",
-            where=f"{where}:{_line_of(text, lead)}",
-            fix="end it with a line that holds only ---",
-        )
-    body_start = min(len(text), closing.end() + 1)
-    yaml_text, yaml_line = text[start : closing.start()], _line_of(text, start)
-    values = load_mapping(yaml_text, where=where, first_line=yaml_line)
-    return FrontMatterText(values, yaml_text, start, yaml_line, text[body_start:], present=True)
-
-
-def read_number(value: object) -> float | None:
-    """
-    A number that a user typed, in whatever form; None if it is none.
-
-    >>> read_number(".70"), read_number(1), read_number(True), read_number("high")
-    (0.7, 1.0, None, None)
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
-
-
-def load_mapping(yaml_text: str, *, where: str, first_line: int) -> Mapping[str, Any]:
-    """
-    The keys and values of a front matter.
-
-    Args:
-        yaml_text: The text between the boundaries, or some of its entries.
-        where: File name for errors.
-        first_line: Line of the file on which the text begins, from 1.
-
-    Raises:
-        DocumentError: It is not YAML, or no mapping.
-    """
-    entries = split_entries(yaml_text)
+    if len(marks) < 2:
+        place = Location(where, line=text.count("\n", 0, lead) + 1)
+        fix = "end it with a line that holds only ---"
+        raise DocumentError("the front matter is not closed", where=place, fix=fix)
+    source, above = text[start : marks[1]], text.count("\n", 0, start)
+    body = (text.find("\n", marks[1]) + 1) or len(text)
+    frame = (text[marks[1] : body], text[body:])
+    entries = _split(source, above)
     if entries is not None:
-        return _whole({entry.key: entry.value for entry in entries}, yaml_text)
+        first = _STARTS_ENTRY.search(source)
+        rest = source[: first.start()] if first else source
+        return FrontMatterText(entries, text[:start], rest, *frame, are_apart=True)
+    entries = _read_whole(source, where, above)
+    return FrontMatterText(entries, text[:start], source, *frame, are_apart=False)
+
+
+def _split(source: str, above: int) -> tuple[YamlEntry, ...] | None:
+    """The entries of a front matter, each read alone; None if that cannot be done."""
+    starts = [match.start() for match in _STARTS_ENTRY.finditer(source)]
+    first = starts[0] if starts else len(source)
+    if not _BLANK_LINES.fullmatch(source, 0, first):
+        return None
+    line = above + 1 + source.count("\n", 0, first)
+    entries = []
+    for start, end in pairwise([*starts, len(source)]):
+        chunk = source[start:end]
+        if (pair := _read_entry(chunk)) is None:
+            return None
+        entries.append(YamlEntry(*pair, line, chunk))
+        line += chunk.count("\n")
+    return tuple(entries)
+
+
+@lru_cache(maxsize=20_000)
+def _read_entry(chunk: str) -> tuple[str, Any] | None:
+    if chunk[0] in _NO_PLAIN_START:
+        return None
     try:
-        values = yaml.load(yaml_text, Loader=PlainLoader)
-    except yaml.MarkedYAMLError as exc:
-        message, mark = yaml_fault(exc, yaml_text)
-        line = first_line + (mark.line if mark else 0)
+        node = read_yaml(chunk, as_typed=True)
+    except YamlTextError:
+        return None
+    return (node.pairs[0][0].value, node.pairs[0][1].value) if node and len(node.pairs) == 1 else None
+
+
+def _read_whole(source: str, where: str, above: int) -> tuple[YamlEntry, ...]:
+    try:
+        node = read_yaml(source, as_typed=True)
+    except YamlTextError as exc:
+        place, fix = Location(where, line=above + (exc.line or 1)), "mend that line" if exc.line else None
+        raise DocumentError(f"the front matter is {exc}", where=place, fix=fix) from exc
+    if node is not None and not isinstance(node.value, dict):
         raise DocumentError(
-            f"the front matter is not valid YAML: {message}", where=f"{where}:{line}", fix="mend that line"
-        ) from exc
-    except yaml.YAMLError as exc:
-        reason = str(exc).splitlines()[0]
-        raise DocumentError(
-            f"the front matter is not valid YAML: {reason}", where=f"{where}:{first_line}"
-        ) from exc
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
-        # An explicit tag on a wrong value (`!!int x`) ends in any of these inside the library.
-        raise DocumentError(f"the front matter cannot be read: {exc}", where=f"{where}:{first_line}") from exc
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise DocumentError("the front matter is no list of `key: value`", where=f"{where}:{first_line}")
-    return _whole({str(key): value for key, value in values.items()}, yaml_text)
-
-
-def _whole(values: dict[str, Any], yaml_text: str) -> dict[str, Any]:
-    """The values, where half a surrogate pair may be among them with U+FFFD in its place."""
-    return whole_characters(values) if may_hold_halves(yaml_text) else values
-
-
-def _line_of(text: str, offset: int) -> int:
-    return text.count("\n", 0, offset) + 1
+            "the front matter is no list of `key: value`", where=Location(where, line=above + 1)
+        )
+    pairs = node.pairs if node else ()
+    return tuple(YamlEntry(key.value, item.value, above + key.line) for key, item in pairs)

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from panda.errors import PandaError
+from panda.errors import Problem
 
 Work = Callable[[Any], Any]
 """Does one task and gives what came of it."""
@@ -43,7 +43,7 @@ class Engine(Protocol):
         The next task that ends; one must be under way.
 
         Raises:
-            PandaError: No worker can be made ready, or the engine is gone.
+            Problem: No worker can be made ready, or the engine is gone.
         """
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ def attempt(work: Work, task: Any) -> tuple[Any, str | None]:
     """What a task gives and None; or None and what ended it, which is no matter for other tasks."""
     try:
         return work(task), None
-    except PandaError as exc:
+    except Problem as exc:
         return None, f"{exc.message} ({exc.where})" if exc.where else exc.message
     except Exception as exc:  # the boundary of a task
         last = traceback.extract_tb(exc.__traceback__)[-1]

@@ -8,7 +8,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from panda.engines.contract import DIED, Ended, Opener, Work, attempt
-from panda.errors import BugError, PandaError, TryAgainError, UsageError
+from panda.errors import BugError, Problem, TryAgainError, UsageError
 
 _CONNECT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
@@ -90,7 +90,7 @@ class DaskCluster:
             exc = future.exception(timeout=_CONNECT_SECONDS)
             if isinstance(exc, KilledWorker):
                 return Ended(task, fault=DIED)
-            raise exc if isinstance(exc, PandaError) else BugError(f"{type(exc).__name__}: {exc}")
+            raise exc if isinstance(exc, Problem) else BugError(f"{type(exc).__name__}: {exc}")
         if future.status != "finished":
             raise self._gone(f"the scheduler has gone ({future.status})")
         try:
@@ -107,7 +107,7 @@ class DaskCluster:
         with suppress(OSError, TimeoutError):
             self._client.close(timeout=_CLOSE_SECONDS)
 
-    def _gone(self, message: str) -> PandaError:
+    def _gone(self, message: str) -> Problem:
         fix = "start it, or mend --address; what is done is kept: panda batch --resume last"
         return TryAgainError(message, where=self._address, fix=fix)
 

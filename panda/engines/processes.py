@@ -13,7 +13,7 @@ from typing import Any
 
 from panda.engines.contract import DIED, Ended, Opener, attempt
 from panda.engines.cores import usable_cores
-from panda.errors import PandaError, TryAgainError
+from panda.errors import Problem, TryAgainError
 
 _SPAWN = get_context("spawn")
 _ENDING_SECONDS = 5.0
@@ -64,7 +64,7 @@ class Processes:
                 said = worker.pipe.recv()
             except (EOFError, OSError):
                 return self._dead(worker)
-            if isinstance(said, PandaError):
+            if isinstance(said, Problem):
                 raise said
             if said is not None:
                 value, fault = said
@@ -128,7 +128,7 @@ def _serve(pipe: Connection, opener: Opener, cores: list[int]) -> None:
             pipe.send(None)  # ready
             while True:
                 pipe.send(attempt(work, pipe.recv()))
-    except PandaError as exc:
+    except Problem as exc:
         pipe.send(exc)
 
 

@@ -1,16 +1,15 @@
 """Labelled cases through the executor, as the phases ask, and how each kind is answered."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from panda.choosing.decision import clause_options
 from panda.documents.evidence import check_evidence
 from panda.evals.cases import Case
-from panda.language.exclusions import find_exclusions
-from panda.language.items import Item, find_mentions
-from panda.language.limits import find_limits
-from panda.language.periods import find_periods
-from panda.language.sentences import is_question
+from panda.language.dates import find_periods
+from panda.language.reading import Mood, find_limits, overall_mood
+from panda.language.statements import typed_sentences
+from panda.language.text import is_question
+from panda.language.things import Thing, find_exclusions, find_mentions
 from panda.recipes.calls import NoTurn
 from panda.recipes.messages import Request
 
@@ -31,12 +30,10 @@ Judge = Callable[[Case, "RecipeExecutor"], str | tuple[str, ...]]
 
 
 def _mood(case: Case, executor: "RecipeExecutor") -> str:
-    """By clause, as phase 0 does."""
+    """By sentence, as phase 0 does."""
     recipe = executor.book.recipe_for("phase0_query_analyzer", "chat").key
-    parts = clause_options(case.query)
-    request = Request(case.query, (), {"orders": parts, "asks": parts})
-    taken = (executor.decide(recipe, name, request, NoTurn()) for name in ("orders", "asks"))
-    return next((choice.name for choice in taken if choice.value), "tells")
+    requests = (Request(sentence, ()) for sentence in typed_sentences(case.query))
+    return overall_mood(cast(Mood, executor.decide(recipe, "mood", one, NoTurn()).value) for one in requests)
 
 
 def _exclusion(case: Case, executor: "RecipeExecutor") -> tuple[str, ...]:
@@ -50,8 +47,8 @@ def _reference(case: Case, executor: "RecipeExecutor") -> tuple[str, ...]:
     return tuple(dict.fromkeys(refs))
 
 
-def _items(case: Case) -> list[Item]:
-    return [Item(ref, "", text) for ref, text in case.options]
+def _items(case: Case) -> list[Thing]:
+    return [Thing(ref, "", text) for ref, text in case.options]
 
 
 def _period(case: Case, executor: "RecipeExecutor") -> tuple[str, ...]:

@@ -24,6 +24,8 @@ class Kind:
     yes: str = ""  # for any: the label when an option was taken
     no: str = ""  # for any: the label when none was
     recipe: str | None = None  # the recipe itself, of a case that names it; then there is no step
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Label → value of the property, where cases have words of their own for it."""
 
     @property
     def has_recipe(self) -> bool:
@@ -32,6 +34,7 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
+    "clear": Kind("phase1_reflection", "decision", None, values={"clear": "PROCEED", "unclear": "CLARIFY"}),
     "reflection": Kind("phase1_reflection", "decision", None),
     "query_type": Kind("phase0_query_analyzer", "query_type", None),
     "intent": Kind("phase0_query_analyzer", "intent", None),
@@ -43,6 +46,8 @@ KINDS: Mapping[str, Kind] = {
     "quotable": Kind(None, "reading", None),
     "agreement": Kind("phase0_query_analyzer", "agreement", None),
     "recap": Kind("phase0_query_analyzer", "looks_back", None),
+    "talk": Kind("phase0_query_analyzer", "small_talk", None),
+    "forget": Kind("phase0_query_analyzer", "forgets", None),
     "exclusion": Kind(None, "reading", None, "rule"),
     "reference": Kind(None, "reading", None, "rule"),
     "period": Kind(None, "reading", None, "rule"),
@@ -80,7 +85,8 @@ def read_choice(kind: Kind, choice: Choice) -> Said:
         if choice.fitted and best:  # beside the others, as one of them is known to be right
             confidence = best / sum(scores.values())
         return Said(ranked[0] if ranked else "", confidence, None, ranked)
-    return Said(str(choice.value), confidence, None, ranked)
+    labels = {value: label for label, value in kind.values.items()}
+    return Said(labels.get(str(choice.value), str(choice.value)), confidence, None, ranked)
 
 
 _KEYS = {"kind", "recipe", "choice", "split", "query", "history", "options", "label", "open_question", "now"}

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from panda.errors import PandaError
+from panda.errors import Problem
 from panda.memory.gathered import answer_items
-from panda.storage.formats import Metadata
 from panda.storage.layout import INDEX_SUMMARY_JSON, RESPONSE_MD
 from panda.storage.records import SAVED_STATUSES
 from panda.storage.turns import TurnFolder
+from panda.store.records import Metadata
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def load_past_turn(folder: TurnFolder) -> PastTurn:
     )
 
 
-def damaged_turn(user: str, number: int, error: PandaError) -> LeftOut:
+def damaged_turn(user: str, number: int, error: Problem) -> LeftOut:
     """What is told of a turn that does not read."""
     where = f" ({error.where})" if error.where else ""
     return LeftOut(user, number, f"{error.message}{where}", error.fix, is_damage=True)

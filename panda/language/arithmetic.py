@@ -10,7 +10,7 @@ from panda.language.claims import Amount, Found, scan
 from panda.language.dates import find_days, span_between
 from panda.language.names import words_of
 from panda.language.numbers import RATES, rate_of, size_of
-from panda.language.sentences import sentence_spans, split_sentences
+from panda.language.text import sentence_spans, split_sentences
 from panda.language.words import NOT_COUNTED, stem
 
 _MOST_OPERANDS = 14

@@ -28,7 +28,7 @@ from panda.language.numbers import (
     size_of,
     unit_after,
 )
-from panda.language.text_front import fold_name, is_host, plain_text
+from panda.language.text import fold_name, is_host, plain_text
 from panda.language.words import FUNCTION_WORDS, LABELS, NOT_COUNTED, is_ordinary, stem
 
 Kind = Literal["number", "price", "date", "quantity", "url", "name"]

@@ -14,7 +14,7 @@ from panda.language.claims import Claim, Found, scan
 from panda.language.dates import find_days
 from panda.language.names import find_names
 from panda.language.numbers import RATES, rate_of, size_of
-from panda.language.sentences import ends_sentence
+from panda.language.text import ends_sentence
 from panda.language.words import NOT_COUNTED, stem
 
 _CUTS = (

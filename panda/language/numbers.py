@@ -96,6 +96,9 @@ CURRENCY_BEFORE = (
     rf"(?:(?:US|CA?|AU?|HK|NZ|NT|MX|R|S)?\$|{_SYMBOLS}|(?:{_CURRENCY_CODES}|Rs\.?|Rp|RM|kr\.?|Fr\.)[ \t]?)"
 )
 """A currency in front of a number, as a pattern."""
+_PRICE = re.compile(
+    rf"{CURRENCY_BEFORE}[ \t]?\d|\d[ \t]?(?:{_SYMBOLS}|(?:{_CURRENCY_CODES}|euros?|dollars?)(?!{_LETTER}))"
+)
 _FACTOR = re.compile(rf"[ ]?(?:{CURRENCY_BEFORE})?[ ]?\d")
 """What stands behind a sign of multiplication."""
 _SCALES = dict.fromkeys(("k", "thousand"), 3) | dict.fromkeys(("m", "mn", "mio", "million"), 6)
@@ -144,11 +147,6 @@ def normal_number(written: str, *, comma_decimals: bool | None = None) -> str | 
     Returns:
         Digits without leading zeros, with a dot and decimals only if they are not all zero;
         None if the separators make no single number ("1.2.3", "1,2,3").
-
-    >>> [normal_number(text) for text in ("697.00", "1,299.50", "1.299,5", "749,99", "007", ".50", "1.2.3")]
-    ['697', '1299.5', '1299.5', '749.99', '7', '0.5', None]
-    >>> normal_number("1.299", comma_decimals=True), normal_number("1,299", comma_decimals=True)
-    ('1299', '1.299')
     """
     text = written.replace("’", "'")
     if re.fullmatch(r"\d{1,3}(?:'\d{3})+(?:[.,]\d+)?", text):
@@ -174,12 +172,7 @@ def normal_number(written: str, *, comma_decimals: bool | None = None) -> str | 
 
 
 def is_ambiguous(written: str) -> bool:
-    """
-    Whether a written number is a thousand and more in one country and between 1 and 1000 in another.
-
-    >>> is_ambiguous("1.299"), is_ambiguous("1.29"), is_ambiguous("0.299")
-    (True, False, False)
-    """
+    """Whether a number, as "1.299", is a thousand and more in one country and below 1000 in another."""
     return re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", written) is not None
 
 
@@ -190,12 +183,7 @@ _DECIMAL_COMMA = re.compile(
 
 
 def reads_comma_decimals(text: str) -> bool | None:
-    """
-    Whether the numbers of a text have their decimals behind a comma; None if they do not tell.
-
-    >>> reads_comma_decimals("12,50 € und 1.299 €"), reads_comma_decimals("$12.50"), reads_comma_decimals("7")
-    (True, False, None)
-    """
+    """Whether the numbers of a text have their decimals behind a comma; None if they do not tell."""
     comma, dot = _DECIMAL_COMMA.search(text), _DECIMAL_DOT.search(text)
     return None if bool(comma) == bool(dot) else bool(comma)
 
@@ -208,17 +196,10 @@ def _plain(whole: str, decimals: str) -> str:
 
 def scale_after(text: str, at: int, *, price: bool) -> tuple[int, int]:
     """
-    The scale word or letter that follows a number.
+    The power of ten that follows a number, 0 if none does, and the index behind it.
 
     Args:
-        at: Index behind the number.
         price: Whether "k" and "M" scale too, as in "$1k".
-
-    Returns:
-        Power of ten (0 if there is none) and the index behind the scale.
-
-    >>> scale_after("2 million", 1, price=False), scale_after("$1k", 2, price=True)
-    ((6, 9), (3, 3))
     """
     found = _SCALE.match(text, at) or (_PRICE_SCALE.match(text, at) if price else None)
     return (_SCALES[found["scale"].lower()], found.end()) if found else (0, at)
@@ -226,15 +207,8 @@ def scale_after(text: str, at: int, *, price: bool) -> tuple[int, int]:
 
 def unit_after(text: str, at: int) -> tuple[str | None, int]:
     """
-    The unit that follows a number, glued, after a blank or after a hyphen, with what it is "per".
-
-    Returns:
-        Normal name of the unit (None if there is none) and the index behind it.
-
-    >>> unit_after("16GB", 2), unit_after("15.6-inch", 4), unit_after("7 in stock", 1)
-    (('gb', 4), ('in', 9), (None, 1))
-    >>> unit_after("90 km/h", 2), unit_after("90 miles per hour", 2), unit_after("5 MW", 1)
-    (('km/h', 7), ('mi/h', 17), ('megawatt', 4))
+    The normal name of the unit that follows a number, glued, after a blank or after a hyphen, with what it is
+    "per", None if there is none; and the index behind it.
     """
     found = _UNIT.match(text, at)
     if not found or (found["unit"] in _TIMES_SIGNS and _FACTOR.match(text, found.end())):
@@ -262,9 +236,6 @@ def size_of(unit: str) -> tuple[Fraction, str]:
 
     Args:
         unit: Normal name, as unit_after gives it; one that no other measures is told in itself.
-
-    >>> size_of("kg"), size_of("h"), size_of("year"), size_of("gb")
-    ((Fraction(1000, 1), 'g'), (Fraction(3600, 1), 's'), (Fraction(12, 1), 'month'), (Fraction(1, 1), 'gb'))
     """
     return _SIZES.get(unit, (Fraction(1), unit))
 
@@ -283,9 +254,6 @@ def rate_after(text: str, at: int) -> tuple[str, int]:
 
     Returns:
         Its normal name ("" if there is none) and the index behind it.
-
-    >>> rate_after("$5 per month", 2), rate_after("$9 weekly", 2), rate_after("$5 a lot", 2)
-    (('month', 12), ('week', 9), ('', 2))
     """
     found = _OF_RATE.match(text, at) or _LY.match(text, at)
     if not found:
@@ -298,53 +266,25 @@ def rate_after(text: str, at: int) -> tuple[str, int]:
 
 
 def rate_of(word: str) -> str:
-    """
-    The normal name of what an amount is counted for.
-
-    >>> rate_of("months"), rate_of("hr"), rate_of("guests")
-    ('month', 'h', 'guest')
-    """
+    """The normal name of what an amount is counted for: "month" of "months", "h" of "hr"."""
     small = word.lower()
     known = _RATES.get(small) or _NAMES.get(small) or (_SIGNS.get(word) if word not in ("in", "a") else None)
     return known or (small[:-1] if small.endswith("s") and not small.endswith("ss") else small)
 
 
 def currency_after(text: str, at: int) -> tuple[str | None, int]:
-    """
-    The currency that follows a number.
-
-    >>> currency_after("697 dollars", 3), currency_after("697 €", 3), currency_after("697 laptops", 3)
-    (('USD', 11), ('EUR', 5), (None, 3))
-    """
+    """The code of the currency that follows a number, None if none does, and the index behind it."""
     found = _CURRENCY_AFTER.match(text, at)
     return (currency_code(found["name"]), found.end()) if found else (None, at)
 
 
 def currency_code(written: str) -> str:
-    """
-    The code of a currency's name or sign; an unlisted sign is its own code.
-
-    >>> currency_code("US$"), currency_code("€"), currency_code("₿"), currency_code("₡")
-    ('USD', 'EUR', 'BTC', '₡')
-    """
+    """The code of a currency's name or sign; an unlisted sign is its own code."""
     return _CURRENCIES.get(written.strip(), written.strip())
 
 
 def number_from_words(words: str) -> list[int]:
-    """
-    The numbers that a run of number words names.
-
-    Args:
-        words: Text that matches NUMBER_WORDS, in any case.
-
-    Returns:
-        One number for each part that reads as one: "nine ten" is two numbers.
-
-    >>> [number_from_words(words) for words in ("Twelve", "twenty-one", "two hundred and five", "nine ten")]
-    [[12], [21], [205], [9, 10]]
-    >>> number_from_words("two hundred thousand"), number_from_words("hundred"), number_from_words("a dozen")
-    ([200000], [100], [12])
-    """
+    """The numbers that a run of number words (NUMBER_WORDS) names, one for each part that reads as one."""
     numbers: list[int] = []
     total, current, last = 0, 0, 0  # last: size of the part added last, which the next one must undercut
     for word in re.split(r"[ -]+", words.lower()):
@@ -364,3 +304,8 @@ def number_from_words(words: str) -> list[int]:
         else:
             current, last = (current or 1) * scale, scale
     return [*numbers, total + current]
+
+
+def states_price(text: str) -> bool:
+    """Whether a text holds a price, its sign or code on either side of a number."""
+    return _PRICE.search(text) is not None

@@ -1,40 +1,51 @@
 """What a message means, read once: its mood, what it refers to, what it rules out, limits and keeps. Pure."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, Literal, TypeVar, cast, get_args
+from functools import partial
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args
 
 import msgspec
 
-from panda.language.text_front import plain_signs
+from panda.language.claims import Found, scan
+from panda.language.dates import is_past_form
+from panda.language.numbers import ORDINAL_WORDS
+from panda.language.text import MESSAGE_CHARS, plain_signs, plain_text, sentence_spans
+from panda.language.words import NOT_COUNTED, alternatives, read_groups, read_words, split_words, stem
 
+LimitValue = str | int | float | None
 Mood = Literal["asks", "tells", "orders"]
 Action = Literal["drop", "demote", "keep"]
 Change = Literal["adds", "removes", "corrects"]
 Agreement = Literal["agrees", "declines", "neither"]
 
 
-@dataclass(frozen=True)
-class Clause:
+NodeId = Annotated[str, msgspec.Meta(pattern=r"^[^/\x00\n]+\Z")]
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A part of a reading; what is empty is not written."""
+
+
+class Clause(Part, frozen=True):
     """A part of the message that does one thing."""
 
     text: str  # as it stands
     mood: Mood  # what it does
 
 
-@dataclass(frozen=True)
-class Referred:
+class Referred(Part, frozen=True):
     """Words that stand for things that were spoken of."""
 
     words: str  # as they stand
-    refs: tuple[str, ...] = ()
+    refs: tuple[str, ...] = msgspec.field(default_factory=lambda: ())  # never left out
     """Refs of the session's entities, or a turn as "turn:12"; empty if it is not known which."""
 
 
-@dataclass(frozen=True)
-class Excluded:
+class Excluded(Part, frozen=True):
     """What is to happen with a thing that was spoken of."""
 
     ref: str  # ref of the session's entity
@@ -42,8 +53,7 @@ class Excluded:
     words: str  # the words that say so
 
 
-@dataclass(frozen=True)
-class Days:
+class Days(Part, frozen=True):
     """A period that is spoken of."""
 
     start: str  # first day, as 2026-11-22
@@ -51,17 +61,15 @@ class Days:
     words: str  # the words that say so
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(Part, frozen=True):
     """What limits the things that are looked for."""
 
     text: str  # the words that say so
     key: str | None = None  # what it limits; None if that is not known
-    value: str | int | float | None = None  # to what; None if that is not known
+    value: LimitValue = None  # to what; None if that is not known
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(Part, frozen=True):
     """What is to be kept."""
 
     text: str  # as it stands
@@ -73,11 +81,11 @@ class Statement:
     """What it does to what was said before: adds to several values, removes one, or corrects it."""
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(Part, frozen=True):
     """What a message means."""
 
-    mood: Mood = "asks"  # of the whole: orders if any clause orders, else asks if any asks, else tells
+    mood: Mood = msgspec.field(default_factory=lambda: "asks")  # never left out
+    """Of the whole: orders if any sentence orders, else asks if any asks, else tells."""
     clauses: tuple[Clause, ...] = ()  # the message in order
     references: tuple[Referred, ...] = ()  # in order
     exclusions: tuple[Excluded, ...] = ()  # what it rules out, or wants to keep
@@ -85,54 +93,34 @@ class Reading:
     periods: tuple[Days, ...] = ()  # in order
     limits: tuple[Limit, ...] = ()  # in order
     agreement: Agreement | None = None  # what it says to the open question; None where none is open
+    talk: bool = False  # whether it tells, asks and orders nothing
     recap: bool = False  # whether it looks back on the conversation as a whole
     all: bool = False  # whether the whole of a list is wanted
     details: bool = False  # whether all that a page says of a thing is wanted, and not one value
+    now: bool = False  # whether it asks how things are by now, and not how they were
+    address: bool = False  # whether it asks where on the web something is
     statements: tuple[Statement, ...] = ()  # what it tells that is to be kept
+    forgets: bool = False  # whether something that is kept is to be forgotten
+    forget: tuple[NodeId, ...] = ()  # nodes of what that may be; of one it is sure, several are asked about
+
+    @property
+    def only_tells(self) -> bool:
+        """Whether nothing is looked for: it is small talk, or all of it is kept."""
+        is_kept = bool(self.statements) and all(one.mood == "tells" for one in self.clauses)
+        return self.mood == "tells" and (self.talk or is_kept)
 
     @property
     def turns(self) -> list[str]:
         """The turns that it names by number, as "turn:12"."""
         return [ref for one in self.references for ref in one.refs if ref.startswith("turn:")]
 
-    def as_json(self) -> dict[str, Any]:
-        """
-        The reading as query_analysis.json holds it: without what is empty.
 
-        >>> Reading("tells", statements=(Statement("I live in Bern", "location", "Bern"),)).as_json()
-        {'mood': 'tells', 'statements': [{'text': 'I live in Bern', 'key': 'location', 'value': 'Bern'}]}
-        """
-        values = {name: value for name, value in asdict(self).items() if value not in ((), None, False)}
-        return {
-            name: [_without_none(one) for one in value] if isinstance(value, tuple) else value
-            for name, value in values.items()
-        }
-
-
-def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: one for name, one in value.items() if one is not None}
-    return {name: list(one) if isinstance(one, tuple) else one for name, one in found.items()}
-
-
-def parse_reading(value: Mapping[str, Any]) -> Reading:
+def overall_mood(said: Iterable[Mood]) -> Mood:
     """
-    A reading as as_json gave it; what is absent is empty.
-
-    >>> parse_reading({"mood": "orders", "limits": [{"text": "under $5"}]}).limits
-    (Limit(text='under $5', key=None, value=None),)
+    The mood of a message: it orders if any part does, else asks if any does, else tells; of none it asks.
     """
-    return msgspec.convert(value, Reading)
-
-
-def overall_mood(clauses: Sequence[Clause]) -> Mood:
-    """
-    The mood of a message: it orders if any clause does, else asks if any does.
-
-    >>> overall_mood((Clause("I live in Bern.", "tells"), Clause("Is it far?", "asks")))
-    'asks'
-    """
-    said = {clause.mood for clause in clauses}
-    return next((cast(Mood, mood) for mood in ("orders", "asks") if mood in said), "tells")
+    known = set(said) or {"asks"}
+    return next((cast(Mood, mood) for mood in ("orders", "asks") if mood in known), "tells")
 
 
 _KEY_FORM = re.compile(r"[a-z][a-z0-9_]{0,47}")
@@ -144,7 +132,7 @@ T = TypeVar("T")
 
 
 def check_reading(
-    written: object, *, query: str, refs: Collection[str], is_open: bool
+    written: object, *, query: str, refs: Collection[str], is_open: bool, kept: Collection[str] = ()
 ) -> tuple[Reading, list[str]]:
     """
     A reading that a model wrote, less what cannot be so: words that are not in the query, ids that are not
@@ -155,19 +143,11 @@ def check_reading(
         query: The raw query, in which every quoted part must stand, but for signs, blanks and capitals.
         refs: The session's entities.
         is_open: Whether a question is open, so that there is something to agree to.
+        kept: Nodes of what is kept.
 
     Returns:
         The reading, its quoted words as they stand in the query, and what was taken out, in words. A part
         that is missing is empty.
-
-    >>> reading, dropped = check_reading({"mood": "orders", "exclusions": [
-    ...     {"ref": "e1", "action": "drop", "words": "Forget the HP"},
-    ...     {"ref": "e9", "action": "drop", "words": "Forget the HP"},
-    ... ]}, query="forget the  HP.", refs=["e1"], is_open=False)
-    >>> reading.exclusions
-    (Excluded(ref='e1', action='drop', words='forget the  HP'),)
-    >>> dropped
-    ["exclusions[1]: there is no entity 'e9'"]
     """
     if not isinstance(written, Mapping):
         return Reading(), ["all of it: it is no object"]
@@ -177,8 +157,9 @@ def check_reading(
     agreement = check.one_of(written, "agreement", get_args(Agreement))
     if agreement in ("agrees", "declines") and not is_open:
         check.drop("agreement", "no question is open")
+    forget = tuple(check.known_refs(written.get("forget"), kept, "forget"))
     reading = Reading(
-        mood=cast(Mood, mood) if mood else overall_mood(clauses) if clauses else "asks",
+        mood=cast(Mood, mood) if mood else overall_mood(one.mood for one in clauses) if clauses else "asks",
         clauses=clauses,
         references=tuple(check.each("references", check.reference)),
         exclusions=tuple(check.each("exclusions", check.exclusion)),
@@ -188,7 +169,9 @@ def check_reading(
         agreement=cast(Agreement, agreement or "neither") if is_open else None,
         recap=check.flag("recap"),
         all=check.flag("all"),
-        statements=tuple(check.each("statements", check.statement)),
+        statements=() if forget else tuple(check.each("statements", check.statement)),
+        forgets=bool(forget),
+        forget=forget,
     )
     return reading, check.dropped
 
@@ -258,14 +241,19 @@ class _Checked:
             yield Clause(text, cast(Mood, mood))
 
     def reference(self, entry: Mapping[str, Any], place: str) -> Iterator[Referred]:
-        words, refs = self.said(entry, "words", place), entry.get("refs")
-        given = refs if isinstance(refs, list) else [] if refs is None else [refs]
-        known = tuple(dict.fromkeys(one for one in given if isinstance(one, str) and one in self.refs))
-        for one in given:
-            if one not in known:
-                self.drop(place, f"there is no entity {one!r:.40}")
+        words = self.said(entry, "words", place)
+        known = tuple(self.known_refs(entry.get("refs"), self.refs, place))
         if words:
             yield Referred(words, known)
+
+    def known_refs(self, refs: object, known: Collection[str], place: str) -> list[str]:
+        """The refs that there are, each once; one alone may stand for a list of it."""
+        given = refs if isinstance(refs, list) else [] if refs is None else [refs]
+        found = list(dict.fromkeys(one for one in given if isinstance(one, str) and one in known))
+        for one in given:
+            if one not in found:
+                self.drop(place, f"there is no entity {one!r:.40}")
+        return found
 
     def exclusion(self, entry: Mapping[str, Any], place: str) -> Iterator[Excluded]:
         ref, words = entry.get("ref"), self.said(entry, "words", place)
@@ -322,12 +310,7 @@ class _Checked:
 
 
 def find_span(words: str, text: str) -> str | None:
-    """
-    Words as they stand in a text, whatever their capitals, blanks and signs; None if they don't.
-
-    >>> find_span("i'm  in Bern.", "Well, I’m in\\nBern. Nice!"), find_span("and", "sand")
-    ('I’m in\\nBern.', None)
-    """
+    """Words as they stand in a text, whatever their capitals, blanks and signs; None if they don't."""
     parts = [re.escape(part) for part in plain_signs(words).strip(_AROUND).split()]
     if not parts:
         return None
@@ -350,3 +333,274 @@ def _key(entry: Mapping[str, Any], form: re.Pattern[str]) -> str | None:
     key = entry.get("key")
     plain = re.sub(r"[\s-]+", "_", key.strip().lower()) if isinstance(key, str) else ""
     return plain if form.fullmatch(plain) and not plain.startswith(_NO_KEYS) else None
+
+
+# what a message asks for, by its words
+
+
+_LISTED = partial(read_words, "conversation_words.txt")
+_ANY = {name: alternatives("conversation_words.txt", name) for name in read_groups("conversation_words.txt")}
+
+
+def _says(pattern: str, text: str) -> bool:
+    whole = re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
+    return whole.search(plain_signs(text[:MESSAGE_CHARS])) is not None
+
+
+def plain_recap(query: str) -> bool:
+    """
+    Whether a query asks for what the whole session was about, by its words alone, where no encoder can tell.
+    """
+    words = set(split_words(query.lower()))
+    told = words & _LISTED("spoke") and words & _LISTED("partners")
+    return bool(words & _LISTED("recap") or told) and words <= _LISTED("recap") | _LISTED("filling")
+
+
+def asks_again(clause: str) -> bool:
+    """Whether a clause asks to see something that was written before, and not to have it written anew."""
+    named = rf"{_ANY['again']}|(?:the|that|my|your) (?:[\w-]+ )?{_ANY['drafts']}"
+    return _says(rf"{_ANY['shows']}\b[^.?!]*\b(?:{named})", clause) and not _says(_ANY["makes"], clause)
+
+
+def orders_change(clause: str) -> bool:
+    """Whether a clause that orders something orders a change, as "then rename it to total"."""
+    return _says(rf"(?:^|[.;,]\s+|\b(?:and|then|please|you)\s+){_ANY['changes']}(?=\s+\S)", clause.strip())
+
+
+def asks_for(kind: Literal["details", "now", "address"], query: str) -> bool:
+    """Whether a query has words that ask for what a reading calls so."""
+    return _says(_ANY[kind], query)
+
+
+def named_turns(query: str) -> dict[str, int]:
+    """The turns that a query names by number ("turn 809", "Turn #7"): the words with the number, in order."""
+    found = re.finditer(r"\bturn\s+#?(\d{1,9})\b", query, re.IGNORECASE)
+    return {match[0]: int(match[1]) for match in found}
+
+
+_WHOLE = re.compile(
+    r"""\b(?:all(?!\ (?:right|day|night|week|year|time|the\ time|along)\b)
+      | every(?!\ (?:day|night|week|month|year|time|morning|evening|so)\b)
+      | the\ (?:whole|entire|full|complete) | each\ of | one\ by\ one | step\ by\ step | everything)\b
+      | \bon\ (?:the|my|our|your)\ (?:[\w'-]+\ )?list\b
+      | ^(?:(?:and|so|but|then)\ )?
+        (?:how\ (?:do|does|can|should|to)|what\ (?:do|should|must|can)\ (?:I|we|you)\ do)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_NOT_WHOLE = re.compile(r"\b(?:at|after|above|not|that'?s|is that|in) all\b", re.IGNORECASE)
+_KIND = re.compile(
+    r"^\W*(?:(?:and|so|but|then) )?(?:which|what)(?P<be> are| were)?(?P<words>(?: [\w'-]+){1,5})",
+    re.IGNORECASE,
+)
+_YES_OR_NO = re.compile(
+    r"^(?:is|are|was|were|do|does|did|has|have|can|could|will|would|should|may)\b", re.IGNORECASE
+)
+
+
+def wants_whole(query: str) -> bool:
+    """Whether a query asks for all there are of a kind, or all steps, not for one or what sets some apart."""
+    text = plain_signs(query[:MESSAGE_CHARS]).strip()
+    if _YES_OR_NO.match(text):
+        return False
+    if _WHOLE.search(_NOT_WHOLE.sub("", text)) or any(map(_is_plural, things_to_show(text))):
+        return True
+    kind = _KIND.match(text)
+    words = kind["words"].lower().split() if kind else []
+    for word, following in zip(words, [*words[1:], None], strict=False):
+        if word in _LISTED("behind_kind") and word != "of":
+            return False
+        if _is_plural(word) and kind:
+            return bool(kind["be"]) or following is None or following in _LISTED("behind_kind")
+    return False
+
+
+def things_to_show(query: str) -> list[str]:
+    """
+    The words for what a message orders to show, up to where that comes from; none if it orders nothing such.
+    """
+    words = [word.lower() for word in split_words(plain_signs(query[:MESSAGE_CHARS]))]
+    begin = next((at for at, word in enumerate(words) if word not in _LISTED("before_orders")), 0)
+    verb, *behind = words[begin:] or [""]
+    if verb not in read_words("item_words.txt", "shows"):
+        return []
+    end = next((at for at, word in enumerate(behind) if word in _LISTED("from_where")), len(behind))
+    return behind[:end]
+
+
+def _is_plural(word: str) -> bool:
+    ends = word.endswith("s") and not word.endswith(("ss", "us", "is", "'s"))
+    return word in _LISTED("people") or (ends and word not in _LISTED("no_plurals") and stem(word) != word)
+
+
+@dataclass(frozen=True)
+class StepAsked:
+    """A step that a query asks for."""
+
+    place: int  # its number, or how many steps behind the last one that was quoted; -1 is the last of all
+    is_relative: bool  # whether it is counted from there
+
+    def number(self, quoted: int, count: int) -> int:
+        """Its number, where step *quoted* was quoted last, of *count*."""
+        if self.is_relative:
+            return quoted + self.place
+        return count if self.place < 0 else self.place
+
+
+def asked_step(query: str) -> StepAsked | None:
+    """The step that a query asks for, by its number or its place."""
+    words = [word.lower() for word in split_words(query)]
+    named = [word for word in words if word not in NOT_COUNTED and word not in _LISTED("step_words")]
+    numbers = [int(word) for word in named if word.isascii() and word.isdigit() and len(word) < 5]
+    ordinals = [ORDINAL_WORDS[word] for word in words if word in ORDINAL_WORDS]
+    if "step" not in words and "point" not in words:
+        alone = all(word in ORDINAL_WORDS for word in named)
+        return StepAsked(1, is_relative=True) if "next" in words and alone else None
+    if len(numbers) == 1 or len(ordinals) == 1:
+        return StepAsked((numbers or ordinals)[0], is_relative=False)
+    if "next" in words or "after" in words:
+        return StepAsked(1, is_relative=True)
+    if "before" in words or "previous" in words:
+        return StepAsked(-1, is_relative=True)
+    return StepAsked(-1, is_relative=False) if "last" in words or "final" in words else None
+
+
+# what limits a search
+
+_LIMIT = {name: alternatives("limit_words.txt", name) for name in read_groups("limit_words.txt")}
+_BEFORE_VALUE = re.compile(
+    rf"(?<![\w'-])(?:(?P<turned>no|not|never) )?(?:(?P<early>{_LIMIT['early']})|(?P<late>{_LIMIT['late']})"
+    rf"|(?P<most>{_LIMIT['most']})|(?P<least>{_LIMIT['least']})|(?P<people>for(?=[ ]?\Z))|(?P<day>on)"
+    r"|between)[.:]?(?: (?:of|is|an?|the|about))*[ ]?\Z",
+    re.IGNORECASE,
+)
+_BEHIND_VALUE = re.compile(
+    rf"(?:[ /]{{0,3}}(?!and|or)[\w€£$]+){{0,2}}[ ](?:(?P<most>{_LIMIT['tops']})|(?P<least>{_LIMIT['up']})"
+    r"|(?P<only>only))\b",
+    re.IGNORECASE,
+)
+_RANGE = re.compile(r"[ ]?(?:and|to|-|–)[ ]?")
+_PART = re.compile(r"[,;]\s|\s(?:that|which|who)\b")
+_SEEKS = re.compile(
+    rf"(?:\w+,? ){{0,2}}?(?:(?:can|could|would|will) you (?:please )?)?{_LIMIT['looks']}\b"
+    r"(?! (?:the|my|our|his|her|this|that|it|him)\b)"
+    rf"|.*?\b{_LIMIT['wishes']}\b(?! (?:the|my|our)\b)|which\b|what(?:'s| is| are) the (?:best|\w+est)\b",
+    re.IGNORECASE,
+)
+_SPEAKS = re.compile(
+    rf"(?:{_LIMIT['asks']}|{_LIMIT['known']})\b|\w+ (?:to )?{_LIMIT['known']}\b"
+    rf"|.*?(?:(?<![\w-]){_LIMIT['finite']}(?![\w-])|\w'(?:s|re|ve|m)\b)",
+    re.IGNORECASE,
+)
+_ORDERED = re.compile(
+    rf"(?:please )?(?:{_LIMIT['looks']}|{_LIMIT['makes']}) (?:(?:me|us|the|some|all|only|exactly|out) )*\Z",
+    re.IGNORECASE,
+)
+_INSTEAD = re.compile(r"\b(?P<value>\d{1,9}(?:\.\d{1,9})?),? (?:and )?not (?P<was>\d{1,9}(?:\.\d{1,9})?)\b")
+_LOOK_CHARS, _HEAD_CHARS = 60, 300
+
+
+def find_limits(message: str, holding: Mapping[str, str | int | float] = MappingProxyType({})) -> list[Limit]:
+    """
+    The budgets, dates and counts that limit what a message looks for.
+
+    Args:
+        message: Any text; what it tells, and questions about one known thing, limit nothing.
+        holding: Limits that hold so far, by their keys: "4, not 6" changes the one that is 6.
+
+    Returns:
+        Limits in order, their words as they stand; key (budget, date or count:NOUN, with _min or _max) and
+        value where the words say them.
+    """
+    text = plain_text(message[:MESSAGE_CHARS])
+    limits = []
+    for match in _INSTEAD.finditer(text):
+        value = float(match["value"]) if "." in match["value"] else int(match["value"])
+        keys = [key for key, known in holding.items() if str(known) == match["was"]]
+        is_all = match[0] == text.strip(" .!")
+        limits += [Limit(match[0], key, value) for key in keys or ["count"] * is_all]
+    for start, end in sentence_spans(text):
+        for one in _limits_of(text[start:end]):
+            limits.append(Limit(find_span(one.text, message) or one.text, one.key, one.value))
+    return list(dict.fromkeys(limits))
+
+
+def _limits_of(sentence: str) -> Iterator[Limit]:
+    values = [(one, *_limit_kind(one)) for one in scan(sentence) if one.claims or one.claim.kind == "date"]
+    begin: int | None = None  # of the range that a value ends
+    for (one, kind, value), (other, same, _) in zip(values, [*values[1:], (None, None, None)], strict=False):
+        front = _BEFORE_VALUE.search(sentence[max(0, one.start - _LOOK_CHARS) : one.start])
+        behind = _BEHIND_VALUE.match(sentence, one.end)
+        name, colon, noun = kind.partition(":")
+        start = one.start - len(front[0]) if front else one.start
+        end = sentence.lower().find(noun, one.end) + len(noun) if noun else one.end
+        end = max(end, behind.end() if behind else 0)
+        is_ordered = bool(noun) and _ORDERED.match(sentence[: min(start, _HEAD_CHARS)]) is not None
+        bound = _limit_bound(name, value, front, behind)
+        if begin is not None:
+            start, bound, begin = begin, "_max", None
+        elif same == kind and other and _is_range(sentence, one, other):
+            begin, end, bound = start, other.end, "_min"
+        elif bound is None and is_ordered:
+            bound = ""
+        if kind and bound is not None and (is_ordered or _seeks(sentence, start, end)):
+            is_sure = bound != "?" and value is not None
+            yield Limit(sentence[start:end], *((f"{name}{bound}{colon}{noun}", value) if is_sure else ()))
+
+
+def _is_range(sentence: str, one: Found, other: Found) -> bool:
+    return one.start == other.start or _RANGE.fullmatch(sentence, one.end, other.start) is not None
+
+
+def _limit_kind(one: Found) -> tuple[str, LimitValue]:
+    """What a value is one of, as the key of its limit begins, "" if it limits nothing here; and the value."""
+    if one.claim.kind in ("price", "date"):
+        return {"price": "budget", "date": "date"}[one.claim.kind], one.claim.value
+    amount = one.amount
+    if not amount or amount.value is None or amount.label or amount.ordinal or amount.version:
+        return "", None
+    if amount.unit:
+        return "budget" if amount.unit == "lb" else "", None  # pounds may be either
+    value = int(amount.value) if amount.value.denominator == 1 else float(amount.value)
+    if not amount.counts:
+        return "budget", value
+    is_count = isinstance(value, int) and amount.noun not in ("nights", "times")
+    return (f"count:{amount.noun}", value) if is_count else ("", None)
+
+
+def _limit_bound(
+    name: str, value: LimitValue, front: re.Match[str] | None, behind: re.Match[str] | None
+) -> str | None:
+    """How the words around a value limit it: "_max", "_min", "" exactly, "?" somehow; None not at all."""
+    said = {key for match in (front, behind) if match for key, words in match.groupdict().items() if words}
+    if said & {"early", "late"} and name != "date":
+        return "?" if name == "budget" and isinstance(value, int) else None  # "before 8"
+    if not front and name == "budget" and not isinstance(value, str):
+        return None  # "age 6 and up"
+    if said & {"most", "early"}:
+        return "_min" if "turned" in said else "_max"
+    if said & {"least", "late"}:
+        return "_max" if "turned" in said else "_min"
+    if name == "date" and "day" in said and said & {"turned", "only"}:
+        return "?"
+    return "" if name == "count" and "people" in said else None
+
+
+def _seeks(sentence: str, start: int, end: int) -> bool:
+    """Whether a sentence looks for something, by its first part and by that with what stands between."""
+    first = _PART.split(sentence[:_HEAD_CHARS], maxsplit=1)[0]
+    part = _PART.split(sentence[max(0, start - _HEAD_CHARS) : start])[-1] + sentence[start:end]
+    part += _PART.split(sentence[end : end + _HEAD_CHARS], maxsplit=1)[0]
+    if _is_told(first):
+        return False
+    return _SEEKS.match(first) is not None or not (
+        _SPEAKS.match(first) or _SPEAKS.match(part) or _is_told(part)
+    )
+
+
+def _is_told(part: str) -> bool:
+    words = re.findall(r"[a-z']+", part.lower())
+    nouns = read_words("limit_words.txt", "before_nouns")  # "a used cello"
+    return any(
+        word in ("was", "were", "did", "had", "been") or (is_past_form(word) and at and before not in nouns)
+        for at, (before, word) in enumerate(zip(["", *words], words, strict=False))
+    )

@@ -1,316 +1,270 @@
-"""What a message tells, word for word; a key and a value only where they are sure. Pure."""
+"""What a message tells, clause by clause and word for word; a key only where it is sure. Pure."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 
 from panda.language.numbers import NUMBER_WORDS
-from panda.language.reading import Clause, Statement, overall_mood
-from panda.language.sentences import split_sentences
-from panda.language.text_front import plain_signs
-from panda.language.words import FUNCTION_WORDS, NOT_COUNTED, read_words, split_words
+from panda.language.reading import Change, Clause, Mood, Statement
+from panda.language.text import plain_signs, split_sentences
+from panda.language.words import FUNCTION_WORDS, NOT_COUNTED, alternatives, read_words, split_words
 
-_LEAD = re.compile(
-    r"(?:(?:hi|hello|hey|ok|okay|well|so|also|and|but|oh|please|by the way|btw|fyi|for the record|just|"
-    r"since|as|because|given that|now that|that)\b[,:!]?\s+)+",
+SURE, _SURER, _MAYBE = 0.82, 0.9, 0.3
+"""How probable it must be that a clause tells for it to be kept; whatever its end does, or where a mere
+reason would stand; where it gives a key."""
+_APART, _COMMA, _RUN, _LOOKS = 0.6, 0.95, 0.9, 0.8
+"""How probable each mood is of two clauses that are told apart; what weighs a joint of a mark, of none; from
+when on the end of a clause asks or orders, so that the whole is not kept."""
+_SENTENCE_CHARS, _WORD_CHARS, _MOST_JOINTS, _LEAST_WORDS = 400, 24, 12, 3
+_JOINT = re.compile(
+    r"(?P<mark>[,;:–—…]|\s-)?\s+"
+    r"(?P<joins>(?:(?:and|also|btw|by the way|oh|but|plus|ps|then)\b[\s,]*)+)?(?P<so>so\s+)?(?P<next>[\w']+)",
     re.IGNORECASE,
 )
-_REMEMBER = re.compile(
-    r"(?:(?:please|can you|could you|will you)\s+)*(?:remember|note(?: down)?|keep in mind|bear in mind|"
-    r"make a note|(?:do not|don't|never) forget|save|write down|jot down|put down)(?:,? please)?"
-    r"(?:\s+(?:that|this:?)\s|\s*[:,]\s*)",
-    re.IGNORECASE,
-)
-_LOOSE = re.compile(r"(?:remember|(?:do not|don't|never) forget|note)\s+(?=(?:my|our|the)\b)", re.IGNORECASE)
+_END = re.compile(r"(?<![.!?…\s])[.!?…]++\s+(?=[a-z])")
+_SHORT = read_words("abbreviations.txt")
+_WH, _AUX, _PERSON = (alternatives("order_words.txt", name) for name in ("wh", "aux", "person"))
+_BEGINS = re.compile(rf"(?:{_WH}(?:'?s)?|{_AUX} {_PERSON})\b", re.IGNORECASE)
+_VALUE = re.compile(r"\d")
+
+
+Moods = Mapping[str, Mapping[Mood, float]]
+
+
+@dataclass(frozen=True)
+class _Joint:
+    left: str
+    right: str
+    is_new: bool  # whether what stands behind it is a matter of its own
+    is_loose: bool  # whether a comma or "so" may join a mere reason
+    is_bare: bool  # whether neither mark nor word stands there
+
+
+def _joints(sentence: str) -> Iterator[_Joint]:
+    """Where a clause may end and another begin."""
+    plain = plain_signs(sentence) if len(sentence) <= _SENTENCE_CHARS else ""
+    for match in _JOINT.finditer(plain):
+        is_marked = bool(match["mark"] or match["joins"] or match["so"])
+        begins = _BEGINS.match(plain, match.start("next")) is not None
+        left = sentence[: match.start()].strip()
+        right = sentence[match.start("next") :]
+        begins &= min(len(left.split()), len(right.split())) >= _LEAST_WORDS
+        if len(left.split()) > 1 and (is_marked or begins):  # "no, the vet is Tom" is one
+            is_new = (match["joins"] or "").strip(" ,").lower() not in ("", "and", "but")
+            is_loose = bool(match["mark"] or match["so"]) and not match["joins"]
+            yield _Joint(left, right, is_new, is_loose, not is_marked)
+
+
+def typed_sentences(text: str) -> Iterator[str]:
+    """The sentences of a text, also of one that is typed without capitals."""
+    for sentence in split_sentences(text):
+        start = 0
+        for match in _END.finditer(sentence):
+            word = re.split(r"\W", sentence[max(start, match.start() - _WORD_CHARS) : match.start()])[-1]
+            if len(word) > 1 and word.lower() not in _SHORT:
+                yield sentence[start : match.end()].rstrip()
+                start = match.end()
+        yield sentence[start:]
+
+
+def clause_texts(query: str) -> list[str]:
+    """All that may be a clause of a message: its sentences, and what stands on both sides of each joint."""
+    texts: dict[str, None] = {}
+    for sentence in typed_sentences(query):
+        texts[sentence] = None
+        for joint in list(_joints(sentence))[:_MOST_JOINTS]:
+            texts |= {joint.left: None, joint.right: None}
+    return list(texts)
+
+
+def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
+    """
+    The clauses of a message, and those that surely tell something to be kept.
+
+    A sentence is two clauses where both sides of a joint clearly do different things. What a comma joins to a
+    question or an order is a mere reason, unless it gives a value.
+
+    Args:
+        moods: The probabilities of each text of clause_texts that a model has read; others are not split.
+    """
+    clauses: list[Clause] = []
+    kept: list[str] = []
+    for sentence in typed_sentences(query):
+        own = moods.get(sentence, {"asks": 1.0})
+        whole = own.get("tells", 0.0)
+        joints = [one for one in _joints(sentence) if one.left in moods and one.right in moods]
+        apart = [one for one in joints if _is_apart(one, moods)]
+        best = max(apart, key=lambda one: _weight(one, moods), default=None)
+        parts = [max(moods[text].values()) for text in (best.left, best.right)] if best else []
+        if best and whole >= max(SURE, min(parts)):  # its parts are less sure than it is
+            best = None
+        ends = [one.right for one in joints if not one.is_bare and len(one.right.split()) >= _LEAST_WORDS]
+        may_end = not best and whole < _SURER and any(1.0 - moods[end]["tells"] >= _LOOKS for end in ends)
+        for text in (best.left, best.right) if best else (sentence,):
+            mood, sure = best_mood(moods.get(text, own)), moods.get(text, own).get("tells", 0.0)
+            is_own = not best or (text == best.left and not best.is_loose) or best.is_new
+            gives = best and text == best.left and sure >= _SURER and _VALUE.search(text)
+            is_sure = sure >= SURE and not may_end
+            is_sure &= bool(is_own or gives)
+            if sure >= _MAYBE and not text.endswith("?") and any(_keyed(text)):
+                mood, is_sure = "tells", True
+            if mood == "tells" and is_sure:
+                kept.append(text)
+            clauses.append(Clause(text, mood))
+    return clauses, kept
+
+
+def best_mood(scores: Mapping[Mood, float]) -> Mood:
+    """The likeliest mood."""
+    return max(scores, key=lambda name: scores[name])
+
+
+def _weight(joint: _Joint, moods: Moods) -> float:
+    left, right = max(moods[joint.left].values()), max(moods[joint.right].values())
+    return left * right * (1.0 if joint.is_new else _RUN if joint.is_bare else _COMMA)
+
+
+def _is_apart(joint: _Joint, moods: Moods) -> bool:
+    left, right = best_mood(moods[joint.left]), best_mood(moods[joint.right])
+    is_clear = min(moods[joint.left][left], moods[joint.right][right]) >= _APART
+    is_short = left == "tells" and len(joint.right.split()) < _LEAST_WORDS  # "or not", "isn't it"
+    return is_clear and left != right and not is_short and (left == "tells" or not joint.is_bare)
+
+
+def says_otherwise(text: str) -> bool:
+    """Whether a text says that something is otherwise than was said."""
+    plain = plain_signs(text)
+    return _AFRESH.match(plain) is not None or _TURNED.search(plain) is not None
+
+
 _AFRESH = re.compile(
-    r"(?:(?:actually|correction|sorry|oops|no|wait|scratch that|i meant|i was wrong|my mistake)\b[,:.]?\s+)+",
+    r"(?:(?:oh|ok|and|but|well),?\s+)*(?:actually|correction|sorry|oops|no|wait|scratch that|i meant|not)\b",
     re.IGNORECASE,
 )
 _TURNED = re.compile(
-    r"^not\b|\b(?:no longer|any ?more|after all|instead|in the end|from now on|as (?:i|we) (?:thought|said)|"
+    r"\b(?:no longer|any ?more|after all|instead|in the end|from now on|as (?:i|we) (?:thought|said)|"
     r"(?:i|we) (?:was|were) wrong|(?:has|have|had|'ve|'s|is|are|was|were|been|i|we) (?:just |now )?(?:moved|"
     r"changed|switched|postponed|rescheduled|renamed))\b",
     re.IGNORECASE,
 )
-_JOINT = re.compile(
-    r"(?:[,;]|(?<!\s))\s++(?:and|but|so)\s+(?=(?:my|our|i|we|he|she|it|they|there|the)\b)|"
-    r"(?:[,;]|(?<!\s))\s++because\s+(?!of\b)|"
-    r";\s+|,\s+(?=(?:my|our|i|we|which|what|where|who|how|when|can|could|do|does|is|are|should|any)\b)",
+_ALLERGIC = re.compile(
+    r"\b(?:i|we)(?:'m| am|'re| are)(?P<gone> no longer| not)? allergic to "
+    r"(?P<value>[^.;!?]+?)(?=\s(?:because|but|since|so|when|which)\s|[.;!?]|$)",
+    re.IGNORECASE,
+)
+_IS = re.compile(
+    r"(?:^|[,;:.!]\s+|\b(?:that|and|but|so|because|since|as|remember|actually|sorry|no)\s+)"
+    r"(?P<whose>my|our|the) (?P<key>(?:[\w'-]+ ){0,3}?[\w'-]+) "
+    r"(?P<is>is|are|(?:has |have )?(?:just |now )?changed to) (?:now )?(?=(?P<value>.+))",
     re.IGNORECASE,
 )
 _ENDS = re.compile(
-    r"(?:(?<!\d),|,(?!\d))\s|\s(?:because|but|since|so|when|where|which|who|while|until|after|though)\s|"
-    r"\s[–—-]\s|\s\(",
+    r"[,;!](?=\s|$)|\s(?:because|but|since|so|when|where|which|who|and (?:my|our|i|we|it|he|she|they))\s"
 )
-_NOW = re.compile(
-    r"^(?:now|currently)\s+|\s+(?:now|already|these days|from now on|instead|after all|in the end|too|"
-    r"last \w+|yesterday|today|any ?more)$",
-    re.IGNORECASE,
-)
-_MOMENT = re.compile(
-    r"\b(?:today|tonight|yesterday|this (?:morning|evening|week)|at the moment|(?:right|for) now)\b",
-    re.IGNORECASE,
-)
-_NO_VALUE = re.compile(
-    r"(?:not|no|never|n't|unknown|unclear|too|very|so|going|what|why|how|it|that|this|these|those|them|to|your?|"
-    r"an?|the (?:first|second|third|last|other|cheaper) one)\b",
-    re.IGNORECASE,
-)
-_HEARSAY = re.compile(r"\b(?:my|our|the|that|who|which|of|says?|said|thinks?|is|was)\b")
-_SPECIFIC = re.compile(r"[^\W\d_a-z]|\d|[$€£@]|://")
-_FINITE = re.compile(
-    r"\b(?:i|we|he|she|they|it|you|my|our|is|are|was|were|has|have|had|will|can|could|must|should|[a-z]+ed)\b",
-    re.IGNORECASE,
-)
-"""In what a whole clause has, and a mere addition to a question has not."""
-_JOINED = re.compile(r"[,;:]|\b(?:and|but|so|because)\b")
-_MOST_WORDS = 6
-
-_OFTEN = r"(?: (?:now|currently|still|also|just|really|mostly|usually|absolutely))*"
-_ME = rf"(?:i|we)(?:'m|'re|'ve|'d| am| are| have)?{_OFTEN}"
-_ONE_OF = r"(?:an?|one|two|three|four|five|six|\d+)"
-_OWNED = (
-    r"(?:cat|dog|hamster|rabbit|pet|horse|kid|child|children|son|daughter|sister|brother|twin|bike|car|van|"
-    r"boat)s?"
-)
-_LISTED: tuple[tuple[str, str], ...] = (
-    ("allergic_to", rf"{_ME} allergic to (?P<value>.+)"),
-    ("has", rf"{_ME}(?: have| got)? (?P<value>{_ONE_OF} (?:[\w-]+ )?{_OWNED})"),
-    ("owns", rf"{_ME} own (?P<value>.+)"),
-    ("likes", rf"{_ME} (?:like|love|enjoy) (?P<value>.+)"),
-    ("dislikes", rf"{_ME} (?:dislike|hate|can't stand|(?:don't|do not) like) (?P<value>.+)"),
-    ("prefers", rf"{_ME} prefer (?P<value>.+)"),
-    ("uses", rf"{_ME} use (?P<value>.+)"),
-)
-"""Relations that may have several values."""
-_GONE: tuple[tuple[str, str], ...] = (
-    ("allergic_to", r"(?:i'm|we're|i am|we are) (?:no longer|not) allergic to (?P<value>.+)"),
-    ("has", rf"(?:i|we) no longer have (?P<value>.+)|{_ME} sold (?:my|our|the) (?P<sold>.+)"),
-    ("owns", r"(?:i|we) no longer own (?P<value>.+)"),
-    (
-        "likes",
-        r"(?:i|we) (?:no longer (?:like|love|enjoy) (?P<value>.+)|don't like (?P<sold>.+) any ?more)",
-    ),
-    ("uses", r"(?:i|we) (?:no longer use (?P<value>.+)|(?:don't|do not) use (?P<sold>.+) any ?more)"),
-)
-_KEY = r"(?P<key>(?:[\w'-]+ ){0,3}?[\w-]+)"
-_SINGLE: tuple[tuple[str | None, str], ...] = (
-    ("name", r"(?:call me|my name's|i am called|i'm called) (?P<value>.+)"),
-    ("born", r"i was born (?:in|on) (?P<value>.+)"),
-    ("location", rf"{_ME} (?:live|living|based|located) in (?P<value>.+)|{_ME} moved to (?P<moved>.+)"),
-    (
-        "diet",
-        r"(?:i'm|i am|i've become|i became) (?:an? )?"
-        r"(?P<value>vegetarian|vegan|pescatarian|lactose intolerant)",
-    ),
-    ("job", r"i (?:now )?(?:work|am working) as (?:an? )?(?P<value>.+)"),
-    ("employer", r"i (?:now )?(?:work|am working) (?:at|for) (?P<value>.+)"),
-    (None, rf"(?:my|our|the) {_KEY} (?:is|are) (?:now )?(?P<value>.+)"),
-    (None, rf"(?:my|our|the) {_KEY} (?:has |have )?(?:just |now )?changed to (?P<value>.+)"),
-    (None, rf"(?:(?:i|we)(?:'ve| have)? )?(?:set|changed?|updated?) (?:my|our|the) {_KEY} to (?P<value>.+)"),
-    (None, rf"(?:my |our )?{_KEY}: (?P<value>.+)"),
-    (None, r"(?P<key>(?:favou?rite|preferred) (?:[\w'-]+ ){0,2}[\w-]+) (?:is|are) (?P<value>.+)"),
-)
-_OF_OTHERS = (
-    rf"(?:the )?(?P<entity>[A-Z][\w.&-]*(?: [A-Z\d][\w.&-]*)*)'s? {_KEY} (?:is|are) (?:now )?(?P<value>.+)"
-)
+_AND = re.compile(r",\s*(?:and\s+)?|\s+(?:and|or|but|so|because|since)\s+", re.IGNORECASE)
+_NOW = re.compile(r"\s+(?:now|already|these days|from now on|instead|after all|in the end|too)$", re.I)
+_MOST_WORDS, _MOST_THING = 6, 3
+_KINDS = {
+    name: re.compile(pattern)
+    for name, pattern in {
+        "code": r"(?=\S*[\d_A-Z-])\S+|\+?[\d\s()/-]+|(?=.*\d)[A-Z].*",
+        "amount": r"(?:[A-Z]{3}|[$€£])? ?\d[\d.,\s]*(?:[$€£%]|[a-zA-Z]+)?",
+        "who": r"(?:[^\W\d_a-z][\w.'’-]*|de|van|von)(?: (?:[^\W\d_a-z][\w.'’-]*|de|van|von))*",
+        "any": r".*(?:[^\W\d_a-z]|\d).*",
+    }.items()
+}
+"""What a value of each group of attributes looks like, as a whole."""
 
 
-def find_statements(query: str, clauses: Sequence[Clause]) -> list[Statement]:
+def find_statements(told: Sequence[str]) -> list[Statement]:
     """
-    What a message tells.
-
-    Returns:
-        Each sentence that tells, once for each key that it surely gives, else once without. Of clauses that
-        ask or order only what has a key, or what is to be remembered. Talk of the moment is left out.
-
-    >>> told = "My dog is tired. I live in Oregon. Thanks!"
-    >>> [(one.key, one.value) for one in find_statements(told, [Clause(told, "tells")])]
-    [(None, None), ('location', 'Oregon')]
+    What is to be kept of the clauses that tell: each sentence, once for each key that it surely gives, else
+    once without. One that only names things, as the end of an address does, belongs to the one before.
     """
+    sentences: list[str] = []
+    for clause in told:
+        for n, sentence in enumerate(one for one in typed_sentences(clause) if not is_talk(one)):
+            if n and not any(word[0].islower() for word in sentence.split()):
+                sentences[-1] += f" {sentence}"
+            else:
+                sentences.append(sentence)
     found: dict[Statement, None] = {}
-    only_tells = overall_mood(clauses) == "tells"
-    for part, tells in _parts(" ".join(query.split()), clauses):
-        for sentence in split_sentences(part):
-            if sentence.endswith("?") or not (tells or _REMEMBER.match(plain_signs(sentence))):
-                found |= dict.fromkeys(_keyed(sentence))
-            elif not is_talk(sentence) and (only_tells or _FINITE.search(plain_signs(sentence))):
-                unkeyed = Statement(sentence, action="corrects" if says_otherwise(sentence) else None)
-                found |= dict.fromkeys(list(_keyed(sentence)) or [unkeyed])
+    for sentence in sentences:
+        action: Change | None = "corrects" if says_otherwise(sentence) else None
+        found |= dict.fromkeys(list(_keyed(sentence)) or [Statement(sentence, action=action)])
     return list(found)
 
 
-def _parts(query: str, clauses: Sequence[Clause]) -> Iterator[tuple[str, bool]]:
-    """A message in parts that tell or do not, as they stand; what joins clauses that tell stays in them."""
-    runs: list[tuple[int, int, bool]] = []
-    place = 0
-    for clause in clauses:
-        text = " ".join(clause.text.split())
-        start = query.find(text, place)
-        if start < 0:
-            continue
-        place = start + len(text)
-        tells = clause.mood == "tells"
-        if runs and runs[-1][2] and tells:
-            runs[-1] = (runs[-1][0], place, True)
-        else:
-            runs.append((start, place, tells))
-    for start, end, tells in runs:
-        yield query[start:end], tells
-
-
 def is_talk(sentence: str) -> bool:
-    """
-    Whether a sentence is only talk of the moment: thanks, greetings, approval.
-
-    >>> [is_talk(said) for said in ("Thanks, looks good!", "ok, transferred it this morning", "Good morning")]
-    [True, False, True]
-    """
-    return {word.lower() for word in split_words(plain_signs(sentence))} <= FUNCTION_WORDS | read_words(
-        "talk_words.txt"
-    )
+    """Whether a sentence is only talk of the moment: thanks, greetings, approval."""
+    words = {word.lower() for word in split_words(plain_signs(sentence))}
+    return words <= FUNCTION_WORDS | read_words("talk_words.txt")
 
 
 def _keyed(sentence: str) -> Iterator[Statement]:
-    start = 0
     plain, turned = plain_signs(sentence), says_otherwise(sentence)
-    for end in [*(match.span() for match in _JOINT.finditer(plain)), (len(plain), len(plain))]:
-        first, last = start, end[0]
-        start = end[1]
-        if plain[first:last].endswith("?"):
-            continue
-        for lead in (_REMEMBER, _LEAD, _AFRESH, _LOOSE):
-            match = lead.match(plain, first, last)
-            first = match.end() if match else first
-        one = _statement(sentence, plain, first, last, turned=turned)
-        if one is not None:
-            yield one
+    for match in _ALLERGIC.finditer(plain):
+        parts = _AND.split(sentence[match.start("value") : match.end("value")])
+        things = tuple(takewhile(lambda part: len(part.split()) <= _MOST_THING, parts))
+        if match["gone"]:
+            yield from (Statement(sentence, "allergic_to", thing, action="removes") for thing in things)
+        elif things:
+            yield Statement(sentence, "allergic_to", things, action="adds")
+    for match in _IS.finditer(plain):
+        key, start = match["key"].lower().replace("favourite", "favorite"), match.start("value")
+        end = None if match["is"] == "are" else _ENDS.search(plain, start)
+        value = _NOW.sub("", sentence[start : end.start() if end else len(sentence)].rstrip(" .!…"))
+        value = value.strip(" ,;:\"'“”")
+        if _is_sure(key, value) and (turned or match["whose"].lower() != "the"):
+            name = re.sub(r"\W+", "_", key.replace("'", "")).strip("_")
+            yield Statement(sentence, name, value, action="corrects" if turned else None)
 
 
-def says_otherwise(sentence: str) -> bool:
-    """
-    Whether a sentence says that something is otherwise than was said.
-
-    >>> says_otherwise("not Tom after all, his sister comes"), says_otherwise("Tom comes")
-    (True, False)
-    """
-    plain = _LEAD.sub("", plain_signs(sentence), count=1)
-    return _AFRESH.match(plain) is not None or _TURNED.search(plain) is not None
-
-
-def _statement(sentence: str, plain: str, first: int, last: int, *, turned: bool) -> Statement | None:
-    part = plain[first:last].rstrip(" .!…")
-
-    def said(match: re.Match[str]) -> str | None:
-        name = next(n for n in ("value", "moved", "sold") if n in match.groupdict() and match[n] is not None)
-        begin = first + match.start(name)
-        end = _ENDS.search(part, match.start(name)) if " are " not in part else None
-        value = sentence[begin : first + (end.start() if end else len(part))]
-        value = _NOW.sub("", _NOW.sub("", value)).strip(" ,;:\"'“”")
-        return value if value and len(value.split()) <= _MOST_WORDS else None
-
-    for key, pattern in _GONE:
-        if (match := _match(pattern, part)) and (value := said(match)):
-            return Statement(sentence, key, _article_less(value), action="removes")
-    for key, pattern in _LISTED:
-        if match := _match(pattern, part):
-            value = said(match)
-            counted = key in ("has", "owns")
-            if value is None or _MOMENT.search(part) or (_NO_VALUE.match(value) and not counted):
-                return None
-            values = re.split(r",\s*(?:and\s+)?|\s+(?:and|or)\s+", value) if key == "allergic_to" else [value]
-            return Statement(sentence, key, tuple(values), action="adds")
-    for name, pattern in _SINGLE:
-        if (match := _match(pattern, part)) and (value := said(match)):
-            single = name or _attribute(match["key"], value)
-            if single and not _NO_VALUE.match(value):
-                return Statement(sentence, single, value, action="corrects" if turned else None)
-    match = re.fullmatch(_OF_OTHERS, part)  # its capitals count
-    if match and (value := said(match)) and (single := _attribute(match["key"], value)):
-        entity = sentence[first + match.start("entity") : first + match.end("entity")]
-        if entity.lower() not in FUNCTION_WORDS and not _NO_VALUE.match(value):
-            return Statement(sentence, single, value, entity, "corrects" if turned else None)
-    return None
-
-
-def _match(pattern: str, part: str) -> re.Match[str] | None:
-    return re.fullmatch(pattern, part, re.IGNORECASE)
-
-
-def _attribute(words: str, value: str) -> str | None:
-    lower = words.lower().replace("favourite", "favorite")
-    own = lower.split()[0] in ("favorite", "preferred")
-    is_name = lower == "name" and len(value.split()) <= 3
-    if not own and not is_name:
-        named = lower.split()[-1] in read_words("attributes.txt") and _SPECIFIC.search(value)
-        if not named or _HEARSAY.search(lower):
-            return None
-    return re.sub(r"\W+", "_", lower.replace("'", "")).strip("_")
-
-
-def split_clauses(sentences: Sequence[str]) -> list[str]:
-    """
-    The same sentences; one that joins two statements as two.
-
-    >>> split_clauses(["I use Python and my dog is brown, so we walk.", "Why?"])
-    ['I use Python', 'my dog is brown', 'we walk.', 'Why?']
-    """
-    return [part for sentence in sentences for part in _JOINT.split(sentence)]
+def _is_sure(key: str, value: str) -> bool:
+    """Whether words name something that has one value, and this is of its kind."""
+    *before, last = key.split()
+    if not 1 <= len(value.split()) <= _MOST_WORDS or not FUNCTION_WORDS.isdisjoint(before):
+        return False
+    if {"favorite", "preferred"} & {*before}:
+        return value.split()[0].lower() not in FUNCTION_WORDS
+    kinds = (kind for name, kind in _KINDS.items() if last in read_words("attributes.txt", name))
+    return any(kind.fullmatch(value) for kind in kinds)
 
 
 def says_only(sentence: str, key: str) -> bool:
-    """
-    Whether a sentence tells the value of a key and nothing else.
-
-    >>> says_only("I live in Lisbon.", "location"), says_only("I live in Lisbon and Tom is ill", "location")
-    (True, False)
-    """
-    return _JOINED.search(sentence) is None and [one.key for one in _keyed(sentence)] == [key]
-
-
-def _article_less(value: str) -> str:
-    return re.sub(r"^(?:an?|the|my|our|any)\s+", "", value, flags=re.IGNORECASE)
+    """Whether a sentence tells the value of a key and nothing else."""
+    return _AND.search(sentence) is None and [one.key for one in _keyed(sentence)] == [key]
 
 
 _PASSING = NOT_COUNTED | read_words("conversation_words.txt", "passing")
 _BEFORE_VERBS = read_words("conversation_words.txt", "before_verbs")
 _THING_ENDS = NOT_COUNTED | read_words("marks.txt", "times")
-_SELF = re.compile(r"(?:i|we)(?=['\s])", re.IGNORECASE)
-_HABIT_WORD = re.compile(r"\s*('?[^\W_]+(?:['-][^\W_]+)*)")
 _COUNTED = re.compile(rf"(?:an?|the|my|our|some|no|many|several|few|{NUMBER_WORDS})(?![\w'-])", re.IGNORECASE)
+_SELF = re.compile(r"(?:i|we)(?=['\s])")
+_WORD = re.compile(r"'?[^\W_]+(?:['-][^\W_]+)*|[^\w\s'-]")
 
 
 def read_habit(sentence: str) -> tuple[str, str] | None:
     """
     A key made of the verb and the thing, and what the sentence says behind the verb; None if it is no habit.
-
-    >>> read_habit("I drive an old Volvo V70"), read_habit("We have two sheds")
-    (('drive_v70', 'an old Volvo V70'), ('have_sheds', 'two sheds'))
-    >>> read_habit("I want the blue one"), read_habit("I can't swim"), read_habit("It rains")
-    (None, None, None)
     """
-    plain = plain_signs(sentence)
-    said = _SELF.match(plain)
-    place, verb = said.end() if said else len(plain), ""
-    while (word := _HABIT_WORD.match(plain, place)) and not verb:
-        rest = plain[word.end() :].lstrip()
-        place = word.end()
-        if word[1].lower() not in _BEFORE_VERBS or (word[1].lower() == "have" and _COUNTED.match(rest)):
-            verb = word[1].lower()
-    rest = sentence[place:].strip()
-    thing = (
-        _thing_of(plain[place:].lower())
-        if verb == "have" or (verb.isalpha() and verb not in _PASSING)
-        else None
-    )
-    return (f"{verb}_{thing}", rest) if thing else None
-
-
-def _thing_of(words: str) -> str | None:
-    """The noun that words begin with: of "an old Volvo V70 with a dent" the last word before "with"."""
-    thing = None
-    for match in re.finditer(r"[^\W_]+(?:['-][^\W_]+)*|[^\w\s'-]", words):
-        is_end = not match[0][0].isalnum() or match[0] in _THING_ENDS
-        if thing and is_end:
+    plain = plain_signs(sentence).lower()
+    subject = _SELF.match(plain)
+    words = [*_WORD.finditer(plain, subject.end())] if subject else []
+    while len(words) > 1 and words[0][0] in _BEFORE_VERBS:
+        if words[0][0] == "have" and _COUNTED.match(words[1][0]):
             break
-        thing = None if is_end else match[0].rpartition("-")[2]
-    return thing
+        words = words[1:]
+    verb = words[0][0] if words else ""
+    named = takewhile(lambda word: not _ends(word), dropwhile(_ends, words[1:]))
+    thing = next(reversed([*named]), None)
+    if thing is None or not (verb == "have" or (verb.isalpha() and verb not in _PASSING)):
+        return None
+    end = _ENDS.search(plain, words[0].end())
+    value = sentence[words[0].end() : end.start() if end else len(sentence)]
+    return f"{verb}_{thing[0].rpartition('-')[2]}", value.strip()
+
+
+def _ends(word: re.Match[str]) -> bool:
+    return not word[0][-1].isalnum() or word[0] in _THING_ENDS

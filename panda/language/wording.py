@@ -6,21 +6,29 @@ message says to an open question. Only plain_mood and plain_agreement decide the
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from math import log1p
 
+from panda.language.dates import is_past_form
 from panda.language.reading import Agreement, Mood
-from panda.language.sentences import is_question
-from panda.language.text_front import plain_signs
+from panda.language.text import is_question, plain_signs
 from panda.language.words import read_words
 
 _WORDS = files("panda.language").joinpath("function_words.txt").read_text(encoding="utf-8").split()
 _PLACE = {word: place for place, word in enumerate(_WORDS)}
 _APOSTROPHE_T = re.compile(r"(\w)(n't)\b")
+_TYPED_NOT = re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|ca|wo|could|should|would)n'?t\b", re.I)
+_TYPED_SHORT = re.compile(
+    r"\b((?:what|that|there|how|where|who|when|s?he|here|let)(?='?s\b)|i(?='?(?:m|ve)\b)|"
+    r"(?:you|they)(?='?(?:re|ve|ll)\b))'?",
+    re.IGNORECASE,
+)
 _TOKEN = re.compile(r"n't|'s|'m|'re|'ve|'ll|'d|[a-z]+|\d+|[^\w\s]")
 _CAPITAL_WITHIN = re.compile(r"(?<!^)\b[A-Z][a-z]")
+_NAME_WITHIN = re.compile(r"(?<=[a-z:;,] )[A-Z]")
 _STEM_CHARS = 5
 
 
@@ -45,27 +53,6 @@ def content_stems(text: str) -> set[str]:
     ['cost', 'garde']
     """
     return {word[:_STEM_CHARS] for word in split_words(text) if word not in _PLACE}
-
-
-def leave_shared(query: str, text: str) -> tuple[str, str]:
-    """
-    What each of two texts says beyond the content words that both have.
-
-    Args:
-        query: What is asked; if all that it is about stands in the text, both stay whole.
-        text: What may answer it; stays whole if it says nothing else.
-
-    >>> leave_shared("How heavy is the Merle?", "Dinghy Merle: hull weight 62 kg")
-    ('How heavy is the', 'Dinghy hull weight 62 kg')
-    >>> leave_shared("What about the Merle?", "The Merle is a boat")
-    ('What about the Merle?', 'The Merle is a boat')
-    """
-    shared = content_stems(query) & content_stems(text)
-    rest, other = (
-        " ".join(word for word in one.split() if not (own := content_stems(word)) or own - shared)
-        for one in (query, text)
-    )
-    return (rest, other or text) if content_stems(rest) else (query, text)
 
 
 @cache
@@ -106,11 +93,84 @@ _AUX, _PERSON, _THINGS, _WH, _LEAD, _BEFORE_WH, _BE, _YES, _NO = (
     read_words("order_words.txt", group)
     for group in ("aux", "person", "things", "wh", "lead", "before_wh", "be", "yes", "no")
 )
+_LEFT_OUT = [read_words("order_words.txt", group) for group in ("persons", "single", "several", "rest")]
 _SUBJECT = _PERSON | _THINGS
+_ALIKE, _TIMES = read_words("order_words.txt", "alike"), read_words("marks.txt", "times")
+_NAMES, _BEHIND_NAMES = (read_words("order_words.txt", name) for name in ("names", "behind_names"))
+_MARKED = re.compile(r"n't|'(?:s|m|re|ve|ll|d)\b|[^\W\d_]+|\d[\d.,:]*|[^\w\s]")
 _ASKED_TO = re.compile(r"\b(?:i'?d like you|i want you|i need you|let'?s|how about you|why don'?t you)\b")
 _WONDERS = re.compile(r"\b(?:i wonder|(?:like|want) to know|tell me|do you know|any idea|no idea|not sure)\b")
 _SHORT_IS = re.compile(r"\b(who|what|when|where|why|how)'?s\b")
 _NEXT_ORDER = re.compile(r"(?:, |\band |\bthen |[.;] )(\w+)")
+
+
+def leaves_out(text: str) -> bool:
+    """Whether a text leaves to others what it is about: by a pronoun, or by naming nothing."""
+    words = set(split_words(text))
+    return not content_stems(text) or any(words & group for group in _LEFT_OUT[:3])
+
+
+def describe_antecedents(query: str, said: Sequence[str], near: float) -> tuple[float, ...]:
+    """
+    Numbers for a head that tells whether earlier turns, a line of *said* each, say what a message leaves out:
+    nine of the message (its pronouns, how many words say what it is about), each times nine of what was said
+    (names, plurals, two things, its length, the cosine of the nearest).
+    """
+    words, content = set(split_words(query)), len(content_stems(query))
+    left = [bool(words & group) for group in _LEFT_OUT]
+    asked = (*left, not any(left), content == 0, content == 1, log1p(content) / 2, True)
+    names = sum(len(_NAME_WITHIN.findall(line)) for line in said)
+    told = {word for line in said for word in split_words(line)}
+    kinds = (not said, bool(said) and not names, names == 1, names > 1)
+    several = not told.isdisjoint(("and", "or", "both", "two"))
+    plural = any(len(word) > 3 and word.endswith("s") for word in told)
+    length = log1p(sum(len(content_stems(line)) for line in said))
+    before = (*kinds, several, plural, 3 * near, near > 0.3, length)
+    return tuple(3 * float(one) * float(other) for one in asked for other in before)
+
+
+def word_runs(text: str) -> Iterator[str]:
+    """
+    All runs of one to three words of a text, and of one to four of their kinds, numbers alike, with its
+    beginning and end. A function word is its own kind; other words in a row are one, and marks count.
+
+    >>> [run for run in word_runs("Set it to 5") if run.startswith("<")]
+    ['<', '< set', '< set it', '<', '< B', '< B it', '< B it to']
+    """
+    plain = _TYPED_SHORT.sub(r"\1 '", _TYPED_NOT.sub(r"\1 n't", plain_signs(text)))  # "dont", "whats"
+    words = ["<", *("#" if word.isdigit() else word for word in split_words(plain)), ">"]
+    for most, row in ((3, words), (4, _kinds(plain))):
+        for size in range(1, most + 1):
+            yield from (" ".join(row[at : at + size]) for at in range(len(row) - size + 1))
+
+
+def _kinds(text: str) -> list[str]:
+    kinds = ["<"]
+    tokens = _MARKED.findall(text)
+    for token, behind in zip(tokens, [*tokens[1:], ""], strict=True):
+        kind = _kind(token, kinds[-1], behind.lower())
+        if kind and not kind == kinds[-1] == "X":
+            kinds.append(kind)
+    while kinds[-1] in ",.!":
+        kinds.pop()
+    return [*kinds, ">"]
+
+
+def _kind(token: str, before: str, behind: str) -> str:
+    """
+    Of a word: # number, N name, B verb whose past is alike, P past, V what often orders, D time, X any other,
+    with its ending; of a mark itself, dashes being commas.
+    """
+    word = token.lower()
+    if not word[-1].isalpha():
+        return "#" if word[0].isdigit() else "," if word[0] in "-–—" else word[0] * (word[0] in ",.:;!?")
+    tells = behind in _BEHIND_NAMES or is_past_form(behind) or (behind[-1:] == "s" and behind not in _SUBJECT)
+    is_name = before not in "<.!?:" or (word in _NAMES and tells)  # "Will from next door"
+    if is_name and len(word) > 1 and token[0].isupper() and token[1].islower():
+        return "N"
+    known = (("B", _ALIKE), ("P", {word} if is_past_form(word) else ()), (word, _PLACE), ("V", _VERBS))
+    kind = next((kind for kind, words in (*known, ("D", _TIMES)) if word in words), "")
+    return kind or ("Xing" if word.endswith("ing") else "Xs" if re.search("..s$", word) else "X")
 
 
 @cache

@@ -15,9 +15,6 @@ def read_groups(file: str) -> Mapping[str, str]:
     Args:
         file: A file of this folder. A group is `name: words`, and goes on in lines that begin with a blank;
             lines that begin with # are comments.
-
-    >>> read_groups("currencies.txt")["CHF"]
-    'CHF Fr. francs'
     """
     groups: dict[str, str] = {}
     name = ""
@@ -32,26 +29,23 @@ def read_groups(file: str) -> Mapping[str, str]:
 
 @cache
 def read_words(file: str, group: str | None = None) -> frozenset[str]:
-    """
-    The words of a file, or of one of its groups; "_" stands for a blank within words that go together.
-
-    >>> "drop off" in read_words("item_words.txt", "drop_with"), "told" in read_words("irregular_pasts.txt")
-    (False, True)
-    """
+    """The words of a file, or of one of its groups; "_" stands for a blank within words that go together."""
     text = _read(file) if group is None else read_groups(file)[group]
     return frozenset(word.replace("_", " ") for word in text.split())
 
 
 @cache
 def alternatives(file: str, group: str) -> str:
-    """
-    The words of a group as alternatives of a regular expression; "*" stands for any ending.
-
-    >>> alternatives("conversation_words.txt", "lately")
-    '(?:already|also|just|now)'
-    """
+    """The words of a group as alternatives of a regular expression; "*" stands for any ending."""
     words = sorted(read_words(file, group), key=lambda word: (-len(word), word))
     return "(?:" + "|".join(word.replace("*", r"\w*") for word in words) + ")"
+
+
+@cache
+def phrases(file: str, group: str) -> re.Pattern[str]:
+    """What finds words of a group as they stand in a text, whole words in any case."""
+    spaced = r"[^\W\u2e80-\U0010ffff]"  # Chinese and Japanese set no blanks
+    return re.compile(rf"(?<!{spaced}){alternatives(file, group)}(?!{spaced})", re.IGNORECASE)
 
 
 def _read(file: str) -> str:
@@ -96,12 +90,7 @@ _STEP_4 = (
 
 
 def split_words(text: str) -> list[str]:
-    """
-    The words of a text as typed, with underscores and the signs of their script.
-
-    >>> split_words("owns_it: naïve हिन्दी")
-    ['owns_it', 'naïve', 'हिन्दी']
-    """
+    """The words of a text as typed, with underscores and the signs of their script."""
     return _TYPED_WORD.findall(text)
 
 
@@ -109,17 +98,9 @@ def split_terms(text: str) -> list[str]:
     """
     The terms of a text, in order, repeated as often as they occur.
 
-    Args:
-        text: Anything; empty is fine.
-
     Returns:
         Letters and digits between anything else; small, without diacritics, English endings cut off. Runs
         of a script that is written without spaces give each character and each pair of neighbours.
-
-    >>> split_terms("The Cafés' laptops: RTX 4060, 16GB! owns_it")
-    ['the', 'cafe', 'laptop', 'rtx', '4060', '16gb', 'own', 'it']
-    >>> split_terms("東京都 in 2024")
-    ['東', '東京', '京', '京都', '都', 'in', '2024']
     """
     if text.isascii():
         return list(map(_STEMS.__getitem__, text.translate(_ASCII).split()))
@@ -129,12 +110,7 @@ def split_terms(text: str) -> list[str]:
 
 
 def query_terms(word: str) -> tuple[str, ...]:
-    """
-    What to look for to find a word: its terms, of which pairs of characters make single ones needless.
-
-    >>> query_terms("Running"), query_terms("東京都"), query_terms("猫")
-    (('run',), ('東京', '京都'), ('猫',))
-    """
+    """What to look for to find a word: its terms, of which pairs of characters make single ones needless."""
     found = split_terms(word)
     pairs = [term for term in found if len(term) == 2 and _UNSPACED.fullmatch(term)]
     single = {char for pair in pairs for char in pair}
@@ -142,12 +118,7 @@ def query_terms(word: str) -> tuple[str, ...]:
 
 
 def word_terms(word: str) -> tuple[str, ...]:
-    """
-    The terms of one word of letters, digits and the signs within words.
-
-    >>> word_terms("Running")
-    ('run',)
-    """
+    """The terms of one word of letters, digits and the signs within words."""
     found: list[str] = []
     for index, part in enumerate(_UNSPACED.split(_fold(word))):
         if index % 2 == 0:
@@ -194,11 +165,6 @@ def stem(word: str) -> str:
     Source:
         M. F. Porter, An algorithm for suffix stripping, Program 14 (1980), with the author's two later
         changes (bli, logi).
-
-    >>> [stem(word) for word in ("caresses", "ponies", "hopping", "relational", "generalizations")]
-    ['caress', 'poni', 'hop', 'relat', 'gener']
-    >>> [stem(word) for word in ("sky", "agreed", "probate", "controll", "16gb")]
-    ['sky', 'agre', 'probat', 'control', '16gb']
     """
     if len(word) <= 2 or not (word.isascii() and word.isalpha()):
         return word
@@ -274,9 +240,6 @@ def is_ordinary(word: str) -> bool:
 
     Args:
         word: One word, in any case; what is not English is not ordinary.
-
-    >>> [word for word in ("Breakfast", "Currently", "Dell", "Lisbon", "Booked") if not is_ordinary(word)]
-    ['Dell', 'Lisbon']
     """
     small, stems = word.lower().partition("'")[0], read_words("ordinary_words.txt")
     if not (small.isascii() and small.isalpha()):
@@ -288,12 +251,7 @@ def is_ordinary(word: str) -> bool:
 
 
 def is_acronym(word: str) -> bool:
-    """
-    Whether capitals stand for a kind of thing, not for a name.
-
-    >>> is_acronym("RAM"), is_acronym("IBM")
-    (True, False)
-    """
+    """Whether capitals stand for a kind of thing, as "RAM", not for a name."""
     return word.lower() in _ACRONYMS or word.lower() in FUNCTION_WORDS
 
 
@@ -309,11 +267,6 @@ _LEAST_ENGLISH = 0.9  # english texts measured 1.0 and more, others .86 and less
 def is_english(text: str) -> bool:
     """
     Whether most words that no name could be are English; a text without any is, if its letters are Latin.
-
-    >>> is_english("How much is the tent?"), is_english("RTX 4060"), is_english("dosage of metformin")
-    (True, True, True)
-    >>> is_english("Wie viel kostet das Zelt?"), is_english("帐篷多少钱")
-    (False, False)
     """
     words = _LETTERS.findall(text)
     small = [word for word in words if word[0].islower()]

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from panda.documents.context import CACHED, FOREVER, HEADINGS, SESSION_MEMORY, STORED, TURNS
 from panda.errors import MemoryNodeError
-from panda.language.sentences import is_question
+from panda.language.text import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.gathered import freshness
 from panda.memory.node import Item, Node
@@ -131,6 +131,10 @@ def long_lines(node: Node) -> list[str]:
     ]
 
 
+FORGOTTEN = "[forgotten"
+"""How the mark begins that stands in the place of what was forgotten."""
+
+
 def is_usable(item: Item) -> bool:
     """Whether a line may be quoted."""
     return item.origin is None and not unquotable_for(item)
@@ -142,6 +146,8 @@ def unquotable_for(item: Item) -> str:
         return f"it has {len(item.text):,} characters, at most {LONGEST_LINE_CHARS:,} can be quoted"
     if item.confidence < EXPIRED_BELOW:
         return f"its confidence is {item.confidence:.2f}, below {EXPIRED_BELOW:.2f}"
+    if FORGOTTEN in item.text:
+        return "something in it was forgotten"
     return "it is a question" if is_question(item.text) else ""
 
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from panda.language.numbers import states_price
+from panda.language.words import phrases, read_words
+
 ContentType = Literal[
     "availability",
     "price",
@@ -52,14 +55,22 @@ DECAYS: dict[str, Decay] = {
 }
 
 
-def age_days(at: datetime, now: datetime) -> float:
-    """
-    Days from *at* to *now*; 0 if *at* lies in the future.
+def claim_type(text: str) -> ContentType:
+    """How a claim of a page ages."""
+    if states_price(text):
+        return "price"
+    return "availability" if phrases("topic_words.txt", "in_stock").search(text) else "product_spec"
 
-    >>> from datetime import UTC
-    >>> age_days(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, 12, tzinfo=UTC))
-    1.5
-    """
+
+def field_type(name: str) -> ContentType:
+    """How the value of a named field ages."""
+    types: tuple[ContentType, ...] = ("price", "availability", "vendor_info", "site_pattern")
+    parts = ((one, read_words("topic_words.txt", one)) for one in types)
+    return next((one for one, of in parts if any(part in name.lower() for part in of)), "product_spec")
+
+
+def age_days(at: datetime, now: datetime) -> float:
+    """Days from *at* to *now*; 0 if *at* lies in the future."""
     return max(0.0, (now - at).total_seconds() / 86_400)
 
 
@@ -71,13 +82,6 @@ def decayed(start: float, content_type: str, days: float) -> float:
     Args:
         content_type: A key of DECAYS; any other counts as "default".
         days: Age in days; negative counts as 0.
-
-    >>> round(decayed(0.90, "price", 20), 2)
-    0.29
-    >>> round(decayed(0.90, "product_spec", 20), 2)
-    0.72
-    >>> decayed(0.25, "preference", 400)
-    0.25
     """
     decay = DECAYS.get(content_type, DECAYS["default"])
     faded = decay.floor + (start - decay.floor) * math.exp(-decay.per_day * max(0.0, days))
@@ -85,22 +89,12 @@ def decayed(start: float, content_type: str, days: float) -> float:
 
 
 def confidence_at(start: float, content_type: str, at: datetime | None, now: datetime) -> float:
-    """
-    Confidence now of something that began at *at*; without a time it does not fade.
-
-    >>> confidence_at(0.5, "preference", None, datetime(2026, 1, 1))
-    0.5
-    """
+    """Confidence now of something that began at *at*; without a time it does not fade."""
     return start if at is None else decayed(start, content_type, age_days(at, now))
 
 
 def level(confidence: float) -> Level:
-    """
-    The name of a confidence.
-
-    >>> [level(value) for value in (0.8, 0.5, 0.3, 0.29)]
-    ['HIGH', 'MEDIUM', 'LOW', 'EXPIRED']
-    """
+    """The name of a confidence."""
     if confidence >= 0.80:
         return "HIGH"
     if confidence >= 0.50:
@@ -117,13 +111,6 @@ def mean_by_recency(nodes: Sequence[tuple[float, datetime | None]], now: datetim
 
     Returns:
         Mean weighted by 0.5^(age_days / 30), to two decimals; the simple mean if any node has no time.
-
-    >>> from datetime import UTC
-    >>> now = datetime(2026, 1, 31, tzinfo=UTC)
-    >>> mean_by_recency([(0.9, now), (0.6, datetime(2026, 1, 1, tzinfo=UTC))], now)
-    0.8
-    >>> mean_by_recency([(0.9, now), (0.6, None)], now)
-    0.75
     """
     if not nodes:
         raise ValueError("mean_by_recency needs at least one node")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from panda.documents.times import render_time
-from panda.errors import FileFormatError, NotFoundError, UsageError
+from panda.errors import FileFormatError, Location, NotFoundError, UsageError
 from panda.memory.confidence import SAID_BY_USER
 from panda.memory.fact import (
     Assertion,
@@ -297,7 +297,8 @@ def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
 def _check_same(where: str, one: Assertion, other: Assertion) -> None:
     if _meaning(one) != _meaning(other):
         raise FileFormatError(
-            f"another fact has the id {one.fact.id!r} and says something else", where=f"{where} (id)"
+            f"another fact has the id {one.fact.id!r} and says something else",
+            where=Location(where, key="id"),
         )
 
 
@@ -334,8 +335,8 @@ def _values(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     if document is not None:
         for name in ("facts", "conflicts"):
             for index, raw in enumerate(document.get(name) or ()):
-                yield f"{path}: {name}[{index}]", raw
+                yield Location(path, key=f"{name}[{index}]"), raw
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            yield f"{path}:{number}", parse_json(line, where=str(path), line=number)
+            yield Location(path, line=number), parse_json(line, where=str(path), line=number)

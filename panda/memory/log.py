@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
-from panda.errors import FileFormatError
+from panda.errors import FileFormatError, Location
 from panda.memory.fact import Assertion, Conflict, Fact, Subject, parse_assertion, parse_conflict
 from panda.memory.synthesis import SynthesisRequest, find_contenders
 from panda.storage.jsonl import LineTail, sound_lines
@@ -72,14 +72,14 @@ class MemoryLog:
             self._facts = _Facts()
         with closing(sound_lines(found)) as lines:
             for line in lines:
-                where = f"{self._paths[0]}:{line.number}"
+                where = Location(self._paths[0], line=line.number)
                 one = parse_assertion(line.record, where=where)
                 known = self.get(one.fact.id)
                 if known is None:
                     self._add(one, line.end)
                 elif known != one:
                     message = f"another line has the id {one.fact.id!r} and says something else"
-                    raise FileFormatError(message, where=f"{where} (id)", fix="remove one of them")
+                    raise FileFormatError(message, where=Location(where, key="id"), fix="remove one of them")
 
     def _add(self, one: Assertion, offset: int) -> None:
         facts = self._facts
@@ -97,7 +97,7 @@ class MemoryLog:
             self._records = _Records()
         with closing(sound_lines(found)) as lines:
             for line in lines:
-                one = parse_conflict(line.record, where=f"{self._paths[1]}:{line.number}")
+                one = parse_conflict(line.record, where=Location(self._paths[1], line=line.number))
                 self._records.conflicts.append(one)
                 self._records.offsets.append(line.end)
                 for fact in {one.fact_a, one.fact_b}:

@@ -111,8 +111,7 @@ def stage_value(
 class Memory:
     """
     The memory of one user, for writing. Every operation holds the user's memory lock, takes in what was
-    edited by hand since, and either happens as a whole or not at all. *on_wait* is told once who holds the
-    lock, if waiting is needed.
+    edited by hand since, and either happens as a whole or not at all.
     """
 
     def __init__(
@@ -121,11 +120,10 @@ class Memory:
         user: str,
         clock: Clock,
         wait_seconds: float,
-        on_wait: Callable[[str], None] | None = None,
     ) -> None:
         self.user = user
         self._layout, self._clock = layout, clock
-        self._wait_seconds, self._on_wait = wait_seconds, on_wait
+        self._wait_seconds = wait_seconds
         self._state = Projection(layout, user)
         self.taken_in: tuple[Assertion, ...] = ()
         """What the last operation made of edits by hand."""
@@ -143,7 +141,6 @@ class Memory:
             self._layout.memory_lock(self.user),
             holder=f"memory of {self.user} (pid {os.getpid()})",
             wait_seconds=self._wait_seconds,
-            on_wait=self._on_wait,
         ):
             self._state.refresh()
             self.taken_in = ()

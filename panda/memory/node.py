@@ -11,10 +11,10 @@ from panda.documents.markdown import Form, Passage, is_only_wikilinks, spell_out
 from panda.documents.memory_file import render_value
 from panda.documents.text import one_line, strip_citations
 from panda.language.dates import day_of, find_days
-from panda.language.topics import claim_type, field_type, states_price
+from panda.language.numbers import states_price
 from panda.language.wording import plain_mood
 from panda.language.words import NOT_COUNTED, split_terms, split_words
-from panda.memory.confidence import MISSING, TURN_STARTS, confidence_at
+from panda.memory.confidence import MISSING, TURN_STARTS, claim_type, confidence_at, field_type
 from panda.storage.records import ResearchRecord, TurnRecord, Visit
 
 _UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})

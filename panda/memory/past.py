@@ -7,15 +7,15 @@ from datetime import datetime
 
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, StoreError
+from panda.index.tables import AsOf
 from panda.memory.fact import Assertion
 from panda.memory.files import KINDS, Projection, Showing
 from panda.memory.log import MemoryLog
 from panda.storage.files import write_atomic
-from panda.storage.formats import MemoryMark, Snapshot
-from panda.storage.index_tables import AsOf
 from panda.storage.layout import Layout
 from panda.storage.seals import text_digest
 from panda.storage.temporaries import work_directory
+from panda.store.records import MemoryMark, Snapshot
 
 
 class Moment:

@@ -7,12 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from panda.documents.markdown import find_wikilinks, section_named, split_knowledge
-from panda.documents.memory_file import is_statement
+from panda.documents.markdown import find_wikilinks, section_named, split_knowledge, split_passages
+from panda.documents.memory_file import is_statement, written_below
 from panda.documents.text import escape_path, one_line, shorten, unescape_path
 from panda.documents.times import Clock, parse_time
 from panda.documents.yaml_text import read_number, split_front_matter
-from panda.errors import FileFormatError, LockHeldError, MemoryNodeError, NotFoundError, StoreError
+from panda.errors import FileFormatError, Location, LockHeldError, MemoryNodeError, NotFoundError, StoreError
+from panda.index.index import Index
+from panda.index.sources import list_notes
+from panda.index.tables import IndexView
 from panda.language.dates import day_of
 from panda.memory.confidence import KNOWLEDGE, MISSING
 from panda.memory.fact import Kind
@@ -20,10 +23,6 @@ from panda.memory.memory import Remembered, load_remembered
 from panda.memory.node import Item, Node, knowledge_items, research_items, turn_items, visit_items
 from panda.memory.past import Moment
 from panda.storage.files import read_bytes, read_text, store_errors
-from panda.storage.formats import Snapshot
-from panda.storage.index import Index
-from panda.storage.index_sources import list_notes
-from panda.storage.index_tables import IndexView
 from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
 from panda.storage.records import (
     SAVED_STATUSES,
@@ -39,6 +38,7 @@ from panda.storage.records import (
     visit_slug,
     visited_page,
 )
+from panda.store.records import Snapshot
 
 NOTE = "knowledge:"
 """How the id of a note begins."""
@@ -106,7 +106,9 @@ def _confidence(values: Mapping[str, Any], path: Path) -> float:
     given = values.get("confidence")
     start = KNOWLEDGE if given is None else read_number(given)
     if start is None or not 0 <= start <= 1:
-        raise FileFormatError(f"confidence {given!r} is no number from 0 to 1", where=f"{path} (confidence)")
+        raise FileFormatError(
+            f"confidence {given!r} is no number from 0 to 1", where=Location(path, key="confidence")
+        )
     return start
 
 
@@ -115,7 +117,7 @@ def _date(values: Mapping[str, Any], path: Path) -> datetime | None:
     try:
         return None if given is None else parse_time(given)
     except ValueError as exc:
-        raise FileFormatError(f"{given!r} is no date", where=f"{path} (front matter)") from exc
+        raise FileFormatError(f"{given!r} is no date", where=Location(path, key="front matter")) from exc
 
 
 def _linked_notes(knowledge: Path, path: Path, text: str) -> tuple[str, ...]:
@@ -251,8 +253,17 @@ class NodeReader:
         for node in nodes:
             if node.id == node_id:
                 return node
-        path = self._memory_path("fact" if node_id.startswith("fact:") else "preference")
+        kind: Kind = "fact" if node_id.startswith("fact:") else "preference"
+        path = self._memory_path(kind)
+        if name == path.name:
+            return self._written(node_id, kind, path)
         raise NotFoundError(f"there is no key {name!r}", where=str(path))
+
+    def _written(self, node_id: str, kind: Kind, path: Path) -> Node:
+        """What the owner of a memory file wrote beside its keys."""
+        text = written_below(self._moment.memory.texts[kind] or "", where=str(path))
+        items = knowledge_items(split_passages(text), path.stem, KNOWLEDGE, None, self._clock())
+        return Node(node_id, kind, path.stem, self._relative(path), None, items)
 
     def _memory_path(self, kind: Kind) -> Path:
         layout = self._layout

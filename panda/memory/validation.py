@@ -13,12 +13,12 @@ from typing import Any
 from panda.documents.context import parse_context
 from panda.documents.markdown import is_only_wikilinks, split_passages
 from panda.documents.memory_file import MemoryList, parse_memory_file
-from panda.documents.problems import FORGOTTEN, Problem, Verdict
 from panda.documents.progress import Progress, no_progress
 from panda.documents.text import escape_path
 from panda.documents.times import parse_time, without_last_seen
-from panda.documents.yaml_text import split_entries, split_front_matter
-from panda.errors import MemoryNodeError, PandaError
+from panda.documents.yaml_text import split_front_matter
+from panda.errors import MemoryNodeError, Problem, Verdict
+from panda.index.sources import list_notes
 from panda.memory.budget import unquotable_for
 from panda.memory.fact import Kind, file_value, id_of
 from panda.memory.files import KINDS, Projection, canonical_key
@@ -36,10 +36,7 @@ from panda.memory.gathered import (
 )
 from panda.memory.node import Node
 from panda.memory.reader import PastNodes, load_note
-from panda.storage.check import problem_of
 from panda.storage.files import read_json_lines, read_text
-from panda.storage.formats import check_json
-from panda.storage.index_sources import list_notes
 from panda.storage.layout import (
     CALLS_JSONL,
     CONFLICTS_JSONL,
@@ -58,6 +55,7 @@ from panda.storage.records import load_object
 from panda.storage.seals import is_sealed
 from panda.storage.temporaries import is_temporary
 from panda.storage.turns import TurnFolder
+from panda.store.records import check_json
 
 _OWN_ID = re.compile(r"fact-[0-9a-f]{16}")
 _RESTORE = "restore memory.jsonl, which only grows; to change what holds: panda memory set or retract"
@@ -95,13 +93,11 @@ def _concerns(place: Path, directory: Path) -> bool:
 
 def _check_user(layout: Layout, user: str, now: datetime) -> list[Problem]:
     state = Projection(layout, user)
-    paths = [layout.memory_log(user), layout.conflicts_log(user), *state.paths.values()]
     try:
         state.refresh()
         return [*_records(layout, state), *_altered(layout, state), *_entries(state, now)]
-    except PandaError as exc:
-        path = next((one for one in paths if (exc.where or "").startswith(str(one))), paths[0])
-        return [problem_of(exc, path)]
+    except Problem as exc:
+        return [exc]
 
 
 def check_notes(layout: Layout, user: str, places: Sequence[Path], now: datetime) -> Iterator[Problem]:
@@ -120,15 +116,15 @@ def check_notes(layout: Layout, user: str, places: Sequence[Path], now: datetime
         if isinstance(error, FileNotFoundError) or not _within(Path(error.filename), places):
             continue
         message = f"cannot be listed: {error.strerror}; its notes are not indexed"
-        yield Problem(str(error.filename), message, verdict=Verdict.NOT_JUDGED)
+        yield Problem(message, str(error.filename), verdict=Verdict.NOT_JUDGED)
     for name, may_be_read in list_notes(str(knowledge)).items():
         path = knowledge / name
         if not (may_be_read and name and _within(path, places)):
             continue  # a link that may not be followed is a finding of its own
         try:
             yield from _unquotable_lines(path, load_note(knowledge, escape_path(name), now))
-        except PandaError as exc:
-            yield problem_of(exc, path)
+        except Problem as exc:
+            yield exc
 
 
 def _unquotable_lines(path: Path, note: Node) -> Iterator[Problem]:
@@ -141,7 +137,7 @@ def _unquotable_lines(path: Path, note: Node) -> Iterator[Problem]:
     reasons += [(above + one.line, "it holds nothing but links") for one in links]
     for line, reason in sorted(reasons):
         if reason:
-            yield Problem(str(path), f"cannot be quoted: {reason}", line, verdict=Verdict.SOUND)
+            yield Problem(f"cannot be quoted: {reason}", str(path), line=line, verdict=Verdict.SOUND)
 
 
 def _within(path: Path, places: Sequence[Path]) -> bool:
@@ -152,8 +148,8 @@ def _records(layout: Layout, state: Projection) -> Iterator[Problem]:
     for record in state.log.conflicts:
         if missing := state.log.missing_facts(record):
             yield Problem(
-                str(layout.conflicts_log(state.user)),
                 f"{record.conflict_id} names facts that are not in {MEMORY_JSONL}: {', '.join(missing)}",
+                str(layout.conflicts_log(state.user)),
                 fix="merge the log that has them: panda memory merge FILE",
             )
 
@@ -169,13 +165,13 @@ def _altered(layout: Layout, state: Projection) -> Iterator[Problem]:
         # `panda init --demo` of old moved clock readings under ids that stayed.
         vouched = kind != "turn" or (number.isdecimal() and sealed(int(number)))
         if vouched and _OWN_ID.fullmatch(fact.id) and fact.id != id_of(fact):
-            yield Problem(path, f"{fact.id} says something else than was asserted", key="id", fix=_RESTORE)
+            yield Problem(f"{fact.id} says something else than was asserted", path, key="id", fix=_RESTORE)
     for staged in sorted(layout.turns(state.user).glob(f"turn_*/{STAGED_MEMORY_JSON}")):
         turn = turn_number(staged.parent.name)
         value = load_object(staged) if turn is not None and sealed(turn) else {}
         for raw in value["staged"] if value.get("applied") else ():
             if (f"turn:{turn}", raw["entity"], raw["relation"]) not in said:
-                yield Problem(path, f"{raw['relation']} of turn {turn} is not there", fix=_RESTORE)
+                yield Problem(f"{raw['relation']} of turn {turn} is not there", path, fix=_RESTORE)
 
 
 def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
@@ -185,7 +181,7 @@ def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
     for key, entry in (state.entries("fact") or {}).items():
         if key in preferred:
             message = f"{entry.key} is in {PREFERENCES_MD} too, and that is what holds"
-            yield Problem(str(state.paths["fact"]), message, line=entry.line, fix="remove one of them")
+            yield Problem(message, str(state.paths["fact"]), line=entry.line, fix="remove one of them")
     for one in state.compare(now):
         winner = one.standing.winner if one.standing else None
         if one.verdict == "same" and one.entry is not None and winner is not None:
@@ -193,7 +189,7 @@ def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
             if MemoryList(body, "\n").says_otherwise(one.entry.key, file_value(winner.fact.value)):
                 message = f"the list shows another value of {one.entry.key} than the front matter"
                 fix = "change it in the front matter: the list only shows it"
-                yield Problem(str(state.paths[one.kind]), message, line=one.entry.line, fix=fix)
+                yield Problem(message, str(state.paths[one.kind]), line=one.entry.line, fix=fix)
 
 
 def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
@@ -201,14 +197,13 @@ def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
     for entry in parse_memory_file(text, where=where):
         if canonical_key(entry.key, kind, state.user) is None:
             message = f"{entry.key!r} is no key for a memory; the line counts for nothing"
-            yield Problem(where, message, line=entry.line, fix="use a word such as budget")
-    front = split_front_matter(text, where=where)
-    found = split_entries(front.yaml_text) or ()
-    counts = Counter(one.key for one in found)
-    for one in found:
+            yield Problem(message, where, line=entry.line, fix="use a word such as budget")
+    entries = split_front_matter(text, where=where).entries
+    counts = Counter(one.key for one in entries)
+    for one in entries:
         if counts.pop(one.key, 0) > 1:
             message = f"{one.key} is there more than once; the last one holds"
-            yield Problem(where, message, line=front.yaml_line + one.line, fix="remove the others")
+            yield Problem(message, where, line=one.line, fix="remove the others")
 
 
 def judge_gathered(root: Path, paths: Sequence[Path], progress: Progress = no_progress) -> list[Problem]:
@@ -261,7 +256,7 @@ def judge_turn(directory: Path) -> list[Problem]:
         metadata = load_object(directory / METADATA_JSON)
         if metadata.get("forgotten_at"):
             message = f"forgotten at {metadata['forgotten_at']}: what is left is as it was sealed"
-            return [Problem(str(path), message, key=FORGOTTEN, verdict=Verdict.NOT_JUDGED)]
+            return [Problem(message, str(path), key="forgotten_at", verdict=Verdict.NOT_JUDGED)]
         document = parse_context(read_text(path), where=str(path))
         section = document.section(_GATHERING)
         if section is None:
@@ -278,14 +273,13 @@ def judge_turn(directory: Path) -> list[Problem]:
         past = PastNodes(Layout(users.parent), user, turn=number, at=at, snapshot=snapshot)
         judge = _Judge(past, gathered, quotes=_quotes(directory))
         found = judge.findings(read_gathered(section), query)
-    except PandaError as exc:
-        own = (directory / name for name in (CONTEXT_MD, METADATA_JSON, GATHERED_CONTEXT_JSON))
-        damaged = next((one for one in own if (exc.where or "").startswith(str(one))), path)
-        return [replace(problem_of(exc, damaged), verdict=Verdict.NOT_JUDGED)]
+    except Problem as exc:
+        exc.verdict = Verdict.NOT_JUDGED
+        return [exc]
     except (KeyError, TypeError, ValueError) as exc:  # the schema of a file tells the rest
         message = f"{type(exc).__name__}: {exc}"
-        return [Problem(str(path), message, key=JUDGED, verdict=Verdict.NOT_JUDGED)]
-    return [Problem(str(path), issue, key=JUDGED, verdict=verdict) for issue, verdict in dict.fromkeys(found)]
+        return [Problem(message, str(path), key=JUDGED, verdict=Verdict.NOT_JUDGED)]
+    return [Problem(issue, str(path), key=JUDGED, verdict=verdict) for issue, verdict in dict.fromkeys(found)]
 
 
 def _quotes(directory: Path) -> bool:
@@ -359,7 +353,7 @@ class _Judge:
             return
         try:
             self._nodes[node_id] = self._past.load(node_id)
-        except PandaError as exc:
+        except Problem as exc:
             known = self._loaded is not None and node_id in self._loaded
             verdict = Verdict.NOT_JUDGED if known or not isinstance(exc, MemoryNodeError) else Verdict.UNSOUND
             self._lost[node_id] = (exc.message, verdict)

@@ -81,8 +81,6 @@ class ScoreCase:
     context: str  # text between the shared prefix and the continuation; may be empty
     continuation: str
     """Text whose log-probability is wanted, given prefix and context. Begins with its own space."""
-    any_of: bool = False
-    """Whether it is the probability that the next token is any of the continuation's, in no order."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +99,6 @@ class Scores:
     tokens: tuple[int, ...]  # number of tokens of each continuation, in case order
     usage: Usage  # tokens of this call
     seconds: float  # wall clock
-    each: tuple[tuple[float, ...], ...] = ()
-    """The same by token, in case order; empty if the backend gives sums only."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +158,10 @@ class Encoder(Protocol):
         Raises:
             ModelFileError: The model cannot be loaded or is no encoder.
         """
+        ...
+
+    def encode_words(self, text: str) -> list[tuple[str, "Vectors"]]:
+        """Each word and sign of a text, in order, with its vector in its place (raises as encode)."""
         ...
 
 

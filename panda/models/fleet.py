@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing import current_process
 from typing import TypeVar
 
-from panda.errors import ModelAwayError, ModelTimeoutError, PandaError
+from panda.errors import ModelAwayError, ModelTimeoutError, Problem
 from panda.models.model_server import AttemptError, FailureKind, ModelServer, TimeLimit
 
 _Reply = TypeVar("_Reply")
@@ -126,7 +126,7 @@ class Fleet:
         Raises:
             ModelAwayError: All servers failed or are left alone.
             ModelTimeoutError: The time was over while a server was at it.
-            PandaError: Whatever else the exchange raises.
+            Problem: Whatever else the exchange raises.
         """
         final: set[int] = set()  # servers that this call does not ask again
         for round_number in range(_ROUNDS):
@@ -190,7 +190,7 @@ class Fleet:
         except ModelTimeoutError as exc:
             breaker.fail(self._clock(), AttemptError(exc.message))
             raise
-        except PandaError:  # there was an answer, if not the wanted one
+        except Problem:  # there was an answer, if not the wanted one
             breaker.succeed()
             raise
         breaker.succeed()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from panda.language.text_front import plain_signs
+from panda.index.vectors import VectorStore
+from panda.language.text import plain_signs
 from panda.models.contract import Encoder, ModelInfo
-from panda.storage.vector_store import VectorStore
 
 if TYPE_CHECKING:
     from panda.models.contract import Vectors
@@ -52,6 +52,10 @@ class KeptEncoder:
             ModelFileError: The model cannot be loaded or is no encoder.
         """
         return unpack(self.encode_packed(texts))
+
+    def encode_words(self, text: str) -> "list[tuple[str, Vectors]]":
+        """Each word of a text with its vector in its place; none is kept (raises as encode)."""
+        return self._encoder.encode_words(plain_signs(text))
 
     def encode_packed(self, texts: Sequence[str]) -> list[bytes]:
         """The same as `pack` gives them (raises as encode)."""

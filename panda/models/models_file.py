@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from panda.documents.yaml_text import YamlTextError, parse_yaml
-from panda.errors import ModelFileError, StoreError
+from panda.errors import Location, ModelFileError, StoreError
 
 LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
 """Every layer there is."""
@@ -107,7 +107,7 @@ class ModelsFile:
 
     def error(self, key: str, message: str, fix: str) -> ModelFileError:
         """An error about one key of this file."""
-        return ModelFileError(message, where=f"{self.path}: {key}", fix=fix)
+        return ModelFileError(message, where=Location(self.path, key=key), fix=fix)
 
 
 def load_models_file(path: Path) -> ModelsFile:
@@ -141,9 +141,9 @@ def parse_models_file(text: str, *, path: Path) -> ModelsFile:
     try:
         raw = parse_yaml(text)
     except YamlTextError as exc:
-        where = f"{path}:{exc.line}" if exc.line is not None else str(path)
+        where = Location(path, line=exc.line)
         raise ModelFileError(f"{path.name}: {exc}", where=where, fix="correct that line") from exc
-    top = _Entry(path, "", raw, "(top)")
+    top = _Entry(path, "", raw, "top level")
     top.check_keys(("models", "layers", "encoder"))
     models = {name: _parse_spec(path, name, entry) for name, entry in top.part("models").values.items()}
     layers = top.part("layers")
@@ -282,11 +282,11 @@ class _Entry:
         self.path, self.at = path, at
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
             fix = "see the comments in the packaged models.yaml"
-            raise ModelFileError(f"{key} must be a map of names", where=f"{path}: {key}", fix=fix)
+            raise ModelFileError(f"{key} must be a map of names", where=Location(path, key=key), fix=fix)
         self.values: dict[str, Any] = value
 
     def error(self, key: str, message: str, fix: str) -> ModelFileError:
-        return ModelFileError(message, where=f"{self.path}: {self.at}{key}", fix=fix)
+        return ModelFileError(message, where=Location(self.path, key=f"{self.at}{key}"), fix=fix)
 
     def part(self, key: str, default: object = None) -> "_Entry":
         key_at = f"{self.at}{key}"

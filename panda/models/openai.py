@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import httpx
 
 from panda.documents.json_text import load_json
-from panda.errors import HaltError, ModelFileError, PandaError, ReplyError
+from panda.errors import HaltError, ModelFileError, Problem, ReplyError
 from panda.models.cl100k import count_cl100k
 from panda.models.contract import (
     Completion,
@@ -290,7 +290,7 @@ class OpenAiModel:
             reasoning=str(thoughts) or inner,
         )
 
-    def _refused(self, server: ModelServer, answer: httpx.Response) -> PandaError | AttemptError:
+    def _refused(self, server: ModelServer, answer: httpx.Response) -> Problem | AttemptError:
         if answer.status_code == 429 or answer.status_code >= 500:
             return server.failed(answer, is_final=True)
         said = server.words_of(answer)

@@ -178,6 +178,11 @@ class ScriptedEncoder:
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
         return (found / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
+    def encode_words(self, text: str) -> "list[tuple[str, Vectors]]":
+        """Each word with its direction, whatever stands beside it."""
+        words = re.findall(r"\w+", text.casefold())
+        return list(zip(words, self.encode(words), strict=True))
+
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from panda.errors import CheckError, PandaError, ReplyError
+from panda.errors import CheckError, Problem, ReplyError
 from panda.models.contract import GenerateParams, Message, ModelInfo, ScoreCase, ScoreParams
 from panda.models.layers import Layers
 from panda.models.models_file import ModelsFile, ModelSpec
@@ -30,7 +30,7 @@ class ModelState:
     spec: ModelSpec  # its entry
     layers: tuple[str, ...]  # the layers that use it
     info: ModelInfo | None  # what its file says; None if that cannot be told
-    error: PandaError | None  # why it cannot be used
+    error: Problem | None  # why it cannot be used
     trial: "Trial | None" = None
     """What came of using it; None if it was not tried, failed, or runs on several servers."""
     servers: tuple["ServerState", ...] = ()  # its servers in the order of the file; empty if it has none
@@ -41,7 +41,7 @@ class ServerState:
     """One server of a model, and what came of looking at it."""
 
     url: str  # base URL
-    error: PandaError | None = None  # why it cannot be used
+    error: Problem | None = None  # why it cannot be used
     trial: "Trial | None" = None  # what came of using it; None if it was not tried or failed
 
 
@@ -80,7 +80,7 @@ def check_models(models_file: ModelsFile, open_layers: Callable[[], Layers]) -> 
 def _try_one(layers: Layers, state: ModelState) -> ModelState:
     try:
         return replace(state, trial=_try_out(layers, state.spec))
-    except PandaError as exc:
+    except Problem as exc:
         return replace(state, info=None, error=exc)
 
 
@@ -90,7 +90,7 @@ def _try_servers(layers: Layers, state: ModelState) -> ModelState:
     for url in state.spec.servers:
         try:
             servers.append(ServerState(url, trial=_try_out(layers, state.spec, url)))
-        except PandaError as exc:
+        except Problem as exc:
             servers.append(ServerState(url, error=exc))
     trial = servers[0].trial if len(servers) == 1 else None
     error = _error_of(state.spec, servers)
@@ -98,7 +98,7 @@ def _try_servers(layers: Layers, state: ModelState) -> ModelState:
     return replace(state, info=info, error=error, trial=trial, servers=tuple(servers))
 
 
-def _error_of(spec: ModelSpec, servers: Sequence[ServerState]) -> PandaError | None:
+def _error_of(spec: ModelSpec, servers: Sequence[ServerState]) -> Problem | None:
     """Why a model cannot be used as it should: each server that can't be is named; None if all can."""
     errors = {server.url: server.error for server in servers if server.error is not None}
     if not errors or len(servers) == 1:
@@ -117,7 +117,7 @@ def _look(models_file: ModelsFile, layers: Layers, spec: ModelSpec) -> ModelStat
         used = (*used, "encoder")
     try:
         info = (layers.encoder_named if spec.embeds else layers.named)(spec.name).info
-    except PandaError as exc:
+    except Problem as exc:
         return ModelState(spec, used, None, exc, servers=tuple(ServerState(url, exc) for url in spec.servers))
     return ModelState(spec, used, info, None, servers=tuple(ServerState(url) for url in spec.servers))
 

@@ -6,6 +6,7 @@ into §2, code renders and checks them, and 2.5 judges whether they suffice. A m
 quotes; what one that writes words anew must hold in the nodes that it cites.
 """
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,12 +15,13 @@ from typing import Any
 
 from panda.choosing.decision import Option
 from panda.documents.context import Section
-from panda.documents.memory_file import is_statement
+from panda.documents.memory_file import is_statement, statement_key
 from panda.documents.text import one_line, shorten
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, MemoryNodeError, ReplyError
 from panda.language.reading import Reading
 from panda.memory.budget import (
+    DOCUMENTS_TOKENS,
     LoadedDocument,
     fit_nodes,
     group_documents,
@@ -66,7 +68,7 @@ _MOST_LINES = 40
 _MOST_LISTED = 12
 _SPEC = "product_spec"
 _GAP = "nothing that was gathered seems to answer the query"
-_MOST_CANDIDATES = 30
+_MOST_CANDIDATES, _MOST_RANKED = 30, 60  # what a model that writes chooses from; where none reads them
 _WIDER = 4
 _SESSION_TURNS = 20
 _CHARS = 240
@@ -83,14 +85,9 @@ class Line:
     item: Item  # the line
 
 
-def line_options(
-    documents: Sequence[LoadedDocument], rate: Callable[[Sequence[Option]], Sequence[Option]]
-) -> list[Line]:
+def line_options(query: str, documents: Sequence[LoadedDocument], closest: ClosestLines) -> list[Line]:
     """
     The lines of the documents; where a turn repeats another source, the source is kept.
-
-    Args:
-        rate: Gives the lines with what they stand below, and how close each is to the query.
 
     Returns:
         At most 40 lines in the order of the documents: one of each document, then the closest, of equals the
@@ -100,8 +97,7 @@ def line_options(
     for document in documents:  # turns come last
         for item in document.items:
             unique.setdefault(item.text, (document.node, item))
-    plain = [Option(f"s{n}", item.text, (node.id,)) for n, (node, item) in enumerate(unique.values(), 1)]
-    found = [Line(one, *unique[one.text]) for one in rate(plain)]
+    found = [Line(one, *unique[one.text]) for one in closest.rate_lines(query, list(unique.values()))]
     ranked = sorted(found, key=lambda line: -line.option.prior)
     first = {line.node.id: line for line in reversed(ranked)}
     kept = [*first.values(), *(line for line in ranked if first[line.node.id] is not line)][:_MOST_LINES]
@@ -267,13 +263,18 @@ class ContextGatherer:
         found, previous = self._candidates(turn)
         nodes: dict[str, Node] = {}
         candidates, origins = self._followed(turn, found, nodes)
-        label_tokens = _LABEL_TOKENS if self._writes(turn) else 0
-        offered = offered_candidates(candidates, count=lambda text: self.count(text) + label_tokens)
+        is_read = self._writes(turn)  # by a model, of which the budgets are
+        offered = candidates
+        if is_read:
+            offered = offered_candidates(candidates, count=lambda text: self.count(text) + _LABEL_TOKENS)
         best = self.closest.best_lines(turn.meant, self._known([one.node_id for one in offered], nodes))
-        lines = [best.get(one.node_id, Option(one.node_id, one.text)) for one in offered]
+        lines = [
+            replace(best.get(c.node_id, Option(c.node_id, c.text)), id=c.node_id, node_ids=(c.node_id,))
+            for c in offered
+        ]
         shares = measure_closeness(turn.meant, [line.near for line in lines], None)
         now = self.clock()
-        labels = {id_: f"{node_label(node, now)}: " for id_, node in nodes.items() if label_tokens}
+        labels = {id_: f"{node_label(node, now)}: " for id_, node in nodes.items() if is_read}
         options = [
             replace(line, prior=share, shown=labels.get(c.node_id, "") + c.text)
             for c, share, line in zip(offered, shares, lines, strict=True)
@@ -281,7 +282,7 @@ class ContextGatherer:
         reply = ask(self.executor, "phase2_1_retrieval", turn, options={"relevant": options})
         relevant = reply.choices.get("relevant")
         ids = [candidate.node_id for candidate in found]
-        ruled = ruled_nodes(turn.reading, turn.analysis, ids, previous)
+        ruled = ruled_nodes(turn.analysis, ids, previous)
         judged = judge_candidates(
             candidates,
             scores=relevant.scores if relevant else {},
@@ -345,30 +346,31 @@ class ContextGatherer:
 
     def _candidates(self, turn: Turn) -> tuple[list[Candidate], str | None]:
         """The ranked candidates, and the session's previous turn."""
-        if turn.reading.mood == "tells" and not self._writes(turn):
+        if turn.reading.only_tells and not self._writes(turn):
             return [], None  # nothing is asked
         analysis = turn.analysis
         named = turn.reading.turns
         recent = turn.recent(1)
         previous = f"turn:{recent[0][0]}" if recent else None
-        reference = analysis["content_reference"]
-        must = [*named, *filter(None, [previous]), *([reference["node_id"]] if reference else [])]
-        must += analysis.get("reference_nodes", ())
+        reference = analysis.content_reference
+        must = [*named, *filter(None, [previous]), *([reference.node_id] if reference else [])]
+        must += analysis.reference_nodes
         must += [f"turn:{number}" for number in recalled_turns(turn)]
         image = turn.described_image
         shown = find_names(image["description"]) if image else []
-        asked = [analysis["resolved_query"], reference and reference["title"], *shown]
+        asked = [analysis.resolved_query, reference.title if reference else None, *shown]
         query = " ".join(dict.fromkeys(filter(None, asked)))
-        found = self.retriever.find(
-            query, limit=_MOST_CANDIDATES, must_include=must, before_turn=turn.turn, fill_up=True
-        )
+        most = _MOST_CANDIDATES if self._writes(turn) else _MOST_RANKED
+        found = self.retriever.find(query, limit=most, must_include=must, before_turn=turn.turn, fill_up=True)
         for problem in self.retriever.problems:
             turn.warn(f"not in the index: {problem.told}")
         if self.retriever.behind:
             turn.warn(f"the index lacks {self.retriever.behind} changed files: another process is writing it")
-        if reference and is_statement(reference["node_id"].removeprefix("fact:")):
-            known = (reference["node_id"], f"turn:{reference['source_turn']}")
-            found = [one for one in found if one.node_id not in known]  # what is asked goes on from there
+        if reference and is_statement(reference.node_id.removeprefix("fact:")):
+            source = reference.source_turn
+            own = f"fact:{statement_key(source or 0, 1)[:-1]}"  # what is asked goes on from there
+            known = {f"turn:{source}", *(one.node_id for one in found if one.node_id.startswith(own))}
+            found = [one for one in found if one.node_id not in known]
         missing = [node_id for node_id in named if node_id not in {c.node_id for c in found}]
         if missing:
             turn.warn(f"the query names {', '.join(missing)}, which does not exist")
@@ -426,7 +428,9 @@ class ContextGatherer:
                 exc.message, where=exc.where, fix=fix, expected=exc.expected, details=exc.details
             ) from exc
         meant = turn.meant
-        documents = fit_nodes(nodes, count=self.count, fit=lambda text: share_of_words(meant, text))
+        budget_tokens = DOCUMENTS_TOKENS if self._writes(turn) else sys.maxsize  # else no model reads them
+        fit = lambda text: share_of_words(meant, text)  # noqa: E731
+        documents = fit_nodes(nodes, count=self.count, fit=fit, budget_tokens=budget_tokens)
         for document in documents:
             for warning in (*document.node.warnings, *long_lines(document.node)):
                 turn.warn(warning)
@@ -443,7 +447,7 @@ class ContextGatherer:
         guidance: str | None,
     ) -> tuple[DraftSection, ...]:
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
-        lines = line_options(documents, lambda plain: self.closest.rate(turn.meant, plain))
+        lines = line_options(turn.meant, documents, self.closest)
         sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
         reply = ask(
             self.executor,
@@ -461,7 +465,7 @@ class ContextGatherer:
             self.executor,
             "phase2_5_context_validator",
             turn,
-            options={"evidence": self.closest.closest(turn.meant, evidence_of(sections_to_json(sections)))},
+            options={"evidence": self.closest.rate(turn.meant, evidence_of(sections_to_json(sections)))},
             extra={"gathered_context": text},
         )
 

@@ -74,7 +74,7 @@ def _result(turn: Turn, cached: CachedStep) -> dict[str, Any] | None:
         return None
     now = turn.context.front.created_at
     expiries = [parse_time(claim["expires_at"]) for claim in made["claims"] if claim["expires_at"]]
-    if any(at <= now for at in expiries) or turn.analysis["data_requirements"]["needs_live_data"]:
+    if any(at <= now for at in expiries) or turn.analysis.data_requirements.needs_live_data:
         return None
     return {**made, "artifacts": [], "seconds": None, "reused": {"turn": cached.turn, "step": cached.step}}
 
@@ -139,7 +139,7 @@ class _Loop:
         self._available = [n for n in self._recipe.tools_available if why_unavailable(n, context) is None]
         self._writes = executor.writes(self._recipe.key)
         self._carry = turn.present_carry
-        self._query = turn.analysis["resolved_query"]
+        self._query = turn.analysis.resolved_query
         on_disk = turn.steps()
         self.steps: list[Step] = [step for step in on_disk if step["plan"] < turn.round]
         self._made: Sequence[Step] = on_disk[len(self.steps) :]

@@ -10,13 +10,12 @@ from typing import Any, Protocol
 from panda.choosing.decision import Option
 from panda.documents.times import last_seen, parse_time, without_last_seen
 from panda.errors import MemoryNodeError
-from panda.language.conversation import named_turns
-from panda.language.items import parts_about_one_thing
-from panda.language.topics import claim_type
+from panda.language.reading import named_turns
 from panda.language.words import split_words
 from panda.memory.budget import is_usable
+from panda.memory.confidence import claim_type
 from panda.memory.gathered import CONSTRAINTS, GatheredItem, node_caption
-from panda.memory.node import Node, line_title
+from panda.memory.node import Item, Node, line_title
 from panda.models.contract import Encoder
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
@@ -25,8 +24,6 @@ from panda.storage.layout import GATHERED_CONTEXT_JSON
 
 TOLD = ("turn:", "research:")
 """Nodes that tell of things what was so then."""
-LEAST_SHARE = 0.5
-"""How many of its words a line shares with what it is about."""
 _MOST_READ = 4
 _WITHIN = 0.25
 """The answer is among the four closest of ten lines, no further below the first, in 98 of 100 cases."""
@@ -43,15 +40,19 @@ class ClosestLines:
         self._encoder = encoder
 
     def best_lines(self, query: str, nodes: Sequence[Node]) -> dict[str, Option]:
-        """The line of each node that is closest to a query, rated beside those of all, by node id."""
-        lines = [
-            Option(node.id, item.text, (node.id,), 0.0, line_title(node, item))
-            for node in nodes
-            for item in node.items
-            if is_usable(item)
+        """The line of each node that is closest to a query, by node id, the closest last."""
+        lines = [(node, item) for node in nodes for item in node.items if is_usable(item)]
+        ranked = sorted(self.rate_lines(query, lines), key=lambda line: line.prior)
+        best = {line.node_ids[0]: line for line in ranked}
+        return dict(sorted(best.items(), key=lambda pair: pair[1].prior))
+
+    def rate_lines(self, query: str, lines: Sequence[tuple[Node, Item]]) -> list[Option]:
+        """Lines of loaded nodes: their closeness as prior, what they stand below as title; in order."""
+        options = [
+            Option(f"s{n}", item.text, (node.id,), 0.0, line_title(node, item))
+            for n, (node, item) in enumerate(lines, 1)
         ]
-        ranked = sorted(self._rated(query, lines), key=lambda line: line.prior)
-        return {line.id: line for line in ranked}
+        return self._rated(query, options)
 
     def rate(self, query: str, lines: Sequence[Option]) -> list[Option]:
         """
@@ -98,9 +99,8 @@ def gathered_spans(turn: Turn) -> list[Option]:
     The lines of §2, without the constraints, each with the nodes that it cites.
 
     Once a tool of this turn has looked at a page again, what an earlier visit of it said no longer counts,
-    nor what turns and research told of its prices and stock: that was then. What says which thing the query
-    is about stays. The address of another page says
-    nothing to a query that names one.
+    nor what turns and research told of its prices and stock: that was then. The address of another page
+    says nothing to a query that names one.
     """
     names_page, anew = bool(named_pages(turn)), _Anew(turn.steps(), turn.meant)
     return [
@@ -121,13 +121,20 @@ def evidence_of(sections: Sequence[Mapping[str, Any]]) -> list[Option]:
     return [Option(f"g{n}", text, node_ids) for n, (text, node_ids) in enumerate(reversed(items.items()), 1)]
 
 
+def without_addresses(turn: Turn, spans: Sequence[Option]) -> list[Option]:
+    """The evidence of a question without addresses of pages, unless it asks for them: sources have them."""
+    reading = turn.reading
+    if reading.mood != "asks" or reading.details or reading.address:
+        return [*spans]
+    return [span for span in spans if not _ADDRESS.search(without_last_seen(span.text))]
+
+
 class _Anew:
     """What tools have looked at again."""
 
     def __init__(self, steps: Sequence[Mapping[str, Any]], query: str) -> None:
         self._node_ids = read_anew(steps)
         labels = " ".join(entity["label"] for step in steps for entity in step["entities"])
-        self._query = query
         self._others = folded_names(query) - set(map(str.lower, split_words(labels)))
 
     def outdates(self, text: str, node_ids: Sequence[str]) -> bool:
@@ -135,22 +142,9 @@ class _Anew:
         if not self._node_ids:
             return False
         changes = claim_type(text) in ("price", "availability")
-        told = node_ids[0].startswith(TOLD) and not introduces(self._query, text)
+        told = node_ids[0].startswith(TOLD)
         about_another = told and not self._others.isdisjoint(map(str.lower, split_words(text)))
         return bool(self._node_ids & set(node_ids)) or (told and changes and not about_another)
-
-
-def introduces(query: str, text: str) -> bool:
-    """
-    Whether a line says which one thing a query is about that goes on to ask about "it".
-
-    >>> introduces("Which tent was the best, and is it in stock?", "The Ostra tent at $90 was the best")
-    True
-    >>> introduces("Is the tent in stock?", "The Ostra tent at $90 was the best")
-    False
-    """
-    parts = parts_about_one_thing(query)
-    return parts is not None and share_of_words(parts[0], text) >= LEAST_SHARE
 
 
 def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> list[Option]:

@@ -5,8 +5,7 @@ from itertools import count
 from typing import Any
 
 from panda.documents.text import one_line
-from panda.language.items import parts_about_one_thing
-from panda.language.sentences import split_sentences
+from panda.language.text import split_sentences
 from panda.memory.gathered import GatheredItem
 from panda.retrieval.relevance import share_of_words
 
@@ -154,16 +153,10 @@ def goal_verdicts(
     Returns:
         For each goal {id, verdict, why}: met, unmet or blocked. Without the model's word a goal is met if the
         answer is approved and it is the only one, or shares a word with an item; one whose tools failed
-        only if the items speak of each of its parts.
+        only if it does.
 
     >>> plan = {"goals": [{"id": "G1", "goal": "price of the Lenovo"}], "progress": None}
     >>> goal_verdicts(plan, [GatheredItem("It is $5.", ("a",))], "APPROVE")
-    [{'id': 'G1', 'verdict': 'met', 'why': None}]
-    >>> goal = {"id": "G1", "goal": "Which tent was the best, and is it in stock?"}
-    >>> plan = {"goals": [goal], "progress": {"goals": [{"id": "G1", "status": "blocked", "reason": "away"}]}}
-    >>> goal_verdicts(plan, [GatheredItem("The Ostra was the best tent.", ("a",))], "APPROVE")
-    [{'id': 'G1', 'verdict': 'blocked', 'why': 'away'}]
-    >>> goal_verdicts(plan, [GatheredItem("The Ostra, the best tent, was in stock.", ("a",))], "APPROVE")
     [{'id': 'G1', 'verdict': 'met', 'why': None}]
     """
     blocked = {
@@ -175,12 +168,9 @@ def goal_verdicts(
     found = []
     for goal in plan["goals"]:
         shared = max((share_of_words(goal["goal"], item.text) for item in items), default=0.0)
-        met = verdict == "APPROVE" and bool(items) and (shared > 0 or len(plan["goals"]) == 1)
+        is_alone = len(plan["goals"]) == 1 and goal["id"] not in blocked
+        met = verdict == "APPROVE" and bool(items) and (shared > 0 or is_alone)
         word, why = ("met" if met else "unmet"), None
-        parts = parts_about_one_thing(goal["goal"]) or (goal["goal"],)
-        spoken = (any(share_of_words(part, item.text) > 0 for item in items) for part in parts)
-        if goal["id"] in blocked and not all(spoken):
-            word = "unmet"
         if goal["id"] in judged:
             one = judged[goal["id"]]
             word, why = ("met" if one["met"] and verdict == "APPROVE" else "unmet"), one.get("why")

@@ -28,7 +28,7 @@ def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
     """
     asked = {step["arguments"].get("url") for step in turn.steps() if step["tool"] == "web.fetch"}
     named = [Option(f"u{n}", url, (), 1.0) for n, url in enumerate(named_pages(turn), 1) if url not in asked]
-    if named or not turn.analysis["data_requirements"]["needs_live_data"]:
+    if named or not turn.analysis.data_requirements.needs_live_data:
         return named
     newest: dict[str, Node] = {}
     for node in _visits(turn, reader):

@@ -61,7 +61,7 @@ class Planner:
     def _plan(self, turn: Turn, refusal: str | None) -> dict[str, Any]:
         recipe = self.executor.book.recipe_for("phase3_planner", turn.mode)
         context, is_written = self.context_of(turn), self.executor.writes(recipe.key)
-        told = turn.reading.statements if turn.reading.mood == "tells" else ()  # noted, and nothing looked up
+        told = turn.reading.statements if turn.reading.only_tells else ()  # noted, and nothing looked up
         missing = {name: why_unavailable(name, context) for name in recipe.tools_available if name in TOOLS}
         names = [name for name, reason in missing.items() if reason is None]
         lacking = [f"- {name} cannot be used: {reason}" for name, reason in missing.items() if reason]
@@ -94,7 +94,7 @@ class Planner:
 def _excluded(turn: Turn, plan: Mapping[str, Any]) -> list[str]:
     """What the user ruled out and the plan uses all the same; what the query itself says does not count."""
     texts = [plan["goal"], plan["approach"], *plan["tasks"], *(goal["goal"] for goal in plan["goals"])]
-    query = turn.analysis["resolved_query"]
+    query = turn.analysis.resolved_query
     found = uses_excluded([text for text in texts if text and text not in query], turn.present_carry)
     return [f"{one.ref} ({one.label}): {one.reason}" for one in found]
 
@@ -105,8 +105,8 @@ def _refusal(turn: Turn, plan: Mapping[str, Any]) -> str | None:
     if excluded:
         return f"Your last plan was refused: it uses what the user ruled out: {'; '.join(excluded)}"
     pending = turn.present_carry.pending_clarification
-    answered = turn.analysis.get("pending") or {}
-    if plan["next_step"] == "clarify" and pending and answered.get("status") == "answered":
+    answer = turn.analysis.pending
+    if plan["next_step"] == "clarify" and pending and answer and answer.status == "answered":
         return f"The user has answered the question of turn {pending.asked_turn}: plan, do not ask again."
     return None
 
@@ -138,7 +138,7 @@ def _plan(
     return {
         "next_step": values["next_step"],
         "goal": values.get("goal"),
-        "goals": plan_goals(values.get("goals") or (), turn.analysis["resolved_query"], turn.warn),
+        "goals": plan_goals(values.get("goals") or (), turn.analysis.resolved_query, turn.warn),
         "approach": values.get("approach"),
         "success_criteria": list(values.get("success_criteria") or ()),
         "constraints": list(values.get("constraints") or limits),
@@ -192,5 +192,5 @@ def _known(turn: Turn) -> str:
     """What the session is about: its latest turns, and what the query refers to."""
     recent = turn.recent(_RECENT)
     lines = [f"Turn {number}: {said}" for number, said in recent]
-    reference = turn.analysis["content_reference"]
-    return "\n".join([*lines, reference["title"]] if reference else lines)
+    reference = turn.analysis.content_reference
+    return "\n".join([*lines, reference.title or ""] if reference else lines)

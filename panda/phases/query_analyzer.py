@@ -1,55 +1,74 @@
 """Phase 0: what the query is, what it refers to, what it means and needs (S1 §3.1, S3 §16.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Literal, cast, get_args
+
+from msgspec import structs
 
 from panda.choosing.decision import Option, clause_options
 from panda.documents.carry import Carry, Entity
 from panda.documents.context import Meta, Section, Text
+from panda.documents.records import encode
 from panda.errors import HaltError, MemoryNodeError
-from panda.language.conversation import asks_again, asks_for_details, named_turns, plain_recap, wants_whole
-from panda.language.items import find_pronouns, words_reaching_back
-from panda.language.narrowing import names_nothing
-from panda.language.periods import find_periods
+from panda.language.dates import find_periods
 from panda.language.reading import (
     Agreement,
     Clause,
     Days,
     Excluded,
+    Mood,
     Reading,
     Referred,
+    asks_again,
+    asks_for,
     check_reading,
+    find_limits,
+    named_turns,
     overall_mood,
+    plain_recap,
+    wants_whole,
 )
-from panda.language.statements import find_statements
-from panda.language.wording import plain_agreement, plain_mood
+from panda.language.statements import (
+    Moods,
+    best_mood,
+    find_statements,
+    read_clauses,
+    says_otherwise,
+    typed_sentences,
+)
+from panda.language.text import is_question
+from panda.language.things import Mention, find_pronouns, names_nothing
+from panda.language.wording import leaves_out, plain_agreement, plain_mood
 from panda.language.words import split_words, stem
 from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance
+from panda.phases.evidence_spans import ClosestLines
+from panda.phases.kept import asked_to_forget, chosen_to_go, kept_things, meant_to_go
 from panda.phases.request import ask
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.retrieval.relevance import find_names, find_query_words
-from panda.session.fold import kept_limits, limits_of
+from panda.session.fold import kept_limits
 from panda.session.pending import agreed_query, answer_of
 from panda.session.registry import (
-    Reference,
     find_decisions,
     find_references,
     follow_up,
     names,
     replace_references,
 )
-from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON
+from panda.storage.layout import IMAGE_JSON
 from panda.storage.turns import load_picture
+from panda.store.records import ContentReference, DataRequirements, QueryAnalysis, ReferenceResolution
 
 _MOST_NODES = 6
 _MOST_WORDS = 3  # how many telling words a query has whose pronoun says what it is about
 _LEAST_LISTED = 2
 _NODES = ("turn:", "memory:", "fact:", "research:", "visit:", "knowledge:")
 _MOST_ENTITIES = 24
+_MOST_KEPT = 40  # how many kept things, the newest, a model that writes may forget
 _RECENT = 3
 
 
@@ -98,7 +117,7 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
 class References:
     """The references of one query."""
 
-    found: tuple[Reference, ...]  # in order
+    found: tuple[Mention, ...]  # in order
     carry: Carry  # what the session carries
 
     @property
@@ -119,7 +138,7 @@ class References:
 
     def options(self) -> list[Option]:
         """What the first reference that no rule resolves may mean; an ordinal is no matter of choice."""
-        open_ = [one for one in self.found if not one.refs and not one.ordinal]
+        open_ = [one for one in self.found if not one.refs and one.how != "counted"]
         if self.refs or not open_:
             return []
         told = {one.ref: one.label for one in self.carry.registry.records}
@@ -133,7 +152,7 @@ class References:
 
     def chosen(self, ref: str) -> "References":
         """The same with what a choice took for the first unresolved one."""
-        at = next(n for n, one in enumerate(self.found) if not one.refs and not one.ordinal)
+        at = next(n for n, one in enumerate(self.found) if not one.refs and one.how != "counted")
         found = [replace(one, refs=(ref,)) if n == at else one for n, one in enumerate(self.found)]
         return replace(self, found=tuple(found))
 
@@ -154,7 +173,7 @@ class References:
 def references_read(reading: Reading, turn: Turn) -> References:
     """The references of a reading that a model wrote, without turns that are named by number."""
     meant = (one for one in reading.references if not set(one.refs) & set(reading.turns))
-    found = (Reference(one.words, turn.query.find(one.words), one.refs) for one in meant)
+    found = (Mention(one.words, turn.query.find(one.words), one.refs) for one in meant)
     return References(tuple(sorted(found, key=lambda one: one.start)), turn.carry)
 
 
@@ -175,27 +194,35 @@ def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
     return f"turn:{source}", source
 
 
-def subject_of(turn: Turn, reader: NodeReader) -> tuple[str, dict[str, Any]] | None:
+def subject_of(turn: Turn, reader: NodeReader, references: References) -> tuple[str, ContentReference] | None:
     """
-    What a pronoun of a short query means, or what one asks of that names nothing, if the last turn noted a
-    statement or quoted a list of one note: the query with that, and what it is, as content_reference.
+    What a short query goes on with that has a pronoun or names nothing: what the last turn noted, the list of
+    one note that it quoted, or what it was asked if it quoted one note and nothing else is meant. The query
+    with that, and what it is, as content_reference.
     """
     query, last = turn.query, turn.earlier[-1:]
     pronoun = next((one for one in find_pronouns(query) if one.kind != "which"), None)
-    is_asked_on = pronoun is not None or names_nothing(query)
+    speaks_to = not {"you", "your", "u"}.isdisjoint(split_words(query.lower()))
+    is_asked_on = pronoun is not None or names_nothing(query) or (leaves_out(query) and not speaks_to)
     if not last or not is_asked_on or len(find_query_words(query)) > _MOST_WORDS:
         return None
     quoted = {one.origin for one in reader.load(f"turn:{last[0]}").items if one.origin}
     told = [node for node in reader.statements() if node.source_turn == last[0]]
     if told and quoted <= {node.id for node in told}:
         said = " ".join(node.items[0].text for node in told)
-        return f"{query} {said}", {"title": said, "node_id": told[-1].id, "source_turn": last[0]}
+        return f"{query} {said}", ContentReference(said, told[-1].id, last[0])
     listing = turn.carry.registry.listing
     note = next(iter(quoted)) if len(quoted) == 1 else ""
-    if not note.startswith("knowledge:") or listing.turn != last[0] or len(listing.items) < _LEAST_LISTED:
+    if not note.startswith("knowledge:"):
+        return None
+    if listing.turn != last[0] or len(listing.items) < _LEAST_LISTED:
+        before = " ".join(find_query_words(turn.carry.recent_turns[-1].user))
+        asked = ContentReference(before, note, last[0])
+        return None if references.refs else (f"{query} {before}", asked)
+    if references.refs and pronoun is None and not names_nothing(query):
         return None
     title = reader.load(note).title
-    content = {"title": title, "node_id": note, "source_turn": last[0]}
+    content = ContentReference(title, note, last[0])
     if pronoun is None:
         return f"{query} {title}", content
     return f"{query[: pronoun.start]}{title}{query[pronoun.start + len(pronoun.words) :]}", content
@@ -215,17 +242,18 @@ def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
     return max(found, key=lambda one: scores[one.key]).key if found else None
 
 
-def read_query(turn: Turn, references: References, reply: Reply) -> Reading:
+def read_query(turn: Turn, references: References, reply: Reply, *, goes_on: bool) -> Reading:
     """
     What the query of a turn means.
 
     Args:
         reply: What the recipe of phase 0 chose: moods, agreement, looking back.
+        goes_on: Whether it asks on, so that it is no small talk.
     """
     query = turn.query
     pending = turn.carry.pending_clarification
     is_open = pending is not None and pending.status == "open"
-    clauses, telling = _clauses(query, reply)
+    clauses, told, mood = _clauses(query, reply)
     exclusions, clears = find_decisions(query, turn.carry, references.refs)
     unsure = {name for name in ("looks_back", "agreement") if _is_undecided(reply, name)}
     agreement = (
@@ -233,25 +261,34 @@ def read_query(turn: Turn, references: References, reply: Reply) -> Reading:
     )
     is_recap = plain_recap(query) if "looks_back" in unsure else reply.values["looks_back"] == "recap"
     periods = find_periods(query, turn.context.front.created_at)
-    if is_recap:  # whatever it looks like, it asks
-        clauses = telling = tuple(replace(one, mood="asks") for one in clauses)
+    answers = is_open and agreement != "neither"
+    is_talk = _is_talk(reply) and not answers and not goes_on and mood != "orders"
+    is_recap &= not is_talk
+    if is_recap or is_talk:  # whatever it looks like
+        mood = "tells" if is_talk else "asks"
+        clauses, told = [structs.replace(one, mood=mood) for one in clauses], []
     return Reading(
-        mood=overall_mood(clauses),
-        clauses=clauses,
+        mood=mood,
+        clauses=tuple(clauses),
         references=(*(Referred(one.words, one.refs) for one in references.found), *_turns_named(turn)),
         exclusions=exclusions,
         clears=clears,
         periods=tuple(Days(str(one.start), str(one.end), query[slice(*one.words)]) for one in periods),
-        limits=limits_of(query, turn.carry.constraints),
+        limits=tuple(
+            find_limits(query, {one.key: one.value for one in turn.carry.constraints if one.active})
+        ),
         agreement=agreement if is_open else None,
+        talk=is_talk,
         recap=is_recap,
         all=wants_whole(query),
-        details=asks_for_details(query),
-        statements=tuple(find_statements(query, telling)),
+        statements=tuple(find_statements(told)),
+        details=asks_for("details", query),
+        now=asks_for("now", query),
+        address=asks_for("address", query),
     )
 
 
-def written_reading(turn: Turn, reply: Reply) -> Reading | None:
+def written_reading(turn: Turn, reply: Reply, kept: Collection[str]) -> Reading | None:
     """The reading that a model wrote, which nothing overrides; None if the reply has none."""
     if not isinstance(reply.values.get("reading"), dict):
         return None
@@ -262,17 +299,20 @@ def written_reading(turn: Turn, reply: Reply) -> Reading | None:
         query=turn.query,
         refs=states,
         is_open=pending is not None and pending.status == "open",
+        kept=kept,
     )
     for part in dropped:
         turn.warn(f"reading: dropped {part}")
     decided = {one.ref for one in reading.exclusions}
     spoken = dict.fromkeys(ref for one in reading.references for ref in one.refs)
     back = [Excluded(ref, "keep", "") for ref in spoken if states[ref] != "active" and ref not in decided]
-    return replace(
+    return structs.replace(
         reading,
         references=(*reading.references, *_turns_named(turn)),
-        details=asks_for_details(turn.query),
         exclusions=(*reading.exclusions, *back),
+        details=asks_for("details", turn.query),
+        now=asks_for("now", turn.query),
+        address=asks_for("address", turn.query),
     )
 
 
@@ -292,23 +332,48 @@ def _turns_named(turn: Turn) -> list[Referred]:
     return [Referred(words, (f"turn:{number}",)) for words, number in named_turns(turn.query).items()]
 
 
-def _clauses(query: str, reply: Reply) -> tuple[tuple[Clause, ...], tuple[Clause, ...]]:
-    """The clauses with their moods, and as what is told reads them: in doubt one is answered and noted."""
-    offered = clause_options(query)
-    if _is_undecided(reply, "mood"):
-        clauses = tuple(Clause(one.text, plain_mood(one.text)) for one in offered)
-        return clauses, clauses
-    orders, asks, tells = (set(reply.values.get(name) or ()) for name in ("orders", "asks", "tells"))
-    asks |= {one.id for one in offered if one.text.rstrip().endswith("?")}
-    clauses = tuple(
-        Clause(one.text, "orders" if one.id in orders else "asks" if one.id in asks else "tells")
-        for one in offered
-    )
-    telling = tuple(
-        replace(clause, mood="tells") if one.id in tells else clause
-        for one, clause in zip(offered, clauses, strict=True)
-    )
-    return clauses, telling
+def _clauses(query: str, reply: Reply) -> tuple[list[Clause], list[str], Mood]:
+    """The clauses with their moods, those that tell what is to be kept, and the mood of the whole."""
+    sentences = list(typed_sentences(query))
+    moods: Moods = {one: {plain_mood(one): 1.0} for one in sentences}
+    if not _is_undecided(reply, "mood"):
+        offered = clause_options(query)
+        moods = {one.text: {mood: _score(reply, mood, one.id) for mood in get_args(Mood)} for one in offered}
+    clauses, told = read_clauses(query, moods)
+    return clauses, told, overall_mood(best_mood(moods[one]) for one in sentences if one in moods)
+
+
+def _score(reply: Reply, name: str, option: str) -> float:
+    choice = reply.choices[name]
+    taken = choice.value if isinstance(choice.value, tuple) else ()
+    return choice.scores.get(option, float(option in taken))
+
+
+_ENDS = (".", "!", "?", ";", "")
+
+
+def _asked(query: str, reading: Reading) -> str:
+    """The query without what it only tells, unless what it asks points back at that."""
+    told = [one.text for one in reading.clauses if one.mood == "tells"]
+    if reading.mood == "tells" or not told:
+        return query
+    asked = query
+    for text in told:  # what a comma joins to a question is part of it
+        behind = query.partition(text)[2].lstrip()
+        if text[-1:] in _ENDS or behind[:1] in _ENDS:
+            asked = asked.replace(text, "", 1)
+    asked = asked.strip(" ,;:–—-.!")
+    return query if leaves_out(asked) else asked
+
+
+def _resolution(words: Sequence[str], content: ContentReference | None) -> ReferenceResolution:
+    status: Literal["not_needed", "resolved", "failed"] = "resolved" if content else "failed"
+    title = content.title if content else None
+    return ReferenceResolution(status if words else "not_needed", tuple(words), title)
+
+
+def _is_talk(reply: Reply) -> bool:
+    return not _is_undecided(reply, "small_talk") and reply.values["small_talk"] == "talk"
 
 
 def _is_undecided(reply: Reply, name: str) -> bool:
@@ -327,6 +392,7 @@ class QueryAnalyzer:
 
     executor: RecipeExecutor  # asks the recipes
     reader: NodeReader  # loads the nodes that a reference may mean
+    closest: ClosestLines  # finds what a wish to forget means
 
     def run(self, turn: Turn) -> Advance:
         """Analyse the query; the references in it are found by rule, what they mean by choice."""
@@ -334,11 +400,13 @@ class QueryAnalyzer:
         recent = turn.recent(_RECENT)
         recipe = self.executor.book.recipe_for("phase0_query_analyzer", turn.mode)
         references = References(tuple(find_references(turn.query, turn.carry)), turn.carry)
-        known = {stem(word) for _, said in recent for word in split_words(said)}
-        words = references.words or words_reaching_back(turn.query, known)
+        known = {stem(word.lower()) for _, said in recent for word in split_words(said)}
+        words = references.words or [one.words for one in find_pronouns(turn.query, known)]
         named = references.options()
         targets = [*named, *self._targets(recent)] if words and not references.refs else []
         clauses = clause_options(turn.query)
+        things = kept_things(self.reader)[-_MOST_KEPT:] if self.executor.writes(recipe.key) else []
+        kept = [Option(one.ref, one.text, (one.ref,)) for one in things]
         reply = ask(
             self.executor,
             "phase0_query_analyzer",
@@ -346,6 +414,7 @@ class QueryAnalyzer:
             options={
                 "content_reference": targets,
                 "entities": entity_options(turn.carry) if self.executor.writes(recipe.key) else [],
+                "kept": kept,
                 "orders": clauses,
                 "asks": clauses,
                 "tells": clauses,
@@ -361,17 +430,19 @@ class QueryAnalyzer:
         )
         values = reply.values
         target = next((option for option in targets if option.id == values.get("content_reference")), None)
-        written = written_reading(turn, reply)
+        written = written_reading(turn, reply, [one.id for one in kept])
         if written is not None:
             references = references_read(written, turn)
             words = references.words or ([target.text] if target else [])
         elif target in named and target is not None:
             references = references.chosen(target.id)
-        subject = subject_of(turn, self.reader) if written is None else None
+        subject = subject_of(turn, self.reader, references) if written is None else None
         words = words or ([turn.query] if subject else [])
         content = subject[1] if subject else self._content(references, target)
-        status = "not_needed" if not words else "resolved" if content else "failed"
-        reading = written or read_query(turn, references, reply)
+        goes_on = subject is not None and is_question(turn.query)
+        reading = written or read_query(turn, references, reply, goes_on=goes_on)
+        reading = self._with_forgotten(turn, reading, reply) if written is None else reading
+        asked = turn.query if written or references.refs else _asked(turn.query, reading)
         pending = answer_of(turn.carry.pending_clarification, turn.query, reading)
         resolved = agreed_query(turn.carry, pending, turn.query)
         if written is not None:
@@ -380,60 +451,63 @@ class QueryAnalyzer:
         elif subject is not None:
             resolved = resolved or subject[0]
         prices = values["needs_current_prices"]
+        intent = values["intent"]
+        if intent == "greeting" and not reading.talk and not _is_undecided(reply, "small_talk"):
+            intent = "query"
         live = values["needs_live_data"] and (written is not None or prices or not reading.details)
-        analysis = {
-            "original_query": turn.query,
-            "resolved_query": resolved or references.resolved_query(turn.query, values["resolved_query"]),
-            "reference_resolution": {
-                "status": status,
-                "original_references": words,
-                "resolved_to": content["title"] if content else None,
-            },
-            "query_type": values["query_type"],
-            "intent": values["intent"],
-            "entities": find_names(turn.query),
-            "user_purpose": values.get("user_purpose"),
-            "data_requirements": {
-                "needs_current_prices": prices,
-                "needs_live_data": live,
-                "freshness": None,
-            },
-            "content_reference": content,
-            "reasoning": values.get("reasoning"),
-            **self._session_part(turn, references, pending, reading),
-            "reading": reading.as_json(),
-        }
-        meta = {key: value for key, value in analysis.items() if key not in ("original_query", "reading")}
-        if analysis["resolved_query"] == turn.query:
+        terms = [word.lower() for word in find_query_words(turn.query)]
+        nodes = (target_of(one, self.reader)[0] for one in references.entities[:_MOST_NODES])
+        analysis = QueryAnalysis(
+            original_query=turn.query,
+            resolved_query=resolved or references.resolved_query(asked, values["resolved_query"]),
+            reference_resolution=_resolution(words, content),
+            query_type=values["query_type"],
+            intent=intent,
+            entities=tuple(find_names(turn.query)),
+            user_purpose=values.get("user_purpose"),
+            data_requirements=DataRequirements(prices, live, None),
+            content_reference=content,
+            reasoning=values.get("reasoning"),
+            references=references.refs,
+            reference_nodes=tuple(dict.fromkeys(nodes)),
+            constraints=kept_limits(reading.limits),
+            pending=pending,
+            kept_content=kept_content(turn.query, turn.carry, terms) or None,
+            reading=reading,
+        )
+        meta = encode(analysis)
+        del meta["original_query"], meta["reading"]
+        if analysis.resolved_query == turn.query:
             meta["resolved_query"] = None  # §0 holds a long query once
         places = ["§0.raw_query", *([IMAGE_JSON] if turn.image else [])]
         provenance = {"source_type": "user_query", "node_ids": [], "provenance": places}
         section = Section(0, (Text(turn.query), Meta({**provenance, **meta})))
-        return Advance(section, {QUERY_ANALYSIS_JSON: analysis})
+        return Advance(section, {analysis.FILE: analysis})
 
-    def _content(self, references: References, target: Option | None) -> dict[str, object] | None:
-        """What the references mean, as content_reference; the first of several leads."""
+    def _with_forgotten(self, turn: Turn, reading: Reading, reply: Reply) -> Reading:
+        """The reading of a wish to forget, or of the answer which of several things that means."""
+        offered = asked_to_forget(turn)
+        forget = chosen_to_go(turn.query, offered, self.reader) if offered else ()
+        if not forget:
+            if reply.values.get("forgets") != "forget":
+                return reading
+            forget = meant_to_go(turn, self.reader, self.closest)
+            tells = _score(reply, "mood", "tells") > _score(reply, "forgets", "forget")
+            if tells and (not forget or says_otherwise(turn.query)):  # it corrects
+                return reading
+        clauses = tuple(structs.replace(one, mood="orders") for one in reading.clauses)
+        return structs.replace(
+            reading, mood="orders", clauses=clauses, statements=(), exclusions=(), forgets=True, forget=forget
+        )
+
+    def _content(self, references: References, target: Option | None) -> ContentReference | None:
+        """What the references mean; the first of several leads."""
         entities = references.entities
         if entities:
             node_id, source = target_of(entities[0], self.reader)
             title = ", ".join(one.label for one in entities)
-            return {"title": title, "node_id": node_id, "source_turn": source}
-        return {"title": target.text, "node_id": target.id, "source_turn": None} if target else None
-
-    def _session_part(
-        self, turn: Turn, references: References, pending: dict[str, Any] | None, reading: Reading
-    ) -> dict[str, object]:
-        """What the session learns from the query; nothing where there is nothing."""
-        terms = [word.lower() for word in find_query_words(turn.query)]
-        nodes = (target_of(one, self.reader)[0] for one in references.entities[:_MOST_NODES])
-        found = {
-            "references": list(references.refs),
-            "reference_nodes": list(dict.fromkeys(nodes)),
-            "constraints": kept_limits(reading.limits),
-            "pending": pending,
-            "kept_content": kept_content(turn.query, turn.carry, terms),
-        }
-        return {name: value for name, value in found.items() if value}
+            return ContentReference(title, node_id, source)
+        return ContentReference(target.text, target.id, None) if target else None
 
     def _targets(self, recent: Sequence[tuple[int, str]]) -> list[Option]:
         found: dict[str, Option] = {}

@@ -8,13 +8,9 @@ from panda.choosing.decision import Option
 from panda.documents.carry import clip
 from panda.documents.text import one_line, strip_citations
 from panda.errors import FileFormatError, MemoryNodeError, StoreError
-from panda.language.conversation import asked_step
-from panda.language.listings import label_of
-from panda.language.narrowing import (
-    Row,
+from panda.language.lists import (
     asks_what_fits,
-    asks_which,
-    find_bounds,
+    label_of,
     names_only,
     points_back,
     rows_asked_for,
@@ -23,6 +19,7 @@ from panda.language.narrowing import (
     terms_of,
     words_to_show,
 )
+from panda.language.reading import asked_step
 from panda.memory.budget import is_usable
 from panda.memory.gathered import GatheredItem
 from panda.memory.node import Item, Node
@@ -79,18 +76,15 @@ class ShownList:
     lines: tuple[Item, ...]  # its lines that can be quoted, in order
 
     @property
-    def rows(self) -> list[Row]:
-        """The lines with the names of what they are about."""
-        return [Row(name_of(line), line.text) for line in self.lines]
-
-    @property
     def is_numbered(self) -> bool:
         """Whether every line has a number."""
         return all(line.number is not None for line in self.lines)
 
     def asked_for(self, query: str) -> list[int]:
         """Places of the lines that say what a query tells apart; all of them if it tells nothing apart."""
-        return rows_asked_for(query, self.rows, self.about)
+        return rows_asked_for(
+            query, [line.text.removeprefix(line.carried) for line in self.lines], self.about
+        )
 
     def whole(self, lines: Sequence[Item]) -> FollowUp:
         """Lines of it behind what heads it."""
@@ -141,7 +135,8 @@ def lists_of(node: Node) -> Iterator[ShownList]:
         lines = tuple(line for line in node.items if line.list_id == name and is_usable(line))
         heads = [line.text for line in node.items if line.heads == name]
         if lines:
-            cells = lines[0].text.split("; ") if lines[0].form == "row" else []
+            row = lines[0].text.removeprefix(lines[0].carried)
+            cells = row.split("; ") if lines[0].form == "row" else []
             columns = [cell.partition(":")[0] for cell in cells]
             yield ShownList(node, name, " ".join([node.title, lines[0].heading, *heads, *columns]), lines)
 
@@ -173,9 +168,12 @@ def lines_asked_for(
     return [one for one in whole if one.heads is not None] + asked
 
 
-def tells_none_apart(query: str, lines: Sequence[Item]) -> bool:
-    """Whether a query names nothing that lines of a list say themselves: then it asks for no one of them."""
-    return not any(shared_terms(query, line.text.removeprefix(line.carried)) for line in lines)
+def tells_none_apart(query: str, lines: Sequence[Item], node: Node) -> bool:
+    """Whether a query names nothing that these lines say and others of their list don't: it means no one."""
+    said = {line: terms_of(line.text.removeprefix(line.carried)) for line in node.items if line.list_id}
+    listed = [terms for line, terms in said.items() if line.list_id == lines[0].list_id]
+    everywhere = set.intersection(*listed) if listed else set()
+    return not any(terms_of(query) & said.get(line, set()) - everywhere for line in lines)
 
 
 def _step(turn: Turn, reader: NodeReader) -> FollowUp | None:
@@ -197,37 +195,29 @@ def _step(turn: Turn, reader: NodeReader) -> FollowUp | None:
 
 def _what_counts(turn: Turn, reader: NodeReader) -> FollowUp | None:
     """The items of a list that the query tells apart, and that nothing which was told rules out."""
-    fits, back = asks_what_fits(turn.query), points_back(turn.query)
-    if not fits and not back and not (asks_which(turn.query) and find_bounds(turn.query)):
-        return None
-    known = _known_lists(turn, reader)
-    chosen = _meant(turn.query, known, back)
+    query = turn.query
+    fits, back = asks_what_fits(query), points_back(query)
+    known = _known_lists(turn, reader) if fits or back else []
+    chosen = _meant(query, known, back)
     if chosen is None:
         return None
-    asked = chosen.asked_for(turn.query)
-    tells_apart = len(asked) < len(chosen.lines)
+    asked = chosen.asked_for(query)
     others = [one for one in known if one is not chosen]
     told = [
         (at, text)
-        for at, text in (_told(turn, reader) if fits or (back and not tells_apart) else ())
+        for at, text in (_told(turn, reader) if fits or (back and len(asked) == len(chosen.lines)) else ())
         if shared_terms(text, chosen.about) or not any(shared_terms(text, one.about) for one in others)
     ]
-    reasons = ruled_out(turn.query, chosen.rows, chosen.about, [*(text for _, text in told), turn.query])
-    carry = turn.present_carry
-    aside = {at for at, line in enumerate(chosen.lines) if uses_excluded([line.text], carry)}
-    kept = [chosen.lines[at] for at in asked if at not in reasons and at not in aside]
-    if not kept or not (reasons or tells_apart):
+    rows = [(name_of(line), line.text) for line in chosen.lines]
+    out = ruled_out(rows, [text for _, text in told])
+    reasons = {at: f"what was said in turn {told[place][0]}" for at, place in out.items()}
+    aside = [at for at, (_, text) in enumerate(rows) if uses_excluded([text], turn.present_carry)]
+    reasons |= dict.fromkeys(set(aside) - set(reasons), "what you put aside")
+    kept = [chosen.lines[at] for at in asked if at not in reasons]
+    if not kept or not (reasons or len(asked) < len(chosen.lines)):
         return None
-    limits = [
-        f"{limit} (turn {told[place][0]})"
-        if limit and place < len(told)
-        else limit or f"what was said in turn {told[place][0]}"
-        for place, limit in reasons.values()
-    ]
-    limits += ["what you put aside"] if aside - set(reasons) else []
-    count = len(chosen.lines) - len(kept)
-    by = ", ".join(dict.fromkeys(limits))
-    left_out = f"{count} of {len(chosen.lines)} left out: {by}." if limits else ""
+    count, by = len(chosen.lines) - len(kept), ", ".join(dict.fromkeys(reasons.values()))
+    left_out = f"{count} of {len(chosen.lines)} left out: {by}." if reasons else ""
     return FollowUp(tuple(GatheredItem(line.text, (chosen.node.id,)) for line in kept), left_out)
 
 
@@ -294,7 +284,8 @@ def _told(turn: Turn, reader: NodeReader) -> list[tuple[int, str]]:
     own = set(turn.earlier)
     nodes = [node for node in reader.statements() if node.source_turn in own]
     told = [(node.source_turn, node.items[0].text) for node in nodes if node.source_turn is not None]
-    told += [(one.turn, one.text) for one in turn.carry.constraints if one.active]
+    noted = {at for at, _ in told}
+    told += [(o.turn, o.text) for o in turn.carry.constraints if o.active and o.turn not in noted]
     return sorted(dict.fromkeys(told))
 
 

@@ -1,25 +1,36 @@
 """Phase 1: is the query clear enough to go on (S1 §3.2), and which of the session's entities count."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from panda.choosing.decision import Option
 from panda.documents.carry import Curation
 from panda.documents.context import Meta, Section, Text
 from panda.documents.records import encode
+from panda.errors import MemoryNodeError
+from panda.language.wording import content_stems
+from panda.memory.node import Node
 from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance, Outcome, Stop
+from panda.phases.evidence_spans import ClosestLines
+from panda.phases.kept import said_of_forgetting
 from panda.phases.recall import recalled
-from panda.phases.request import ask, question_of, quote
+from panda.phases.request import ask, question_of, quote, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
-from panda.retrieval.relevance import find_query_words
+from panda.retrieval.candidates import Retriever
 from panda.session.registry import curation_of_reading, with_written
 from panda.storage.layout import REFLECTION_JSON
 
 _RECENT, _OFFERED = 3, 24
+_LOOKED_AT, _TOLD = 8, 3
+"""So many sources are looked at before a question is asked back; so many of their lines a writer is told."""
+_NEAR = 0.4
+"""Closeness of a line that may answer: of questions that notes answer four in five have one."""
 
 
 @dataclass(frozen=True)
@@ -31,65 +42,89 @@ class Reflection:
     layer = "REFLEX"
 
     executor: RecipeExecutor  # asks the recipes
-    reader: NodeReader  # loads the lists that the session has shown
+    reader: NodeReader  # loads nodes, and the lists that the session has shown
+    retriever: Retriever  # ranks candidates
+    closest: ClosestLines  # orders lines by how close they are to the query
 
     def run(self, turn: Turn) -> Outcome:
         """
-        Decide PROCEED or CLARIFY.
+        Decide PROCEED or CLARIFY; a model that only chooses can ask back here alone.
 
-        A CLARIFY below the recipe's threshold proceeds and says so; with `below_threshold: clarify` anything
-        below it asks back. What a model that writes decides is not overruled, but nothing is asked twice.
+        A CLARIFY of such a model stands if it is sure and there is nothing to go on with; below the recipe's
+        threshold it proceeds and says so, unless with `below_threshold: clarify`. What a model that writes
+        decides, beside what was found, is not overruled, but nothing is asked twice.
         """
-        recent = turn.recent(_RECENT)
+        if turn.reading.forgets:
+            return self._of_forgetting(turn)
+        recent, is_written = turn.recent(_RECENT), writes(self.executor, "phase1_reflection", turn)
+        lines = [line.near for line in self._look(turn)[:_TOLD]] if is_written else []
         reply = ask(
             self.executor,
             "phase1_reflection",
             turn,
             variables={"quoted": quote(turn.query), "mode": turn.mode},
             options={"entities": _entities(turn)},
-            extra={"turn_summaries": "\n".join(f"Turn {number}: {said}" for number, said in recent)},
+            extra={
+                "turn_summaries": "\n".join(f"Turn {number}: {said}" for number, said in recent),
+                "found": "\n".join(lines) or "Nothing was found." if is_written else "",
+            },
         )
         decided = "CLARIFY" if reply.asks_back else reply.values["decision"]
+        if not is_written and reply.choices["decision"].scorer == "prior" and not content_stems(turn.query):
+            decided = "CLARIFY"  # nothing could tell, and it names nothing
         unsure = decided == "CLARIFY" and reply.below_threshold and not reply.asks_back
-        analysis = turn.analysis
-        resolved = analysis["reference_resolution"]["status"] == "resolved"
-        answers = _answers(turn, analysis)
-        clear = unsure or bool(answers)
-        if not self.executor.writes(reply.recipe.key):
-            stated = turn.reading.mood == "tells"  # nothing is asked for
-            ordered = turn.mode == "code" and turn.reading.mood == "orders"
-            commanded = ordered and len(find_query_words(turn.query)) > 1
-            recalls = bool(recalled(turn, self.reader, False))  # the session is what it is about
-            clear = clear or resolved or stated or commanded or recalls
+        clear = _answers(turn) or (_REASONS["unsure"] if unsure else None)
+        if decided == "CLARIFY" and not is_written:
+            clear = clear or self._known(turn)
         decision = "PROCEED" if clear else decided
         question = question_of(reply, turn) if decision == "CLARIFY" else None
         said = None if reply.asks_back else reply.values.get("reasoning")
-        reasoning = said or answers or _reason(decision, unsure, resolved)
-        values = {
-            "decision": decision,
-            "confidence": reply.confidence,
-            "reasoning": reasoning,
-            "question": question,
-        }
-        curation = self._curate(turn, reply)
+        reasoning = said or clear or _REASONS[decision]
+        shown = {"decision": decision, "confidence": reply.confidence}
+        values = {**shown, "reasoning": reasoning, "question": question}
+        curation = _curate(turn, reply) if turn.carry.registry.records else Curation()
         if curation != Curation():
-            values["entity_curation"] = encode(replace(curation, turn=turn.turn))
-        body = f"**Decision:** {decision}\n\n{reasoning}" + (
-            f"\n\n**Question:** {question}" if question else ""
-        )
-        meta = {"decision": decision, "confidence": reply.confidence, "provenance": ["§0.raw_query"]}
-        section = Section(1, (Meta(meta), Text(body)))
+            values["entity_curation"] = encode(structs.replace(curation, turn=turn.turn))
+        asked = f"\n\n**Question:** {question}" if question else ""
+        body = f"**Decision:** {decision}\n\n{reasoning}{asked}"
+        section = Section(1, (Meta({**shown, "provenance": ["§0.raw_query"]}), Text(body)))
         if decision == "CLARIFY":
             return Stop("clarify", section, {REFLECTION_JSON: values}, question=question)
         return Advance(section, {REFLECTION_JSON: values})
 
-    def _curate(self, turn: Turn, reply: Reply) -> Curation:
-        """What the query decides on the session's entities: its reading first, then what a model adds."""
-        if not turn.carry.registry.records:
-            return Curation()
-        return with_written(
-            curation_of_reading(turn.reading), reply.values.get("curation") or (), turn.carry, turn.query
-        )
+    def _of_forgetting(self, turn: Turn) -> Outcome:
+        """Nothing is looked up for a wish to forget; which of several things it means is asked."""
+        question = said_of_forgetting(turn, self.reader) if len(turn.reading.forget) > 1 else None
+        decision, reasoning = "CLARIFY" if question else "PROCEED", "Something is to be forgotten."
+        values = {"decision": decision, "confidence": None, "reasoning": reasoning, "question": question}
+        meta = {"decision": decision, "confidence": None, "provenance": ["§0.raw_query"]}
+        section = Section(1, (Meta(meta), Text(f"**Decision:** {decision}\n\n{reasoning}")))
+        if question:
+            return Stop("clarify", section, {REFLECTION_JSON: values}, question=question)
+        return Advance(section, {REFLECTION_JSON: values}, to=5)
+
+    def _known(self, turn: Turn) -> str | None:
+        """Why there is something to go on with, however the query looks; None if nothing is close to it."""
+        analysis, words = turn.analysis, content_stems(turn.query)
+        if analysis.reference_resolution.status == "resolved":
+            return "What the query refers to is known from the session."
+        if turn.reading.mood == "tells" or analysis.intent == "greeting":
+            return "Nothing is asked for."
+        if turn.mode == "code" and turn.reading.mood == "orders" and words:
+            return "The order names what it is about."
+        if recalled(turn, self.reader, False):
+            return "The session is what it is about."
+        if words and any(line.prior >= _NEAR for line in self._look(turn)[:1]):
+            return "The store holds something close to it."
+        return None
+
+    def _look(self, turn: Turn) -> Sequence[Option]:
+        """Of the sources that the index and the encoder find each the closest line, the closest first."""
+        nodes: list[Node] = []
+        for one in self.retriever.find(turn.meant, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True):
+            with suppress(MemoryNodeError):
+                nodes.append(self.reader.load(one.node_id))
+        return list(self.closest.best_lines(turn.meant, nodes).values())[::-1]
 
 
 def _entities(turn: Turn) -> list[Option]:
@@ -98,21 +133,24 @@ def _entities(turn: Turn) -> list[Option]:
     return [Option(one.ref, f"{one.label} ({one.state})") for one in records[:_OFFERED]]
 
 
-def _answers(turn: Turn, analysis: Mapping[str, Any]) -> str | None:
+def _curate(turn: Turn, reply: Reply) -> Curation:
+    """What the query decides on the session's entities: its reading first, then what a model adds."""
+    written = reply.values.get("curation") or ()
+    return with_written(curation_of_reading(turn.reading), written, turn.carry, turn.query)
+
+
+def _answers(turn: Turn) -> str | None:
     """Why nothing is asked back whatever the query looks like: a question was asked already."""
     pending = turn.carry.pending_clarification
-    if (analysis.get("pending") or {}).get("status") == "answered" and pending:
+    if (answer := turn.analysis.pending) and answer.status == "answered" and pending:
         return f"The query answers the question of turn {pending.asked_turn}."
     if pending and pending.status == "open" and pending.asked_by == 1 and pending.other_turns == 0:
         return f"Turn {pending.asked_turn} asked back already; the query is taken as it stands."
     return None
 
 
-def _reason(decision: str, unsure: bool, resolved: bool) -> str:
-    if decision == "CLARIFY":
-        return "The query does not say what it is about."
-    if resolved:
-        return "What the query refers to is known from the session."
-    if unsure:
-        return "The query may be unclear, but not surely enough to ask back; it is taken as it stands."
-    return "The query is clear enough to go on."
+_REASONS = {
+    "unsure": "The query may be unclear, but not surely enough to ask back; it is taken as it stands.",
+    "CLARIFY": "The query does not say what it is about.",
+    "PROCEED": "The query is clear enough to go on.",
+}

@@ -7,7 +7,7 @@ from panda.choosing.decision import Option
 from panda.compression.budgets import count_tokens
 from panda.documents.pictures import Picture
 from panda.documents.text import shorten
-from panda.errors import FileFormatError, StoreError, UsageError
+from panda.errors import FileFormatError, Location, StoreError, UsageError
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.messages import Request, fill, recipe_documents
@@ -16,7 +16,8 @@ from panda.recipes.reply import Reply
 from panda.recipes.steps import CARRY, IMAGE
 from panda.session.render import CARRY_TOKENS, render_carry
 from panda.storage.files import parse_json, read_text
-from panda.storage.layout import QUERY_ANALYSIS_JSON, below
+from panda.storage.layout import below
+from panda.store.records import QueryAnalysis
 
 _SLACK_TOKENS = 40
 _QUOTED_CHARS = 80
@@ -30,8 +31,8 @@ def _carry_document(turn: Turn, recipe: Recipe) -> str:
     """
     if CARRY not in recipe.input_docs or turn.session is None:
         return ""
-    is_read = turn.phase > 0 and turn.folder.has(QUERY_ANALYSIS_JSON)
-    key = turn.analysis.get("kept_content") if is_read else None
+    analysis = turn.folder.find(QueryAnalysis) if turn.phase > 0 else None
+    key = analysis.kept_content if analysis else None
     room = recipe.token_budget.input - 2 * count_tokens(turn.query) - count_tokens(turn.meant) - _SLACK_TOKENS
     return render_carry(
         turn.present_carry,
@@ -127,7 +128,7 @@ def question_of(reply: Reply, turn: Turn) -> str:
         "session_id": turn.session_id,
         "quoted": quote(turn.query),
     }
-    return written or fill(text, given, where=f"{reply.recipe.path} (templates.question)")
+    return written or fill(text, given, where=Location(reply.recipe.path, key="templates.question"))
 
 
 def quote(query: str) -> str:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import structs
+
 from panda.choosing.decision import Option
-from panda.documents.problems import Problem
 from panda.documents.text import one_line, shorten, strip_citations
 from panda.documents.times import Clock
-from panda.errors import FileFormatError, HaltError, StoreError
+from panda.errors import FileFormatError, HaltError, Problem, StoreError
 from panda.memory.gathered import answer_items
 from panda.memory.memory import StagedValue, apply_staged
 from panda.phases.contract import Advance
@@ -19,7 +20,7 @@ from panda.phases.turn import Turn
 from panda.recipes.calls import Recordings
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.relevance import find_query_words, share_of_words
-from panda.session.file import commit_turn
+from panda.session.file import commit_turn, load_session
 from panda.session.fold import (
     REPLY_CHARS,
     SessionTexts,
@@ -31,11 +32,9 @@ from panda.session.fold import (
 )
 from panda.session.pending import fate_of
 from panda.session.turn_files import TurnFiles, load_turn_files
-from panda.storage.index import note_turns
 from panda.storage.layout import (
     CONTEXT_MD,
     INDEX_SUMMARY_JSON,
-    QUERY_ANALYSIS_JSON,
     RESEARCH_JSON,
     RESPONSE_MD,
     STAGED_MEMORY_JSON,
@@ -44,6 +43,7 @@ from panda.storage.layout import (
 )
 from panda.storage.records import SAVED_STATUSES, load_research
 from panda.storage.turns import TurnFolder, TurnStore
+from panda.store.records import QueryAnalysis
 
 _SUMMARY_CHARS = 240
 _MOST_TOPICS = 12
@@ -77,7 +77,7 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> dict[str, object]:
     return {
         "summary": reply.values["summary"],
         "topics": list(dict.fromkeys(one_line(topic) for topic in topics)),
-        "intent": turn.analysis["intent"] if turn.folder.has(QUERY_ANALYSIS_JSON) else None,
+        "intent": analysis.intent if (analysis := turn.folder.find(QueryAnalysis)) else None,
         "has_research": topic is not None,
         "research_topic": topic,
     }
@@ -136,12 +136,12 @@ def write_summaries(
         try:
             value = summarise(executor, _SavedTurn(folder, store))
         except (HaltError, FileFormatError) as exc:
-            where = exc.where or str(folder.paths / CONTEXT_MD)
-            report.problems.append(Problem(where, f"no summary: {exc.message}", fix=exc.fix))
+            where = str(exc.path or folder.paths / CONTEXT_MD)
+            problem = Problem(f"no summary: {exc.message}", where, line=exc.line, key=exc.key, fix=exc.fix)
+            report.problems.append(problem)
             watch(store.user, report.left, number, f"no summary: {exc.message}")
             continue
         folder.write_json(INDEX_SUMMARY_JSON, value)
-        note_turns(store.layout, store.user, [number])
         report.written += 1
         watch(store.user, report.left, number, str(value["summary"]))
     report.seconds = time.monotonic() - started
@@ -161,6 +161,8 @@ class Save:
     clock: Clock  # the present
     wait_seconds: float  # how long to wait for the user's memory
     noting: Noting  # stages what was told
+    forget: Callable[[str, str], None]
+    """Forgets a node, in a turn of a session whose lock is held."""
 
     def run(self, turn: Turn) -> Advance:
         """
@@ -183,7 +185,16 @@ class Save:
         except HaltError as exc:
             turn.warn(f"no summary for the index yet: {exc.message}")
         turn.folder.write_json(SUMMARY_JSON, self._summary(turn, text))
-        commit_turn(self.layout, turn.user_id, turn.session, turn.turn)
+        session = turn.session
+        is_own = turn.folder.read_metadata().run is None  # the store of a batch is none of its items
+        if len(turn.reading.forget) == 1 and turn.ending == "approved" and is_own:
+            self.forget(turn.reading.forget[0], turn.session_id)
+            session = load_session(self.layout, turn.user_id, turn.session_id)
+            metadata = turn.folder.read_metadata()  # what it was said of is gone: a replay can't judge it
+            turn.folder.write_metadata(
+                structs.replace(metadata, forgotten_at=self.clock().replace(microsecond=0))
+            )
+        commit_turn(self.layout, turn.user_id, session, turn.turn)
         return Advance()
 
     def _summary(self, turn: Turn, text: str | None) -> dict[str, Any]:
@@ -202,7 +213,7 @@ class Save:
         files = replace(load_turn_files(turn.folder.paths, turn.turn), summary=ended)
         made = summary_of(turn.carry, files)
         if turn.ending == "failed" and made.blocked_reason is None:
-            made = replace(made, blocked_reason=turn.reason)
+            made = structs.replace(made, blocked_reason=turn.reason)
         values = {**summary_json(made, self._texts(turn, files)), **ended}
         return {**values, "pending": fate_of(turn.carry, files)}
 

@@ -12,7 +12,8 @@ from panda.documents.text import escape_quote
 from panda.errors import MemoryNodeError
 from panda.language.reading import Statement
 from panda.language.statements import says_only, says_otherwise
-from panda.language.words import split_terms
+from panda.language.text import count_kind, wanted_kind
+from panda.language.words import is_ordinary, split_terms, split_words
 from panda.memory.fact import Assertion, SaidKind, Subject
 from panda.memory.gathered import GatheredItem
 from panda.memory.memory import Action, StagedValue, Value, listed, normalise_entity, stage_value
@@ -26,7 +27,6 @@ from panda.storage.layout import STAGED_MEMORY_JSON
 
 _CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
 """How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""
-_MAY_HOLD = {"has": ("has", "owns")}  # lists that something may have been in
 _OLDER = ("knowledge:", "memory:", "fact:", "turn:")
 """What a statement may be newer than; pages and research have dates of their own."""
 _OF_ONE_THING, _ASKED_FOR = 0.5, 0.3
@@ -100,6 +100,7 @@ class _Staging:
     def _keyed(self, one: Statement) -> Noted | None:
         """A statement with a key; None if it takes something from a list that holds no such thing."""
         assert one.key is not None  # the caller looked
+        key = self._key_in_full(one, one.key)
         if one.action == "removes":
             return self._removed(one)
         entity = self._entity(one)
@@ -107,26 +108,35 @@ class _Staging:
         replaces: str | None = None
         value: Value = one.value
         if one.action == "adds":
-            value = listed(self._held(entity, one.key), value, "adds")
-            self._lists[entity, one.key] = value
-            self._stage(kind, one.key, one.value, one.text, action="adds")
+            value = listed(self._held(entity, key), value, "adds")
+            self._lists[entity, key] = value
+            self._stage(kind, key, one.value, one.text, action="adds")
         else:
-            held = self._held(entity, one.key)
-            self._stage(kind, one.key, value, one.text, entity=one.entity)
+            held = self._held(entity, key)
+            self._stage(kind, key, value, one.text, entity=one.entity)
             if held is not None and held != value:
                 replaces = render_value(held)
-                self._take_back(entity, one.key, replaces)
+                self._take_back(entity, key, replaces)
         prefix = "memory" if kind == "preference" else "fact"
-        node_id = f"{prefix}:{Subject('local', entity, one.key).key(self._user)}"
-        return Noted(one.text, node_id, one.key, _plain(value), replaces)
+        node_id = f"{prefix}:{Subject('local', entity, key).key(self._user)}"
+        return Noted(one.text, node_id, key, _plain(value), replaces)
+
+    def _key_in_full(self, one: Statement, key: str) -> str:
+        """The one key held that has a shorter name's words, for a correction of what that does not name."""
+        entity, words = self._entity(one), {*key.split("_")}
+        if one.action != "corrects" or self._held(entity, key) is not None:
+            return key
+        subjects = (subject for subject in self._log.subjects("local") if subject.entity == entity)
+        longer = [subject.relation for subject in subjects if words < {*subject.relation.split("_")}]
+        held = [name for name in longer if self._held(entity, name) is not None]
+        return held[0] if len(held) == 1 else key
 
     def _removed(self, one: Statement) -> Noted | None:
         entity, words = self._entity(one), set(split_terms(str(one.value)))
-        for key in _MAY_HOLD.get(one.key or "", (one.key or "",)):
-            held = self._held(entity, key)
-            for item in held if isinstance(held, tuple) else (held,):
-                if not words or not words <= set(split_terms(str(item))):
-                    continue
+        key = one.key or ""
+        held = self._held(entity, key)
+        for item in held if isinstance(held, tuple) else (held,):
+            if words and words <= set(split_terms(str(item))):
                 left = listed(held, item, "removes")
                 self._lists[entity, key] = left
                 self._stage("preference", key, (item,), one.text, action="removes")
@@ -260,7 +270,8 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
 
     Returns:
         The same items where nothing was told since; of more than two lines none is taken for outdated, what
-        was told since of one of them stands behind them.
+        was told since of one of them stands behind them. What the user took back is left out, and where the
+        present alone is asked for, all that is outdated.
     """
     statements = _statements(turn, reader, closest)
     told = {one.item: one.at for one in statements if one.item in items}
@@ -269,10 +280,14 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
     first: list[GatheredItem] = []
     last: list[GatheredItem] = []
     before: set[GatheredItem] = set()
+    gone: set[GatheredItem] = set()
     lists = _lists(reader)
     for item in (looked_at := list(items)):  # what is added may be outdated too
         later = _later_than(item, statements, reader)
         own = closest.rate(turn.meant, [Option("i", item.text, item.node_ids)])[0]
+        if (adds := _adding(turn.meant, item, later)) is not None and len(items) <= _MOST:
+            first.append(adds.item)
+            told[adds.item] = adds.at
         near = closest.rate(item.text, [Option("s", one.item.text, one.item.node_ids) for one in later])
         is_told = any(one.item == item for one in statements)
         listed = next((one for one in lists if item in told and one.holds(item)), None)
@@ -287,6 +302,7 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
                 last += [one.item] if place == "before" and one.item not in items else []
             elif place == "before":
                 before.add(item)
+                gone |= {item} if corrects or turn.reading.now else set()
                 first.append(one.item)
                 looked_at += [one.item] if one.item not in looked_at else []
             elif place == "behind":
@@ -294,7 +310,8 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
             if place is not None and (one.item in first or one.item in last):
                 told[one.item] = one.at
     newest = sorted(dict.fromkeys(first), key=lambda one: told[one], reverse=True)[:_MOST]
-    every = list(dict.fromkeys([*newest, *items, *list(dict.fromkeys(last))[:_MOST]]))
+    shown = dict.fromkeys([*newest, *items, *list(dict.fromkeys(last))[:_MOST]])
+    every = [item for item in shown if item not in gone]
     quoted = [item for item in every if item in told]
     nodes = {item: [*item.node_ids] for item in every}
     for item in every:  # a key and value that a quoted statement gave is not said again
@@ -351,6 +368,22 @@ def _later_than(item: GatheredItem, statements: Sequence[_Told], reader: NodeRea
     ]
 
 
+def _adding(query: str, item: GatheredItem, later: Sequence[_Told]) -> _Told | None:
+    """The newest statement that tells a time or number that a query wants and a line has not, of one name."""
+    kind = wanted_kind(query)
+    if kind not in ("time", "number") or count_kind(item.text, kind):
+        return None
+    names = {word for word in split_words(item.text.lower()) if word.isalpha() and not is_ordinary(word)}
+    adding = [
+        one
+        for one in later
+        if not one.is_asked_on
+        and count_kind(one.item.text, kind)
+        and not names.isdisjoint(split_words(one.item.text.lower()))
+    ]
+    return adding[-1] if adding else None
+
+
 def _place(query: str, item: Option, one: _Told, near: float) -> Literal["before", "behind"] | None:
     """Whether a later statement belongs before a line, because it says otherwise, behind it, or nowhere."""
     names = folded_names(f"… {item.text}") & folded_names(f"… {one.item.text}")
@@ -385,12 +418,18 @@ def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_
     The user's own words that still hold, oldest first; what this turn told is no answer, and what it asks on
     from is not close to it for that.
     """
-    reference = turn.analysis["content_reference"]
-    on = reference["node_id"] if reference else ""
+    reference = turn.analysis.content_reference
+    is_on = reference and is_statement(reference.node_id.removeprefix("fact:"))
+    on = reference.source_turn if reference and is_on else None  # the turn that told it
     nodes = [node for node in reader.statements() if node.source_turn != turn.turn]
     plain = [Option("s", node.items[0].text, (node.id,)) for node in nodes]
     told = [
-        _Told(GatheredItem(one.text, one.node_ids), node.at, one.prior * (node.id != on), node.id == on)
+        _Told(
+            GatheredItem(one.text, one.node_ids),
+            node.at,
+            one.prior * (node.source_turn != on),
+            node.source_turn == on,
+        )
         for node, one in zip(nodes, closest.rate(turn.meant, plain), strict=True)
         if node.at is not None
     ]

@@ -12,28 +12,28 @@ from panda.documents.context import ContextDocument, Meta, Section, Text
 from panda.documents.evidence import Proof, find_claims, find_proofs
 from panda.documents.times import with_last_seen
 from panda.errors import MemoryNodeError
-from panda.language.conversation import without_greeting
 from panda.language.dates import find_days
-from panda.language.items import parts_about_one_thing
-from panda.language.topics import claim_type
+from panda.language.text import without_greeting
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
+from panda.memory.confidence import claim_type
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.node import Item, wanted_list
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS, Quoted, cited_paragraphs, render_answer, without_doubles
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import (
-    LEAST_SHARE,
     TOLD,
     ClosestLines,
     cited_texts,
     gathered_spans,
-    introduces,
     tool_spans,
+    without_addresses,
 )
 from panda.phases.item_repair import repair_of
+from panda.phases.kept import said_of_forgetting
 from panda.phases.pages import named_pages, read_anew
+from panda.phases.ranked import asks_by_value, ranked_items
 from panda.phases.recall import follow_up, lines_asked_for, recalled_items, tells_none_apart
 from panda.phases.request import ask
 from panda.phases.statements import Noting, render_noted, told_since
@@ -41,9 +41,8 @@ from panda.phases.tool_outcome import attachments, is_undone, kept_again, render
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
-from panda.retrieval.relevance import share_of_words
 from panda.session.registry import uses_excluded
-from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD, step_name
+from panda.storage.layout import GATHERED_CONTEXT_JSON, RESPONSE_MD, step_name
 
 _PAGE = "visit:"
 _CURRENT = (_PAGE, "research:")
@@ -71,6 +70,8 @@ class Synthesizer:
 
     def run(self, turn: Turn) -> Advance:
         """Note what is told, answer with evidence that cites its nodes, or say what was searched."""
+        if turn.reading.forgets:
+            return self._forgotten(turn)
         noted = self._noting.of(turn)
         told = [GatheredItem(text, (f"turn:{turn.turn}",)) for text in dict.fromkeys(n.text for n in noted)]
         rejected = [item for document in turn.superseded() for item in _rejected(document)]
@@ -79,16 +80,18 @@ class Synthesizer:
         quotes = not self._executor.writes(
             self._executor.book.recipe_for("phase5_synthesizer", turn.mode).key
         )
-        followed = follow_up(turn, self._reader) if quotes else None
+        by_value = quotes and asks_by_value(turn.query)
+        followed = follow_up(turn, self._reader) if quotes and not by_value else None
         recalled = recalled_items(turn) or list(followed.items if followed else ())
-        only_tells = turn.reading.mood == "tells"
-        undone = quotes and not recalled and is_undone(turn)
+        only_tells = turn.reading.only_tells
+        undone = quotes and not recalled and not by_value and is_undone(turn)
         spans = [] if quotes and (recalled or only_tells or undone) else self._spans(turn, kept)
         spans = [span for span in spans if span.text not in texts]
+        spans = without_addresses(turn, spans) if quotes else spans
         if not quotes:  # a model that writes may speak of what it was told
             spans += [Option(f"n{n}", one.text, one.node_ids) for n, one in enumerate(told, 1)]
-        closest = self._closest.closest(turn.meant, spans) if quotes else spans
-        named = self._closest.closest(turn.meant, of_named_pages(turn, spans))
+        rated = self._closest.rate(turn.meant, spans) if quotes else spans
+        named = self._closest.rate(turn.meant, of_named_pages(turn, spans))
         repair = None if quotes else repair_of(turn, told)
         recipe = self._executor.book.recipe_for("phase5_synthesizer", turn.mode)
         sources = _sources(spans)
@@ -98,7 +101,7 @@ class Synthesizer:
             self._executor,
             "phase5_synthesizer",
             turn,
-            options={"answer": closest, "named": named, "sources": sources},
+            options={"answer": rated, "named": named, "sources": sources},
             guidance=repair.guidance if repair else _guidance(turn, () if quotes else texts),
         )
         origin = {span.text: span.node_ids for span in spans}
@@ -110,8 +113,9 @@ class Synthesizer:
         if repair:
             written = repair.merged(written)
         if quotes:
-            written = self._with_lists(turn, written, spans)
-            written += _asked_on(turn.meant, written, spans)
+            written = written or _of_references(turn, rated)
+            ranked = ranked_items(turn, rated, self._reader, answered=bool(written)) if spans else []
+            written = ranked or self._with_lists(turn, written, spans)
         written = [*(one for one in _contested(turn) if one not in written), *written] or recalled
         fresh = [item for item in written if item not in rejected]
         items = without_doubles(
@@ -141,6 +145,13 @@ class Synthesizer:
         turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
         return Advance(Section(5, (Meta(meta), Text(body))), answered=answered)
 
+    def _forgotten(self, turn: Turn) -> Advance:
+        """What a wish to forget is answered: nothing of it is checked, and it is no evidence later."""
+        body, node_id = said_of_forgetting(turn, self._reader), f"turn:{turn.turn}"
+        meta = {"answered": True, "items": [], "node_ids": [node_id], "provenance": ["§0.raw_query"]}
+        turn.folder.write_text(RESPONSE_MD, f"{body}\n")
+        return Advance(Section(5, (Meta(meta), Text(body))), answered=True, to=7)
+
     def _proofs(self, turn: Turn, items: Sequence[GatheredItem]) -> list[Proof]:
         """How the numbers follow that no cited node holds, each once."""
         cited = cited_texts(self._reader, turn, items)
@@ -168,7 +179,7 @@ class Synthesizer:
                 line, name = quoted[item].line, quoted[item].list_name
                 mine = [one.line for one in quoted.values() if one.list_name == name]
                 node, several = self._reader.load(node_id), len(mine) > 1
-                all_ = turn.reading.all or (several and tells_none_apart(turn.meant, mine))
+                all_ = turn.reading.all or (several and tells_none_apart(turn.meant, mine, node))
                 whole = wanted_list(line, node.items, node.title, turn.meant, all_=all_)
                 if not whole and name in headed:
                     head = next(one for one in node.items if one.heads == (line.heads or line.list_id))
@@ -219,27 +230,27 @@ class Synthesizer:
 
     def _spans(self, turn: Turn, kept: Sequence[str]) -> list[Option]:
         """Evidence on offer, less what the user ruled out; no told price of what has another price by now."""
-        analysis = turn.read(QUERY_ANALYSIS_JSON)
-        if kept or analysis["intent"] == "greeting":
+        analysis = turn.analysis
+        if kept or analysis.intent == "greeting":
             return []
         found: dict[str, Option] = {}
         for span in [*gathered_spans(turn), *tool_spans(turn)]:
             found.setdefault(span.text, span)
         carry = turn.present_carry
         spans = [span for span in found.values() if not uses_excluded([span.text], carry)]
-        spans = self._dated(turn, _of_one_thing(turn.meant, spans))
+        spans = self._dated(turn, spans)
         detailed = turn.reading.details
         details = [span for span in spans if detailed and span.node_ids[0].startswith(_PAGE)]
-        if details or not analysis["data_requirements"]["needs_current_prices"]:
+        if details or not analysis.data_requirements.needs_current_prices:
             return details or spans
         current = [span for span in spans if span.node_ids[0].startswith(_CURRENT) and _prices(span)]
-        return [s for s in spans if introduces(turn.meant, s.text) or not _is_outdated(s, current)]
+        return [span for span in spans if not _is_outdated(span, current)]
 
     def _dated(self, turn: Turn, spans: Sequence[Option]) -> list[Option]:
         """The evidence, what was told of prices and stock with its date: by notes and facts where today's are
         asked for, by turns and research once a page was looked at again."""
         told_by = TOLD if read_anew(turn.steps()) else ()
-        if turn.read(QUERY_ANALYSIS_JSON)["data_requirements"]["needs_current_prices"]:
+        if turn.analysis.data_requirements.needs_current_prices:
             told_by = (*told_by, *_NOTED)
         dated = []
         for span in spans:
@@ -269,10 +280,10 @@ class Synthesizer:
     def _nothing(self, turn: Turn, kept: Sequence[str]) -> str:
         if kept:
             return "Word for word, as it was kept:"
-        if turn.read(QUERY_ANALYSIS_JSON)["intent"] == "greeting":
+        if turn.analysis.intent == "greeting":
             text = self._executor.book.recipe_for("phase5_synthesizer", turn.mode).variables["greeting"]
             return without_greeting(text) if turn.carry.flow.greeted else text
-        if turn.reading.mood == "tells":
+        if turn.reading.only_tells:
             return "All right."
         if is_undone(turn):
             return "This can't be done here: no tool at hand carries it out. Nothing was changed or sent."
@@ -304,6 +315,14 @@ def of_named_pages(turn: Turn, spans: Sequence[Option]) -> list[Option]:
     read = [s for s in turn.steps() if s["tool"] == "web.fetch" and s["arguments"].get("url") in wanted]
     nodes = {claim["node_id"] for step in read for claim in step["claims"]}
     return [span for span in spans if nodes & set(span.node_ids)]
+
+
+def _of_references(turn: Turn, spans: Sequence[Option]) -> list[GatheredItem]:
+    """Of the lines that say what the query refers to the closest: whoever points at a line means it."""
+    refs = [ref for one in turn.reading.references for ref in one.refs]
+    labels = [set(split_terms(one.label)) for one in turn.carry.registry.records if one.ref in refs]
+    named = [span for span in spans if any(label <= set(split_terms(span.text)) for label in labels)]
+    return [GatheredItem(one.text, one.node_ids) for one in sorted(named, key=lambda one: -one.prior)[:1]]
 
 
 def _said(reply: Reply, sources: Sequence[Option]) -> list[GatheredItem]:
@@ -342,33 +361,6 @@ def _is_outdated(span: Option, current: Sequence[Option]) -> bool:
         return False
     words = set(split_terms(span.text))
     return any(len(words & set(split_terms(one.text))) >= _SAME_THING for one in current)
-
-
-def _of_one_thing(query: str, spans: Sequence[Option]) -> Sequence[Option]:
-    """
-    The evidence without pages of other things, where the query goes on to ask about "it" of one that it says.
-
-    Which one that is stands in the lines that have most words of the clause which introduces it; if they
-    speak of no page on offer, all stay.
-    """
-    parts = parts_about_one_thing(query)
-    shares = [share_of_words(parts[0], span.text) for span in spans] if parts else []
-    if max(shares, default=0.0) < LEAST_SHARE:
-        return spans
-    said = " ".join(span.text for span, share in zip(spans, shares, strict=True) if share == max(shares))
-    titles = {span.id: span.text.partition(": ")[0] for span in spans if span.node_ids[0].startswith(_PAGE)}
-    others = {id_ for id_, title in titles.items() if share_of_words(title, said) < LEAST_SHARE}
-    return spans if len(others) == len(titles) else [span for span in spans if span.id not in others]
-
-
-def _asked_on(query: str, items: Sequence[GatheredItem], spans: Sequence[Option]) -> list[GatheredItem]:
-    """The line for what a query goes on to ask about "it", where the items do not speak of that; or none."""
-    parts = parts_about_one_thing(query)
-    if not parts or not items or any(share_of_words(parts[1], item.text) for item in items):
-        return []
-    current = [span for span in spans if span.node_ids[0].startswith(_CURRENT)]
-    speaking = [s for s in (*current, *spans) if share_of_words(parts[1], s.text) >= LEAST_SHARE]
-    return [GatheredItem(span.text, span.node_ids) for span in speaking[:1]]
 
 
 def _rejected(attempt: ContextDocument) -> list[GatheredItem]:

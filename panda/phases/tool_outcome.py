@@ -7,8 +7,8 @@ from typing import Any
 from panda.documents.context import Block, Meta, Section, Text
 from panda.documents.text import one_line
 from panda.errors import StoreError
-from panda.language.conversation import asks_again, orders_change
-from panda.language.narrowing import orders_to_look
+from panda.language.lists import orders_to_look
+from panda.language.reading import asks_again, orders_change
 from panda.phases.evidence_spans import LOOKING_UP
 from panda.phases.turn import Turn
 from panda.storage.files import read_text
@@ -107,7 +107,7 @@ def render_response(body: str, attached: Sequence[str]) -> str:
 
 def kept_again(turn: Turn) -> list[str]:
     """The kept draft that the query asks to see again, word for word; [] if this turn wrote something."""
-    key = turn.analysis.get("kept_content")
+    key = turn.analysis.kept_content
     entry = next((one for one in turn.carry.content_archive.entries if one.key == key), None)
     if entry is None or not entry.is_draft:
         return []

@@ -11,25 +11,24 @@ from panda.compression.budgets import count_tokens
 from panda.documents.carry import EMPTY, Carry
 from panda.documents.context import SECTIONS, ContextDocument
 from panda.errors import HaltError, QueryError
-from panda.language.reading import Reading
+from panda.language.reading import Reading, plain_recap
 from panda.recipes.calls import Recordings
 from panda.session.fold import carry_within
-from panda.session.turn_files import TurnFiles, stored_reading
+from panda.session.turn_files import TurnFiles
 from panda.storage.files import read_text
-from panda.storage.formats import Metadata, Session
 from panda.storage.layout import (
     GATHERED_CONTEXT_JSON,
     IMAGE_JSON,
     INDEX_SUMMARY_JSON,
     METADATA_JSON,
     PLAN_JSON,
-    QUERY_ANALYSIS_JSON,
     REFLECTION_JSON,
     Layout,
     step_name,
 )
 from panda.storage.records import SAVED_STATUSES, load_object
 from panda.storage.turns import TurnFolder
+from panda.store.records import Metadata, QueryAnalysis, Session
 
 MOST_EXECUTIONS = 25
 
@@ -119,9 +118,9 @@ class Turn:
         return f"{self.context.front.created_at:%A, %Y-%m-%d}"
 
     @property
-    def analysis(self) -> dict[str, Any]:
-        """query_analysis.json."""
-        return self.read(QUERY_ANALYSIS_JSON)
+    def analysis(self) -> QueryAnalysis:
+        """What its query was taken to mean."""
+        return self.folder.load(QueryAnalysis)
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -137,13 +136,14 @@ class Turn:
     @property
     def meant(self) -> str:
         """The query with names for what it refers to, once phase 0 has found them; before, as it stands."""
-        is_read = self.phase > 0 and self.folder.has(QUERY_ANALYSIS_JSON)
-        return str(self.analysis["resolved_query"]) if is_read else self.query
+        found = self.folder.find(QueryAnalysis) if self.phase > 0 else None
+        return found.resolved_query if found else self.query
 
     @property
     def reading(self) -> Reading:
         """What the query means, once phase 0 has read it."""
-        return stored_reading(self.analysis if self.folder.has(QUERY_ANALYSIS_JSON) else {}, self.query)
+        found = self.folder.find(QueryAnalysis)
+        return found.reading if found else Reading(recap=plain_recap(self.query))
 
     @property
     def earlier(self) -> tuple[int, ...]:
@@ -184,7 +184,7 @@ class Turn:
                 session_id=self.session_id,
                 at="",
                 query=self.query,
-                analysis=read(QUERY_ANALYSIS_JSON, 0),
+                analysis=self.folder.find(QueryAnalysis) if self.phase > 0 else None,
                 reflection=read(REFLECTION_JSON, 1),
                 plan=read(PLAN_JSON, 3),
                 steps=tuple(self.steps()) if self.phase > 4 else (),

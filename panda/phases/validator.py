@@ -8,7 +8,7 @@ from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence, tell_claims
 from panda.documents.text import one_line
-from panda.language.conversation import claims_done, without_greeting
+from panda.language.text import claims_done, without_greeting
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance, Outcome, Retry, Stop

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from panda.choosing.fits import FITS_DIR, Fit, load_fit
-from panda.errors import PromptNotFoundError, RecipeError, RecipeKeyError, RecipeNotFoundError
+from panda.errors import Location, PromptNotFoundError, RecipeError, RecipeKeyError, RecipeNotFoundError
 from panda.models.models_file import ModelsFile
 from panda.recipes.recipe import MODES, Recipe, parse_recipe
 from panda.recipes.yaml_file import Report, TypedReader, load_yaml, raise_fault, read_own_text
@@ -179,7 +179,7 @@ class RecipeBook:
                 if key is None:
                     raise RecipeNotFoundError(
                         f"the registry has no recipe for {step} in {mode} mode",
-                        where=f"{self.registry_path} ({step})",
+                        where=Location(self.registry_path, key=step),
                         fix=f"modes there: {', '.join(entry.recipes)}",
                     )
                 return key
@@ -227,7 +227,7 @@ class RecipeBook:
         recipe = parse_recipe(values, path=path, key=key, text=text, report=report)
         for name, place in named_prompts(recipe).items():
             try:
-                self.load_prompt(name, where=f"{path} ({place})")
+                self.load_prompt(name, where=Location(path, key=place))
             except RecipeError as fault:
                 report(fault)
         return recipe

@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from panda.choosing.ask import prompt_sections, section_items
-from panda.choosing.decision import FITTED, GAIN, MUTUAL, ChoiceSpec, Step
+from panda.choosing.decision import FITTED, ChoiceSpec, Step
 from panda.compression.budgets import count_tokens
-from panda.documents.problems import Problem, Verdict
 from panda.errors import (
     FileFormatError,
-    PandaError,
+    Location,
+    Problem,
     RecipeBudgetError,
     RecipeError,
     RecipeKeyError,
     RecipeNotFoundError,
     RecipeSchemaError,
     StoreError,
+    Verdict,
 )
 from panda.models.contract import ModelInfo
 from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
@@ -59,10 +60,9 @@ def check_recipes(
     book = RecipeBook(recipe_dirs, prompt_dirs)
     problems: list[Problem] = []
 
-    def report(fault: PandaError) -> None:
-        problem = _problem_of(fault)
-        if problem not in problems:
-            problems.append(problem)
+    def report(fault: Problem) -> None:
+        if fault not in problems:
+            problems.append(fault)
 
     models: ModelsFile | None = None
     entries: Sequence[RegistryEntry] = ()
@@ -97,7 +97,7 @@ def check_recipes(
     _check_registry(book, entries, recipes, report)
     _check_names(recipes.values(), report)
     for path in _unread_files(recipe_dirs):
-        problems.append(Problem(str(path), "this file is not read", fix="name it {category}/{name}.yaml"))
+        problems.append(Problem("this file is not read", str(path), fix="name it {category}/{name}.yaml"))
     return sorted(problems, key=lambda problem: (problem.path, problem.line or 0, problem.key or ""))
 
 
@@ -119,7 +119,7 @@ def _unsent_prompts(
             if not path.is_relative_to(asset("prompts")):
                 message = f"no model that is set is ever sent it: {recipe.model_layer} only chooses"
                 fix = f"see `panda recipe show {recipe.key}`, or set a model that writes in models.yaml"
-                yield Problem(str(path), message, fix=fix, verdict=Verdict.SOUND)
+                yield Problem(message, str(path), fix=fix, verdict=Verdict.SOUND)
 
 
 def check_recipes_of_mode(
@@ -152,21 +152,6 @@ def check_recipes_of_mode(
             _RecipeCheck(recipe, step, around, raise_fault).run()
             layers[recipe.model_layer] = None
     return list(layers)
-
-
-def _problem_of(fault: PandaError) -> Problem:
-    """
-    A fault as a problem of a file.
-
-    >>> _problem_of(RecipeKeyError("unknown key", where="a/b.yaml (quality_gates.x)")).key
-    'quality_gates.x'
-    >>> _problem_of(RecipeKeyError("not readable", where="a/b.yaml:7")).line
-    7
-    """
-    place = re.fullmatch(r"(.*?)(?::(\d+))?(?: \(([^()]*)\)|: ([^/]*))?", fault.where or "", re.DOTALL)
-    assert place is not None  # every part may be missing
-    path, line, key, other_key = place.groups()
-    return Problem(path, fault.message, int(line) if line else None, key or other_key, fault.fix)
 
 
 @dataclass(frozen=True)
@@ -223,7 +208,7 @@ class _RecipeCheck:
         if self.model is None or self.model.writes:
             return
         for spec in self.recipe.choices:
-            reached = {str(value) for value in self.properties[spec.name].get("x-written", ())}
+            reached = set[str]()
             for step in spec.steps:
                 reached |= self._chosen_by(spec, step)
                 if step.choose is not None and step.at_least is None:
@@ -231,15 +216,15 @@ class _RecipeCheck:
             left = [str(value) for value in spec.values if str(value) not in reached]
             if left:
                 yield Problem(
-                    str(self.recipe.path),
                     f"no step chooses {', '.join(left)} under a model that does not write",
+                    str(self.recipe.path),
                     key=f"output_schema.properties.{spec.name}",
                     fix="add a step for it, or leave it to models that write with x-written",
                     verdict=Verdict.SOUND,
                 )
 
     def _fault(self, key: str, message: str, fix: str | None = None) -> None:
-        self.report(RecipeKeyError(message, where=f"{self.recipe.path} ({key})", fix=fix))
+        self.report(RecipeKeyError(message, where=Location(self.recipe.path, key=key), fix=fix))
 
     def _unknown(self, key: str, message: str, name: object, known: Collection[str]) -> None:
         """Report a name that is not among the known ones, with the nearest of them."""
@@ -314,7 +299,7 @@ class _RecipeCheck:
 
     def _scorer_prompt(self, spec: ChoiceSpec, step: Step, place: str) -> None:
         text = self._prompt(step.prompt)
-        if text is None or step.scorer not in ("likelihood", "channel", "cosine", "options"):
+        if text is None or step.scorer not in ("likelihood", "channel", "cosine"):
             return
         place = f"{place}.prompt"
         try:
@@ -322,7 +307,7 @@ class _RecipeCheck:
         except RecipeKeyError as exc:
             self._fault(place, f"{step.prompt}: {exc.message}", "add its sections")
             return
-        wanted = _wanted_sections(step)
+        wanted = ["shots", "foreign"] if step.scorer == "likelihood" else []
         for name in wanted:
             if not sections.get(name, "").strip():
                 message = f"{step.prompt} has no section `# {name}`, which the scorer {step.scorer} reads"
@@ -431,7 +416,7 @@ class _RecipeCheck:
         return {str(value) for value in (spec.values[:1] if step.scorer == "prior" else spec.values)}
 
     def _grammar(self) -> None:
-        schema, where = self.recipe.output_schema, f"{self.recipe.path} (output_schema)"
+        schema, where = self.recipe.output_schema, Location(self.recipe.path, key="output_schema")
         if not schema:
             if self.recipe.output_format == "json":
                 message = "a reply in JSON needs an output_schema"
@@ -481,7 +466,7 @@ class _RecipeCheck:
             )
 
     def _over_budget(self, key: str, message: str, fix: str) -> None:
-        self.report(RecipeBudgetError(message, where=f"{self.recipe.path} ({key})", fix=fix))
+        self.report(RecipeBudgetError(message, where=Location(self.recipe.path, key=key), fix=fix))
 
 
 def _sources(schema: Any, key: str) -> Iterator[tuple[str, str]]:
@@ -491,15 +476,6 @@ def _sources(schema: Any, key: str) -> Iterator[tuple[str, str]]:
             yield f"{key}.x-from", str(part)
         else:
             yield from _sources(part, f"{key}.{name}")
-
-
-def _wanted_sections(step: Step) -> list[str]:
-    """The sections that a step's prompt file must have, besides classes."""
-    if step.scorer == "options":
-        back = ["reverse", "unrelated question"]
-        own = {GAIN: ["shots"], MUTUAL: back, "told": ["answer"], "back": back}
-        return list(dict.fromkeys(name for part in step.reads for name in own.get(part, ())))
-    return ["shots", "foreign"] if step.scorer == "likelihood" else []
 
 
 def _is_template(value: object) -> bool:
@@ -515,16 +491,20 @@ def _check_registry(
     for step in STEPS:
         if entries and step not in present:
             message = f"the registry has no step {step}, which the pipeline asks for"
-            report(RecipeNotFoundError(message, where=f"{where} ({step})", fix=f"add {step}:"))
+            report(RecipeNotFoundError(message, where=Location(where, key=step), fix=f"add {step}:"))
     for entry in entries:
         if entry.step not in STEPS:
             message, fix = f"the pipeline has no step {entry.step}", f"steps: {', '.join(STEPS)}"
-            report(RecipeKeyError(message, where=f"{where} ({entry.step})", fix=fix))
+            report(RecipeKeyError(message, where=Location(where, key=entry.step), fix=fix))
         if not {"any", _REQUIRED_MODE} & set(entry.recipes):
             message = f"the step {entry.step} has no recipe for {_REQUIRED_MODE} mode"
-            report(RecipeKeyError(message, where=f"{where} ({entry.step}.recipes)", fix="add chat: or any:"))
+            report(
+                RecipeKeyError(
+                    message, where=Location(where, key=f"{entry.step}.recipes"), fix="add chat: or any:"
+                )
+            )
         for mode, key in entry.recipes.items():
-            place = f"{where} ({entry.step}.recipes.{mode})"
+            place = Location(where, key=f"{entry.step}.recipes.{mode}")
             try:
                 path = book.path_of(key, place)
             except RecipeKeyError as fault:
@@ -545,7 +525,7 @@ def _check_names(recipes: Iterable[Recipe], report: Report) -> None:
         if other is not recipe:
             message = f"the name {recipe.name!r} is also that of {other.key}"
             fix = "give each recipe its own name"
-            report(RecipeKeyError(message, where=f"{recipe.path} (name)", fix=fix))
+            report(RecipeKeyError(message, where=Location(recipe.path, key="name"), fix=fix))
 
 
 def _unread_files(recipe_dirs: Sequence[Path]) -> list[Path]:

@@ -34,6 +34,7 @@ from panda.errors import (
     BudgetExceededError,
     GateError,
     HaltError,
+    Location,
     ModelAwayError,
     ReplyError,
     TryAgainError,
@@ -198,7 +199,7 @@ class _Execution:
         if gates.below_threshold == "halt":
             raise GateError(
                 f"{self.recipe.key}: confidence {reply.confidence} is below {gates.confidence_threshold}",
-                where=f"{self.recipe.path} (quality_gates)",
+                where=Location(self.recipe.path, key="quality_gates"),
                 expected=f"a confidence of at least {gates.confidence_threshold}",
                 received=str(reply.confidence),
             )

@@ -15,10 +15,10 @@ from panda.compression.sections import newest_result
 from panda.documents.context import SECTIONS, ContextDocument, Section, render_section
 from panda.documents.pictures import Picture
 from panda.documents.text import escape_prompt_lines, one_line
-from panda.errors import BudgetExceededError, RecipeKeyError
+from panda.errors import BudgetExceededError, Location, RecipeKeyError
 from panda.language.dates import DATES
 from panda.language.numbers import CURRENCY_BEFORE
-from panda.language.text_front import with_pages_named
+from panda.language.text import PAGE_ADDRESS
 from panda.models.contract import Message, Model
 from panda.models.replies import with_schema
 from panda.recipes.book import RecipeBook
@@ -60,7 +60,9 @@ class Request:
     @property
     def scored(self) -> str:
         """The query as scorers read it."""
-        return with_pages_named(self.meant or self.query)
+        return PAGE_ADDRESS.sub(
+            "the page", self.meant or self.query
+        )  # the letters of an address outweigh what is asked
 
     @property
     def option_ids(self) -> dict[str, list[str]]:
@@ -289,7 +291,7 @@ class Room:
                 fix = "set compression.enabled: true and PANDA_COMPRESSION_ENABLED=true"
                 raise BudgetExceededError(
                     f"the inputs of {recipe.key} are {saved} tokens over their room, and compression is off",
-                    where=f"{recipe.path} (compression.enabled)",
+                    where=Location(recipe.path, key="compression.enabled"),
                     fix=f"raise token_budget.input, or {fix}",
                 )
             found, over = self._excess(build(fitted))

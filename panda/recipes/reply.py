@@ -9,7 +9,7 @@ from panda.choosing.decision import Choice, Option
 from panda.compression.documents import Cut
 from panda.documents.evidence import check_evidence
 from panda.documents.json_text import load_json, worst_fault
-from panda.errors import RecipeKeyError
+from panda.errors import Location, RecipeKeyError
 from panda.recipes.messages import Request, fill
 from panda.recipes.recipe import Recipe
 
@@ -128,7 +128,7 @@ def fill_templates(
 
     def made(template: object) -> object:
         if isinstance(template, str):
-            return fill(template, variables, where=f"{where} (templates)")
+            return fill(template, variables, where=Location(where, key="templates"))
         if isinstance(template, list):
             return [made(item) for item in template]
         if isinstance(template, Mapping) and set(template) == {"spans"}:
@@ -139,7 +139,7 @@ def fill_templates(
             return None
         raise RecipeKeyError(
             "a template is a text, a list of texts, null, {spans: …}, {objects: …} or {instead: …}",
-            where=f"{where} (templates)",
+            where=Location(where, key="templates"),
         )
 
     def _items(name: str) -> list[dict[str, object]]:

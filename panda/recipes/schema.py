@@ -9,8 +9,8 @@ wrong in it, and never refused. The x- keys of a choice say how it is made:
     x-many      {max, at_least, within}: a subset instead of one; at_least is the lowest score that is taken,
                 within how far below the best a further one may be. With share, at_least is for the best one,
                 and further ones need that share of its score
-    x-written   values of an enum that only models that write choose; `panda validate` names others that no
-                step chooses
+    x-written   values of an enum that only models that write choose; no fit can choose them, and `panda
+                validate` names others that no step chooses
     x-decide    a list of steps; the first step that reaches its bar decides. A step has
                 choose    the value it stands for; without it the best of the offered options is taken
                 scorer    label, likelihood, cosine, head, options, prior or channel; a fit that was not
@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from panda.choosing.decision import FITTED, GAIN, PARTS, VALUES, ChoiceSpec, Many, Step
+from panda.choosing.decision import FITTED, PARTS, VALUES, ChoiceSpec, Many, Step
 from panda.recipes.yaml_file import Report, TypedReader, raise_fault
 
 
@@ -188,6 +188,7 @@ def _spec(name: str, schema: Mapping[str, Any], reader: TypedReader) -> ChoiceSp
         reader.fail("enum", "the values of a choice must be a list of texts, true or false")
         enum = []
     values = tuple(enum) or ((True, False) if schema.get("type") == "boolean" else ())
+    values = tuple(value for value in values if value not in schema.get("x-written", ()))
     given = reader.mappings(schema["x-decide"], "x-decide") if "x-decide" in schema else [{}]
     steps = [_step(step, reader.at(f"x-decide[{n}]"), values) for n, step in enumerate(given)]
     if not steps:
@@ -219,8 +220,6 @@ def _step(values: Mapping[str, Any], reader: TypedReader, allowed: Sequence[str 
             reader.one_of(name, "reads", PARTS if step.scorer == "head" else VALUES)
         if step.scorer == "options" and list(step.reads) != [name for name in VALUES if name in step.reads]:
             reader.fail("reads", f"they are read in the order {', '.join(VALUES)}", "put them so")
-        if GAIN in step.reads and (step.reads[0] != "cosine" or not step.prompt):
-            reader.fail("reads", "gain is read after cosine, and needs a prompt file", "add prompt:")
     return step
 
 

@@ -58,7 +58,7 @@ class StepInputs:
 STEPS: Mapping[str, StepInputs] = {
     "phase0_describe_image": StepInputs(of_image=True),
     "phase0_query_analyzer": StepInputs(
-        ("content_reference", "entities", "orders", "asks", "tells"),
+        ("content_reference", "entities", "kept", "orders", "asks", "tells"),
         ("names", "today"),
         (RAW_QUERY, "turn_summaries"),
         reads=("query_type", "intent", "needs_current_prices", "needs_live_data", "resolved_query"),
@@ -66,7 +66,7 @@ STEPS: Mapping[str, StepInputs] = {
     "phase1_reflection": StepInputs(
         ("entities",),
         ("quoted", "mode"),
-        ("turn_summaries",),
+        ("turn_summaries", "found"),
         may_ask=True,
         reads=("decision",),
         decides={"decision": ("PROCEED", "CLARIFY")},

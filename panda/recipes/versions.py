@@ -9,7 +9,7 @@ from panda.errors import FileFormatError, NotFoundError, UsageError
 from panda.recipes.book import RecipeBook, place_within
 from panda.recipes.calls import recipe_digest
 from panda.storage.files import read_json, write_atomic, write_json
-from panda.storage.formats import check_json
+from panda.store.records import check_json
 
 SHORT = 12
 """Characters of a version's digest that are shown; any unambiguous beginning is understood."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from panda.documents.problems import Verdict
-from panda.errors import PandaError, UsageError
+from panda.errors import Problem, UsageError, Verdict
 from panda.replays.runs import (
     Decision,
     Outcome,
@@ -82,7 +81,7 @@ def _saved(run: RunFolder) -> Side:
         try:
             item = key[1] if isinstance(key[1], str) else None  # its key in this run
             outcomes.append(replace(read_outcome(place.folder()), item=item))
-        except PandaError as exc:
+        except Problem as exc:
             unfinished[key] = exc.message
     return Side(SAVED, outcomes, directories, unfinished)
 

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from panda.documents.context import PHASES, parse_context, render_section
-from panda.errors import PandaError
+from panda.errors import Problem
 from panda.replays.comparison import (
     Cost,
     RunDiff,
@@ -121,7 +121,7 @@ def _sections(directory: Path) -> Mapping[int, str]:
     path = directory / CONTEXT_MD
     try:
         document = parse_context(read_text(path), where=str(path))
-    except PandaError:
+    except Problem:
         return {}
     return {section.number: render_section(section) for section in document.sections}
 

@@ -10,10 +10,9 @@ from typing import Any, Literal, Protocol
 
 from panda import __version__
 from panda.documents.context import render_section
-from panda.documents.problems import Verdict
 from panda.documents.records import Id, Name, decode, encode
 from panda.documents.times import Clock, render_time
-from panda.errors import ModelFileError, NotFoundError, PandaError, UsageError
+from panda.errors import Location, ModelFileError, NotFoundError, Problem, UsageError, Verdict
 from panda.models.contract import Layers
 from panda.models.layers import EYES
 from panda.recipes.book import RecipeBook
@@ -30,10 +29,10 @@ from panda.storage.files import (
     store_errors,
     write_json,
 )
-from panda.storage.formats import Number
 from panda.storage.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
 from panda.storage.links import check_store, watch_also
 from panda.storage.turns import TurnFolder
+from panda.store.records import Number
 from panda.trust import open_layers
 
 TurnKey = tuple[str, int | str]
@@ -222,7 +221,7 @@ def read_outcome(folder: TurnFolder) -> Outcome:
     recipes = {call["recipe"]: dict(call["hashes"]) for call in folder.calls()}
     try:
         sections = folder.read_context().sections
-    except PandaError:
+    except Problem:
         if metadata.status != "halted":
             raise
         sections = ()
@@ -406,7 +405,7 @@ class RunFolder:
     def lines(self) -> Iterator[TurnLine]:
         """The turns that have finished, as they did; a last line that a crash cut short is left out."""
         for number, value in enumerate(read_json_lines(self._turns) if self._turns.exists() else [], 1):
-            yield decode(TurnLine, value, where=f"{self._turns}:{number}")
+            yield decode(TurnLine, value, where=Location(self._turns, line=number))
 
 
 def _age(run: Path) -> tuple[str, int, str]:

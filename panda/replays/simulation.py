@@ -14,8 +14,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from panda.app import App, build_with
+from panda.app import App
 from panda.errors import HaltError, UsageError
+from panda.index.vectors import VectorStore
 from panda.memory.past import set_memory_back
 from panda.models.contract import Layers
 from panda.recipes.calls import LiveOnMiss, Miss, Recordings, Replay
@@ -29,13 +30,12 @@ from panda.storage.files import (
     render_json,
     write_atomic,
 )
-from panda.storage.formats import Snapshot
 from panda.storage.layout import CALLS_JSONL, IMAGE_JSON, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON, Layout
 from panda.storage.links import check_links, forget_store
 from panda.storage.records import turn_directories
 from panda.storage.temporaries import held_temporary, work_directory
 from panda.storage.turns import IMAGES, TurnFolder, TurnStore, load_picture
-from panda.storage.vector_store import VectorStore
+from panda.store.records import Snapshot
 from panda.trust import guard_links
 
 _SHOWN_LINES = 30
@@ -106,7 +106,7 @@ def simulate(
         )
         guard_links(settings.on_store(layout.root))  # which the links of the store set back lead to
         guard_links(then)
-        app = build_with(then, past, layers, VectorStore(layout, is_written=False))
+        app = App(then, past, layers, VectorStore(layout, is_written=False))
         try:
             if app.meaning is not None:
                 app.meaning.fill(settings.user)

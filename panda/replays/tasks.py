@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from panda.documents.problems import verdict_of
 from panda.engines.contract import Work
-from panda.errors import ModelAwayError, PandaError
+from panda.errors import ModelAwayError, Problem, verdict_of
 from panda.models.layers import Layers
 from panda.replays.runs import Mode, Result, TurnLine, read_outcome
 from panda.replays.selection import TurnPlace
@@ -60,7 +59,7 @@ def do_task(settings: Settings, layers: Layers, task: Task) -> TurnLine:
         result: Result = "halted" if simulation.halted else "same" if simulation.ok else "differs"
         more = {name: getattr(simulation, name) for name in ("different", "misses", "outcome")}
         return line_of(place, result, _findings(simulation), **more)
-    except PandaError as exc:
+    except Problem as exc:
         result = "away" if isinstance(exc, ModelAwayError) else "error"
         return line_of(place, result, [f"{exc.message} ({exc.where})" if exc.where else exc.message])
 

@@ -12,9 +12,8 @@ from typing import Any
 
 from panda.compression.budgets import count_tokens
 from panda.documents.context import SECTIONS, ContextDocument, render_section
-from panda.documents.problems import Problem, Verdict
 from panda.documents.times import render_time
-from panda.errors import MemoryNodeError, PandaError
+from panda.errors import MemoryNodeError, Problem, Verdict
 from panda.memory.gathered import answer_items
 from panda.memory.node import Item, Node
 from panda.memory.reader import PastNodes
@@ -25,19 +24,17 @@ from panda.recipes.calls import text_digest
 from panda.recipes.reply import find_fault, parse_object
 from panda.replays.selection import TurnPlace
 from panda.session.file import rebuild_session
-from panda.session.turn_files import stored_reading
 from panda.storage.check import check_turn
-from panda.storage.formats import Metadata, Session
 from panda.storage.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
     GATHERED_CONTEXT_JSON,
     PLAN_JSON,
-    QUERY_ANALYSIS_JSON,
     REFLECTION_JSON,
     RESPONSE_MD,
 )
 from panda.storage.turns import TurnFolder
+from panda.store.records import Metadata, QueryAnalysis, Session
 
 _WITHOUT_TOOLS = "synthesis"
 
@@ -60,7 +57,7 @@ def verify_turn(place: TurnPlace) -> list[Problem]:
             message = (
                 f"{part}forgotten at {render_time(metadata.forgotten_at)}: what is left is as it was sealed"
             )
-            return [Problem(str(folder.paths.directory), message, verdict=Verdict.NOT_JUDGED)]
+            return [Problem(message, str(folder.paths.directory), verdict=Verdict.NOT_JUDGED)]
         document = folder.read_context()
         path = str(folder.paths / CALLS_JSONL)
         problems += _check_hashes(path, calls)
@@ -68,8 +65,8 @@ def verify_turn(place: TurnPlace) -> list[Problem]:
         problems += _check_budgets(folder, document, calls)
         problems += _check_route(folder, metadata)
         problems += _check_answer(place, metadata, document)
-    except PandaError as exc:
-        problems.append(Problem(exc.where or str(folder.paths.directory), exc.message, fix=exc.fix))
+    except Problem as exc:
+        problems.append(exc)
     return problems
 
 
@@ -78,15 +75,15 @@ def _check_hashes(path: str, calls: Sequence[Mapping[str, Any]]) -> Iterator[Pro
     known = set()
     for line, call in enumerate(calls, 1):
         if call["n"] != line:
-            yield Problem(path, f"is call {call['n']}, not {line}: a line is missing", line=line)
+            yield Problem(f"is call {call['n']}, not {line}: a line is missing", path, line=line)
         for part in [call.get("prefix") or {}, *(call.get("messages") or ())]:
             digest, content = part.get("sha256"), part.get("content")
             if digest is None:
                 continue
             if content is not None and text_digest(content) != digest:
-                yield Problem(path, "a prompt is not the text of its hash", line=line, key="sha256")
+                yield Problem("a prompt is not the text of its hash", path, line=line, key="sha256")
             if content is None and digest not in known:
-                yield Problem(path, f"no line spells out {digest[:12]}…", line=line, key="sha256")
+                yield Problem(f"no line spells out {digest[:12]}…", path, line=line, key="sha256")
             known.add(digest)
 
 
@@ -94,14 +91,14 @@ def _check_replies(path: str, metadata: Metadata, calls: Sequence[Mapping[str, A
     """Whether the last completion of each execution passed its gates; an earlier one was asked again."""
     for line, call in enumerate(calls, 1):
         if any(option["logprob"] > 0 or option["tokens"] < 1 for option in call.get("options") or ()):
-            yield Problem(path, "an option has no log-probability", line=line, key="options")
+            yield Problem("an option has no log-probability", path, line=line, key="options")
     written = [(line, call) for line, call in enumerate(calls, 1) if call["kind"] == "generate"]
     for _, group in groupby(written, key=lambda one: (one[1].get("execution"), one[1]["recipe"])):
         line, call = list(group)[-1]
         fault = _fault(call)
         if fault and metadata.status in ("approved", "clarify", "failed"):
             message = f"{call['recipe']}: the turn went on with a reply that fails its gate: {fault}"
-            yield Problem(path, message, line=line, key="output")
+            yield Problem(message, path, line=line, key="output")
 
 
 def _fault(call: Mapping[str, Any]) -> str | None:
@@ -121,17 +118,17 @@ def _check_budgets(
         most, size = SECTIONS[section.number].budget_tokens, count_tokens(render_section(section))
         if size > most and section.number > 0:  # the query's own section is never cut
             over = f"{size:,} tokens, {size - most:,} more than its budget of {most:,}"
-            yield Problem(str(folder.paths / CONTEXT_MD), f"§{section.number} has {over}")
+            yield Problem(f"§{section.number} has {over}", str(folder.paths / CONTEXT_MD))
     path = str(folder.paths / CALLS_JSONL)
     for line, call in enumerate(calls, 1):
         output, most_output = call["usage"]["output"], (call.get("parameters") or {}).get("max_tokens")
         if most_output is not None and output is not None and output > most_output:
             message = f"{output} tokens were written, {most_output} were allowed"
-            yield Problem(path, message, line=line, key="usage")
+            yield Problem(message, path, line=line, key="usage")
     executions = max((call.get("execution", 0) for call in calls), default=0)
     if executions > MOST_EXECUTIONS:
         message = f"{executions} recipe executions, the most is {MOST_EXECUTIONS}"
-        yield Problem(path, message, key="execution")
+        yield Problem(message, path, key="execution")
 
 
 def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
@@ -148,7 +145,7 @@ def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
             wrong.append((PLAN_JSON, "next_step", step))
     for name, key, value in wrong:
         message = f"{value} does not lead to status {metadata.status} by route {list(metadata.route)}"
-        yield Problem(str(folder.paths / name), message, key=key)
+        yield Problem(message, str(folder.paths / name), key=key)
 
 
 def _check_answer(place: TurnPlace, metadata: Metadata, document: ContextDocument) -> Iterator[Problem]:
@@ -164,32 +161,32 @@ def _check_answer(place: TurnPlace, metadata: Metadata, document: ContextDocumen
         lost = key is not None and not kept and response.startswith(shown)
         message = f"the kept content {key} is gone" if lost else "is not the answer of §5 in context.md"
         verdict = Verdict.NOT_JUDGED if lost else Verdict.UNSOUND
-        yield Problem(str(folder.paths / RESPONSE_MD), message, verdict=verdict)
+        yield Problem(message, str(folder.paths / RESPONSE_MD), verdict=verdict)
     path = str(folder.paths / CONTEXT_MD)
     judgement = document.section(6)
     if judgement is not None and judgement.meta.get("verdict") not in (None, "APPROVE"):
         message = f"§6 says {judgement.meta['verdict']}, but the turn is approved"
-        yield Problem(path, message, key="verdict")
+        yield Problem(message, path, key="verdict")
     past = _RecordedNodes(place, metadata)
     for issue, text in zip(*check_items(past, turn, items := answer_items(answer)), strict=True):
         cited = {node_id for item in items if item.text == text for node_id in item.node_ids}
         verdict = Verdict.NOT_JUDGED if cited & past.unsure else Verdict.UNSOUND
-        yield Problem(path, issue, key="items", verdict=verdict)
+        yield Problem(issue, path, key="items", verdict=verdict)
 
 
 def _session_before(place: TurnPlace, metadata: Metadata) -> Session | None:
     """The session as the turn found it, where its answer shows something of it; else None."""
     folder = place.folder()
-    analysis = folder.read_json(QUERY_ANALYSIS_JSON) if folder.has(QUERY_ANALYSIS_JSON) else {}
-    if _kept_key(folder) is None and not stored_reading(analysis, metadata.query).recap:
+    analysis = folder.find(QueryAnalysis)
+    if analysis is None or (analysis.kept_content is None and not analysis.reading.recap):
         return None
     return rebuild_session(place.layout, place.user, metadata.session_id, before_turn=place.number)
 
 
 def _kept_key(folder: TurnFolder) -> str | None:
     """Key of the kept content that the query speaks of."""
-    analysis = folder.read_json(QUERY_ANALYSIS_JSON) if folder.has(QUERY_ANALYSIS_JSON) else {}
-    return analysis.get("kept_content")
+    analysis = folder.find(QueryAnalysis)
+    return analysis.kept_content if analysis else None
 
 
 class _RecordedNodes:
@@ -213,7 +210,7 @@ class _RecordedNodes:
         held = tuple(self._held.get(node_id, ()))
         try:
             node = self._past.load(node_id)
-        except PandaError as exc:
+        except Problem as exc:
             if held or not isinstance(exc, MemoryNodeError):
                 self.unsure.add(node_id)
             if held:

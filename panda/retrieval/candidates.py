@@ -5,19 +5,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from panda.documents.problems import Problem
 from panda.documents.text import one_line, shorten
 from panda.documents.times import Clock
-from panda.language.reading import Reading
-from panda.language.topics import matters_to_buyers
+from panda.errors import Problem
+from panda.index.index import Index
+from panda.index.sources import IndexEntry
+from panda.index.tables import IndexView
+from panda.language.words import phrases
 from panda.memory.confidence import age_days
 from panda.memory.gathered import is_stale
 from panda.memory.node import Node
 from panda.memory.past import Moment
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.index import Index
-from panda.storage.index_tables import IndexEntry, IndexView
+from panda.store.records import QueryAnalysis
 
 _SHARES = 3
 _NEWEST_TURNS = 8
@@ -188,9 +189,7 @@ def judge_candidates(
     ]
 
 
-def ruled_nodes(
-    reading: Reading, analysis: Mapping[str, Any], offered: Sequence[str], previous: str | None
-) -> list[str]:
+def ruled_nodes(analysis: QueryAnalysis, offered: Sequence[str], previous: str | None) -> list[str]:
     """
     The candidates that are relevant by rule.
 
@@ -201,21 +200,17 @@ def ruled_nodes(
     Returns:
         Turns that the query names, what it refers to, the previous turn if it refers to something that was
         not found, and for somebody who looks for something to buy the preferences about money and brands.
-
-    >>> about = {"content_reference": None, "reference_resolution": {"status": "not_needed"}}
-    >>> about["intent"] = "commerce"
-    >>> ruled_nodes(Reading("orders"), about, ["memory:budget", "memory:hamster"], None)
-    ['memory:budget']
     """
-    wanted = reading.turns
-    reference = analysis["content_reference"]
+    reading, wanted = analysis.reading, analysis.reading.turns
+    reference = analysis.content_reference
     if reference:
-        wanted += [reference["node_id"], *analysis.get("reference_nodes", ())]
-    elif previous and analysis["reference_resolution"]["status"] == "failed":
+        wanted += [reference.node_id, *analysis.reference_nodes]
+    elif previous and analysis.reference_resolution.status == "failed":
         wanted.append(previous)
-    if analysis["intent"] == "commerce" and (reading.mood == "orders" or reading.limits):
+    if analysis.intent == "commerce" and (reading.mood == "orders" or reading.limits):
         keys = (node_id for node_id in offered if node_id.startswith("memory:"))
-        wanted += [node_id for node_id in keys if matters_to_buyers(node_id)]
+        buying = phrases("topic_words.txt", "buying")
+        wanted += [node_id for node_id in keys if buying.search(node_id.replace("_", " "))]
     return [node_id for node_id in dict.fromkeys(wanted) if node_id in offered]
 
 

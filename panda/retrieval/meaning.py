@@ -14,14 +14,15 @@ import numpy.typing as npt
 from panda.documents.text import shorten
 from panda.documents.times import Clock
 from panda.errors import MemoryNodeError
+from panda.index.index import Index
+from panda.index.sources import FIRST_OTHER, IndexEntry
+from panda.index.tables import IndexView, Integers, Positions, Statistics
+from panda.index.vectors import Block
 from panda.language.words import is_english
 from panda.memory.node import line_text, node_lines
 from panda.memory.reader import NodeReader
 from panda.models.kept_encoder import KeptEncoder, unpack
-from panda.storage.index import Index
-from panda.storage.index_tables import FIRST_OTHER, IndexEntry, IndexView, Integers, Positions, Statistics
 from panda.storage.layout import Layout
-from panda.storage.vector_store import Block
 
 TEXTS_BEFORE, TEXTS_AFTER = 150, 50
 """Most texts that a turn computes of what is there when it begins, and when it has ended."""
@@ -185,7 +186,7 @@ class Meaning:
                 lambda view, some=some: (view.entries(some), view.statistics),  # type: ignore[misc]
             )
             found = np.array(sorted(entries), np.int64)
-            contents = statistics.contents[statistics.positions(found)].tolist()
+            contents = statistics.contents[statistics.find(found)[0]].tolist()
             by_row = dict(zip(found.tolist(), contents, strict=True))
             for row in filter(entries.__contains__, some):
                 lines = _lines_of(reader, entries[row]) if with_lines else None
@@ -352,14 +353,12 @@ def _sign_bits(packed: bytes, count: int, width: int) -> npt.NDArray[np.uint64]:
 
 def _place_block(records: _Records, statistics: Statistics, placed: _Placed) -> None:
     """Add the texts of a block; those of one row, which says one thing, stand together."""
-    rows, count = records["row"], statistics.count
+    rows = records["row"]
     starts = np.flatnonzero(np.diff(rows, prepend=rows[:1] - 1))
     many, first = np.diff(starts, append=len(rows)), rows[starts]
-    at = np.minimum(statistics.positions(first), max(count - 1, 0))
-    current = np.zeros(len(first), np.bool_)
-    if count:
-        same = statistics.contents[at] == records["content"][starts]
-        current = (statistics.rows[at] == first) & same
+    at, current = statistics.find(first)
+    if statistics.count:
+        current = current & (statistics.contents[at] == records["content"][starts])
     placed.stale.append(first[~current])
     kinds, at, current = records["kind"], np.repeat(at, many), np.repeat(current, many)
     placed.whole[at[current & (kinds == _COMPLETE)]] = True

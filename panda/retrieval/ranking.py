@@ -14,13 +14,13 @@ from datetime import UTC, date, datetime
 import numpy as np
 import numpy.typing as npt
 
-from panda.language.periods import Period, find_periods
-from panda.language.topics import FIRST_PERSON, SECOND_PERSON, count_kind, wanted_kind
-from panda.language.words import query_terms, split_terms
+from panda.index.sources import COLUMNS, NO_TIME, IndexEntry
+from panda.index.tables import IndexView, session_key
+from panda.language.dates import Period, find_periods
+from panda.language.text import count_kind, wanted_kind
+from panda.language.words import query_terms, read_words, split_terms
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.relevance import find_query_words
-from panda.storage.index_sources import COLUMNS
-from panda.storage.index_tables import NO_TIME, IndexEntry, IndexView
 
 PREVIOUS_WEIGHT = 0.5  # what a term in the previous turn of the session counts
 NEXT_WEIGHT = 0.2  # what a term in the next turn of the session counts
@@ -153,9 +153,7 @@ def _allowed(view: IndexView, bounds: Bounds) -> _Mask:
     if bounds.before_turn is not None:
         allowed &= ~is_turn | (statistics.rows < bounds.before_turn)
     if bounds.session is not None:
-        mine = np.zeros(statistics.count, np.bool_)
-        mine[statistics.positions(view.session_rows(bounds.session))] = True
-        allowed &= mine
+        allowed &= statistics.sessions == session_key(bounds.session)
     if bounds.since is not None:
         allowed &= statistics.times >= math.ceil(bounds.since.timestamp())
     if bounds.turns_only:
@@ -268,10 +266,11 @@ class _Look:
 
 def _parts(entry: IndexEntry) -> Iterable[tuple[frozenset[str], str]]:
     """What is said in a row, with the words that its speaker is called by."""
-    for text, pronouns in ((entry.query, FIRST_PERSON), (entry.response, SECOND_PERSON)):
+    for text, person in ((entry.query, "first"), (entry.response, "second")):
         pieces = _SPEAKER.split(text)
         if pieces[0].strip():
-            yield (pronouns if entry.number is not None else frozenset()), pieces[0]
+            pronouns = read_words("marks.txt", person) if entry.number is not None else frozenset()
+            yield pronouns, pieces[0]
         for name, piece in zip(pieces[1::2], pieces[2::2], strict=True):
             yield frozenset(name.casefold().split()), piece
 

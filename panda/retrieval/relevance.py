@@ -5,13 +5,13 @@ import re
 from collections.abc import Sequence
 
 from panda.language import names
-from panda.language.text_front import plain_text
+from panda.language.text import plain_text
 from panda.language.words import FUNCTION_WORDS, query_terms, split_terms, split_words
 from panda.models.contract import Encoder
 
 _ADDRESS = re.compile(r"\bhttps?://(?:[^\s/@]*@)?(?P<host>[^\s/?#]*)(?P<path>[^\s?#]*)\S*", re.IGNORECASE)
 _PAGE_KIND = re.compile(r"\.(?:html?|php|aspx?|jsp)$", re.IGNORECASE)
-_WORDS_WEIGHT = 0.3
+WORDS_WEIGHT = 0.3
 """What having all words of the query is worth beside a cosine; where the encoder cannot read, they decide."""
 
 
@@ -89,16 +89,16 @@ def measure_closeness(query: str, texts: Sequence[str], encoder: Encoder | None)
     >>> measure_closeness("where is the tent", ["tent: in the attic", "bees: in the garden"], None)
     [1.0, 0.0]
     """
-    words = _shares(query, texts)
+    words = shares_by_rarity(query, texts)
     if encoder is None or not texts:
         return words
     vectors = encoder.encode([query, *texts])
     cosines = vectors[1:] @ vectors[0]
-    return [float(near) + _WORDS_WEIGHT * share for near, share in zip(cosines, words, strict=True)]
+    return [float(near) + WORDS_WEIGHT * share for near, share in zip(cosines, words, strict=True)]
 
 
-def _shares(query: str, texts: Sequence[str]) -> list[float]:
-    """What share of the query's words, by their rarity, each text has."""
+def shares_by_rarity(query: str, texts: Sequence[str]) -> list[float]:
+    """What share of the query's words each text has, 0 to 1; one that few of the texts have weighs more."""
     terms = [set(split_terms(text)) for text in texts]
     weights: dict[str, float] = {}
     for word in sorted(set(split_terms(" ".join(find_query_words(query))))):

@@ -4,46 +4,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from panda.language.words import query_terms
+from panda.index.index import Index
+from panda.index.sources import IndexEntry
+from panda.index.tables import IndexView, SyncReport
 from panda.memory.confidence import EXPIRED_BELOW, age_days, decayed
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, Ranked, matched_columns, rank_rows, searched_words
-from panda.retrieval.relevance import find_query_words
-from panda.storage.index import Index
-from panda.storage.index_tables import IndexView, ResearchEntry, SyncReport
 
 
 @dataclass(frozen=True)
 class ResearchState:
     """One research file as it stands now."""
 
-    entry: ResearchEntry  # what the index holds
+    entry: IndexEntry  # what the index holds
     quality: float | None  # quality_score decayed to now; None if the file has none
     is_expired: bool  # whether its expires_at is past
     is_low: bool  # whether its quality has fallen below what may be used
 
 
-def find_research(
-    view: IndexView, now: datetime, *, topic: str | None = None, words: str | None = None
-) -> list[ResearchState]:
-    """
-    Research by topic, by words, or all of it.
-
-    Args:
-        topic: Only this topic, as "commerce.laptop"; None for all.
-        words: Only research that has one of these words as a keyword; None for all.
-
-    Returns:
-        Those with most of the words first, then the newest.
-    """
-    wanted = {term for word in find_query_words(words or "") for term in query_terms(word)}
-    found = [(len(wanted & set(entry.keywords)), entry) for entry in view.research(topic)]
-    kept = [pair for pair in found if words is None or pair[0]]
+def find_research(view: IndexView, now: datetime) -> list[ResearchState]:
+    """All research, the newest first."""
     states = []
-    for _, entry in sorted(kept, key=lambda pair: -pair[0]):
+    for entry in view.research():
         quality = entry.quality
-        if quality is not None and entry.created_at is not None:
-            quality = decayed(quality, "default", age_days(entry.created_at, now))
+        if quality is not None and entry.at is not None:
+            quality = decayed(quality, "default", age_days(entry.at, now))
         is_low = quality is not None and quality < EXPIRED_BELOW
         is_expired = entry.expires_at is not None and entry.expires_at <= now
         states.append(ResearchState(entry, quality, is_expired, is_low))
@@ -79,7 +64,7 @@ def search_index(
 
     def look(view: IndexView) -> None:
         hits.clear()
-        states = {f"research:{one.entry.topic}": one for one in reversed(find_research(view, now))}
+        states = {one.entry.node_id: one for one in reversed(find_research(view, now))}
         for ranked in rank_rows(view, query, now=now, bounds=bounds, meaning=meaning):
             node_id = ranked.entry.node_id
             if node_id not in hits and len(hits) < limit:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from panda.errors import PandaError
+from panda.errors import Problem
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -50,7 +50,7 @@ class Refusal:
     headers: Headers = ()  # further headers
 
     @classmethod
-    def of(cls, status: int, error: PandaError) -> "Refusal":
+    def of(cls, status: int, error: Problem) -> "Refusal":
         """Of an error of ours."""
         return cls(status, type(error).__name__, error.message, error.where, error.fix)
 

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from panda import __version__
 from panda.actions.turn import Outcome
-from panda.errors import NotFoundError, PandaError, UsageError
+from panda.errors import NotFoundError, Problem, UsageError
 from panda.serving.guard import Application, json_bytes
 from panda.storage.signals import interrupt_thread
 
@@ -34,7 +34,7 @@ class ServedTool:
     name: str  # as clients call it
     description: str  # what it does, for whoever chooses among tools
     input_schema: Mapping[str, Any]  # JSON Schema of its arguments; the tool checks them itself
-    run: Callable[[Mapping[str, Any], Report], Outcome]  # runs in a thread of its own; may raise a PandaError
+    run: Callable[[Mapping[str, Any], Report], Outcome]  # runs in a thread of its own; may raise a Problem
     read_only: bool = True  # whether it leaves the store as it is
 
 
@@ -149,7 +149,7 @@ async def _translated(act: Callable[..., _T], *arguments: object) -> _T:
     """What something gives, in another thread; its errors are those of the protocol."""
     try:
         return await asyncio.to_thread(act, *arguments)
-    except PandaError as exc:
+    except Problem as exc:
         is_request = isinstance(exc, NotFoundError | UsageError)
         raise MCPError(
             types.INVALID_PARAMS if is_request else types.INTERNAL_ERROR, exc.message, exc.to_json()
@@ -204,5 +204,5 @@ async def _in_thread(tool: ServedTool, arguments: Mapping[str, Any], context: _C
 def _run(tool: ServedTool, arguments: Mapping[str, Any], report: Report) -> Outcome:
     try:
         return tool.run(arguments, report)
-    except PandaError as exc:
+    except Problem as exc:
         return Outcome(None, exc)

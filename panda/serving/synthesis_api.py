@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from panda import __version__
 from panda.actions.synthesis import FactSource
-from panda.errors import FileFormatError, PandaError, UsageError
+from panda.errors import FileFormatError, Problem, UsageError
 from panda.memory.fact import SCOPES
 from panda.memory.synthesis import REQUEST_SCHEMA, SynthesisRequest, parse_request, synthesize
 from panda.serving.guard import Limits, Refusal, json_bytes
@@ -166,7 +166,7 @@ class SynthesisApi:
         ]
         application = Starlette(
             routes=routes,
-            exception_handlers={HTTPException: _refuse_route, PandaError: _refuse, 500: _refuse_bug},
+            exception_handlers={HTTPException: _refuse_route, Problem: _refuse, 500: _refuse_bug},
         )
         application.router.redirect_slashes = False
         return application
@@ -224,7 +224,7 @@ async def _refuse_route(request: Request, exc: Exception) -> Response:
 
 
 async def _refuse(request: Request, exc: Exception) -> Response:
-    assert isinstance(exc, PandaError)
+    assert isinstance(exc, Problem)
     return _response(Refusal.of(400 if isinstance(exc, UsageError) else 500, exc))
 
 

@@ -8,25 +8,24 @@ from functools import partial
 from itertools import count
 
 from panda.documents.carry import EMPTY
-from panda.documents.problems import Problem
 from panda.documents.progress import Progress, no_progress
 from panda.documents.records import decode, encode
-from panda.errors import FileFormatError, NotFoundError, PandaError, StoreError, UsageError
+from panda.errors import FileFormatError, NotFoundError, Problem, StoreError, UsageError
+from panda.index.index import Index
+from panda.index.tables import IndexView
 from panda.session.fold import carry_over
 from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.storage.files import held_lock, read_json, store_errors, write_atomic, write_json
-from panda.storage.formats import Session, SessionTurn
-from panda.storage.index import Index
-from panda.storage.index_tables import IndexView
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
 from panda.storage.records import SAVED_STATUSES, load_object, turn_directories
 from panda.storage.seals import SEAL, seal_value
 from panda.storage.temporaries import sweep
 from panda.storage.turns import TurnStore, newest_rows
+from panda.store.records import Session, SessionTurn
 
 _WAIT_SECONDS = 60.0
 _REMAKE = "delete it: it is made again from the turns"
-SESSION_SCHEMA = Session.schema
+SESSION_SCHEMA = "panda.session/1"
 MOST_TURNS = 2_400  # turns that session.json lists; of older ones it says how many there are
 CLOSED_SCHEMA = "panda.closed/1"
 _SHOWN_CHARS = 120
@@ -236,8 +235,8 @@ def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
     path = str(layout.session(user, session))
     try:
         found = load_session(layout, user, session, sealed=False)
-    except PandaError as exc:
-        return [Problem(path, exc.message, fix=exc.fix)]
+    except Problem as exc:
+        return [exc]
     if found is None:
         return []
     listed = [entry.turn for entry in found.turns]
@@ -245,37 +244,40 @@ def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
     unlisted = [number for number in saved if number < min(listed)] if found.turns_cut else []
     lost = sorted(set(saved) - set(listed) - set(unlisted))
     problems = [
-        Problem(path, f"turn {number} is saved but not in the session", key="turns", fix=_FIX)
+        Problem(f"turn {number} is saved but not in the session", path, key="turns", fix=_FIX)
         for number in lost
     ]
     if len(unlisted) != found.turns_cut:
-        problems.append(Problem(path, f"{len(unlisted)} older turns, not {found.turns_cut}", key="turns_cut"))
+        problems.append(Problem(f"{len(unlisted)} older turns, not {found.turns_cut}", path, key="turns_cut"))
     try:
         again = fold_turns(layout, user, session, [*unlisted, *listed])
-    except PandaError as exc:
-        return [*problems, Problem(exc.where or path, exc.message, fix=exc.fix)]
+    except Problem as exc:
+        return [*problems, exc]
     problems += _differences(path, found, again)
     if problems:
         return problems
     try:
         load_session(layout, user, session)  # it says what its turns say, and may have been altered yet
-    except PandaError as exc:
-        return [Problem(exc.where or "", exc.message, fix=exc.fix)]
+    except Problem as exc:
+        return [exc]
     return []
 
 
 def _differences(path: str, found: Session, again: Session | None) -> Iterator[Problem]:
     if again is None:
-        yield Problem(path, "it has no turns", key="turns")
+        yield Problem("it has no turns", path, key="turns")
         return
     before, after = encode(found), encode(again)
+    after["carry"]["flow"]["tone"] = before["carry"]["flow"][
+        "tone"
+    ]  # a model's, or a rule's of older versions
     pairs = [(name, before[name], after[name]) for name in before if name != "carry"]
     pairs += [(f"carry.{name}", value, after["carry"][name]) for name, value in before["carry"].items()]
     for key, said, made in pairs:
         if said != made:
             place, was, now = _first_difference(key, said, made)
             message = f"holds {was!r:.{_SHOWN_CHARS}}, the turns say {now!r:.{_SHOWN_CHARS}}"
-            yield Problem(path, message, key=place, fix=_FIX)
+            yield Problem(message, path, key=place, fix=_FIX)
 
 
 def _first_difference(key: str, said: object, made: object) -> tuple[str, object, object]:

@@ -1,9 +1,11 @@
 """From one turn to the next: the carry as a pure function of the previous one and the turn's own files."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
 
 from panda.documents.carry import (
     MARK,
@@ -22,15 +24,13 @@ from panda.documents.carry import (
     RecentTurn,
     Routing,
     SummaryKind,
-    Tone,
     TurnSummary,
     clip,
     clip_lines,
 )
 from panda.documents.records import decode, encode
-from panda.language.conversation import tone_of, without_greeting
-from panda.language.limits import find_counts, find_limits
 from panda.language.reading import Limit
+from panda.language.text import without_greeting
 from panda.language.words import split_terms
 from panda.session.pending import carry_pending, raised_by, take_answer
 from panda.session.registry import (
@@ -54,6 +54,7 @@ from panda.session.turn_files import (
     step_type,
 )
 from panda.storage.layout import step_name
+from panda.store import records
 
 _MOST, _TEXT_CHARS = 30, 160
 _EXPRESSED_CHARS = 160
@@ -69,34 +70,21 @@ _ASKED_ABOUT = 12
 _ASSISTANT_CHARS, _USER_CHARS, _RULE_LINE_CHARS = 12_000, 4_000, 240
 
 
-def limits_of(query: str, known: Iterable[Constraint] = ()) -> tuple[Limit, ...]:
-    """
-    The limits that a query sets; "4 not 6" changes the one that is known to be 6.
-
-    >>> [(one.key, one.value) for one in limits_of("Find 3 recipes under $20 by 2026-05-01")]
-    [('budget_max', 'USD 20'), ('date_max', '2026-05-01'), ('count:recipes', 3)]
-    >>> limits_of("Is the tent in stock?")
-    ()
-    """
-    holding = {one.key: one.value for one in known if one.active}
-    return (*find_limits(query), *find_counts(query, holding))
-
-
-def kept_limits(limits: Iterable[Limit]) -> list[dict[str, Any]]:
-    """Limits whose key and value are sure, as query_analysis.json holds them, each key once."""
+def kept_limits(limits: Iterable[Limit]) -> tuple[records.Constraint, ...]:
+    """Limits whose key and value are sure, each key once."""
     kept = {
-        one.key: {"key": one.key, "value": one.value, "text": clip(one.text, _TEXT_CHARS)}
+        one.key: records.Constraint(one.key, one.value, clip(one.text, _TEXT_CHARS))
         for one in limits
         if one.key is not None and one.value is not None
     }
-    return list(kept.values())
+    return tuple(kept.values())
 
 
 def merge_limits(
-    known: tuple[Constraint, ...], said: Iterable[Mapping[str, Any]], *, turn: int, cleared: bool
+    known: tuple[Constraint, ...], said: Iterable[records.Constraint], *, turn: int, cleared: bool
 ) -> tuple[Constraint, ...]:
     """The constraints with what a turn said; what it says of a key holds instead of what was said before."""
-    new = [Constraint(key=o["key"], value=o["value"], text=o["text"], turn=turn) for o in said]
+    new = [Constraint(key=one.key, value=one.value, text=one.text, turn=turn) for one in said]
     keys = {one.key for one in new}
     kept = [replace(one, active=one.active and not cleared and one.key not in keys) for one in known]
     over = len(kept) + len(new) - _MOST
@@ -115,17 +103,16 @@ def flow_of(
     expressed = clip(told, _EXPRESSED_CHARS) if told else None  # be it a feeling or a wish
     return Flow(
         phase=_phase(previous, files, curation, raised),
-        tone=cast(Tone, tone_of(files.query)),
         user_expressed=expressed or previous.flow.user_expressed,
         greeted=previous.flow.greeted or without_greeting(reply) != reply.lstrip(),
     )
 
 
 def _phase(previous: Carry, files: TurnFiles, curation: Curation, raised: Pending | None) -> FlowPhase:
-    answered = (files.analysis or {}).get("pending") or {}
+    answer = files.analysis.pending if files.analysis else None
     if raised is not None and raised.type in ("proposal", "choice"):
         return "confirming"
-    if answered.get("status") == "answered" and answered.get("agreed"):
+    if answer and answer.status == "answered" and answer.agreed:
         return "executing"
     if files.reading.recap:
         return "reflecting"
@@ -158,7 +145,7 @@ def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
     reply, raised, plan = reply_of(files), raised_by(files), files.plan or {}
     line = clip(f"{files.query} {reply}" if reply else f"No answer to: {files.query}", _LINE_CHARS)
     if "steps" in written:
-        names = TurnSummary.__dataclass_fields__
+        names = TurnSummary.__struct_fields__
         kept = {name: value for name, value in written.items() if name in names and value is not None}
         found = decode(TurnSummary, kept, where=f"{files.directory}/summary.json")
         return replace(found, turn_summary=found.turn_summary or line)
@@ -255,16 +242,15 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
     nothing_new = (files.summary or {}).get("answered") is False or files.reading.recap
     registry, mentioned = carry_registry(previous, files, curation, "" if nothing_new else reply)
     if analysis is None:
-        limits = kept_limits(limits_of(files.query, previous.constraints))
-        meant = [ref for one in find_references(files.query, previous) for ref in one.refs]
+        limits: tuple[records.Constraint, ...] = ()  # an imported turn limits nothing
+        meant: Sequence[str] = [ref for one in find_references(files.query, previous) for ref in one.refs]
     else:
-        limits, meant = analysis.get("constraints") or [], analysis.get("references") or []
+        limits, meant = analysis.constraints, analysis.references
     asked = split_terms(files.query)
     named = [one.ref for one in registry.records if says(asked, one.label)]
     short, kind = short_reply(reply)
     if texts is not None and texts.assistant_summary and texts.assistant_summary_kind:
         short, kind = texts.assistant_summary, texts.assistant_summary_kind
-    taken = {key: (analysis or {}).get(key) for key in ("intent", "query_type")}
     recent = RecentTurn(
         turn=files.turn,
         user=clip_lines(files.query, _USER_CHARS, rest=f"{files.directory}/context.md"),
@@ -272,7 +258,11 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
         assistant_summary=short,
         summary_kind=kind,
         timestamp=files.at,
-        routing=Routing(**taken, next_step=plan.get("next_step")),
+        routing=Routing(
+            intent=analysis.intent if analysis else None,
+            query_type=analysis.query_type if analysis else None,
+            next_step=plan.get("next_step"),
+        ),
         entities_mentioned=mentioned,
         asked_about=tuple(dict.fromkeys((*meant, *named)))[:_ASKED_ABOUT],
         outcome=summary.outcome,
@@ -298,7 +288,7 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
 def carry_within(previous: Carry, files: TurnFiles) -> Carry:
     """What the later phases of a running turn see: what it found, with what its phases 0 and 1 decided."""
     curation = curation_of(files)
-    limits = (files.analysis or {}).get("constraints") or ()
+    limits = files.analysis.constraints if files.analysis else ()
     running = files.analysis is not None
     return replace(
         previous,

@@ -1,29 +1,32 @@
 """The one question to the user that a session may have open. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, cast
+from collections.abc import Sequence
+from typing import Literal, cast
+
+from msgspec.structs import replace
 
 from panda.documents.carry import MARK, Carry, Pending, PendingType, clip
 from panda.language.reading import Reading
-from panda.language.sentences import split_sentences
+from panda.language.statements import is_talk
+from panda.language.text import split_sentences
 from panda.language.words import split_terms
 from panda.session.turn_files import TurnFiles
+from panda.store.records import Answered
 
 _MESSAGE_CHARS, _PART_CHARS, _PARTS = 2_000, 200, 12
 _MOST_OTHER_TURNS = 2
 _SHORT_WORDS = 8
 
 
-def answer_of(pending: Pending | None, query: str, reading: Reading) -> dict[str, Any] | None:
+def answer_of(pending: Pending | None, query: str, reading: Reading) -> Answered | None:
     """
     What a query does to the open question: status is answered, or open if the query is about something else.
 
     >>> asked = Pending(id="q3", asked_turn=3, asked_by=3, type="proposal", message="Cook the salmon?")
-    >>> answer_of(asked, "yes, but 4", Reading(agreement="agrees"))["status"]
+    >>> answer_of(asked, "yes, but 4", Reading(agreement="agrees")).status
     'answered'
-    >>> answer_of(asked, "How is the weather?", Reading(agreement="neither"))["status"]
-    'open'
+    >>> [answer_of(asked, said, Reading("tells")).status for said in ("Thanks!", "the trout, please")]
+    ['open', 'answered']
     """
     if pending is None or pending.status != "open":
         return None
@@ -31,22 +34,23 @@ def answer_of(pending: Pending | None, query: str, reading: Reading) -> dict[str
     terms = set(split_terms(query))
     is_short = pending.other_turns == 0 and len(query.split()) <= _SHORT_WORDS
     takes_up = bool(terms & set(split_terms(pending.message))) or is_short  # or is a statement right after it
-    answered = yes or reading.agreement == "declines" or (takes_up and reading.mood != "asks")
+    takes_up = takes_up and reading.mood != "asks" and not is_talk(query)
+    answered = yes or reading.agreement == "declines" or takes_up
     answered = answered or any(set(split_terms(option)) <= terms for option in pending.options)
-    return {
-        "id": pending.id,
-        "status": "answered" if answered else "open",
-        "answer": clip(query, _PART_CHARS * 2) if answered else None,
-        "agreed": answered and yes,
-    }
+    return Answered(
+        id=pending.id,
+        status="answered" if answered else "open",
+        answer=clip(query, _PART_CHARS * 2) if answered else None,
+        agreed=answered and yes,
+    )
 
 
-def agreed_query(carry: Carry, answer: Mapping[str, Any] | None, query: str) -> str | None:
+def agreed_query(carry: Carry, answer: Answered | None, query: str) -> str | None:
     """
     What a bare "yes" asks for: the question with the answer behind it; None if the query says it itself.
     """
     pending = carry.pending_clarification
-    if pending is None or not answer or not answer["agreed"] or len(query.split()) > _SHORT_WORDS:
+    if pending is None or answer is None or not answer.agreed or len(query.split()) > _SHORT_WORDS:
         return None
     return f"{clip(pending.message, _PART_CHARS)} {query}"
 
@@ -85,10 +89,10 @@ def _pending(
 
 def take_answer(previous: Carry, files: TurnFiles) -> Pending | None:
     """The question as it stands once phase 0 of a turn has looked at it."""
-    pending, said = previous.pending_clarification, (files.analysis or {}).get("pending")
-    if pending is None or not said or said["id"] != pending.id or said["status"] != "answered":
+    pending, said = previous.pending_clarification, files.analysis.pending if files.analysis else None
+    if pending is None or said is None or said.id != pending.id or said.status != "answered":
         return pending
-    return replace(pending, status="answered", answer=said["answer"])
+    return replace(pending, status="answered", answer=said.answer)
 
 
 def carry_pending(previous: Carry, files: TurnFiles) -> Pending | None:

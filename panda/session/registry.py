@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+
+from msgspec import structs
 
 from panda.documents.carry import (
     Carry,
@@ -20,11 +22,19 @@ from panda.documents.carry import (
 from panda.documents.memory_file import is_statement
 from panda.documents.records import decode
 from panda.language.claims import is_plural
-from panda.language.exclusions import find_clearing, find_exclusions, without_exclusions
-from panda.language.items import Item, Mention, find_mentions, find_pronouns, says_only
-from panda.language.listings import ListedItem, label_of, listed_items
+from panda.language.lists import label_of, listed_things
 from panda.language.names import find_names
 from panda.language.reading import Excluded, Reading
+from panda.language.things import (
+    Mention,
+    Thing,
+    find_clearing,
+    find_exclusions,
+    find_mentions,
+    find_pronouns,
+    says_only,
+    without_exclusions,
+)
 from panda.language.words import split_terms, split_words
 from panda.session.turn_files import TurnFiles
 
@@ -33,6 +43,7 @@ _LABEL_CHARS, _REASON_CHARS, _SAID_CHARS, _TURNS, _LOG, _MENTIONED = 100, 160, 3
 CLEARED = "cleared"  # how the reason of an entity begins that went with everything else, not by itself
 _SCANNED_CHARS = 20_000
 _NAME = re.compile(r"[A-Z0-9][\w'’+-]*(?: [\w'’+-]+){0,5}")
+_ROW = re.compile(r"[\w .]{1,40}: ([^;:]+); [\w .]{1,40}: ")
 _RECORD_BYTES = 160  # about what a record takes besides its texts
 _MOST_OPTIONS = 12
 _QUOTED_CHARS = 80
@@ -46,25 +57,27 @@ def curation_of(files: TurnFiles) -> Curation:
 
 def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registry:
     """The registry with a curation's decisions; refs that it does not know are passed over."""
-    records = list(registry.records)
-    if curation.clear_all:
-        reason = clip(f"{CLEARED}: {curation.reason}", _REASON_CHARS)
-        records = [replace(one, state="dropped", retained=False, reason=reason) for one in records]
-        registry = replace(registry, listing=Listing())
-    changes: dict[str, tuple[State, str]] = {one.ref: ("demoted", one.reason) for one in curation.demoted}
-    changes |= {one.ref: ("dropped", one.reason) for one in curation.dropped}
-    changes |= {one.ref: ("active", one.reason) for one in curation.retained}
-    for at, one in enumerate(records):
-        if one.ref in changes:
-            state, reason = changes[one.ref][0], clip(changes[one.ref][1], _REASON_CHARS)
-            turns = _touched(one.turns, turn) if state == "active" else one.turns
-            records[at] = replace(one, state=state, retained=state == "active", reason=reason, turns=turns)
-    return replace(registry, records=tuple(records))
+    decided: list[tuple[State, tuple[Judged, ...]]] = [
+        ("demoted", curation.demoted), ("dropped", curation.dropped), ("active", curation.retained),
+    ]  # fmt: skip
+    changes = {one.ref: (state, clip(one.reason, _REASON_CHARS)) for state, some in decided for one in some}
+    cleared: tuple[State, str] = ("dropped", clip(f"{CLEARED}: {curation.reason}", _REASON_CHARS))
+    records = []
+    for one in registry.records:
+        change = changes.get(one.ref) or (cleared if curation.clear_all else None)
+        if change is not None:
+            turns = _touched(one.turns, turn) if change[0] == "active" else one.turns
+            one = structs.replace(
+                one, state=change[0], retained=change[0] == "active", reason=change[1], turns=turns
+            )
+        records.append(one)
+    listing = Listing() if curation.clear_all else registry.listing
+    return structs.replace(registry, records=tuple(records), listing=listing)
 
 
 def carry_log(previous: Carry, curation: Curation, turn: int) -> tuple[Decision, ...]:
     """The last 20 decisions."""
-    log = list(previous.decision_log)
+    log = [*previous.decision_log]
     if curation.clear_all:
         log.append(Decision(turn=turn, action="clear_all", ref=None, reason=curation.reason or ""))
     log += [Decision(turn=turn, action="retain", ref=one.ref, reason=one.reason) for one in curation.retained]
@@ -87,13 +100,13 @@ def carry_registry(
     statements = [text for text, _ in files.statements if text not in noted]
     told = [part for part in reply.split("\n\n") if part.strip() and not any(text in part for text in noted)]
     answer = "\n\n".join(told)  # what was only noted lists nothing
-    listed = listed_items(answer, statements or told)
-    labels = [item.label for item in listed] or _subjects(statements)
-    texts = [item.text for item in listed] or statements
+    listed = listed_things(answer, statements or told)
+    labels = [label for label, _ in listed] or _subjects(statements)
+    texts = [text for _, text in listed] or statements
     mentioned: list[str] = []
     for at, (label, text) in enumerate(zip(labels, texts, strict=False), 1):
         mentioned.append(_add_said(known, label, text, files, at, mentioned))
-    resolved = [ref for ref in (files.analysis or {}).get("references") or () if ref in known]
+    resolved = [ref for ref in (files.analysis.references if files.analysis else ()) if ref in known]
     mentioned = mentioned + resolved if listed else resolved + mentioned
     replied, asked = split_terms(reply[:_SCANNED_CHARS]), split_terms(files.query)
     spoken = {*replied, *asked}
@@ -103,10 +116,10 @@ def carry_registry(
         if one.ref not in mentioned and one.state == "active" and says(replied, one.label):
             mentioned.append(one.ref)
         if one.ref in mentioned or says(asked, one.label):
-            known[one.ref] = replace(one, turns=_touched(one.turns, files.turn))
+            known[one.ref] = structs.replace(one, turns=_touched(one.turns, files.turn))
     refs = tuple(dict.fromkeys(mentioned))[:_MENTIONED]
     listing = _listing(before.listing, previous, files, refs, answer, listed, known)
-    return _limited(known.values(), replace(before, listing=listing)), refs
+    return _limited(known.values(), structs.replace(before, listing=listing)), refs
 
 
 def _listing(
@@ -115,14 +128,14 @@ def _listing(
     files: TurnFiles,
     mentioned: tuple[str, ...],
     reply: str,
-    listed: Sequence[ListedItem],
+    listed: Sequence[tuple[str, str]],
     known: Mapping[str, Entity],
 ) -> Listing:
     """What ordinals count from now on: a list; several things of one kind, where no list stands for long."""
     about = clip(f"{files.query} {reply}", _SAID_CHARS)
     if listed:
         pairs = zip(mentioned, listed, strict=False)
-        items = [Listed(ref=ref, text=clip(one.text, _SAID_CHARS)) for ref, one in pairs]
+        items = [Listed(ref=ref, text=clip(text, _SAID_CHARS)) for ref, (_, text) in pairs]
         return Listing(turn=files.turn, about=about, items=tuple(items))
     if before.is_list and before.turn in [one.turn for one in previous.recent_turns]:
         return before
@@ -163,8 +176,11 @@ def label_terms(label: str) -> tuple[str, ...]:
 
 
 def _subjects(statements: Sequence[str]) -> list[str]:
-    """The name that the only subject of a reply has, if it is one."""
-    labels = dict.fromkeys(label_of(text) for text in statements)
+    """The name that the only subject of a reply has, if it is one: of a row of a table its first cell."""
+    rows = [_ROW.match(text) for text in statements]
+    labels = dict.fromkeys(
+        row[1] if row else label_of(text) for row, text in zip(rows, statements, strict=True)
+    )
     named = [name.text for text in statements for name in find_names(text)]
     is_name = len(labels) == 1 and any(says(split_terms(label), name) for label in labels for name in named)
     return [label for label in labels if _NAME.fullmatch(label)] if is_name else []
@@ -200,14 +216,9 @@ def _add_said(
     cited = (ids for said, ids in files.statements if said and (said in text or text in said))
     ref, source = f"t{files.turn}_item_{at}", f"t{files.turn}"
     target = [*next(cited, ()), f"turn:{files.turn}"][0]
+    turns = (files.turn,)
     known[ref] = Entity(
-        ref=ref,
-        type="item",
-        label=label,
-        target=target,
-        state="active",
-        turns=(files.turn,),
-        source=source,
+        ref=ref, type="item", label=label, target=target, state="active", turns=turns, source=source
     )
     return ref
 
@@ -224,21 +235,19 @@ def _touched(turns: tuple[int, ...], turn: int) -> tuple[int, ...]:
 
 def _limited(records: Iterable[Entity], before: Registry) -> Registry:
     """At most 500 records of 90,000 bytes; what goes first was touched longest ago and is not excluded."""
-    kept = list(records)
-    listed = set(before.listing.refs)
-    sizes = {one.ref: _size(one.ref, one.label, one.reason or "") for one in kept}
-    over, room = len(kept) - _MOST, _MOST_BYTES - sum(sizes.values())
-    if over <= 0 and room >= 0:
-        return replace(before, records=tuple(kept))
-    kept_for = {o.ref: (o.ref in listed, o.retained, o.state != "active", o.turns[-1:] or (0,)) for o in kept}
+    listed, room = set(before.listing.refs), _MOST_BYTES
+    held = sorted(
+        every := list(records),
+        key=lambda one: (one.ref in listed, one.retained, one.state != "active", one.turns[-1:] or (0,)),
+        reverse=True,
+    )
     gone: set[str] = set()
-    for one in sorted(kept, key=lambda one: kept_for[one.ref]):
-        if over <= 0 and room >= 0:
-            break
-        gone.add(one.ref)
-        over, room = over - 1, room + sizes[one.ref]
-    records = tuple(one for one in kept if one.ref not in gone)
-    return replace(before, records=records, evicted=before.evicted + len(gone))
+    for count, entity in enumerate(held, 1):
+        room -= _size(entity.ref, entity.label, entity.reason or "")
+        if count > _MOST or room < 0:
+            gone.add(entity.ref)
+    kept = tuple(entity for entity in every if entity.ref not in gone)
+    return structs.replace(before, records=kept, evicted=before.evicted + len(gone))
 
 
 @lru_cache(maxsize=4096)
@@ -252,26 +261,14 @@ def is_active(one: Entity, carry: Carry) -> bool:
     return one.state == "active" and (one.retained or not window or one.turns[-1:] >= (window[0],))
 
 
-@dataclass(frozen=True)
-class Reference:
-    """Words of a query that stand for something."""
-
-    words: str  # as they stand
-    start: int  # where they begin
-    refs: tuple[str, ...] = ()  # what they mean; empty if that is open, or nothing that is there fits
-    options: tuple[str, ...] = ()  # entities that they may mean, the likeliest first
-    ordinal: bool = False  # whether they count items of a list
-    choice: bool = False  # whether they ask for one of those that they mean, as "which one"
-
-
-def items_of(carry: Carry) -> tuple[list[Item], list[Item]]:
+def items_of(carry: Carry) -> tuple[list[Thing], list[Thing]]:
     """The list that was shown last, in its order, and everything else that was spoken of."""
     known = {
-        one.ref: Item(one.ref, one.label, "", "" if one.type == "item" else one.type)
+        one.ref: Thing(one.ref, one.label, "", "" if one.type == "item" else one.type)
         for one in carry.registry.records
     }
     shown = carry.registry.listing.items
-    listed = [replace(known.pop(one.ref, Item(one.ref, "", "", "")), text=one.text) for one in shown]
+    listed = [replace(known.pop(one.ref, Thing(one.ref, "", "", "")), text=one.text) for one in shown]
     return listed, list(known.values())
 
 
@@ -288,28 +285,25 @@ def mentions_of(query: str, carry: Carry) -> list[Mention]:
     return find_mentions(query, items, others, nouns=nouns, aside=aside)
 
 
-def find_references(query: str, carry: Carry) -> list[Reference]:
+def find_references(query: str, carry: Carry) -> list[Mention]:
     """
     The references of a query to what the session has talked about, in order; a name that stands there in full
     is none.
     """
     labels = {one.ref: one.label for one in carry.registry.records}
-    found = []
-    for one in mentions_of(query, carry):
-        meant = _settled(one, carry)
-        if not (
-            one.how == "named"
-            and any(names(query, labels.get(ref, "")) for ref in (*meant.refs, *meant.options))
-        ):
-            found.append(Reference(one.words, one.start, meant.refs, meant.options, one.how == "counted"))
-    for pronoun in find_pronouns(query):
-        end = pronoun.start + len(pronoun.words)
-        if all(end <= one.start or pronoun.start >= one.start + len(one.words) for one in found):
-            refs, options = _meant_by(pronoun.kind, pronoun.words, carry)
-            if refs or options or pronoun.kind != "which":
-                found.append(
-                    Reference(pronoun.words, pronoun.start, refs, options, choice=pronoun.kind == "which")
-                )
+    settled = [_settled(one, carry) for one in mentions_of(query, carry)]
+    found = [
+        one
+        for one in settled
+        if one.how != "named"
+        or not any(names(query, labels.get(ref, "")) for ref in (*one.refs, *one.options))
+    ]
+    spoken = (f"{one.user} {one.assistant}"[:_SCANNED_CHARS] for one in carry.recent_turns)
+    for pronoun in find_pronouns(query, {term for text in spoken for term in split_terms(text)}):
+        one = Mention(pronoun.words, pronoun.start, *_meant_by(pronoun.kind, pronoun.words, carry))
+        is_open = one.refs or one.options or pronoun.kind != "which"
+        if is_open and all(one.end <= other.start or one.start >= other.end for other in found):
+            found.append(replace(one, how="which") if pronoun.kind == "which" else one)
     return sorted(found, key=lambda one: one.start)
 
 
@@ -330,7 +324,9 @@ def _settled(one: Mention, carry: Carry) -> Mention:
             one, refs=tuple(order) if len(order) == 1 else (), options=tuple(order[:_MOST_OPTIONS])
         )
     left = (
-        tuple(ref for ref in one.options if ref not in _talked_about(carry)) if one.is_rest else one.options
+        tuple(ref for ref in one.options if ref not in _talked_about(carry))
+        if one.how == "rest"
+        else one.options
     )
     return replace(one, refs=left if len(left) == 1 else (), options=left or one.options)
 
@@ -349,20 +345,20 @@ def _meant_by(kind: str, words: str, carry: Carry) -> tuple[tuple[str, ...], tup
     return (listing.refs if whole else ()), listing.refs or salient
 
 
-def replace_references(query: str, references: Sequence[Reference], carry: Carry) -> str:
+def replace_references(query: str, references: Sequence[Mention], carry: Carry) -> str:
     """The query with each resolved reference replaced by the names that it stands for."""
     labels = {one.ref: one.label for one in carry.registry.records}
     for one in reversed(references):
         said = [labels[ref] for ref in one.refs if ref in labels]
         if said:
-            text = " and ".join(said) if len(said) < 3 else f"{', '.join(said[:-1])} and {said[-1]}"
-            text = f"{one.words[:5]} of {text}" if one.choice else text
+            text = " and ".join([", ".join(said[:-1]), said[-1]] if said[1:] else said)
+            text = f"{one.words[:5]} of {text}" if one.how == "which" else text
             text += "'s" if one.words.lower() in ("its", "their") else ""
-            query = query[: one.start] + text + query[one.start + len(one.words) :]
+            query = query[: one.start] + text + query[one.end :]
     return query
 
 
-def follow_up(query: str, references: Sequence[Reference], carry: Carry) -> str | None:
+def follow_up(query: str, references: Sequence[Mention], carry: Carry) -> str | None:
     """
     What a query that only names another thing ("And the last one?") asks: the last query that asked something
     of a thing, with the names of the new one; None if this query asks by itself, or none before it did.
@@ -379,11 +375,9 @@ def follow_up(query: str, references: Sequence[Reference], carry: Carry) -> str 
     return None
 
 
-def _is_bare(query: str, references: Sequence[Reference]) -> bool:
+def _is_bare(query: str, references: Sequence[Mention]) -> bool:
     """Whether a query says nothing besides its references."""
-    return bool(references) and says_only(
-        query, [(one.start, one.start + len(one.words)) for one in references]
-    )
+    return bool(references) and says_only(query, [(one.start, one.end) for one in references])
 
 
 def _talked_about(carry: Carry) -> set[str]:
@@ -434,21 +428,17 @@ def find_decisions(
 
 def curation_of_reading(reading: Reading) -> Curation:
     """What a reading decides on the entities of the session; the user's words are the reasons."""
-    judged = {
-        action: tuple(
+    keep, demote, drop = (
+        tuple(
             Judged(ref=one.ref, reason=_reason(one.words))
             for one in reading.exclusions
             if one.action == action
         )
         for action in ("keep", "demote", "drop")
-    }
-    return Curation(
-        retained=judged["keep"],
-        demoted=judged["demote"],
-        dropped=judged["drop"],
-        clear_all=reading.clears is not None,
-        reason=_reason(reading.clears) if reading.clears else None,
     )
+    reason = None if reading.clears is None else _reason(reading.clears)
+    clears = reading.clears is not None
+    return Curation(retained=keep, demoted=demote, dropped=drop, clear_all=clears, reason=reason)
 
 
 def _reason(words: str) -> str:
@@ -473,7 +463,7 @@ def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: C
                 continue
             decided.add(ref)
             found[action].append(Judged(ref=ref, reason=clip(one["reason"], _REASON_CHARS)))
-    return replace(
+    return structs.replace(
         rules,
         retained=(*rules.retained, *found["retain"]),
         demoted=(*rules.demoted, *found["demote"]),
@@ -485,10 +475,11 @@ def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: C
 
 def uses_excluded(texts: Iterable[str], carry: Carry) -> list[Entity]:
     """The excluded entities, by this turn too, that texts of a plan name, by ref or by label."""
-    excluded = [
-        one
-        for one in carry.registry.records
-        if one.state != "active" and one.reason and CLEARED not in one.reason
-    ]
+    out = [one for one in carry.registry.records if one.state != "active" and one.reason]
+    excluded = [one for one in out if one.reason and CLEARED not in one.reason]
     said = "\n".join(without_exclusions(text) for text in texts)
-    return [one for one in excluded if one.ref in said or names(said, one.label)]
+    return [
+        one
+        for one in excluded
+        if re.search(rf"(?<!\w){re.escape(one.ref)}(?!\w)", said) or names(said, one.label)
+    ]

@@ -93,7 +93,8 @@ def _parts(carry: Carry, phase: int, load: Load, shown: str | None) -> Iterator[
     notes = [f"turn {note.turn} {note.kind}: {note.text}" for note in seen]
     flow, log = carry.flow, carry.decision_log[: -_LOG - 1 : -1]
     greeted = ", greeted already: do not greet again" if flow.greeted else ""
-    going = [f"phase {flow.phase}, tone {flow.tone}{greeted}"] if carry.recent_turns else []
+    tone = f", tone {flow.tone}" if flow.tone else ""
+    going = [f"phase {flow.phase}{tone}{greeted}"] if carry.recent_turns else []
     going += [f"the user said: {flow.user_expressed}"] if going and flow.user_expressed else []
     history, about = carry.history_summary, carry.engagement_summary.text
     before = [f"up to turn {history.through_turn}: {one_line(history.text)}"] if history.text else []
@@ -297,7 +298,8 @@ def _lines(carry: Carry) -> Iterator[tuple[str, str, int | str | None]]:
         flow = carry.flow
         said = f"; the user said: {flow.user_expressed}" if flow.user_expressed else ""
         greeted = ", greeted" if flow.greeted else ""
-        yield "flow", f"{flow.phase}, {flow.tone}{greeted} (by {flow.source}){said}", carry.head
+        tone = f", {flow.tone}" if flow.tone else ""
+        yield "flow", f"{flow.phase}{tone}{greeted} (by {flow.source}){said}", carry.head
     if (asked_back := carry.pending_clarification) is not None:
         name, id_, at = "pending_clarification", asked_back.id, asked_back.asked_turn
         text = f"{id_}, {asked_back.status}, {asked_back.type} by phase {asked_back.asked_by}"

@@ -11,13 +11,11 @@ from panda.documents.carry import StepRecord, StepType, clip
 from panda.documents.context import parse_context
 from panda.documents.text import one_line, strip_citations
 from panda.documents.times import render_time
-from panda.language.conversation import plain_recap
-from panda.language.reading import Reading, parse_reading
+from panda.language.reading import Reading, plain_recap
 from panda.storage.files import read_text
 from panda.storage.layout import (
     CONTEXT_MD,
     PLAN_JSON,
-    QUERY_ANALYSIS_JSON,
     REFLECTION_JSON,
     SUMMARY_JSON,
     TurnPaths,
@@ -25,6 +23,7 @@ from panda.storage.layout import (
     turn_name,
 )
 from panda.storage.records import load_object
+from panda.store.records import QueryAnalysis, find
 
 Json = Mapping[str, Any]
 _STEP = re.compile(r"step_(\d+)\.json")
@@ -47,7 +46,7 @@ class TurnFiles:
     reply: str = ""  # §5 without marks and sources; "" if there is none
     statements: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The statements of the reply with the nodes they cite."""
-    analysis: Json | None = None
+    analysis: QueryAnalysis | None = None
     reflection: Json | None = None
     plan: Json | None = None
     steps: tuple[Json, ...] = ()
@@ -58,18 +57,12 @@ class TurnFiles:
     @property
     def reading(self) -> Reading:
         """What the query means; of a turn without a reading only whether it looks back."""
-        return stored_reading(self.analysis or {}, self.query)
+        return self.analysis.reading if self.analysis else Reading(recap=plain_recap(self.query))
 
     @property
     def directory(self) -> str:
         """The turn's directory, relative to the user's."""
         return f"turns/{turn_name(self.turn)}"
-
-
-def stored_reading(analysis: Json, query: str) -> Reading:
-    """What query_analysis.json says of what a query means; of older stores no more than was known there."""
-    found = analysis.get("reading")
-    return parse_reading(found) if found else Reading(recap=plain_recap(query))
 
 
 def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
@@ -90,7 +83,7 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
         query=query.text if query else "",
         reply=strip_citations(answer.text).strip() if answer else "",
         statements=tuple((str(item["text"]), tuple(map(str, item["node_ids"]))) for item in items),
-        analysis=_load(paths, QUERY_ANALYSIS_JSON),
+        analysis=find(QueryAnalysis, paths.directory),
         reflection=_load(paths, REFLECTION_JSON),
         plan=_load(paths, PLAN_JSON),
         steps=steps,

@@ -6,11 +6,9 @@ from typing import Any, NoReturn
 
 from panda.documents.context import SECTIONS, ContextDocument, find_context_problems, heading, parse_context
 from panda.documents.memory_file import parse_memory_file
-from panda.documents.problems import Problem, Verdict
 from panda.documents.records import decode
-from panda.errors import FileFormatError, NotFoundError, PandaError, UsageError
+from panda.errors import FileFormatError, NotFoundError, Problem, UsageError, Verdict
 from panda.storage.files import parse_json, read_text, store_errors
-from panda.storage.formats import Metadata, json_problems
 from panda.storage.layout import (
     CONFLICTS_JSONL,
     CONTEXT_MD,
@@ -34,26 +32,9 @@ from panda.storage.links import may_pass
 from panda.storage.seals import SEAL, check_seal, seal_value
 from panda.storage.temporaries import is_abandoned, is_temporary
 from panda.storage.turns import TurnStore, load_picture
+from panda.store.records import Metadata, json_problems
 
 _TEXT_SUFFIXES = {".md", ".json", ".jsonl"}
-
-
-def problem_of(error: PandaError, path: Path) -> Problem:
-    """
-    An error met while reading a file, as a problem with its line and key.
-
-    Args:
-        error: What was raised; its place is "path", "path:line" or either with " (key)".
-    """
-    place, _, key = (error.where or "").removeprefix(str(path)).partition(" (")
-    line = place.removeprefix(":")
-    return Problem(
-        str(path),
-        error.message,
-        line=int(line) if line.isascii() and line.isdigit() else None,
-        key=key.removesuffix(")") or None,
-        fix=error.fix,
-    )
 
 
 def load_checked(path: Path, problems: list[Problem]) -> Any:
@@ -65,8 +46,8 @@ def load_checked(path: Path, problems: list[Problem]) -> Any:
     """
     try:
         value = parse_json(read_text(path), where=str(path))
-    except PandaError as exc:
-        problems.append(problem_of(exc, path))
+    except Problem as exc:
+        problems.append(exc)
         return None
     found = json_problems(_place(path), value, path=str(path))
     problems += found
@@ -96,8 +77,8 @@ def check_file(path: Path) -> list[Problem]:
                 problems += find_context_problems(text, path=str(path))
             elif path.name in (PREFERENCES_MD, FACTS_MD):
                 parse_memory_file(text, where=str(path))
-        except PandaError as exc:
-            problems.append(problem_of(exc, path))
+        except Problem as exc:
+            problems.append(exc)
     return problems
 
 
@@ -109,11 +90,11 @@ def _check_lines(path: Path, text: str) -> list[Problem]:
             continue
         try:
             value = parse_json(line, where=str(path), line=number)
-        except PandaError as exc:
-            problem = problem_of(exc, path)
+        except Problem as exc:
+            problem: Problem = exc
             if number == len(lines):
                 fix = "a write was cut short; the next one removes this line"
-                problem = Problem(str(path), problem.message, line=number, fix=fix)
+                problem = Problem(problem.message, str(path), line=number, fix=fix)
             problems.append(problem)
         else:
             problems += json_problems(_place(path), value, path=str(path), line=number)
@@ -180,15 +161,15 @@ def check_turn(directory: Path) -> list[Problem]:
             saved = decode(Metadata, metadata, where=str(paths / METADATA_JSON))
             problems += _check_metadata(paths, saved, number)
         except FileFormatError as exc:  # an instant that is none
-            problems.append(problem_of(exc, paths / METADATA_JSON))
+            problems.append(exc)
     problems += _check_numbers(paths, number)
     problems += _check_visits(paths)
     if metadata is None:
         return problems
     try:
         return problems + check_seal(directory, metadata, problems)
-    except PandaError as exc:  # a file that cannot be read
-        return [*problems, problem_of(exc, directory)]
+    except Problem as exc:  # a file that cannot be read
+        return [*problems, exc]
 
 
 def _below(directory: Path) -> list[Path]:
@@ -202,14 +183,12 @@ def _below(directory: Path) -> list[Path]:
 def leftover(path: Path) -> Problem:
     """The problem that a temporary file or directory was left behind."""
     return Problem(
-        str(path),
-        "temporary file left by a write that was cut short",
-        fix="`panda index rebuild` removes it",
+        "temporary file left by a write that was cut short", str(path), fix="`panda index rebuild` removes it"
     )
 
 
 def _missing(path: Path) -> Problem:
-    return Problem(str(path), f"{path.name} is missing")
+    return Problem(f"{path.name} is missing", str(path))
 
 
 def _check_metadata(paths: TurnPaths, metadata: Metadata, number: int | None) -> list[Problem]:
@@ -217,12 +196,12 @@ def _check_metadata(paths: TurnPaths, metadata: Metadata, number: int | None) ->
     problems: list[Problem] = []
     if metadata.turn != number:
         problems.append(
-            Problem(str(path), f"is of turn {metadata.turn}, its directory of {number}", key="turn")
+            Problem(f"is of turn {metadata.turn}, its directory of {number}", str(path), key="turn")
         )
     turns = paths.directory.parent
     if turns.name == "turns" and metadata.user_id != turns.parent.name:
         message = f"is of user {metadata.user_id}, its directory of {turns.parent.name}"
-        problems.append(Problem(str(path), message, key="user_id"))
+        problems.append(Problem(message, str(path), key="user_id"))
     if metadata.status in _ANSWERING and not (paths / RESPONSE_MD).is_file():
         problems.append(_missing(paths / RESPONSE_MD))
     problems += _check_image(paths, metadata)
@@ -237,9 +216,9 @@ def _check_image(paths: TurnPaths, metadata: Metadata) -> list[Problem]:
     try:
         found = load_picture(paths / name).file_name
         if found != PurePosixPath(name).name:
-            problems.append(Problem(str(paths / name), f"has changed: its content is that of {found}"))
-    except PandaError as exc:
-        problems.append(Problem(str(paths / name), exc.message, fix=exc.fix))
+            problems.append(Problem(f"has changed: its content is that of {found}", str(paths / name)))
+    except Problem as exc:
+        problems.append(Problem(exc.message, str(paths / name), fix=exc.fix))
     if 0 in metadata.route and not (paths / IMAGE_JSON).is_file():
         problems.append(_missing(paths / IMAGE_JSON))
     return problems
@@ -248,12 +227,12 @@ def _check_image(paths: TurnPaths, metadata: Metadata) -> list[Problem]:
 def _check_context(path: Path, metadata: Metadata) -> list[Problem]:
     try:
         document = parse_context(read_text(path), where=str(path))
-    except PandaError:
+    except Problem:
         return []  # reported with the file itself
     keys = ("turn", "user_id", "session_id", "mode")
     pairs = ((key, getattr(document.front, key), getattr(metadata, key)) for key in keys)
     problems = [
-        Problem(str(path), f"{key} is {ours!r} here and {theirs!r} in {METADATA_JSON}", line=1, key=key)
+        Problem(f"{key} is {ours!r} here and {theirs!r} in {METADATA_JSON}", str(path), line=1, key=key)
         for key, ours, theirs in pairs
         if ours != theirs
     ]
@@ -268,9 +247,9 @@ def _check_sections(path: Path, document: ContextDocument, metadata: Metadata) -
     spare = {next_phase} if metadata.status in ("running", "interrupted", "halted") else set()
     why = f"status {metadata.status} and route {list(metadata.route)}"
     return [
-        *(Problem(str(path), f"`{heading(n)}` is missing; {why} imply it") for n in sorted(expected - found)),
+        *(Problem(f"`{heading(n)}` is missing; {why} imply it", str(path)) for n in sorted(expected - found)),
         *(
-            Problem(str(path), f"`{heading(n)}` is one too many; {why} do not imply it")
+            Problem(f"`{heading(n)}` is one too many; {why} do not imply it", str(path))
             for n in sorted(found - expected - spare)
         ),
     ]
@@ -283,12 +262,12 @@ def _check_numbers(paths: TurnPaths, number: int | None) -> list[Problem]:
         summary = load_checked(paths / SUMMARY_JSON, [])
         if summary is not None and summary["turn"] != number:
             message = f"is of turn {summary['turn']}, its directory of {number}"
-            problems.append(Problem(str(paths / SUMMARY_JSON), message, key="turn"))
+            problems.append(Problem(message, str(paths / SUMMARY_JSON), key="turn"))
     for path in sorted((paths / "steps").glob("step_*.json")):
         step = load_checked(path, [])
         if step is not None and path != paths.step(step["step"]):
             message = f"is of step {step['step']}, its name is another"
-            problems.append(Problem(str(path), message, key="step"))
+            problems.append(Problem(message, str(path), key="step"))
     return problems
 
 
@@ -378,7 +357,7 @@ def _check_root(root: Path, watch: Callable[[], None]) -> list[Problem]:
     for path in sorted(layout.interventions.glob("*.json")):
         value = load_checked(path, problems)
         if value is not None and value["id"] != path.stem:
-            problems.append(Problem(str(path), f"its id {value['id']!r} is not its file name", key="id"))
+            problems.append(Problem(f"its id {value['id']!r} is not its file name", str(path), key="id"))
     if layout.executions_log.is_file():
         problems += check_file(layout.executions_log)
     return problems
@@ -404,7 +383,7 @@ def _check_user(directory: Path, watch: Callable[[], None]) -> list[Problem]:
             if value is not None and value.get(SEAL, seal_value(value)) != seal_value(value):
                 message = "it has changed since its last turn was saved"
                 fix = "delete it: it is made again from the turns"
-                problems.append(Problem(str(path), message, key=SEAL, fix=fix))
+                problems.append(Problem(message, str(path), key=SEAL, fix=fix))
         elif path.is_file():
             problems += check_file(path)
     problems += _check_counter(directory)
@@ -419,7 +398,7 @@ def stray_notes(directory: Path) -> list[Problem]:
     notes = sorted(directory.glob("*.md")) if directory.is_dir() else []
     message, fix = "it is not read: notes stand in knowledge/", f"move it to {directory / 'knowledge'}"
     return [
-        Problem(str(path), message, fix=fix, verdict=Verdict.SOUND)
+        Problem(message, str(path), fix=fix, verdict=Verdict.SOUND)
         for path in notes
         if path.name not in known and path.is_file() and not is_temporary(path)
     ]
@@ -429,18 +408,18 @@ def _check_counter(directory: Path) -> list[Problem]:
     try:
         check_id(directory.name, what="user", where=str(directory))
     except UsageError as exc:
-        return [problem_of(exc, directory)]
+        return [exc]
     layout = Layout(directory.parent.parent)
     store = TurnStore(layout, directory.name, _no_clock)
     path = layout.turn_counter(directory.name)
     try:
         counter, highest = store.counter(), store.highest()
-    except PandaError as exc:
-        return [problem_of(exc, path)]
+    except Problem as exc:
+        return [exc]
     if counter >= highest:
         return []
     found = f"holds {counter}" if path.exists() else "is missing"
-    return [Problem(str(path), f"{found}, but there is a turn {highest}", fix=f"write {highest} into it")]
+    return [Problem(f"{found}, but there is a turn {highest}", str(path), fix=f"write {highest} into it")]
 
 
 def _no_clock() -> NoReturn:
@@ -453,14 +432,14 @@ def _check_turns(directory: Path, watch: Callable[[], None]) -> list[Problem]:
     for path in sorted(directory.iterdir()):
         if turn_number(path.name) is not None and not path.is_dir():
             problems.append(
-                Problem(str(path), "no directory, but it has the name of a turn", fix="move it away")
+                Problem("no directory, but it has the name of a turn", str(path), fix="move it away")
             )
         elif not path.is_dir() or is_temporary(path):
             continue
         elif turn_number(path.name) is not None:
             turns.append(path)
         elif path.name.startswith("turn_"):
-            problems.append(Problem(str(path), "not the name of a turn: six or more digits after turn_"))
+            problems.append(Problem("not the name of a turn: six or more digits after turn_", str(path)))
     for path in turns:
         found = check_turn(path)
         problems += found if path.is_dir() else []  # a turn that has gone meanwhile has no problems
@@ -476,5 +455,5 @@ def _check_visit_ids(turns: Iterable[Path]) -> list[Problem]:
             first = seen.setdefault(visit_id, path)
             if first != path:
                 message = f"visit_id {visit_id} is that of {first.parent} too"
-                problems.append(Problem(str(path), message, key="visit_id"))
+                problems.append(Problem(message, str(path), key="visit_id"))
     return problems

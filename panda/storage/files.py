@@ -3,19 +3,20 @@
 import errno
 import fcntl
 import json
+import logging
 import math
 import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from panda.documents.json_text import load_json
-from panda.errors import FileFormatError, LockHeldError, PandaError, StoreError, UsageError
+from panda.errors import FileFormatError, Location, LockHeldError, Problem, StoreError, UsageError
 from panda.storage.links import check_links
 from panda.storage.signals import signals_after
 from panda.storage.temporaries import held_temporary
@@ -42,9 +43,9 @@ def store_errors(path: Path | str, doing: str) -> Iterator[None]:
         raise StoreError(f"cannot {doing} {path}: {reason}", where=str(path), fix=_fix(exc)) from exc
 
 
-def why_unread(exc: PandaError | OSError) -> str:
+def why_unread(exc: Problem | OSError) -> str:
     """Why a file cannot be read, without the file."""
-    return exc.message if isinstance(exc, PandaError) else exc.strerror or "it cannot be read"
+    return exc.message if isinstance(exc, Problem) else exc.strerror or "it cannot be read"
 
 
 def _fix(exc: OSError) -> str:
@@ -107,14 +108,15 @@ def remove_tree(path: Path) -> None:
 
 
 _POLL_SECONDS = 0.05
+_TOLD_SECONDS = 0.3  # a shorter wait is nobody's concern
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
-def held_lock(
-    path: Path, *, holder: str, wait_seconds: float, on_wait: Callable[[str], None] | None = None
-) -> Iterator[None]:
+def held_lock(path: Path, *, holder: str, wait_seconds: float) -> Iterator[None]:
     """
     Holds an exclusive lock between processes while the block runs; the system frees it if the process dies.
+    Who holds it is logged once it is waited for longer than a moment.
 
     Args:
         path: Lock file; it stays, and names the holder while it is held.
@@ -128,7 +130,7 @@ def held_lock(
     with store_errors(path, "lock"):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        _wait_for(path, descriptor, wait_seconds, on_wait)
+        _wait_for(path, descriptor, wait_seconds)
         with store_errors(path, "write"):
             os.truncate(descriptor, 0)
             os.pwrite(descriptor, holder.encode(), 0)
@@ -158,11 +160,8 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def _wait_for(
-    path: Path, descriptor: int, wait_seconds: float, on_wait: Callable[[str], None] | None
-) -> None:
-    deadline = time.monotonic() + wait_seconds
-    told = False
+def _wait_for(path: Path, descriptor: int, wait_seconds: float) -> None:
+    began, told = time.monotonic(), False
     while True:
         try:
             with store_errors(path, "lock"):
@@ -172,14 +171,15 @@ def _wait_for(
             if not isinstance(exc.__cause__, BlockingIOError):
                 raise
         name = os.pread(descriptor, 500, 0).decode(errors="replace") or "another process"
-        if time.monotonic() >= deadline:
+        waited = time.monotonic() - began
+        if waited >= wait_seconds:
             raise LockHeldError(
                 f"the lock is held by {name}; waited {wait_seconds:g} s",
                 where=str(path),
                 fix="wait until it is done, or give a longer --wait",
             )
-        if on_wait and not told:
-            on_wait(name)
+        if waited >= _TOLD_SECONDS and not told:
+            _log.info("waiting for %s", name)
             told = True
         time.sleep(_POLL_SECONDS)
 
@@ -423,13 +423,17 @@ def read_text(path: Path | str, *, pipe: bool = False) -> str:
         StoreError: It is missing, is no regular file, or cannot be read.
         FileFormatError: It is not UTF-8; names the line.
     """
-    data = read_bytes(path, pipe=pipe)
+    return to_text(read_bytes(path, pipe=pipe), path)
+
+
+def to_text(data: bytes, path: Path | str) -> str:
+    """The text that a file holds. Raises FileFormatError: it is not UTF-8; names the line."""
     try:
         return data.decode()
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
         message = f"not UTF-8: byte 0x{data[exc.start]:02x} at offset {exc.start}"
-        raise FileFormatError(message, where=f"{path}:{line}", fix="save the file as UTF-8") from exc
+        raise FileFormatError(message, where=Location(path, line=line), fix="save the file as UTF-8") from exc
 
 
 def read_json(path: Path | str) -> Any:
@@ -452,9 +456,9 @@ def parse_json(text: str, *, where: str, line: int = 1) -> Any:
         return load_json(text, parse_constant=_refuse_constant, parse_float=_finite)
     except json.JSONDecodeError as exc:
         message = f"not valid JSON: {exc.msg} (column {exc.colno})"
-        raise FileFormatError(message, where=f"{where}:{line + exc.lineno - 1}") from exc
+        raise FileFormatError(message, where=Location(where, line=line + exc.lineno - 1)) from exc
     except (ValueError, RecursionError) as exc:
-        raise FileFormatError(f"not valid JSON: {exc}", where=f"{where}:{line}") from exc
+        raise FileFormatError(f"not valid JSON: {exc}", where=Location(where, line=line)) from exc
 
 
 def _refuse_constant(name: str) -> Any:

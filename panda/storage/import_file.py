@@ -13,7 +13,7 @@ from panda.documents.context import ContextDocument, FrontMatter, Section, Text,
 from panda.documents.json_text import may_hold_halves
 from panda.documents.progress import Progress, no_progress
 from panda.documents.times import Clock, parse_time
-from panda.errors import FileFormatError, ImportFileError, StoreError
+from panda.errors import FileFormatError, ImportFileError, Location, StoreError
 from panda.storage.files import (
     held_lock,
     make_directory,
@@ -25,7 +25,6 @@ from panda.storage.files import (
     sync_directory,
     write_synced,
 )
-from panda.storage.formats import Metadata, json_problems
 from panda.storage.layout import (
     CONTEXT_MD,
     INDEX_SUMMARY_JSON,
@@ -35,6 +34,7 @@ from panda.storage.layout import (
 )
 from panda.storage.temporaries import held_temporary
 from panda.storage.turns import CLAIM_WAIT_SECONDS, CONTEXT_SCHEMA, TurnFolder, TurnStore
+from panda.store.records import Metadata, json_problems
 
 IMPORT_LINE = "import.jsonl"
 _NO_LINES = (
@@ -78,11 +78,10 @@ def read_import_lines(source: Path | Iterable[str], *, name: str | None = None) 
         try:
             lines: Iterable[str] = read_text(source, pipe=True).removeprefix("\ufeff").split("\n")
         except FileFormatError as exc:
-            where = (exc.where or "").replace(str(source), name, 1)
-            raise ImportFileError(exc.message, where=where, fix=exc.fix) from exc
+            raise ImportFileError(exc.message, name, line=exc.line, fix=exc.fix) from exc
     else:
         name, lines = name or "<stdin>", source
-    return [_parse_line(text, f"{name}:{i}") for i, text in enumerate(lines, 1) if text.strip()]
+    return [_parse_line(text, Location(name, line=i)) for i, text in enumerate(lines, 1) if text.strip()]
 
 
 def _parse_line(text: str, where: str) -> ImportLine:
@@ -93,12 +92,14 @@ def _parse_line(text: str, where: str) -> ImportLine:
     if may_hold_halves(text) and json.loads(text) != value:
         raise ImportFileError("the line holds half a surrogate pair", where=where)
     for problem in json_problems(IMPORT_LINE, value, path=where):
-        raise ImportFileError(problem.message, where=problem.where)
+        raise ImportFileError(problem.message, where, key=problem.key)
     try:
         at = parse_time(value["at"]).replace(microsecond=0)
     except (ValueError, OverflowError) as exc:
         raise ImportFileError(
-            f"{value['at'][:80]!r} is not an ISO 8601 time", where=f"{where} (at)", fix="2026-01-04T14:30:00Z"
+            f"{value['at'][:80]!r} is not an ISO 8601 time",
+            where=Location(where, key="at"),
+            fix="2026-01-04T14:30:00Z",
         ) from exc
     topics = value.get("topics")
     return ImportLine(

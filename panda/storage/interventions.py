@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from panda.documents.times import Clock, render_time
-from panda.errors import FileFormatError, HaltError, NotFoundError, PandaError, StoreError, UsageError
+from panda.errors import FileFormatError, HaltError, Location, NotFoundError, Problem, StoreError, UsageError
 from panda.storage.files import held_lock, read_json, store_errors, write_json
-from panda.storage.formats import check_json
 from panda.storage.layout import Layout
+from panda.store.records import check_json
 
 INTERVENTION_SCHEMA = "panda.intervention/1"
 _SEVERITY: Mapping[str, str] = {
@@ -63,13 +63,13 @@ class DamagedIntervention:
     """A file of interventions/ that cannot be used."""
 
     path: Path  # the file
-    error: PandaError  # why
+    error: Problem  # why
 
 
 def write_intervention(
     layout: Layout,
     clock: Clock,
-    error: PandaError,
+    error: Problem,
     *,
     user: str,
     turn: int | None,
@@ -206,7 +206,9 @@ def _load(path: Path) -> Intervention | DamagedIntervention:
         value = read_json(path)
         check_json(f"interventions/{path.name}", value, str(path))
         if value["id"] != path.stem:
-            raise FileFormatError(f"its id {value['id']!r} is not its file name", where=f"{path} (id)")
+            raise FileFormatError(
+                f"its id {value['id']!r} is not its file name", where=Location(path, key="id")
+            )
     except (FileFormatError, StoreError) as exc:
         return DamagedIntervention(path, exc)
     return Intervention(path, value)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from panda.documents.problems import Problem
-from panda.errors import FileFormatError
+from panda.errors import FileFormatError, Problem
 from panda.storage.files import parse_json, store_errors
 
 CUT_SHORT = "a write was cut short; the next one removes this line"
@@ -105,11 +104,11 @@ class LineTail:
             value = parse_json(line.decode(), where=path, line=number)
         except UnicodeDecodeError as exc:
             message = f"not UTF-8: byte 0x{line[exc.start]:02x}"
-            return Problem(path, message, line=number, fix=fix or "save the file as UTF-8")
+            return Problem(message, path, line=number, fix=fix or "save the file as UTF-8")
         except FileFormatError as exc:
-            return Problem(path, exc.message, line=number, fix=fix)
+            return Problem(exc.message, path, line=number, fix=fix)
         if not isinstance(value, dict):
-            return Problem(path, "not a JSON object", line=number, fix=fix)
+            return Problem("not a JSON object", path, line=number, fix=fix)
         return Line(number, self.size_bytes + len(line), value)
 
 
@@ -123,4 +122,4 @@ def sound_lines(parts: Parts) -> Generator[Line, None, None]:
             if isinstance(part, Line):
                 yield part
             elif part.fix != CUT_SHORT:
-                raise FileFormatError(part.message, where=part.where, fix=part.fix)
+                raise FileFormatError(part.message, part.path, line=part.line, fix=part.fix)

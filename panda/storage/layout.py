@@ -1,12 +1,16 @@
 """Every file and directory name of the store, once, and where the files lie that come with panda."""
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from panda.documents.text import ID_PATTERN, PATH_FIX, shorten
 from panda.errors import FileFormatError, StoreError, UsageError
+from panda.storage.links import may_pass
 
 DEFAULT_USER = "default"
 """The one user who is made unasked."""
@@ -192,11 +196,6 @@ class Layout:
         return self.indexes / "rebuild.json"
 
     @property
-    def index_changes(self) -> Path:
-        """Directory of the change journal: one small file for each change that the index has not taken in."""
-        return self.indexes / "changes"
-
-    @property
     def interventions(self) -> Path:
         return self.root / "interventions"
 
@@ -224,7 +223,7 @@ class Layout:
         return self.root / ".read-only"
 
 
-_TURN_NAME = re.compile(r"turn_(\d{6}|[1-9]\d{6,})", re.ASCII)
+_TURN_NAME = re.compile(r"turn_(\d{6}|[1-9]\d{6,14})", re.ASCII)
 
 
 def check_id(value: str, *, what: str, where: str | None = None) -> str:
@@ -264,6 +263,44 @@ def turn_number(name: str) -> int | None:
     """
     match = _TURN_NAME.fullmatch(name)
     return int(match[1]) or None if match else None
+
+
+def turn_numbers(layout: Layout, user: str) -> Iterator[int]:
+    """Numbers of all turn directories, in no order."""
+    with suppress(OSError), os.scandir(layout.turns(user)) as entries:
+        yield from filter(None, (turn_number(entry.name) for entry in entries))
+
+
+def users_of(layout: Layout) -> list[str]:
+    """Ids of all users of the store, sorted; directories that no user can have are left out."""
+    return [name for name in directory_names(str(layout.users)) if is_id(name)]
+
+
+def count_turns(layout: Layout) -> int:
+    """Number of turn directories of all users."""
+    return sum(1 for user in users_of(layout) for _ in turn_numbers(layout, user))
+
+
+def directory_names(path: str) -> list[str]:
+    """Names of the directories in a directory that may be looked into, sorted; [] if there is none."""
+    try:
+        with os.scandir(path) as entries:
+            return sorted(
+                entry.name
+                for entry in entries
+                if is_directory(entry) and not entry.name.startswith(".")
+                if not entry.is_symlink() or may_pass(entry.path)
+            )
+    except OSError:
+        return []
+
+
+def is_directory(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a directory or leads to one."""
+    try:
+        return entry.is_dir()
+    except OSError:  # a circle of links
+        return False
 
 
 AssetName = Literal["recipes", "prompts", "models.yaml", "encoder", "panda-system-docs", "tests/evals"]

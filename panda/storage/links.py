@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
 
-from panda.errors import UntrustedError
+from panda.errors import Location, UntrustedError
 
 FIX = "look at it with panda trust --dry-run, then panda trust"
 """What to do about anything that is not trusted yet."""
@@ -102,7 +102,7 @@ def check_store(root: str, *, named_in: Path, key: str) -> None:
     own = _stores.get(max((one for one in _stores if _is_below(at, one)), key=len, default=""))
     if own is None or not own.allows(named_place(at, target), target):
         message = f"it names another store, {target}"
-        raise UntrustedError(message, where=f"{named_in} ({key})", fix=own.fix if own else FIX)
+        raise UntrustedError(message, where=Location(named_in, key=key), fix=own.fix if own else FIX)
     watch_store(Path(target), own.allows, own.fix)
 
 

@@ -17,9 +17,8 @@ from msgspec import Meta, Struct
 from panda.documents.context import parse_context
 from panda.documents.records import decode
 from panda.documents.times import parse_time, render_time
-from panda.errors import FileFormatError, StoreError
+from panda.errors import FileFormatError, Location, StoreError
 from panda.storage.files import parse_json, read_json, read_text, write_atomic, write_json
-from panda.storage.formats import check_json
 from panda.storage.layout import (
     CONTENT_MD,
     CONTEXT_MD,
@@ -27,12 +26,12 @@ from panda.storage.layout import (
     INDEX_SUMMARY_JSON,
     MANIFEST_JSON,
     METADATA_JSON,
-    QUERY_ANALYSIS_JSON,
     RESEARCH_JSON,
     RESPONSE_MD,
     STAGED_MEMORY_JSON,
     TurnPaths,
 )
+from panda.store.records import QueryAnalysis, check_json, load
 
 SAVED_STATUSES = frozenset({"approved", "imported", "clarify", "failed"})
 """Statuses of turns that later turns may draw on."""
@@ -83,7 +82,9 @@ def load_object(path: Path | str) -> dict[str, Any]:
     """A JSON file that holds one object. Raises FileFormatError: not UTF-8, not JSON, or no object."""
     value = read_json(path)
     if not isinstance(value, dict):
-        raise FileFormatError(f"expected a JSON object, found {type(value).__name__}", where=f"{path}:1")
+        raise FileFormatError(
+            f"expected a JSON object, found {type(value).__name__}", where=Location(path, line=1)
+        )
     return value
 
 
@@ -165,10 +166,12 @@ def load_turn(
     saved = load_keys(_TurnFile, path, read)
     names = os.listdir(directory) if names is None else names  # noqa: PTH208
     if saved.turn not in (None, number):
-        raise FileFormatError(f"turn is {saved.turn}, not {number} as the directory", where=f"{path} (turn)")
+        raise FileFormatError(
+            f"turn is {saved.turn}, not {number} as the directory", where=Location(path, key="turn")
+        )
     at = _instant(saved.created_at, "created_at", path)
     if at is None:
-        raise FileFormatError("created_at is missing", where=f"{path} (created_at)")
+        raise FileFormatError("created_at is missing", where=Location(path, key="created_at"))
     summary = _SummaryFile()
     if INDEX_SUMMARY_JSON in names:
         summary = load_keys(_SummaryFile, f"{directory}/{INDEX_SUMMARY_JSON}", read)
@@ -188,7 +191,7 @@ def load_turn(
         summary=summary.summary or "",
         topics=summary.topics or (),
         research_topic=topic or None,
-        statements=_statements(paths if QUERY_ANALYSIS_JSON in names else None, query),
+        statements=_statements(paths if QueryAnalysis.FILE in names else None, query),
         own_answer=answer.own,
         quotes=(*(answer.quotes if answered else ()), *noted),
         answered=answered,
@@ -229,12 +232,8 @@ def _load_answer(directory: str, read: Callable[[str], str]) -> _Answer:
 
 def _statements(paths: TurnPaths | None, query: str) -> tuple[str, ...]:
     """The clauses of the query that tell something; the whole of one that was not read."""
-    reading = load_object(paths / QUERY_ANALYSIS_JSON).get("reading") if paths is not None else None
-    clauses = reading.get("clauses") if isinstance(reading, dict) else None
-    if not isinstance(clauses, list):
-        return (query,)
-    told = (one for one in clauses if isinstance(one, dict) and one.get("mood") == "tells")
-    return tuple(str(one.get("text")) for one in told)
+    clauses = load(QueryAnalysis, paths / QueryAnalysis.FILE).reading.clauses if paths is not None else ()
+    return tuple(one.text for one in clauses if one.mood == "tells") if clauses else (query,)
 
 
 def _noted(paths: TurnPaths) -> tuple[tuple[str, str], ...]:
@@ -289,7 +288,7 @@ def _instant(value: str | None, key: str, path: Path | str) -> datetime | None:
     try:
         return parse_time(value) if value else None
     except ValueError as exc:
-        raise FileFormatError(f"{key} {value!r} is no date", where=f"{path} ({key})") from exc
+        raise FileFormatError(f"{key} {value!r} is no date", where=Location(path, key=key)) from exc
 
 
 _SLUG_CHARS = 40
@@ -367,10 +366,12 @@ def _extracted(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _zone(value: object) -> PageZone:
     if not isinstance(value, dict) or not isinstance(value.get("items"), list):
-        raise FileFormatError("a zone is no object with items", where=f"{EXTRACTED_JSON} (zones)")
+        raise FileFormatError("a zone is no object with items", where=Location(EXTRACTED_JSON, key="zones"))
     confidence = value.get("confidence", 0.5)
     if not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
-        raise FileFormatError("confidence is no number from 0 to 1", where=f"{EXTRACTED_JSON} (zones)")
+        raise FileFormatError(
+            "confidence is no number from 0 to 1", where=Location(EXTRACTED_JSON, key="zones")
+        )
     items = tuple(item for item in value["items"] if isinstance(item, str))
     return PageZone(str(value.get("type") or "other"), float(confidence), items)
 

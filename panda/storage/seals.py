@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from panda.documents.problems import Problem
-from panda.errors import FileFormatError, StoreError
+from panda.errors import FileFormatError, Problem, StoreError
 from panda.storage.files import read_bytes, read_json
 from panda.storage.layout import INDEX_SUMMARY_JSON, METADATA_JSON, TurnPaths
 from panda.storage.temporaries import is_temporary
@@ -97,7 +96,7 @@ def check_seal(directory: Path, metadata: Mapping[str, Any], known: Sequence[Pro
             continue
         happened = "has changed" if name in there and name in sealed else "has gone"
         message = f"{happened if name in sealed else 'has come'} since the turn was saved"
-        problems.append(Problem(str(path), message, key=SEAL, fix=_FIX))
+        problems.append(Problem(message, str(path), key=SEAL, fix=_FIX))
     return problems
 
 

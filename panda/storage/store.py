@@ -17,7 +17,7 @@ from panda.storage.files import (
     sync_directory,
     write_synced,
 )
-from panda.storage.layout import DEFAULT_USER, METADATA_JSON, Layout
+from panda.storage.layout import DEFAULT_USER, METADATA_JSON, Layout, users_of
 from panda.storage.temporaries import held_temporary
 
 _NAMED_USERS = 8
@@ -47,8 +47,6 @@ def check_user(layout: Layout, user: str, *, where: str, how: str = "") -> None:
     """
     if user == DEFAULT_USER or layout.user(user).is_dir():
         return
-    from panda.storage.index_sources import users_of  # heavy: help must not wait for it
-
     known = users_of(layout)
     near = get_close_matches(user, known, n=3, cutoff=0.5)
     some = f"users are {', '.join(known[:_NAMED_USERS])}{', …' if len(known) > _NAMED_USERS else ''}"

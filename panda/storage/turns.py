@@ -4,11 +4,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec import structs
 
 from panda.documents.context import (
     ContextDocument,
@@ -21,7 +23,7 @@ from panda.documents.pictures import MOST_BYTES, Picture, PictureError, parse_pi
 from panda.documents.records import decode, encode
 from panda.documents.text import escape_path, shorten, unescape_path
 from panda.documents.times import Clock
-from panda.errors import FileFormatError, NotFoundError, PandaError, StoreError, UsageError
+from panda.errors import FileFormatError, Location, NotFoundError, Problem, StoreError, UsageError
 from panda.storage.files import (
     append_json_line,
     held_lock,
@@ -36,7 +38,6 @@ from panda.storage.files import (
     write_atomic,
     write_json,
 )
-from panda.storage.formats import Metadata, Next, Snapshot, check_json
 from panda.storage.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
@@ -52,6 +53,9 @@ from panda.storage.layout import (
 from panda.storage.links import check_links
 from panda.storage.seals import seal_files
 from panda.storage.temporaries import held_temporary, sweep
+from panda.store.records import FileRecord, Metadata, Next, Snapshot, check_json, load
+
+_R = TypeVar("_R", bound=FileRecord)
 
 IMAGES = "images"  # directory of a turn
 
@@ -149,6 +153,18 @@ class TurnFolder:
         check_json(name, value, str(self.paths / name))
         write_json(self._target(name), value)
 
+    def load(self, cls: type[_R]) -> _R:
+        """What a file of the turn holds. Raises FileFormatError: it does not say what it must."""
+        return load(cls, self.paths / cls.FILE)
+
+    def find(self, cls: type[_R]) -> _R | None:
+        """The same; None if there is no such file."""
+        return self.load(cls) if self.has(cls.FILE) else None
+
+    def save(self, record: FileRecord) -> None:
+        """Replaces the file of the turn that holds such a record."""
+        write_json(self._target(record.FILE), encode(record))
+
     def read_metadata(self) -> Metadata:
         """The turn's metadata.json. Raises FileFormatError: it is not JSON, or does not fit its schema."""
         path = self.paths / METADATA_JSON
@@ -161,9 +177,9 @@ class TurnFolder:
         Returns:
             What was written.
         """
-        written = replace(metadata, updated_at=self.clock())
+        written = structs.replace(metadata, updated_at=self.clock())
         if written.saved_at is not None:
-            written = replace(written, seal=seal_files(self.paths.directory, written.to_json()))
+            written = structs.replace(written, seal=seal_files(self.paths.directory, written.to_json()))
         self.write_json(METADATA_JSON, written.to_json())
         return written
 
@@ -192,7 +208,7 @@ class TurnFolder:
             return []
         lines = read_json_lines(self.paths / CALLS_JSONL)
         for number, line in enumerate(lines, 1):
-            check_json(CALLS_JSONL, line, f"{self.paths / CALLS_JSONL}:{number}")
+            check_json(CALLS_JSONL, line, Location(self.paths / CALLS_JSONL, line=number))
         return [line for line in lines if line["kind"] != "forgotten"]
 
     def steps(self) -> list[dict[str, Any]]:
@@ -413,7 +429,7 @@ class TurnRow:
     session: str | None
     status: str  # as in metadata.json; "unreadable" if that file cannot be used
     query: str | None  # the whole query
-    problem: PandaError | None = None  # why it is unreadable
+    problem: Problem | None = None  # why it is unreadable
 
 
 def list_rows(store: TurnStore, *, session: str | None, limit: int | None) -> list[TurnRow]:

@@ -116,7 +116,7 @@ class Tool:
     result: type  # a typed dictionary: the data of a success
     run: Callable[[Any, ToolContext], ToolResult]
     """
-    Does the work, given its arguments. A PandaError says that it cannot be done and becomes an error result.
+    Does the work, given its arguments. A Problem says that it cannot be done and becomes an error result.
     """
     reaches_out: bool
     """Whether its result depends on more than the store: a replay takes what it gave when it ran."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypedDict
 from msgspec import Meta
 
 from panda.documents.text import one_line
-from panda.errors import PandaError, UsageError
+from panda.errors import Problem, UsageError
 from panda.tools.contract import Arguments, Entity, ToolClaim, ToolContext, ToolResult, tool
 from panda.tools.project import Project, fingerprint
 
@@ -136,7 +136,7 @@ def _matches(project: Project, directory: str, text: str) -> Iterator[_FoundLine
     for path in project.files(directory):
         try:
             lines = project.read(path).split("\n")
-        except PandaError:
+        except Problem:
             continue
         for number, line in enumerate(lines, 1):
             if text in line:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 
 from panda.choosing.decision import Option
 from panda.documents.text import one_line
-from panda.language.reading import Clause
-from panda.language.sentences import is_question, split_sentences
-from panda.language.statements import find_statements, read_habit, split_clauses
+from panda.language.statements import find_statements, read_habit
+from panda.language.text import is_question, split_sentences
 from panda.tools.contract import Ask
 
 _MOST = 10
@@ -48,7 +47,7 @@ def find_candidates(turns: Sequence[SaidTurn]) -> list[Candidate]:
     candidates: dict[tuple[str, str], Candidate] = {}
     recalled = ""
     for turn in turns:
-        for sentence in split_clauses(split_sentences(_FOREIGN.sub("", turn.query))):
+        for sentence in split_sentences(_FOREIGN.sub("", turn.query)):
             text = one_line(sentence)
             candidate = None if text.rstrip(" .!").lower() in recalled else _candidate(text, turn.number)
             if candidate is not None:
@@ -60,7 +59,7 @@ def find_candidates(turns: Sequence[SaidTurn]) -> list[Candidate]:
 def _candidate(text: str, turn: int) -> Candidate | None:
     if is_question(text):
         return None
-    for one in find_statements(text, [Clause(text, "tells")]):
+    for one in find_statements([text]):
         if one.key is not None:
             value = ", ".join(one.value) if isinstance(one.value, tuple) else str(one.value)
             return Candidate(one.key, value, text, turn, sure=True) if one.entity is None else None

@@ -9,7 +9,7 @@ from panda.documents.markdown import spell_out_wikilinks
 from panda.documents.text import one_line, unescape_path
 from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, UsageError
-from panda.language.sentences import is_question
+from panda.language.text import is_question
 from panda.memory.budget import LONGEST_LINE_CHARS, long_lines
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.memory import Value, stage_value

@@ -13,11 +13,11 @@ from panda.documents.evidence import find_claims
 from panda.documents.records import encode
 from panda.documents.text import one_line
 from panda.documents.times import render_time
-from panda.language.topics import ASKING
+from panda.language.words import read_words
 from panda.retrieval.relevance import find_query_words
 from panda.storage.files import read_json, write_atomic, write_json
-from panda.storage.formats import check_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD, TurnPaths
+from panda.store.records import check_json
 
 _HOLDS_HOURS = {"prices": 6, "comparison": 48, "facts": 24 * 14, "howto": 24 * 30, "news": 6}
 _FIELDS = {"prices": "commerce", "comparison": "commerce", "facts": "facts", "howto": "howto", "news": "news"}
@@ -148,8 +148,9 @@ def subject_words(query: str) -> list[str]:
     >>> subject_words("How much does the Lenovo LOQ 15 cost?")
     ['Lenovo', 'LOQ', '15']
     """
-    words = [re.sub(r"\W+", "", word) for word in find_query_words(query)]
-    return [word for word in words if word and word.lower() not in ASKING] or [word for word in words if word]
+    words = [plain for word in find_query_words(query) if (plain := re.sub(r"\W+", "", word))]
+    asking = read_words("topic_words.txt", "asking")
+    return [word for word in words if word.lower() not in asking] or words
 
 
 def read_research(paths: TurnPaths) -> Research | None:

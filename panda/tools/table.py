@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from panda.documents.evidence import find_claims
-from panda.errors import LimitError, PandaError, UsageError
+from panda.errors import LimitError, Problem, UsageError
 from panda.storage.signals import interrupt_thread
 from panda.tools.content import generate_content
 from panda.tools.contract import Tool, ToolContext, ToolResult
@@ -115,7 +115,7 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
             result = run_within(context.limit_seconds, lambda: tool.run(given, context), what=name)
     except msgspec.ValidationError as exc:
         return ToolResult("error", error=f"{name}: arguments: {exc}")
-    except PandaError as exc:
+    except Problem as exc:
         place = f" ({exc.where})" if exc.where else ""
         advice = f"; {exc.fix}" if exc.fix else ""
         return ToolResult("error", error=f"{name}: {exc.message}{place}{advice}")

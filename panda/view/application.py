@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from panda.errors import NotFoundError, PandaError
+from panda.errors import NotFoundError, Problem
 from panda.view.pages import PAGES, Page
 from panda.view.shelf import Shelf
 from panda.view.site import ASSETS, POLICY, Served, Site, read_asset
@@ -38,7 +38,7 @@ class ViewApplication:
         ]
         application = Starlette(
             routes=routes,
-            exception_handlers={HTTPException: self._refuse_route, PandaError: self._refuse},
+            exception_handlers={HTTPException: self._refuse_route, Problem: self._refuse},
         )
         application.router.redirect_slashes = False
         return application
@@ -53,7 +53,7 @@ class ViewApplication:
         return answer
 
     async def _refuse(self, request: Request, exc: Exception) -> Response:
-        assert isinstance(exc, PandaError)
+        assert isinstance(exc, Problem)
         status, html = self._site.render_error(request.url.path.strip("/"), exc)
         return _html(request, html, status)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from panda.documents.context import PHASES, SECTIONS, parse_context, render_section
 from panda.documents.text import shorten
-from panda.errors import PandaError, UsageError
+from panda.errors import Problem, UsageError
 from panda.replays.comparison import (
     Change,
     Cost,
@@ -118,8 +118,8 @@ def load_comparison(shelf: Shelf, query: Query) -> Compared:
         return _compared(shelf, sides, compare_runs(*sides), names)
     except UsageError as exc:
         problem = exc.message
-    except (PandaError, OSError) as exc:
-        problem = f"{exc.where}: {exc.message}" if isinstance(exc, PandaError) else str(exc)
+    except (Problem, OSError) as exc:
+        problem = f"{exc.where}: {exc.message}" if isinstance(exc, Problem) else str(exc)
     nothing: tuple[()] = ()
     return Compared(
         before,
@@ -257,7 +257,7 @@ def _sections(directory: Path | None) -> Mapping[int, str]:
     path = directory / CONTEXT_MD
     try:
         document = parse_context(read_text(path), where=str(path))
-    except (PandaError, OSError):
+    except (Problem, OSError):
         return {}
     return {section.number: render_section(section) for section in document.sections}
 

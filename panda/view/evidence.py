@@ -10,7 +10,7 @@ from panda.documents.context import Section
 from panda.documents.evidence import told_claims
 from panda.documents.text import one_line, strip_citations
 from panda.documents.times import without_last_seen
-from panda.errors import PandaError
+from panda.errors import Problem
 from panda.language.words import split_words
 from panda.memory.confidence import age_days
 from panda.memory.node import Node
@@ -149,12 +149,12 @@ def find_evidence(
 
     Args:
         nodes: The nodes that the answer cites, in the order of their marks, with their files.
-        load: Gives a node; raises PandaError where that cannot be read.
+        load: Gives a node; raises Problem where that cannot be read.
         at: When the turn ran: ages and confidences are those of then.
         issues: What the validator found wrong in the statements.
     """
     marks = {node_id: number for number, node_id in enumerate(nodes, 1)}
-    loaded: dict[str, Node | PandaError] = {}
+    loaded: dict[str, Node | Problem] = {}
     found = []
     for number, (text, node_ids) in enumerate(statements, 1):
         sources: list[Source] = []
@@ -171,10 +171,10 @@ def find_evidence(
     return tuple(found)
 
 
-def _load(load: Load, node_id: str) -> Node | PandaError:
+def _load(load: Load, node_id: str) -> Node | Problem:
     try:
         return load(node_id)
-    except PandaError as exc:
+    except Problem as exc:
         return exc
 
 
@@ -184,13 +184,13 @@ def _source(
     node_id: str,
     place: str,
     text: str,
-    node: Node | PandaError,
+    node: Node | Problem,
     at: datetime,
     past: Past,
     *,
     is_refused: bool,
 ) -> Source:
-    if isinstance(node, PandaError):
+    if isinstance(node, Problem):
         return Source(
             anchor=anchor,
             number=mark,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET
 
-from panda.errors import FileFormatError, PandaError
+from panda.errors import FileFormatError, Problem
 from panda.storage.execution_log import AWAY, OUTSIDE, ExecutionStats
 from panda.storage.files import parse_json, store_errors, why_unread
 from panda.storage.layout import METADATA_JSON, Layout
@@ -140,7 +140,7 @@ class ExecutionLog:
             problem = None
             try:
                 self._read_on()
-            except (PandaError, OSError) as exc:
+            except (Problem, OSError) as exc:
                 problem = why_unread(exc)
             columns = self._columns(user)
             held, left = self._held(columns, user)
@@ -197,7 +197,7 @@ class ExecutionLog:
             return _Record(**{name: value[name] for name in _Record.__struct_fields__ if name in value})
         except UnicodeDecodeError:
             message = "not UTF-8"
-        except PandaError as exc:
+        except Problem as exc:
             message = exc.message
         self._bad_count += 1
         if len(self._bad) < _MOST_BAD:
@@ -264,7 +264,7 @@ class ExecutionLog:
             return None
         try:
             status = load_object(self._layout.turns(user) / turn / METADATA_JSON).get("status")
-        except (PandaError, OSError):
+        except (Problem, OSError):
             return None
         if status in ("approved", "failed", "clarify"):
             self._verdicts[user, turn] = status == "approved"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from panda.errors import PandaError
+from panda.errors import Problem
 from panda.storage.interventions import Intervention, load_intervention
 from panda.storage.layout import Layout
 
@@ -38,7 +38,7 @@ def read_halts(layout: Layout, user: str, turn: int) -> Iterator[Halt]:
     for path in sorted(layout.interventions.glob(f"*-{user}-{turn}-*.json")):
         try:
             found = load_intervention(layout, path.stem)
-        except PandaError as exc:
+        except Problem as exc:
             yield Halt(path.stem, problem=exc.message)
             continue
         yield halt_of(found)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from panda.errors import PandaError
+from panda.errors import Problem
 from panda.storage.interventions import Intervention, list_interventions
 from panda.view.halts import Halt, halt_of
 from panda.view.shelf import Query, Shelf
@@ -27,7 +27,7 @@ def load_interventions(shelf: Shelf, query: Query) -> InterventionsPage:
     found, problem = [], None
     try:
         found = list_interventions(shelf.layout)
-    except (PandaError, OSError) as exc:
+    except (Problem, OSError) as exc:
         problem = str(exc)
     sound = [halt_of(one) for one in reversed(found) if isinstance(one, Intervention)]
     waiting = [one for one in sound if one.is_open]

@@ -7,8 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
-from panda.documents.problems import Problem
-from panda.errors import PandaError, StoreError
+from panda.errors import Problem, StoreError
 from panda.memory.conflicts import Contradiction, find_contradictions
 from panda.memory.fact import Assertion, parse_assertion
 from panda.memory.files import KINDS, Projection
@@ -47,7 +46,7 @@ class MemoryReader:
             try:
                 self._check_files()
                 self._state.log.refresh()
-            except (PandaError, OSError) as exc:
+            except (Problem, OSError) as exc:
                 return self._damaged(exc)
             problems = tuple(self._load_texts())
             return MemoryState(
@@ -67,21 +66,21 @@ class MemoryReader:
     def _load_texts(self) -> Iterator[tuple[str, str]]:
         try:
             self._state.refresh()
-        except (PandaError, OSError):
+        except (Problem, OSError):
             self._state.texts = dict.fromkeys(KINDS)
             for kind, path in self._state.paths.items():
                 try:
                     self._state.texts[kind] = read_text(path) if path.exists() else None
-                except (PandaError, OSError) as exc:
+                except (Problem, OSError) as exc:
                     yield path.name, _message(exc)
         for kind, path in self._state.paths.items():
             try:
                 self._state.entries(kind)
-            except PandaError as exc:
+            except Problem as exc:
                 self._state.texts[kind] = None
                 yield path.name, _message(exc)
 
-    def _damaged(self, error: PandaError | OSError) -> MemoryState:
+    def _damaged(self, error: Problem | OSError) -> MemoryState:
         lines, problems = [], []
         for one in _sound(self._logs[0]):
             if isinstance(one, Assertion):
@@ -105,13 +104,13 @@ def _sound(path: Path) -> Iterator[Assertion | str]:
                     continue
                 try:
                     yield parse_assertion(part.record, where=MEMORY_JSONL)
-                except PandaError as exc:
+                except Problem as exc:
                     yield f"line {part.number}: {exc.message}"
-    except (PandaError, OSError) as exc:
+    except (Problem, OSError) as exc:
         yield _message(exc)
 
 
-def _message(error: PandaError | OSError) -> str:
-    if isinstance(error, PandaError):
+def _message(error: Problem | OSError) -> str:
+    if isinstance(error, Problem):
         return f"{error.where}: {error.message}" if error.where else error.message
     return error.strerror or "it cannot be read"

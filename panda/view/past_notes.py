@@ -6,13 +6,13 @@ from datetime import datetime
 from pathlib import Path
 
 from panda.documents.text import escape_path, one_line
-from panda.errors import PandaError
+from panda.errors import Problem
+from panda.index.sources import NOTES, list_notes
 from panda.memory.node import Node
 from panda.memory.reader import NOTE
 from panda.storage.files import read_text
-from panda.storage.formats import GatheredContext, Snapshot
-from panda.storage.index_sources import NOTES, list_notes
 from panda.storage.seals import digest_parts, part_of, text_digest
+from panda.store.records import GatheredContext, Snapshot
 
 
 class PastNotes:
@@ -50,6 +50,6 @@ class PastNotes:
         for path, may_be_read in list_notes(str(self._knowledge)).items():
             name = escape_path(path)
             if may_be_read and part_of(name) == part:
-                with suppress(PandaError):
+                with suppress(Problem):
                     digests[name] = text_digest(read_text(self._knowledge / path))
         return digest_parts(digests).get(part)

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
-from panda.documents.problems import Problem, Verdict
 from panda.documents.records import decode
 from panda.documents.text import shorten, strip_citations
-from panda.errors import PandaError
+from panda.errors import Problem, Verdict
 from panda.replays.runs import PlannedTurn, RunPlan, TurnKey, TurnLine
 from panda.storage.files import is_locked, read_json, store_errors, why_unread
 from panda.storage.jsonl import Line, LineTail
@@ -118,7 +117,7 @@ class RunReader:
                 file.seek(one.start)
                 value = json.loads(file.read(one.end - one.start))
             return decode(TurnLine, value, where=str(path))
-        except (PandaError, OSError, ValueError, RecursionError):
+        except (Problem, OSError, ValueError, RecursionError):
             return None
 
     def queries(self) -> Mapping[str, str]:
@@ -135,7 +134,7 @@ class RunReader:
             if self._plan is None or self._plan[0] != stamp:
                 self._plan = stamp, decode(RunPlan, read_json(path), where=str(path))
             return self._plan[1]
-        except (PandaError, OSError) as exc:
+        except (Problem, OSError) as exc:
             return why_unread(exc)
 
     def _read_lines(self) -> list[tuple[str, str]]:
@@ -155,7 +154,7 @@ class RunReader:
                     else:
                         self._bad.append((RUN_TURNS_JSONL, added))
                     start = part.end if isinstance(part, Line) else self._tail.size_bytes
-        except (PandaError, OSError) as exc:
+        except (Problem, OSError) as exc:
             return [*self._bad[:_MOST_BAD], (RUN_TURNS_JSONL, str(exc))]
         return self._bad[:_MOST_BAD]
 
@@ -164,7 +163,7 @@ class RunReader:
             return f"line {part.line}: {part.message}"
         try:
             line = decode(TurnLine, part.record, where=RUN_TURNS_JSONL)
-        except PandaError as exc:
+        except Problem as exc:
             return f"line {part.number}: {exc.message}"
         outcome = line.outcome
         findings = tuple(shorten(one, 2 * _TEXT_CHARS) for one in line.findings[:5])
@@ -197,7 +196,7 @@ def _root_of(directory: str) -> str | None:
 
 
 def _queries(path: Path) -> Iterator[tuple[str, str]]:
-    with suppress(OSError, PandaError), store_errors(path, "read"):
+    with suppress(OSError, Problem), store_errors(path, "read"):
         if not path.is_file() or path.stat().st_size > _MOST_QUERIES_BYTES:
             return
         for line in path.read_bytes().splitlines():

@@ -8,9 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from panda.documents.problems import Verdict
 from panda.documents.times import parse_time
-from panda.errors import NotFoundError, UsageError
+from panda.errors import NotFoundError, UsageError, Verdict
 from panda.replays.runs import PlannedTurn, RunPlan, TurnLine
 from panda.storage.layout import Layout, is_id
 from panda.view.attempts import DiffLine

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from panda.documents.carry import FIELDS
 from panda.documents.text import shorten
 from panda.documents.times import parse_time
-from panda.errors import NotFoundError, PandaError
+from panda.errors import NotFoundError, Problem
 from panda.session.file import closed_at, fold_turns, load_session
 from panda.session.render import field_rows
 from panda.storage.files import why_unread
-from panda.storage.formats import Session
 from panda.storage.layout import Layout, check_id, is_id, turn_number
 from panda.storage.records import SAVED_STATUSES
 from panda.storage.turns import TurnRow, TurnStore, read_row
+from panda.store.records import Session
 from panda.view.shelf import Query, Shelf
 
 PAGE_ROWS = 50
@@ -204,13 +204,13 @@ def _load(shelf: Shelf, user: str, name: str) -> tuple[Session | None, str | Non
         found = load_session(shelf.layout, user, name)
         if found is not None:
             return found, None, False
-    except (PandaError, OSError) as exc:
+    except (Problem, OSError) as exc:
         problem = why_unread(exc)
     numbers = _reader(shelf, user).turns(name, shelf.numbers(user), shelf.turns(user))
     try:
         return fold_turns(shelf.layout, user, name, numbers[-_MOST_FOLDED:]), problem, True
-    except (PandaError, OSError) as exc:
-        told = f"{exc.where}: {exc.message}" if isinstance(exc, PandaError) else str(exc)
+    except (Problem, OSError) as exc:
+        told = f"{exc.where}: {exc.message}" if isinstance(exc, Problem) else str(exc)
         return None, problem or told, True
 
 
@@ -218,7 +218,7 @@ def _row(shelf: Shelf, user: str, name: str, found: Session | None, problem: str
     closed = None
     try:
         closed = closed_at(shelf.layout, user, name)
-    except (PandaError, OSError, KeyError, TypeError):
+    except (Problem, OSError, KeyError, TypeError):
         problem = problem or "closed.json cannot be read"
     return SessionRow(
         name=name,

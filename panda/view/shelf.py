@@ -8,10 +8,10 @@ from threading import Lock, Thread
 from typing import Any, TypeVar
 
 from panda.documents.times import Clock
-from panda.errors import NotFoundError, PandaError, TryAgainError, UsageError
-from panda.storage.index import Index
-from panda.storage.index_sources import turn_numbers, turns_stamp, users_of
-from panda.storage.layout import Layout, is_id
+from panda.errors import NotFoundError, Problem, TryAgainError, UsageError
+from panda.index.index import Index
+from panda.index.sources import turns_stamp
+from panda.storage.layout import Layout, is_id, turn_numbers, users_of
 from panda.storage.turns import TurnFolder, TurnStore
 
 Numbers = Sequence[int]
@@ -43,7 +43,7 @@ class Shelf:
         self._index = Index(layout, private=True)  # its own copy: nothing is written into the store
         self._indexed: dict[str, Thread] = {}
         self._selected = selected
-        self._known: dict[str, tuple[str, Numbers]] = {}
+        self._known: dict[str, tuple[str | None, Numbers]] = {}
         self._readers: dict[Hashable, Any] = {}
         self._lock = Lock()
 
@@ -66,7 +66,7 @@ class Shelf:
         return self._index
 
     def _take_in(self, user: str) -> None:
-        with suppress(PandaError):  # whoever asks next is told
+        with suppress(Problem):  # whoever asks next is told
             self._index.freshen(user)
 
     @property

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from panda import __version__
 from panda.documents.text import visible
-from panda.errors import NotFoundError, PandaError, UsageError
+from panda.errors import NotFoundError, Problem, UsageError
 from panda.view.answer import render_markdown
 from panda.view.formats import FILTERS
 from panda.view.pages import NAVIGATION, Page
@@ -111,7 +111,7 @@ class Site:
         shown = page.load(self.shelf, query)
         return self._filled(page.template, page.path(parameters), parameters.get("user"), page=shown)
 
-    def render_error(self, path: str, error: PandaError) -> tuple[int, str]:
+    def render_error(self, path: str, error: Problem) -> tuple[int, str]:
         """The page that says why there is none, with its HTTP status."""
         status = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
         return status, self._filled("error.html.j2", path, None, error=error)

@@ -12,10 +12,22 @@ from markupsafe import Markup
 from msgspec import UNSET
 
 from panda.documents.context import PHASES, SECTIONS, Section, render_section
-from panda.errors import PandaError
+from panda.errors import Problem
 from panda.memory.reader import PastNodes
 from panda.storage.files import read_beneath
-from panda.storage.formats import (
+from panda.storage.layout import (
+    CALLS_JSONL,
+    GATHERED_CONTEXT_JSON,
+    IMAGE_JSON,
+    METRICS_JSON,
+    PLAN_JSON,
+    REFLECTION_JSON,
+    RESPONSE_MD,
+    RETRIEVAL_PLAN_JSON,
+    STAGED_MEMORY_JSON,
+)
+from panda.storage.turns import TurnFolder
+from panda.store.records import (
     Candidate,
     Document,
     GatheredContext,
@@ -29,19 +41,6 @@ from panda.storage.formats import (
     Totals,
     TurnRelevance,
 )
-from panda.storage.layout import (
-    CALLS_JSONL,
-    GATHERED_CONTEXT_JSON,
-    IMAGE_JSON,
-    METRICS_JSON,
-    PLAN_JSON,
-    QUERY_ANALYSIS_JSON,
-    REFLECTION_JSON,
-    RESPONSE_MD,
-    RETRIEVAL_PLAN_JSON,
-    STAGED_MEMORY_JSON,
-)
-from panda.storage.turns import TurnFolder
 from panda.view.answer import MOST_CHARS, render_markdown
 from panda.view.attempts import Attempt, read_attempts
 from panda.view.calls import MOST_CALLS, Calls, read_calls
@@ -219,7 +218,7 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         sections=tuple(_sections(sections)),
         verdict=verdict,
         verdict_confidence=float(sure) if isinstance(sure, int | float) and 0 <= sure <= 1 else None,
-        analysis=reader.record(QueryAnalysis, QUERY_ANALYSIS_JSON),
+        analysis=reader.record(QueryAnalysis, QueryAnalysis.FILE),
         reflection=reader.record(Reflection, REFLECTION_JSON),
         steps=tuple(read_steps(reader)),
         halts=tuple(read_halts(shelf.layout, user, folder.number)),
@@ -284,7 +283,7 @@ def _first_anchors(statements: Sequence[Statement]) -> dict[str, str]:
 def _executions(shelf: Shelf, user: str, number: int, metadata: Metadata | None) -> Executions:
     if metadata is None:
         return Executions()
-    with suppress(PandaError):
+    with suppress(Problem):
         begun, ended = metadata.created_at, metadata.updated_at
         return read_executions(shelf.layout, user, number, begun, max(begun, ended))
     return Executions()
@@ -303,7 +302,7 @@ def _sections(sections: Mapping[int, Section]) -> Iterator[tuple[int, str, str, 
 def _image(folder: TurnFolder, metadata: Metadata | None) -> str | None:
     if metadata is None or metadata.image is None:
         return None
-    with suppress(PandaError):
+    with suppress(Problem):
         data = read_beneath(folder.paths.directory, metadata.image.split("/"), most_bytes=_IMAGE_BYTES + 1)
         if data is not None and len(data) <= _IMAGE_BYTES:
             kind = "png" if metadata.image.endswith(".png") else "jpeg"

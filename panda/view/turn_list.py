@@ -11,15 +11,16 @@ from msgspec import Struct
 
 from panda.documents.text import shorten, strip_citations
 from panda.documents.times import read_instant
-from panda.errors import PandaError, UsageError
+from panda.errors import Problem, UsageError
+from panda.index.sources import NO_TIME
+from panda.index.tables import IndexView, Integers, session_key
 from panda.retrieval.ranking import Bounds
 from panda.retrieval.search import search_index
 from panda.storage.files import read_beneath
-from panda.storage.formats import Status
-from panda.storage.index_tables import NO_TIME, IndexView, Integers, session_hash
 from panda.storage.layout import METADATA_JSON, RESPONSE_MD, check_id
 from panda.storage.records import load_keys
 from panda.storage.turns import TurnRow, TurnStore, read_row
+from panda.store.records import Status
 from panda.view.shelf import Query, Shelf
 
 PAGE_ROWS = 50
@@ -138,7 +139,7 @@ def _may_have(shelf: Shelf, user: str, number: int, status: str) -> bool:
     try:
         path = shelf.layout.turn(user, number) / METADATA_JSON
         return load_keys(_StatusFile, path).status == status
-    except PandaError:
+    except Problem:
         return True
 
 
@@ -187,7 +188,7 @@ def _left_out(view: IndexView, wanted: Filter) -> Integers:
     is_turn = all_.sessions != 0
     takes = np.ones(len(all_.rows), np.bool_)
     if wanted.session is not None:
-        takes &= all_.sessions == session_hash(wanted.session)
+        takes &= all_.sessions == session_key(wanted.session)
     if wanted.since is not None:
         takes &= (all_.times >= int(wanted.since.timestamp())) | (all_.times == NO_TIME)
     if wanted.until is not None:
@@ -210,7 +211,7 @@ def _listed(store: TurnStore, row: TurnRow) -> ListedTurn:
     problem = row.problem.message if row.problem else None
     query, data = shorten(row.query or "", _QUERY_CHARS), None
     directory = store.layout.turn(store.user, row.number).directory
-    with suppress(PandaError):
+    with suppress(Problem):
         data = read_beneath(directory, [RESPONSE_MD], most_bytes=4 * _ANSWER_CHARS)
     answer = strip_citations((data or b"").decode("utf-8", "ignore"))
     return ListedTurn(

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 from panda.documents.context import ContextScan, FrontMatter, Section
 from panda.documents.records import decode
 from panda.documents.text import escape_path
-from panda.errors import FileFormatError, PandaError, StoreError
+from panda.errors import FileFormatError, Problem, StoreError
 from panda.storage.files import parse_json, read_text, store_errors, why_unread
-from panda.storage.formats import Metadata, Snapshot, json_problems
 from panda.storage.layout import CONTEXT_MD, METADATA_JSON, SNAPSHOT_JSON
 from panda.storage.links import may_pass
 from panda.storage.turns import TurnFolder
+from panda.store.records import FileRecord, Metadata, Snapshot, json_problems, parse
 
 _T = TypeVar("_T")
 
@@ -51,7 +51,7 @@ class TurnReader:
                 self.problems[name] = f"too large to be shown: {path.stat().st_size:,} bytes"
                 return None
             return read_text(path)
-        except (PandaError, OSError) as exc:
+        except (Problem, OSError) as exc:
             self.problems[name] = why_unread(exc)
         return None
 
@@ -62,7 +62,7 @@ class TurnReader:
             return None
         try:
             value = parse_json(text, where=name)
-        except PandaError as exc:
+        except Problem as exc:
             self.problems[name] = exc.message
             return None
         problems = json_problems(name, value, path=name)
@@ -73,11 +73,14 @@ class TurnReader:
 
     def record(self, cls: type[_T], name: str) -> _T | None:
         """A JSON file as its record; None as json gives it."""
-        value = self.json(name)
         try:
+            if issubclass(cls, FileRecord):
+                text = self.text(name)
+                return None if text is None else parse(cls, text, where=name)
+            value = self.json(name)
             return None if value is None else decode(cls, value, where=name)
-        except PandaError as exc:
-            self.problems[name] = exc.message
+        except Problem as exc:
+            self.problems[name] = exc.told
             return None
 
     def metadata(self) -> Metadata | None:
@@ -110,7 +113,7 @@ class TurnReader:
             with store_errors(path, "read"), path.open("rb") as file:
                 data = file.read(MOST_BYTES)
                 unread = path.stat().st_size - len(data)
-        except (PandaError, OSError) as exc:
+        except (Problem, OSError) as exc:
             self.problems[name] = why_unread(exc)
             return Lines((), (), 0, 0)
         whole = data.rpartition(b"\n")[0] if unread > 0 else data.removesuffix(b"\n")

@@ -11,8 +11,8 @@ from panda.documents.json_text import load_json
 from panda.documents.markdown import split_passages
 from panda.documents.records import encode
 from panda.documents.text import one_line
-from panda.language.sentences import split_sentences
-from panda.language.topics import heads_aside, is_buy_button, is_side_price, stock_told
+from panda.language.text import split_sentences
+from panda.language.words import phrases
 from panda.web.client import Page
 from panda.web.markup import Block, Markup, PageTable, clean_text, read_markup, with_body
 from panda.web.structured import (
@@ -79,18 +79,27 @@ def read_blocks(blocks: Sequence[Block]) -> list[Reading]:
     for n, block in enumerate(blocks):
         level = int(block.tag[1]) if re.fullmatch(r"h[1-6]", block.tag) else 0
         if level and (not aside_level or level <= aside_level):
-            aside_level = level if heads_aside(block.text) else 0
+            aside_level = level if _finds("asides", block.text) else 0
         menu = block.in_navigation or _MENU_HINTS.search(block.hints)
         aside = bool(aside_level or menu or _ASIDE_HINTS.search(block.hints))
         short = len(block.text) <= _PRICE_CHARS
         prices: tuple[str, ...] = ()
         own = short and not block.struck and not aside and block.tag != "h1"
-        if own and not is_side_price(block.text):
+        if own and not _finds("side_prices", phrases("page_text.txt", "within_price").sub("", block.text)):
             prices = tuple(_prices(block.text))
-        stock = stock_told(block.text) if short and not aside else None
+        stock = _stock_told(block.text) if short and not aside else None
         named = bool(prices) or stock is not None
         readings.append(Reading(block, aside, prices, stock, _name_before(blocks, n) if named else ""))
     return readings
+
+
+def _finds(group: str, text: str) -> bool:
+    return phrases("page_text.txt", group).search(text) is not None
+
+
+def _stock_told(line: str) -> bool | None:
+    """Whether a line says that something can be had, or that it can't; None if it says neither."""
+    return False if _finds("sold", line) else _finds("stocked", line) or None
 
 
 def _name_before(blocks: Sequence[Block], n: int) -> str:
@@ -295,7 +304,7 @@ def _identify(
             "products": [{"name": row.get("title", ""), **_pick(row, *named)} for row in rows],
         }
     prices = {value for reading in readings for value in reading.prices}
-    buys = any(is_buy_button(reading.block.text) for reading in readings if len(reading.block.text) < 60)
+    buys = any(_finds("buttons", reading.block.text) for reading in readings if len(reading.block.text) < 60)
     if meta.get("price") or (heading and prices and buys and len(_listed(readings)) < 3):
         return "product", {"title": title, **_pick(meta, "price", "availability", "brand")}
     if articles:

@@ -17,13 +17,13 @@ from panda.batches.adoption import Files
 from panda.batches.queries import Expectation, Query
 from panda.batches.working_copy import Task, WorkingCopy
 from panda.errors import UsageError
+from panda.index.index import Index
 from panda.memory.files import Projection
 from panda.models.scripted import ScriptedModel
 from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
 from panda.replays.runs import open_run
 from panda.session.file import load_session, verify_session
 from panda.storage.check import check_store
-from panda.storage.index import Index
 from panda.storage.interventions import Intervention, list_interventions
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore

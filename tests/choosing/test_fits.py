@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from panda.choosing.fits import ANY, RANK, Fit, fit_name, fit_to_json, load_fit
+from panda.choosing.fits import Fit, fit_name, fit_to_json, load_fit
 from panda.errors import FileFormatError
 
 HEAD = Fit(("no", "yes"), np.array([[0.0, 0.0], [1.0, 2.0]], np.float32), np.zeros(2, np.float32), 2.0, "", 4)
@@ -38,11 +38,3 @@ def test_name_follows_encoder_and_layout() -> None:
     assert (
         len({name, fit_name("intent", "query history", "0" * 64), fit_name("intent", "query", "1" * 64)}) == 3
     )
-
-
-def test_rivals_share_one_probability() -> None:
-    """The best of options has the probability that any answers, the others the share their rank leaves."""
-    head = Fit((RANK, ANY), np.array([[2.0, 0], [0, 1.0]], np.float32), np.zeros(2, np.float32), 1.0, "", 4)
-    low, high = np.exp(head.option_logprobs([(0.0, 9.0), (1.0, 0.5)]))
-    assert high == pytest.approx(1 / (1 + np.exp(-0.5)))
-    assert low == pytest.approx(high * np.exp(-2.0))

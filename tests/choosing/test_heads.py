@@ -22,7 +22,7 @@ from panda.storage.layout import asset
 from tests.choosing.asks import asking, by_words, forbidden, recorded_of
 from tests.recipes.books import CLASSES, schema_of
 
-HEAD = {"scorer": "head", "fit": "kind", "reads": ["query", "history"]}
+HEAD = {"scorer": "head", "fit": "kind", "reads": ["query", "antecedents"]}
 LINES = {"scorer": "head", "fit": "route", "reads": ["lines"], "over": "evidence"}
 EXAMPLES = {"scorer": "cosine", "prompt": "classes.md"}
 HISTORY = {"turn_summaries.md": "Turn 1: A tent for two\nTurn 2: Bees"}
@@ -49,8 +49,9 @@ def decide(encoder: Encoder | None, made: bool = True, **known: Any) -> Choice:
     fits = {}
     if encoder is not None and made:
         question = Question(spec, spec.steps[0], (), inputs)
-        weights = np.zeros((2, len(read_values(question, ask))), np.float32)
-        weights[1, -1] = 2.0
+        values = read_values(question, ask)
+        weights = np.zeros((2, len(values)), np.float32)
+        weights[1, -1] = 2.0 / values[-1]
         fits = {name_head(question, ask): Fit(("no", "yes"), weights, np.zeros(2, np.float32), 1.0, "d", 4)}
     ask = asking(
         by_words({"Do it": -9.0, "Stop": -5.0}), {"classes.md": CLASSES}, encoder=encoder, fits=fits, **known
@@ -80,13 +81,16 @@ def test_what_is_recorded_is_not_read_again() -> None:
     assert again[-1].known == [True, True]
 
 
-def test_history_counts_by_its_nearest_turn() -> None:
-    """Of history the highest cosine is read, turn numbers left out, and whether there is any."""
-    step = {**HEAD, "reads": ["history"]}
+def test_antecedents_are_what_earlier_turns_said() -> None:
+    """Of history are read the mean vector, the highest cosine, and whether there is any; no turn numbers."""
+    step = {**HEAD, "reads": ["antecedents"]}
     ask = asking(forbidden, {}, encoder=ScriptedEncoder())
-    near = read(step, ChoiceInputs("a tent for two", {}, str, HISTORY), ask)
-    assert near == [5.0, 1.0]
-    assert read(step, ChoiceInputs("a tent for two", {}, str), ask) == [0.0, 0.0]
+    told = read(step, ChoiceInputs("a tent for two", {}, str, HISTORY), ask)
+    assert (told[-9], told[-3], told[-2]) == (0.0, 9.0, 3.0)
+    about, again = ask.vectors(["A tent for two", "Bees"])
+    assert told[:-81] == [float(value) for value in 5.0 * (about + again) / 2]
+    alone = read(step, ChoiceInputs("a tent for two", {}, str), ask)
+    assert (alone[-9], {*alone[:-81], *alone[-8:]}) == (3.0, {0.0})
 
 
 def test_lines_count_by_the_nearest_and_by_words() -> None:

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from panda.cli.boundary import Terminated, run
 from panda.cli.command import Document, Invocation, Markdown, Raw, Result, Table
 from panda.cli.main import Entry, LazyGroup, fill_group
-from panda.errors import HaltError, PandaError
+from panda.errors import HaltError, Problem
 from tests.api import Ended as Ended
 
 
@@ -61,7 +61,7 @@ def fail(invocation: Invocation, how: str) -> Result:
         return Result({"seen": 1}, "the answer", error=HaltError("halted", where="x.md:3"))
     failures: Mapping[str, BaseException] = {
         "halt": HaltError("line one\nline \x1b[2Jtwo", where="x.md:3", fix="do that"),
-        "plain": PandaError("unknown"),
+        "plain": Problem("unknown"),
         "bug": ZeroDivisionError("oh\x1b[2J"),
         "file": PermissionError(13, "Permission denied", "/some/file"),
         "interrupt": KeyboardInterrupt(),

@@ -46,7 +46,7 @@ def test_error_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     """With --json an error is in the object, with type, message, where and fix."""
     ended = run_words(make_program(), ["fail", "plain", "--json"], capsys)
     assert (ended.code, ended.err) == (1, "")
-    assert ended.value["error"] == {"type": "PandaError", "message": "unknown", "where": None, "fix": None}
+    assert ended.value["error"] == {"type": "Problem", "message": "unknown", "where": None, "fix": None}
     assert ended.value["data"] is None
 
 

@@ -170,7 +170,7 @@ def test_import_wrong_line(filled: Session, tmp_path: Path) -> None:
     file = tmp_path / "wrong.jsonl"
     file.write_text("\n{}\n", encoding="utf-8")
     ended = filled("import", str(file))
-    assert (ended.code, ended.err.splitlines()[1]) == (2, f"where: {file}:2")
+    assert (ended.code, ended.err.splitlines()[1]) == (2, f"where: {file}:2 (user)")
 
 
 def test_validate_turn(filled: Session) -> None:

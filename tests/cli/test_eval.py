@@ -20,7 +20,7 @@ LINES = (
     {"kind": "intent", "split": "test", "query": "Open the list of hotels.", "label": "navigation"},
     {"kind": "intent", "split": "test", "query": "Good evening!", "label": "navigation"},
     {"kind": "intent", "split": "fit", "query": "Hi", "label": "navigation"},
-    {"kind": "route", "split": "test", "query": "What about the other?", "label": "clarify"},
+    {"kind": "clear", "split": "test", "query": "What about the other?", "label": "unclear"},
     {"kind": "constraint", "split": "test", "query": "a tent under 200 euros", "label": ["under 200 euros"]},
     {
         "recipe": "pipeline/phase3_planner_chat",
@@ -48,11 +48,11 @@ def test_numbers(tmp_path: Path) -> None:
     """Each kind is measured on its test half, wrong answers too, by the fit of the embedded model."""
     written = tmp_path / "numbers.json"
     kinds = {one["kind"]: one for one in measure(tmp_path, "--write", str(written))["data"]["kinds"]}
-    assert set(kinds) == {"intent", "route", "constraint", "pipeline/phase3_planner_chat tools", "evidence"}
+    assert set(kinds) == {"intent", "clear", "constraint", "pipeline/phase3_planner_chat tools", "evidence"}
     keys = ("cases", "right", "fitted")
     assert {name: tuple(one[key] for key in keys) for name, one in kinds.items()} == {
         "intent": (3, 2, True),
-        "route": (1, 1, True),
+        "clear": (1, 1, True),
         "constraint": (1, 1, False),
         "pipeline/phase3_planner_chat tools": (1, 1, True),
         "evidence": (2, 2, False),
@@ -63,7 +63,7 @@ def test_numbers(tmp_path: Path) -> None:
         ("intent", "greeting"),
         ("intent", "navigation"),
         ("intent", "greeting"),
-        ("route", "clarify"),
+        ("clear", "unclear"),
         ("constraint", "under 200 euros"),
         ("pipeline/phase3_planner_chat tools", "web.fetch"),
         ("evidence", "unsupported"),
@@ -84,8 +84,8 @@ def test_without_cases(tmp_path: Path) -> None:
     words = [PANDA, "eval", "pipeline/phase1_reflection", "--json"]
     done = subprocess.run(words, capture_output=True, env={**os.environ}, check=False, cwd=tmp_path)
     (kind,) = json.loads(done.stdout)["data"]["kinds"]
-    assert (done.returncode, kind["kind"]) == (0, "reflection")
-    cases = load_cases(asset("tests/evals") / "reflection.jsonl")
+    assert (done.returncode, kind["kind"]) == (0, "clear")
+    cases = load_cases(asset("tests/evals") / "clear.jsonl")
     assert kind["cases"] == sum(case.split == "test" for case in cases)
     assert list(tmp_path.iterdir()) == []
 

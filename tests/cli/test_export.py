@@ -15,10 +15,10 @@ from panda.history.past_turn import PastTurn
 from panda.history.transcript import render_transcript
 from panda.replays.selection import TurnFilter, select_turns
 from panda.storage.files import write_json
-from panda.storage.formats import Metadata
 from panda.storage.import_file import import_turns
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
+from panda.store.records import Metadata
 from tests.api import Ended, run_here
 from tests.builders import NOW, build_store, import_line, still_clock
 from tests.script import Script, pick

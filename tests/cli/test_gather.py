@@ -30,7 +30,7 @@ def test_looking_commits_nothing(tmp_path: Path, until: Until) -> None:
     layout = laptop_store(tmp_path)
     app = scripted_app(layout, ScriptedModel(Script(), scores=False))
     turn = app.start_turn("How much is the Lenovo LOQ 15?", "chat")
-    look = gather(app, turn, until, lambda phase: None)
+    look = gather(app, turn, until)
     assert look.plan is not None
     assert look.plan["webpage_cache_needed"] == ["visit_loq"]
     metadata = turn.folder.read_metadata()
@@ -39,7 +39,7 @@ def test_looking_commits_nothing(tmp_path: Path, until: Until) -> None:
     assert not turn.folder.has("gathered_context.json")
     check_gatherable(app, turn.turn)
     again = app.resume_turn(turn.turn)
-    done = gather(app, again, "commit", lambda phase: None)
+    done = gather(app, again, "commit")
     assert done.section is not None
     assert look.section == (done.section if until == "draft" else None)
     assert again.folder.read_metadata().status == "gathered"
@@ -50,7 +50,7 @@ def test_gathered_turn_goes_on(tmp_path: Path) -> None:
     layout = laptop_store(tmp_path)
     app = scripted_app(layout, ScriptedModel(Script(), scores=False))
     turn = app.start_turn("How much is the Lenovo LOQ 15?", "chat")
-    look = gather(app, turn, "commit", lambda phase: None)
+    look = gather(app, turn, "commit")
     assert look.gathered is not None
     assert [one["node_id"] for one in look.gathered["documents"]] == [PRICE_NODE]
     metrics = turn.folder.read_json("metrics.json")
@@ -69,11 +69,11 @@ def test_planned_document_that_is_gone(tmp_path: Path) -> None:
     script = Script(retrieval={"relevant": ["turn:2"]})
     app = scripted_app(layout, ScriptedModel(script, scores=False))
     turn = app.start_turn("What do I drink?", "chat")
-    gather(app, turn, "plan", lambda phase: None)
+    gather(app, turn, "plan")
     before = (turn.folder.paths / "context.md").read_bytes()
     layout.turn(USER, 2).directory.rename(tmp_path / "away")
     with pytest.raises(HaltError):
-        gather(app, app.resume_turn(turn.turn), "commit", lambda phase: None)
+        gather(app, app.resume_turn(turn.turn), "commit")
     assert (turn.folder.paths / "context.md").read_bytes() == before
     (path,) = layout.interventions.glob("*.json")
     value = json.loads(path.read_text(encoding="utf-8"))

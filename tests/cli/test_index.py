@@ -1,12 +1,16 @@
 """`panda index`, run in this process."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from panda.index.index import Index
+from panda.index.tables import AsOf, IndexView
+from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.files import held_lock
-from panda.storage.index import Index
 from panda.storage.layout import Layout
 from tests.cli.test_commands import Session
 from tests.stores import write_research, write_turn
@@ -137,3 +141,46 @@ def test_missing_summaries_are_written(panda: Session) -> None:
     assert set(after) - set(panda_files) == {path}
     assert panda_files.items() <= after.items()
     assert panda("index", "rebuild", "--limit", "1").code == 2
+
+
+def test_an_index_of_an_earlier_version_is_made_anew(panda: Session) -> None:
+    """What an earlier version left, its change journal too, goes with the first search, which finds all."""
+    layout = Layout(panda.root)
+    with closing(sqlite3.connect(layout.turn_index)) as connection:
+        connection.executescript("DROP TABLE postings; PRAGMA user_version = 8")
+    journal = layout.indexes / "changes"
+    journal.mkdir()
+    (journal / "ann.0123").write_text("turn_000001\n")
+    assert found(panda, "hamster", "--user", "ann")[0] == "turn:1"
+    assert not journal.exists()
+
+
+def test_what_is_broken_in_a_turn_leaves_the_rest_found(panda: Session) -> None:
+    """A turn whose research does not read is found, the file named each time, and counted as one."""
+    layout = Layout(panda.root)
+    research = write_research(layout, 1, {"topic": "pets.hamster", "summary": "cages"}, user="ann")
+    assert panda("index", "rebuild").err.startswith("1 indexed, 0 gone, 0 unreadable")
+    assert found(panda, "cages", "--user", "ann") == ["research:pets.hamster"]
+    research.write_text("{")
+    for _ in range(2):
+        ended = panda("index", "rebuild")
+        assert (ended.code, str(research) in ended.out) == (3, True)
+    assert found(panda, "hamster", "--user", "ann")[0] == "turn:1"
+    assert panda.data("index", "status", "--user", "ann")["unreadable"] == 1
+
+
+def test_a_turn_sees_what_was_saved_when_it_began(panda: Session) -> None:
+    """Other turns count neither in what is found nor in how rare a word is."""
+    index = Index(Layout(panda.root))
+    then = AsOf(turns=((1, 1), (3, 3)), memory={"facts.md": "---\npet: a hamster\n---\n"})
+
+    def look(view: IndexView) -> tuple[list[str], list[int], float]:
+        ranked = rank_rows(view, "hamster", bounds=Bounds())
+        return [one.entry.node_id for one in ranked], view.turns.tolist(), ranked[-1].score
+
+    before, turns, score = index.read("ann", look, as_of=then)
+    assert (sorted(before)[:2], turns) == (["fact:pet", "turn:1"], [1, 3])
+    write_turn(Layout(panda.root), 9, query="hamster hamster", response="x", user="ann")
+    index.freshen("ann")
+    assert index.read("ann", look, as_of=then) == (before, turns, score)
+    index.close()

@@ -16,10 +16,10 @@ import pytest
 
 from panda.cli.boundary import run
 from panda.cli.main import build_program
-from panda.errors import MemoryNodeError, PandaError
+from panda.errors import MemoryNodeError, Problem
+from panda.index.index import Index
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.storage.index import Index
 from panda.storage.layout import Layout, asset, turn_name
 from panda.storage.store import copy_demo
 from tests.effort import tried
@@ -112,7 +112,7 @@ def read_nodes(root: Path) -> None:
     for directory in layout.turn("demo", 811).directory.glob("webpage_cache/*"):
         with suppress(MemoryNodeError):
             reader.load(f"visit:visit_{directory.name[-10:]}")
-    with suppress(PandaError):
+    with suppress(Problem):
         Retriever(Index(layout), "demo").find("laptop RTX 4050", before_turn=None)
 
 

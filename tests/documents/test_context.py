@@ -165,7 +165,7 @@ HEAD = render_context(ContextDocument(FRONT))
         (HEAD + "\n## 0. User Query\n\n_meta: {}\n", 12, "outside"),
         (HEAD + "\n## 0. User Query\n\n```yaml\n_meta:\n  a: [\n```\n", 14, "not valid YAML"),
         (HEAD + "\n## 0. User Query\n\n```yaml\n_meta:\n  a: 1\nb: 2\n```\n", 13, "more than"),
-        (HEAD + "\n## 0. User Query\n\n```yaml\n_meta:\n  a: !!bool x\n```\n", 13, "not a JSON-like"),
+        (HEAD + "\n## 0. User Query\n\n```yaml\n_meta:\n  a: !!bool x\n```\n", 14, "not a JSON-like"),
         (HEAD + "\n## 0. User Query\n\n```yaml\n_meta: 7\n```\n", 13, "key: value"),
         (HEAD + "\n## 0. User Query\n\n```\n_meta: {}\n```\n", 13, "first line"),
     ],

@@ -2,12 +2,13 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from panda.documents.markdown import split_passages
 from panda.documents.text import strip_citations
-from panda.language.sentences import split_sentences
+from panda.language.text import split_sentences
 
 PROSE = st.text(st.sampled_from("abIE.!?,;: $€0197\n\t()[]\"'…-"), max_size=80)
 
@@ -25,6 +26,21 @@ def test_passages_are_single_lines_with_true_numbers(text: str) -> None:
     for passage in split_passages(text):
         assert passage.text == " ".join(passage.text.split()) != ""
         assert 1 <= passage.line <= len(lines)
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Dr. J. Smith lives in the U.S. and likes it.", "So do I"],
+        ["The ceiling is 2,51 m.", "The window is 1,20 m wide.", "Am 3. Oktober kommt Dr. A. Lang."],
+        ['He said "no."', "Then he left."],
+        [],
+    ],
+    ids=lambda sentences: sentences[0] if sentences else "none",
+)
+def test_dots_within_sentences(sentences: list[str]) -> None:
+    """Dots of abbreviations, initials, numbers and German dates end no sentence; marks within quotes do."""
+    assert split_sentences(" ".join(sentences)) == sentences
 
 
 @given(st.floats(0, 10**6), st.sampled_from(["GB", "hours", "USD", "percent"]))

@@ -3,12 +3,10 @@
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from panda.documents.yaml_text import (
-    NoAliasLoader,
     YamlTextError,
     parse_yaml,
     render_yaml_lines,
@@ -25,8 +23,8 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 def test_large_number() -> None:
     """A number too large to be printed again is refused."""
-    with pytest.raises(YamlTextError, match="a whole number of 20000 bits is too large"):
-        parse_yaml("a: 0x" + "f" * 5000)
+    with pytest.raises(YamlTextError, match="a whole number of 5000 digits is too large"):
+        parse_yaml("a: " + "9" * 5000)
 
 
 @pytest.mark.parametrize("text", ["[" * 30_000, "{a: " * 30_000])
@@ -51,6 +49,6 @@ def test_aliases() -> None:
 
 @given(st.dictionaries(wild, jsonlike, max_size=4), st.sampled_from(["", "  "]))
 def test_own_yaml_is_read_as_any_other(values: dict[str, Any], indent: str) -> None:
-    """What we wrote is read by a quick parser, and means to it what it means to the strict one."""
+    """What we wrote reads back as it was."""
     text = ("_meta:\n" if indent else "") + render_yaml_lines(values, indent=indent)
-    assert repr(parse_yaml(text)) == repr(yaml.load(text, Loader=NoAliasLoader))
+    assert repr(parse_yaml(text)) == repr({"_meta": values or None} if indent else values or None)

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from panda.cli.main import build_program
+from panda.index.vectors import VectorStore
 from panda.session.file import load_session
 from panda.storage.files import held_lock
 from panda.storage.layout import Layout
-from panda.storage.vector_store import VectorStore
+from tests.api import copy_models
 from tests.builders import import_line
 from tests.cli.programs import Ended, run_words
 from tests.kills import Kill, kills_of, run_killed
@@ -71,9 +72,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store in which real turns were told a password and quote it; the model is that of all tests."""
     base = tmp_path_factory.mktemp("told")
     place = Place(base)
-    models = Path(os.environ["XDG_CACHE_HOME"]) / "panda"
-    models.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(models, place.cache, ignore=shutil.ignore_patterns("prefixes", "reports", "compression"))
+    copy_models(place.cache)
     place.layout.user("ann").mkdir(parents=True)
     for query in (f"My wifi password is {SECRET}.", "What is my wifi password?"):
         answered = place.panda("turn", query, "--session", "default")

@@ -18,6 +18,7 @@ from urllib.parse import quote, quote_plus, unquote_plus
 import pytest
 
 from panda.storage.layout import Layout
+from tests.api import copy_models
 from tests.builders import import_line
 from tests.stores import write_visit
 
@@ -136,9 +137,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store in which whole turns, a batch, replays, an import and a halted turn hold the phrase."""
     base = tmp_path_factory.mktemp("phrase")
     store = Store(base)
-    models = Path(os.environ["XDG_CACHE_HOME"]) / "panda"
-    models.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(models, store.cache, ignore=shutil.ignore_patterns("prefixes", "reports", "compression"))
+    copy_models(store.cache)
     store.layout.user("default").mkdir(parents=True)
     for query in ("I have a bike.", TOLD, "What is my vault code?"):
         store.panda("turn", query, "--session", "s")

@@ -154,7 +154,7 @@ def test_stdin_is_read_too(tmp_path: Path) -> None:
     torn = subprocess.run([*COMMAND, *words], input=data[:-20], capture_output=True, cwd=tmp_path)
     assert (torn.returncode, json.loads(torn.stdout)["error"]["where"]) == (2, "<stdin>")
     lines = subprocess.run([*COMMAND, *words], input=b"{}\n", capture_output=True, cwd=tmp_path)
-    assert (lines.returncode, json.loads(lines.stdout)["error"]["where"]) == (2, "<stdin>:1")
+    assert (lines.returncode, json.loads(lines.stdout)["error"]["where"]) == (2, "<stdin>:1 (user)")
 
 
 def test_one_odd_conversation_stops_nothing(shell: Shell) -> None:

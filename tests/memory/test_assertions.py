@@ -15,8 +15,8 @@ from panda.errors import DocumentError, FileFormatError, LockHeldError, UsageErr
 from panda.memory.log import MemoryLog
 from panda.memory.memory import StagedValue, Value, apply_staged, stage_value
 from panda.storage.files import held_lock
-from panda.storage.formats import check_json
 from panda.storage.layout import Layout
+from panda.store.records import check_json
 from tests.stores import NOW
 
 HAND_MADE = """---
@@ -169,6 +169,12 @@ def test_unsafe_front_matter_is_refused(entry: str) -> None:
     """Where one entry cannot be changed alone, the file is left as it is."""
     with pytest.raises(DocumentError):
         set_entry(f"---\n{entry}\n---\n", "b" if "b" in entry and not entry.startswith("{") else "new", "x")
+
+
+def test_a_value_in_braces_is_not_removed_alone() -> None:
+    """What would leave a broken front matter is refused."""
+    with pytest.raises(DocumentError, match="cannot be changed without changing more"):
+        MemoryText("---\n{a: 1}\n---\n", title="T", where="f").remove("a")
 
 
 VALUES: st.SearchStrategy[Value] = st.one_of(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from panda.actions.remember import Given, make_statement, read_value
-from panda.documents.problems import Problem, Verdict
+from panda.errors import Problem, Verdict
 from panda.memory.memory import Memory
 from panda.memory.validation import judge_gathered
 from panda.storage.layout import Layout
@@ -136,7 +136,7 @@ def change_budget(layout: Layout) -> None:
 
 def say(layout: Layout, value: str, at: datetime) -> None:
     """Remember a budget."""
-    memory = Memory(layout, USER, lambda: at, 1.0, lambda holder: None)
+    memory = Memory(layout, USER, lambda: at, 1.0)
     with memory.held():
         memory.assert_all(
             [make_statement("budget", read_value([value], None), Given(kind="preference"), USER)]

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from panda.index.index import Index
 from panda.memory.fact import Statement, typed_value
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
 from panda.memory.past import Moment, known_then, memory_mark
 from panda.memory.reader import NodeReader
-from panda.storage.formats import Snapshot
-from panda.storage.index import Index
 from panda.storage.layout import Layout
 from panda.storage.records import Visit, place_visit, write_visit
+from panda.store.records import Snapshot
 from tests.stores import NOW, write_turn
 
 USER = "ann"
@@ -45,7 +45,7 @@ def read_log(layout: Layout) -> MemoryLog:
 
 def look(layout: Layout) -> Snapshot:
     """What a turn that begins now records."""
-    return Snapshot(((1, 4),), memory_mark(read_log(layout)), {}, 0, {})
+    return Snapshot(turns=((1, 4),), memory=memory_mark(read_log(layout)), files={}, notes=0, knowledge={})
 
 
 def known(layout: Layout, snapshot: Snapshot | None, at: datetime = NOW) -> list[str]:
@@ -145,7 +145,7 @@ def test_visits_of_a_page_are_found_by_the_index(tmp_path: Path) -> None:
     moment = Moment(layout, USER)
     reader = NodeReader(layout, USER, lambda: NOW, moment, index)
     assert reader.visits([url, "https://shop.example/"])[url].title == "seen in 4"
-    moment.pin(5, Snapshot(((1, 3),), None, {}, 0, {}), NOW)
+    moment.pin(5, Snapshot(turns=((1, 3),), memory=None, files={}, notes=0, knowledge={}), NOW)
     assert reader.visits([url])[url].title == "seen in 2"
     write_visit(place_visit(layout.turn(USER, 5), url)[1], replace(VISIT, url=url, title="seen in 5"))
     assert reader.visits([url])[url].title == "seen in 5"

@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from panda.errors import MemoryNodeError
+from panda.index.index import Index
 from panda.memory.budget import is_usable, load_nodes
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.storage.index import Index
 from panda.storage.layout import Layout
 from tests.stores import NOW, write_research, write_turn, write_visit
 
@@ -250,6 +250,13 @@ def test_newest_research_of_a_topic_wins(layout: Layout, reader: NodeReader) -> 
     assert node.items[1].content_type == "price"
     assert node.links == ("visit:visit_abc123",)
     assert reader.load("research:hamsters").items == ()
+
+
+@pytest.mark.parametrize("price", ["$697", "330 €", "330 EUR", "CHF 330", "330 euros"])
+def test_a_price_ages_as_one(price: str, layout: Layout, reader: NodeReader) -> None:
+    """What a file says of a price ages as a price, its sign or code on either side of the number."""
+    write_research(layout, 1, {"topic": "tents", "claims": [{"claim": f"Vaude tent, {price}"}]})
+    assert [item.content_type for item in reader.load("research:tents").items] == ["price"]
 
 
 @pytest.mark.parametrize("topic", ["café.größe", "a\ud800b", 'quoted "x"', "a\\b"])

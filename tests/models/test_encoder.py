@@ -55,6 +55,19 @@ def test_vector_depends_on_no_other_text(tmp_path: Path) -> None:
     assert np.allclose(np.linalg.norm(together, axis=1), 1)
 
 
+def test_words_have_their_vectors_in_their_place(tmp_path: Path) -> None:
+    """A word is whole whatever its pieces, and means what the words beside it make of it."""
+    with _layers(tmp_path, "models: {}\n" + _LAYERS) as layers:
+        encoder = layers.encoder()
+        assert encoder is not None
+        river, money = (dict(encoder.encode_words(text)) for text in ("a river bank", "a bank account, wifi"))
+        whole = encoder.encode(["a river bank"])
+    assert list(money) == ["a", "bank", "account", ",", "wifi"]
+    assert all(np.isclose(np.linalg.norm(vector), 1) for vector in money.values())
+    assert river["bank"] @ river["river"] > money["bank"] @ river["river"]
+    assert np.allclose(whole, encoder.encode(["a river bank"]))
+
+
 def test_no_encoder_where_none_is_wanted(tmp_path: Path) -> None:
     with _layers(tmp_path, "models: {}\nencoder: null\n" + _LAYERS) as layers:
         assert layers.encoder() is None
@@ -96,4 +109,4 @@ def test_language_model_is_refused_as_an_encoder_when_it_is_asked(tmp_path: Path
 def test_wrong_entries_are_refused(tmp_path: Path, text: str, where: str, message: str) -> None:
     with pytest.raises(ModelFileError, match=message) as caught:
         parse_models_file(text, path=tmp_path / "models.yaml")
-    assert str(caught.value.where).endswith(f": {where}")
+    assert caught.value.where == f"{tmp_path / 'models.yaml'} ({where})"

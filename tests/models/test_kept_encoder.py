@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from panda.index.vectors import Block, VectorStore
 from panda.models.kept_encoder import KeptEncoder, pack, unpack
 from panda.models.layers import Layers
 from panda.models.models_file import parse_models_file
 from panda.models.scripted import ScriptedEncoder
 from panda.storage.layout import Layout
-from panda.storage.vector_store import Block, VectorStore
 
 TEXTS = ["a red tent", "the tent is red", "bees fly in May", ""]
 

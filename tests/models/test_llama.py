@@ -1,6 +1,5 @@
 """The embedded GGUF run by llama.cpp: repeatable whatever is reused, silent, clear about broken files."""
 
-import math
 import os
 import shutil
 from contextlib import nullcontext
@@ -281,20 +280,6 @@ def test_watched_context_stops_within_a_chunk(model: LlamaCppModel) -> None:
     assert deadline.elapsed_seconds < 0.5
     assert context.position == 0
     context.close()
-
-
-def test_any_of_several_tokens(model: LlamaCppModel) -> None:
-    """Asked for any of a continuation's tokens, a case gives the sum of their probabilities."""
-    limit, context = ScoreParams(60), "Answer:"
-    words = [" yes", " no", " the"]
-    alone = model.score("Is it?\n", [ScoreCase(context, word) for word in words], limit)
-    assert set(alone.tokens) == {1}
-    together = ScoreCase(context, "".join(words), any_of=True)
-    twice = ScoreCase(context, " yes yes", any_of=True)
-    found = model.score("Is it?\n", [together, twice, ScoreCase(context, " yes")], limit)
-    assert found.logprobs[0] == pytest.approx(math.log(sum(map(math.exp, alone.logprobs))), abs=1e-4)
-    assert found.logprobs[1] == pytest.approx(alone.logprobs[0], abs=1e-4)
-    assert (found.tokens, found.logprobs[2]) == ((1, 1, 1), alone.logprobs[0])
 
 
 def test_a_reply_ends_within_lowered_limits(model: LlamaCppModel) -> None:

@@ -31,7 +31,7 @@ def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
         assert encoder.info.name == "minilm-l6"
         with pytest.raises(ModelFileError, match="EYES has no model") as caught:
             layers.model("EYES")
-    assert str(caught.value.where).endswith("models.yaml: layers.EYES")
+    assert str(caught.value.where).endswith("models.yaml (layers.EYES)")
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
         ),
         ("models: []\nlayers: {}", "models", "comments"),
         ("models: {\nlayers: {}", ":2", "correct that line"),
-        ("", "(top)", "comments"),
+        ("", "top level", "comments"),
     ],
 )
 def test_wrong_entry_is_named(text: str, where: str, fix: str) -> None:
     """Unknown keys, backends, layers and models, and wrong values, name file, key and what to write."""
     with pytest.raises(ModelFileError) as caught:
         parse_models_file(text, path=Path("models.yaml"))
-    assert str(caught.value.where).removeprefix("models.yaml: ").removeprefix("models.yaml") == where
+    assert (caught.value.key or f":{caught.value.line}") == where
     assert fix in str(caught.value.fix)
 
 
@@ -196,7 +196,7 @@ def test_a_server_is_no_backend(backend: str, port: int) -> None:
     """Who names a server's program as backend is told how it is written."""
     with pytest.raises(ModelFileError) as caught:
         parse_models_file(f"models: {{a: {{backend: {backend}}}}}\nlayers: {{}}", path=Path("models.yaml"))
-    assert caught.value.where == "models.yaml: models.a.backend"
+    assert caught.value.key == "models.a.backend"
     assert caught.value.fix == f"set backend: openai and location: http://localhost:{port}/v1"
 
 

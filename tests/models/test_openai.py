@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeoutError, PandaError, ReplyError
+from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeoutError, Problem, ReplyError
 from panda.models.contract import GenerateParams, Message, Usage
 from panda.models.models_file import DIALECTS
 from tests.loopback import Answer, reply
@@ -245,7 +245,7 @@ def test_thinking_counts_against_the_window(server: Server) -> None:
         (200, reply(None)[1], ReplyError),
     ],
 )
-def test_refusals_are_told_apart(status: int, data: bytes, error: type[PandaError], server: Server) -> None:
+def test_refusals_are_told_apart(status: int, data: bytes, error: type[Problem], server: Server) -> None:
     """A server that is down, one that refuses, and one that answers nonsense are different errors."""
     server.answer = lambda _: (status, data)
     with pytest.raises(error) as caught:

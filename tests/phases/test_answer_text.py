@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from panda.documents.text import strip_citations
-from panda.language.listings import listed_items
+from panda.language.lists import listed_things
 from panda.memory.gathered import GatheredItem
 from panda.phases.answer_text import render_answer, without_doubles
 from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn
@@ -87,7 +87,7 @@ def test_rows_stay_a_table(tmp_path: Path) -> None:
     note = "| Room | Litres |\n|---|---|\n| Hall | 5 |\n| Bath | 2 |"
     ran = ask(tmp_path, note, "List all the rooms.", "Room: Hall")
     assert said(ran) == "| Room | Litres |\n| --- | --- |\n| Hall | 5 [1] |\n| Bath | 2 [1] |"
-    assert [one.label for one in listed_items(said(ran))] == ["Hall", "Bath"]
+    assert [label for label, _ in listed_things(said(ran))] == ["Hall", "Bath"]
 
 
 def test_markdown_of_a_writer_stays() -> None:

@@ -64,7 +64,6 @@ def test_one_section_a_source_type(tmp_path: Path) -> None:
     ]
     assert [item["text"] for item in sections["Constraints"]["items"]] == [
         "under $800",
-        "within my budget",
         "budget: $500-800",
     ]
     assert "- Turn 1: Compared laptops for games; the Lenovo LOQ 15 won. [1]" in ran.body(2)
@@ -409,12 +408,12 @@ def test_research_that_cannot_be_read(tmp_path: Path) -> None:
     script = Script(retrieval={"relevant": pick("research:")})
     app = scripted_app(layout, ScriptedModel(script, scores=False))
     turn = app.start_turn("How much is the Lenovo LOQ 15?", "chat")
-    gather(app, turn, "plan", lambda phase: None)
+    gather(app, turn, "plan")
     before = (turn.folder.paths / "context.md").read_bytes()
     path = layout.turn(USER, 1) / "research.json"
     path.write_text(path.read_text(encoding="utf-8")[:60], encoding="utf-8")
     with pytest.raises(HaltError):
-        gather(app, app.resume_turn(3), "commit", lambda phase: None)
+        gather(app, app.resume_turn(3), "commit")
     (intervention,) = [json.loads(one.read_text()) for one in layout.interventions.glob("*.json")]
     assert (intervention["phase"], intervention["turn"]) == (2, 3)
     assert str(path) in intervention["where"]
@@ -430,6 +429,6 @@ def test_an_index_that_another_process_writes(tmp_path: Path) -> None:
     layout.knowledge(USER).mkdir(parents=True)
     (layout.knowledge(USER) / "new.md").write_text("The Lenovo is light.\n", encoding="utf-8")
     with held_lock(layout.indexes / "index.lock", holder="another", wait_seconds=0.0):
-        gather(app, turn, "plan", lambda phase: None)
+        gather(app, turn, "plan")
     (warning,) = turn.warnings
     assert re.fullmatch(r"the index lacks \d+ changed files: another process is writing it", warning)

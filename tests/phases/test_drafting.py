@@ -37,7 +37,7 @@ class Nodes:
 def offered(query: str, *documents: LoadedDocument, encoder: ScriptedEncoder | None = None) -> list[Option]:
     """The lines of these documents as 2.2 offers them."""
     closest = ClosestLines(Nodes(*documents), encoder)
-    return [line.option for line in line_options(documents, lambda plain: closest.rate(query, plain))]
+    return [line.option for line in line_options(query, documents, closest)]
 
 
 def test_every_document_keeps_a_line() -> None:
@@ -98,7 +98,7 @@ def test_a_draft_holds_what_a_rule_put_into_the_plan() -> None:
         document("turn:2", "turn_summary", "no", "ruled x"),
     ]
     closest = ClosestLines(Nodes(*loaded), None)
-    lines = line_options(loaded, lambda plain: closest.rate("x", plain))
+    lines = line_options("x", loaded, closest)
     plan = {"candidates": [{"node_id": "turn:2", "chosen": True, "by": "always_include"}]}
     (section,) = draft_of("x", {"lines": ["s1"]}, lines, plan, Reading())
     assert [item.text for item in section.items] == ["chosen", "ruled x"]

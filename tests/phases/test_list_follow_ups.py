@@ -31,7 +31,7 @@ def follow(layout: Layout, query: str, line: str = "nothing") -> Ran:
             SHRUBS,
             "my budget is 30 euros",
             "which of them fit my budget?",
-            "1 of 3 left out: at most 30 euros (turn 4).\n\n- shrub Weigela: 17,50 €, needs full sun [1]\n"
+            "1 of 3 left out: what was said in turn 4.\n\n- shrub Weigela: 17,50 €, needs full sun [1]\n"
             "- shrub Hydrangea: 24,90 €, likes shade [1]\n\n… and 1 more in knowledge/buns.md",
         ),
         (
@@ -45,7 +45,7 @@ def follow(layout: Layout, query: str, line: str = "nothing") -> Ran:
             SHRUBS,
             "more than 30 is not possible",
             "which ones can I afford?",
-            "1 of 3 left out: at most 30 (turn 4).\n\n- shrub Weigela: 17,50 €, needs full sun [1]\n"
+            "1 of 3 left out: what was said in turn 4.\n\n- shrub Weigela: 17,50 €, needs full sun [1]\n"
             "- shrub Hydrangea: 24,90 €, likes shade [1]\n\n… and 1 more in knowledge/buns.md",
         ),
         (
@@ -86,7 +86,7 @@ def test_what_leaves_nothing_out(tmp_path: Path, told: str) -> None:
 def test_a_limit_in_the_question(tmp_path: Path) -> None:
     """A question that sets a limit is answered with what is within it."""
     ran = ask(tmp_path, SHRUBS, "which shrubs are under 20 €?", "shrub")
-    within = "2 of 3 left out: at most 20 €.\n\n- shrub Weigela: 17,50 €, needs full sun [1]"
+    within = "- shrub Weigela: 17,50 €, needs full sun [1]"
     assert said(ran) == f"{within}\n\n… and 2 more in knowledge/buns.md"
 
 

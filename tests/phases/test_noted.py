@@ -76,19 +76,29 @@ def test_several_values_are_one_list(tmp_path: Path) -> None:
     assert noted(gone) == [("allergic_to", ["penicillin"], "nuts")]
     assert "instead of: nuts" in gone.response
     assert "I’m allergic to nuts" not in facts(layout)
-    assert noted(tell(layout, "I have two kids")) == [("has", ["two kids"], None)]
-    assert noted(tell(layout, "We have a dog.")) == [("has", ["two kids", "a dog"], None)]
 
 
 def test_corrections_replace(tmp_path: Path) -> None:
     """The value and the sentence that told it go, the answer says which."""
     layout = laptop_store(tmp_path)
-    tell(layout, "I live in Lisbon.")
-    ran = tell(layout, "I moved to Porto.")
-    assert noted(ran) == [("location", "Porto", "Lisbon")]
-    assert "- location: Porto, instead of: Lisbon" in ran.response
-    assert "Lisbon" not in facts(layout)
-    assert "Lisbon" in layout.memory_log(USER).read_text(encoding="utf-8")
+    tell(layout, "My landlord is Mr. Pauli.")
+    ran = tell(layout, "My landlord is Ms. Grün now.")
+    assert noted(ran) == [("landlord", "Ms. Grün", "Mr. Pauli")]
+    assert "- landlord: Ms. Grün, instead of: Mr. Pauli" in ran.response
+    assert "Pauli" not in facts(layout)
+    assert "Pauli" in layout.memory_log(USER).read_text(encoding="utf-8")
+
+
+def test_a_correction_by_a_shorter_name(tmp_path: Path) -> None:
+    """It replaces the one value whose key has these words; with two of them both stay."""
+    layout = laptop_store(tmp_path)
+    tell(layout, "Our bee vet is Dr. Lind.")
+    assert noted(tell(layout, "No, the vet is Dr. Kamp.")) == [("bee_vet", "Dr. Kamp", "Dr. Lind")]
+    preferences = layout.preferences(USER).read_text(encoding="utf-8")
+    assert ("Lind" in preferences + facts(layout), "\nvet:" in preferences) == (False, False)
+    tell(layout, "Our cow vet is Dr. Ost.")
+    assert noted(tell(layout, "No, the vet is Dr. Abt.")) == [("vet", "Dr. Abt", None)]
+    assert [name in facts(layout) for name in ("Dr. Kamp", "Dr. Ost")] == [True, True]
 
 
 def test_a_correction_without_a_key(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import build_store
 from tests.phases.test_query_analyzer import summarise_as_research
 from tests.scripted_turns import Preferring, add_research, laptop_store, run_turn
 
@@ -36,16 +37,24 @@ def test_clear_query_proceeds(tmp_path: Path) -> None:
     """A clear query goes on to be gathered for."""
     ran = run_turn(laptop_store(tmp_path), answer=Preferring("PROCEED"), writes=False, scores=True)
     assert ran.meta(1)["decision"] == "PROCEED"
-    assert ran.meta(1)["confidence"] == 1.0
     assert 2 in ran.metadata.route
 
 
-def test_unsure_clarify_proceeds(tmp_path: Path) -> None:
-    """A CLARIFY that is not sure enough goes on, and §1 says so."""
-    nobody_prefers = Preferring()
-    ran = run_turn(laptop_store(tmp_path), "Do the thing.", nobody_prefers, writes=False, scores=True)
-    assert ran.meta(1)["decision"] == "PROCEED"
-    assert ran.meta(1)["confidence"] == 0.5
+def test_a_writer_is_told_what_is_close(tmp_path: Path) -> None:
+    """Whoever writes decides beside the lines of the store that are closest, or that there are none."""
+    layout = laptop_store(tmp_path)
+    asked = run_turn(layout, "How much is the Lenovo LOQ 15?").asked("reflection")[0].text
+    assert "The Lenovo LOQ 15 was the best laptop." in asked
+    bare = build_store(tmp_path / "bare")
+    assert "Nothing was found." in run_turn(bare, "How much is it?").asked("reflection")[0].text
+
+
+def test_names_nothing_without_an_encoder(tmp_path: Path) -> None:
+    """Where no head can tell, only a query without a telling word is asked back, none that names a thing."""
+    asked = run_turn(laptop_store(tmp_path), "Which one?", Preferring(), writes=False, scores=True)
+    assert asked.metadata.status == "clarify"
+    named = run_turn(laptop_store(tmp_path / "b"), "Which tea?", Preferring(), writes=False, scores=True)
+    assert named.meta(1)["decision"] == "PROCEED"
 
 
 def test_resolved_reference_is_clear(tmp_path: Path) -> None:

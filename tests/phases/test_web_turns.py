@@ -19,10 +19,9 @@ from panda.replays.verification import verify_turn
 from panda.storage.layout import Layout
 from panda.storage.records import place_visit
 from panda.tools.table import run_tool
-from tests.builders import NOW, build_store, import_line
+from tests.builders import NOW
 from tests.script import Pick, Script, offered, pick
-from tests.scripted_turns import USER, OneModel, Preferring, Ran, laptop_store, run_turn, scripted_app
-from tests.stores import write_visit
+from tests.scripted_turns import USER, OneModel, Preferring, Ran, laptop_store, scripted_app
 from tests.web.site import PAGES, Site, running_site
 
 LIVE = {
@@ -133,52 +132,6 @@ def test_site_down(tmp_path: Path, site: Site) -> None:
     assert STOCK not in offered(asked, "answer").values()
     assert ran.metadata.status == "approved"
     assert ran.problems == []
-
-
-TOP_PICK = "Which laptop was the top pick, and is it in stock?"
-
-
-def store_that_tells(told: str, *visits: str) -> Callable[[Path], Layout]:
-    """Makes a store with a turn that told this, and with visits of things of these names."""
-
-    def build(root: Path) -> Layout:
-        line = import_line(user=USER, turn=1, query="Compare laptops.", response=told, summary="Laptops.")
-        layout = build_store(root, line)
-        for number, name in enumerate(visits):
-            fields = {"title": name, "price": "$697.00", "availability": "In Stock"}
-            write_visit(layout, 1, f"visit_{number}", fields, quality=0.9, at=NOW, user=USER)
-        return layout
-
-    return build
-
-
-@pytest.mark.parametrize(("picked", "other"), [("Lenovo LOQ 15", "ASUS"), ("ASUS TUF A15", "Lenovo")])
-def test_what_says_which_thing_is_meant(tmp_path: Path, site: Site, picked: str, other: str) -> None:
-    """While its page is away the line that names the thing stays, with its date; other pages are left out."""
-    told = f"The {picked} at $697.00 is the top pick."
-    page = (PAGES / "shop_json_ld.html").read_text(encoding="utf-8")
-    url = site.add("/picked", page.replace("Lenovo LOQ 15", picked).replace("Lenovo", picked.split()[0]))
-    script = asking_again(url, STOCK, node_of(url, 1), lines=pick("top pick", "availability In Stock"))
-    store = store_that_tells(told, f"{other} laptop")
-    ran = run(tmp_path, site, TOP_PICK, script, store=store, visited=url, down=True)
-    (asked, *_) = ran.asked("answer")
-    assert f"{told} (last seen 2026-01-03)" in asked.text
-    assert f"{picked} Gaming Laptop: availability In Stock (last seen 2026-01-02)" in asked.text
-    assert not any(other in text for text in offered(asked, "answer").values())
-
-
-@pytest.mark.parametrize(("picked", "other"), [("Lenovo LOQ 15", "ASUS"), ("ASUS TUF A15", "Lenovo")])
-@pytest.mark.asks_for("shop.example")
-def test_what_is_asked_on_about_it(tmp_path: Path, picked: str, other: str) -> None:
-    """A model that only chooses the line which names the thing answers what is asked about "it" as well."""
-    store = store_that_tells(f"The {picked} is the top pick.", "Lenovo LOQ 15 Laptop", "ASUS TUF A15")
-    ran = run_turn(store(tmp_path), TOP_PICK, Preferring("top pick"), writes=False, scores=True)
-    first, second, *_ = ran.response.split("\n\n")
-    assert first == f"The {picked} is the top pick. [1]"
-    assert picked in second
-    assert "availability In Stock" in second
-    assert other not in ran.response
-    assert ran.metadata.status == "approved"
 
 
 def test_a_page_gives_no_orders(tmp_path: Path, site: Site) -> None:

@@ -174,8 +174,8 @@ def test_agreement_is_the_models(server: Server, tmp_path: Path) -> None:
 def test_choosing_models_keep_their_heads(tmp_path: Path) -> None:
     """A model that only chooses is not asked for a reading; its choices and rules make it."""
     model = Preferring("PROCEED", PRICE, "informational", "query", "question")
-    ran = run_turn(laptop_store(tmp_path), "I live in Bern.", model, writes=False, scores=True)
-    assert [one["key"] for one in kept(ran)["statements"]] == ["location"]
+    ran = run_turn(laptop_store(tmp_path), "My landlord is Ms. Roth.", model, writes=False, scores=True)
+    assert [one["key"] for one in kept(ran)["statements"]] == ["landlord"]
     assert not any("reading:" in one for one in ran.turn.warnings)
 
 
@@ -188,10 +188,10 @@ def test_a_reply_that_was_cut_is_asked_for_without_the_reading(server: Server, t
         properties: Any = (asked.params.schema or {})["properties"]
         return "cut" if "reading" in properties else script(asked)
 
-    ran = run_turn(laptop_store(tmp_path), "I live in Bern.", model=Served(server, going_on))
+    ran = run_turn(laptop_store(tmp_path), "My landlord is Ms. Roth.", model=Served(server, going_on))
     assert ran.metadata.status == "approved", ran.error
     assert len(ran.asked("analyzer")) == 2
-    assert [one["key"] for one in kept(ran)["statements"]] == ["location"]
+    assert [one["key"] for one in kept(ran)["statements"]] == ["landlord"]
 
 
 def test_server_is_real(server: Server) -> None:

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from panda.documents.context import HEADINGS
-from panda.documents.problems import Problem
 from panda.errors import (
+    Problem,
     PromptNotFoundError,
     RecipeBudgetError,
     RecipeError,

@@ -35,6 +35,7 @@ def test_choices_and_text() -> None:
 def test_values() -> None:
     """A choice has the values of its enum, true and false for a boolean, none for options of the call."""
     assert spec_of(enum=["x", "y"]).values == ("x", "y")
+    assert spec_of(**{"enum": ["x", "y"], "x-written": ["y"]}).values == ("x",)
     assert spec_of(type="boolean").values == (True, False)
     assert spec_of(type="boolean", enum=[True]).values == (True,)
     assert spec_of(**{"type": "string", "x-options": "spans"}).values == ()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from panda.index.index import Index
 from panda.retrieval.candidates import Retriever
-from panda.storage.index import Index
 from panda.storage.layout import Layout
 from tests.stores import NOW, write_research, write_turn, write_visit
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from panda.index.index import Index, rebuild_index
+from panda.index.tables import AsOf
+from panda.index.vectors import VectorStore
 from panda.models.kept_encoder import KeptEncoder
 from panda.models.scripted import ScriptedEncoder
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, Ranked, rank_rows
-from panda.storage.index import Index, rebuild_index
-from panda.storage.index_tables import AsOf
 from panda.storage.layout import Layout
-from panda.storage.vector_store import VectorStore
 from tests.builders import still_clock
 from tests.stores import dump_vectors, write_turn
 

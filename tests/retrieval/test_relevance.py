@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-from panda.language.reading import Reading, Referred
 from panda.memory.node import Node
 from panda.retrieval.candidates import (
     Candidate,
@@ -10,15 +9,8 @@ from panda.retrieval.candidates import (
     judge_candidates,
     offered_candidates,
     planned_nodes,
-    ruled_nodes,
 )
 from tests.stores import NOW
-
-ANALYSIS = {
-    "content_reference": None,
-    "reference_resolution": {"status": "not_needed"},
-    "intent": "query",
-}
 
 
 def candidate(node_id: str, score: float = 0.0, text: str = "words") -> Candidate:
@@ -49,19 +41,6 @@ def test_choice_and_rules() -> None:
         (True, "always_include", None),
         (False, "model", 0.1),
     ]
-
-
-def test_rules() -> None:
-    """Named turns, what is referred to, and the previous turn of a reference that was not found."""
-    offered = ["turn:7", "turn:9", "visit:v", "memory:budget"]
-    assert ruled_nodes(
-        Reading(references=(Referred("turn 7", ("turn:7",)),)), ANALYSIS, offered, "turn:9"
-    ) == ["turn:7"]
-    found = {**ANALYSIS, "content_reference": {"node_id": "visit:v"}}
-    assert ruled_nodes(Reading(), found, offered, "turn:9") == ["visit:v"]
-    lost = {**ANALYSIS, "reference_resolution": {"status": "failed"}}
-    assert ruled_nodes(Reading(), lost, offered, "turn:9") == ["turn:9"]
-    assert ruled_nodes(Reading("orders"), ANALYSIS, offered, None) == []
 
 
 def test_plan() -> None:

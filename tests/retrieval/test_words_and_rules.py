@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from panda.language.reading import Reading, Referred
 from panda.retrieval.candidates import ruled_nodes
 from panda.retrieval.relevance import find_names, find_query_words, folded_names, share_of_words
+from panda.store.records import QueryAnalysis
 
 
 @pytest.mark.parametrize(
@@ -62,14 +64,33 @@ def test_share_of_words(query: str, text: str, share: float) -> None:
     assert share_of_words(query, text) == share
 
 
-def analysis(**changes: Any) -> dict[str, Any]:
+def analysis(reading: Reading | None = None, **changes: Any) -> QueryAnalysis:
     """A query analysis that refers to nothing."""
-    resolution = {"status": changes.pop("status", "not_needed")}
-    return {"content_reference": None, "reference_resolution": resolution, "intent": "recall", **changes}
+    resolution = {
+        "status": changes.pop("status", "not_needed"),
+        "original_references": [],
+        "resolved_to": None,
+    }
+    if (node_id := changes.pop("refers_to", None)) is not None:
+        changes["content_reference"] = {"title": None, "node_id": node_id, "source_turn": None}
+    return msgspec.convert(
+        {
+            **dict.fromkeys(("user_purpose", "content_reference", "reasoning")),
+            "original_query": "q",
+            "resolved_query": "q",
+            "reference_resolution": resolution,
+            "query_type": "informational",
+            "intent": "recall",
+            "entities": [],
+            "reading": reading or Reading(),
+            "data_requirements": {"needs_current_prices": False, "needs_live_data": False, "freshness": None},
+            **changes,
+        },
+        QueryAnalysis,
+    )
 
 
 OFFERED = ["turn:3", "turn:4", "memory:budget", "memory:hamster", "visit:a", "knowledge:budget.md"]
-ASKS = Reading()
 
 
 def named(turn: str) -> Reading:
@@ -78,33 +99,29 @@ def named(turn: str) -> Reading:
 
 
 @pytest.mark.parametrize(
-    ("reading", "about", "previous", "expected"),
+    ("about", "previous", "expected"),
     [
-        (ASKS, analysis(), "turn:4", []),
-        (ASKS, analysis(status="failed"), "turn:4", ["turn:4"]),
-        (ASKS, analysis(status="failed"), None, []),
-        (ASKS, analysis(status="resolved"), "turn:4", []),
-        (named("turn:3"), analysis(), "turn:4", ["turn:3"]),
-        (named("turn:9"), analysis(), "turn:4", []),
+        (analysis(), "turn:4", []),
+        (analysis(status="failed"), "turn:4", ["turn:4"]),
+        (analysis(status="failed"), None, []),
+        (analysis(status="resolved"), "turn:4", []),
+        (analysis(named("turn:3")), "turn:4", ["turn:3"]),
+        (analysis(named("turn:9")), "turn:4", []),
         (
-            ASKS,
-            analysis(content_reference={"node_id": "visit:a"}, status="failed"),
+            analysis(refers_to="visit:a", status="failed"),
             "turn:4",
             ["visit:a"],
         ),
         (
-            ASKS,
-            analysis(content_reference={"node_id": "visit:a"}, reference_nodes=["turn:3", "visit:gone"]),
+            analysis(refers_to="visit:a", reference_nodes=["turn:3", "visit:gone"]),
             None,
             ["visit:a", "turn:3"],
         ),
-        (Reading("orders"), analysis(intent="commerce"), None, ["memory:budget"]),
-        (ASKS, analysis(intent="commerce"), None, []),
-        (Reading("orders"), analysis(), None, []),
+        (analysis(Reading("orders"), intent="commerce"), None, ["memory:budget"]),
+        (analysis(intent="commerce"), None, []),
+        (analysis(Reading("orders")), None, []),
     ],
 )
-def test_nodes_by_rule(
-    reading: Reading, about: dict[str, Any], previous: str | None, expected: list[str]
-) -> None:
+def test_nodes_by_rule(about: QueryAnalysis, previous: str | None, expected: list[str]) -> None:
     """Named turns, what is referred to, the previous turn if that fails, a buyer's budget, if offered."""
-    assert ruled_nodes(reading, about, OFFERED, previous) == expected
+    assert ruled_nodes(about, OFFERED, previous) == expected

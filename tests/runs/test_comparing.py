@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from panda.documents.problems import Verdict
+from panda.errors import Verdict
 from panda.replays.comparison import Side, Thresholds, compare_runs, find_regressions
 from panda.replays.reports import write_junit, write_page
 from panda.replays.runs import Decision, Outcome, PhaseCost, TurnKey

@@ -151,9 +151,9 @@ def test_an_earlier_version_is_ejected(
     book = RecipeBook((asset("recipes"),), (asset("prompts"),))
     packaged = version_in_force(book, name)
     VersionStore(store.recipe_versions, lambda: parse_time(RECORDED_AT)).keep(packaged)
-    own = tmp_path / "prompts" / "pipeline" / "phase1_clear.md"
+    own = tmp_path / "prompts" / "pipeline" / "phase1_reflection.md"
     own.parent.mkdir(parents=True)
-    own.write_text(packaged.prompts["pipeline/phase1_clear.md"] + "- Another.\n", encoding="utf-8")
+    own.write_text(packaged.prompts["pipeline/phase1_reflection.md"] + "- Another.\n", encoding="utf-8")
     listed = panda("recipe", "history", name)["data"]["versions"]
     assert [one["in_force"] for one in listed] == [False, True]
     refused = panda("recipe", "eject", name, "--version", packaged.digest[:10])
@@ -162,7 +162,7 @@ def test_an_earlier_version_is_ejected(
     assert not (tmp_path / "recipes").exists()
     found = panda("recipe", "eject", name, "--version", packaged.digest[:10], "--force")
     assert str(own) in found["data"]["written"]
-    assert own.read_text(encoding="utf-8") == packaged.prompts["pipeline/phase1_clear.md"]
+    assert own.read_text(encoding="utf-8") == packaged.prompts["pipeline/phase1_reflection.md"]
     listed = panda("recipe", "history", name)["data"]["versions"]
     assert {one["version"] for one in listed if one["in_force"]} == {packaged.digest}
     assert len(listed) == 2

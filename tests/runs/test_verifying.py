@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from panda.documents.problems import Problem, Verdict
+from panda.errors import Problem, Verdict
 from panda.models.scripted import Asked
 from panda.replays.selection import TurnPlace
 from panda.replays.verification import verify_turn

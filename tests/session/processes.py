@@ -16,8 +16,8 @@ from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked
 from panda.session.file import verify_session
 from panda.storage.check import check_store
-from panda.storage.formats import Metadata
 from panda.storage.turns import TurnFolder
+from panda.store.records import Metadata
 from tests.builders import NOW
 from tests.loopback import Server, reply
 from tests.script import Script, step_of

@@ -1,6 +1,6 @@
 """Kept content: what a query names of it, and what may be shown again."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from panda.documents.carry import EMPTY, Archive, ArchiveEntry
 from panda.phases.query_analyzer import kept_content

@@ -1,6 +1,5 @@
 """Every field of the carry is in the prompt of each of its readers, and in no other."""
 
-from dataclasses import fields
 from pathlib import Path
 
 from panda.documents.carry import (
@@ -23,7 +22,7 @@ from panda.documents.carry import (
     TurnSummary,
 )
 from panda.session.file import write_session
-from panda.storage.formats import Session, SessionTurn
+from panda.store.records import Session, SessionTurn
 from tests.script import PRICE_NODE, Script, step_of
 from tests.scripted_turns import USER, laptop_store, run_turn
 from tests.session.conversations import CALL, DONE, SESSION, TOOLS
@@ -142,4 +141,4 @@ def test_every_field_reaches_its_readers(tmp_path: Path) -> None:
     assert {name: sorted(phases) for name, phases in seen.items()} == {
         name: sorted(field.read_by) for name, field in FIELDS.items()
     }
-    assert set(FIELDS) == {field.name for field in fields(Carry)}
+    assert set(FIELDS) == set(Carry.__struct_fields__)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from panda.errors import MemoryNodeError, StoreError
+from panda.index.index import Index
 from panda.storage.files import append_json_line, read_json_lines, write_atomic, write_json
-from panda.storage.index import Index
 from panda.storage.interventions import write_intervention
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -108,25 +109,29 @@ def test_a_held_lock_names_its_holder_and_is_free_afterwards(tmp_path: Path) -> 
 
 
 def test_a_waiting_taker_hears_who_holds_the_lock_and_gets_it_when_it_is_free(tmp_path: Path) -> None:
-    """on_wait is told the holder once; the lock is taken as soon as the holder lets go."""
+    """The holder is logged once; the lock is taken as soon as the holder lets go."""
     path = tmp_path / "lock"
     told: list[str] = []
     asked = threading.Event()
 
-    def wait_for_it() -> None:
-        def tell(name: str) -> None:
-            told.append(name)
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
             asked.set()
 
-        with held_lock(path, holder="second", wait_seconds=20, on_wait=tell):
+    def wait_for_it() -> None:
+        with held_lock(path, holder="second", wait_seconds=20):
             told.append(path.read_text())
 
-    waiter = threading.Thread(target=wait_for_it)
+    waiter, log, handler = threading.Thread(target=wait_for_it), logging.getLogger("panda"), Handler()
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
     with held_lock(path, holder="first", wait_seconds=0):
         waiter.start()
         assert asked.wait(20)
     waiter.join(20)
-    assert told == ["first", "second"]
+    log.removeHandler(handler)
+    assert told == ["waiting for first", "second"]
 
 
 @pytest.mark.parametrize("text", ["1e999", "-1e999", "[" * 100_000, "9" * 10_000])

@@ -12,8 +12,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from panda.index.index import Index, rebuild_index
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.index import Index, note_turns, rebuild_index
 from panda.storage.layout import Layout
 from tests.stores import NOW, dump_index, write_research, write_turn, write_visit
 
@@ -25,7 +25,7 @@ def text(chance: random.Random) -> str:
 
 
 def change(layout: Layout, chance: random.Random) -> str:
-    """Add, change or remove one thing, with the journal written as the program does; returns the user."""
+    """Add, change or remove one thing; returns the user."""
     user, number = chance.choice(("ann", "bob")), chance.randint(1, 40)
     paths = layout.turn(user, number)
     kind = chance.random()
@@ -54,7 +54,6 @@ def change(layout: Layout, chance: random.Random) -> str:
             summary=chance.choice(("", text(chance))),
             user=user,
         )
-    note_turns(layout, user, [number])
     return user
 
 
@@ -101,7 +100,7 @@ ADD = """
 import sys
 from pathlib import Path
 from panda.storage.import_file import import_turns
-from panda.storage.index import index_imported
+from panda.index.index import index_imported
 from panda.storage.layout import Layout
 from tests.stores import NOW
 layout = Layout(Path(sys.argv[1]))
@@ -113,8 +112,8 @@ for n in range(12):
 REBUILD = """
 import sys, time
 from pathlib import Path
-from panda.storage.index import Index
-from panda.storage.index import rebuild_index
+from panda.index.index import Index
+from panda.index.index import rebuild_index
 from panda.storage.layout import Layout
 from tests.stores import NOW
 layout = Layout(Path(sys.argv[1]))

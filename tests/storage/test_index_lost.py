@@ -11,10 +11,10 @@ import pytest
 from panda.cli.boundary import run
 from panda.cli.main import build_program
 from panda.documents.times import render_time
+from panda.index.index import Index
+from panda.index.tables import IndexView
 from panda.models.scripted import ScriptedModel
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.index import Index
-from panda.storage.index_tables import IndexView
 from panda.storage.layout import Layout
 from tests.builders import NOW, tree
 from tests.script import Script

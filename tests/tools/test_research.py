@@ -10,11 +10,11 @@ import pytest
 
 from panda.choosing.decision import Option
 from panda.errors import ReplyError
+from panda.index.index import Index
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.storage.formats import check_json
-from panda.storage.index import Index
 from panda.storage.layout import Layout
+from panda.store.records import check_json
 from panda.tools.contract import ToolContext
 from panda.tools.research_record import FoundClaim, join_conflicts
 from panda.tools.sources import open_provider

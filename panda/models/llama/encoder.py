@@ -27,6 +27,7 @@ class LlamaEncoder:
         self._load_weights = load_weights
         self._weights: Weights | None = None
         self._ctx: Any = None
+        self._words_ctx: Any = None
         self._batch: Any = None
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
@@ -39,27 +40,43 @@ class LlamaEncoder:
         weights = self._open()
         found = np.empty((len(texts), weights.n_embd), np.float32)
         for row, text in enumerate(texts):
-            found[row] = self._encode(weights, text)
+            self._decode(self._ctx, weights, text)
+            found[row] = _unit(_floats(load_library().llama_get_embeddings_seq(self._ctx, 0), weights.n_embd))
         return found
 
+    def encode_words(self, text: str) -> list[tuple[str, "Vectors"]]:
+        """Each word of a text with its vector in its place, in order (raises as encode)."""
+        weights, lib = self._open(), load_library()
+        if self._words_ctx is None:
+            self._words_ctx = self._new_context(weights, lib.LLAMA_POOLING_TYPE_NONE)
+        tokens = self._decode(self._words_ctx, weights, text)
+        words: list[tuple[str, list[Vectors]]] = []
+        for place, piece in enumerate(weights.piece(token).decode("utf-8", "replace") for token in tokens):
+            if not piece:
+                continue  # a mark that begins or ends a text
+            row = _floats(lib.llama_get_embeddings_ith(self._words_ctx, place), weights.n_embd)
+            if words and not piece.startswith(" "):
+                words[-1] = (words[-1][0] + piece, [*words[-1][1], row])
+            else:
+                words.append((piece.strip(), [row]))
+        return [(word, _unit(np.mean(rows, axis=0))) for word, rows in words]
+
     def close(self) -> None:
-        """Free the memory of the context; the weights belong to who gave them."""
+        """Free the memory of the contexts; the weights belong to who gave them."""
         if self._ctx:
             load_library().llama_batch_free(self._batch)
             load_library().llama_free(self._ctx)
-        self._ctx = self._weights = None
+        if self._words_ctx:
+            load_library().llama_free(self._words_ctx)
+        self._ctx = self._words_ctx = self._weights = None
 
     def _open(self) -> Weights:
         if self._weights is not None:
             return self._weights
         weights, lib = self._load_weights(), load_library()
-        window = self.info.n_ctx
-        params = weights.context_params(window, threads=1, batch_threads=1)
-        params.n_ctx = params.n_batch = params.n_ubatch = max(window, _FEWEST_CONTEXT_TOKENS)
-        params.embeddings = True
         take_error()
-        self._ctx = lib.llama_init_from_model(weights.model, params)
-        self._batch = lib.llama_batch_init(window, 0, 1)
+        self._ctx = self._new_context(weights)
+        self._batch = lib.llama_batch_init(self.info.n_ctx, 0, 1)
         if not self._ctx or lib.llama_pooling_type(self._ctx) == lib.LLAMA_POOLING_TYPE_NONE:
             reason = take_error() if not self._ctx else "it gives no vector for a whole text"
             self.close()
@@ -71,24 +88,40 @@ class LlamaEncoder:
         self._weights = weights
         return weights
 
-    def _encode(self, weights: Weights, text: str) -> "Vectors":
+    def _new_context(self, weights: Weights, pooling: int | None = None) -> Any:
+        """A context with the model's own pooling, or another; None if it cannot be made."""
+        window = self.info.n_ctx
+        params = weights.context_params(window, threads=1, batch_threads=1)
+        params.n_ctx = params.n_batch = params.n_ubatch = max(window, _FEWEST_CONTEXT_TOKENS)
+        params.embeddings = True
+        if pooling is not None:
+            params.pooling_type = pooling
+        return load_library().llama_init_from_model(weights.model, params)
+
+    def _decode(self, ctx: Any, weights: Weights, text: str) -> list[int]:
+        """Compute a text alone; gives its tokens."""
         lib = load_library()
         tokens = weights.tokenise(text, with_ends=True)
-        window = int(lib.llama_n_ctx(self._ctx))
+        window = int(lib.llama_n_ctx(ctx))
         if len(tokens) > window:  # the closing mark stays
             tokens = [*tokens[: window - 1], tokens[-1]]
         fill_batch(self._batch, tokens, 0, range(len(tokens)))
         take_error()
-        memory = lib.llama_get_memory(self._ctx)
+        memory = lib.llama_get_memory(ctx)
         if memory:  # decoders that embed keep what they have read
             lib.llama_memory_clear(memory, True)
-        code = lib.llama_decode(self._ctx, self._batch)
+        code = lib.llama_decode(ctx, self._batch)
         if code != 0:
             raise RuntimeError(f"llama_decode gave {code} for {len(tokens)} tokens: {take_error()}")
-        pointer = lib.llama_get_embeddings_seq(self._ctx, 0)
-        values = np.ctypeslib.as_array(
-            ctypes.cast(pointer, ctypes.POINTER(ctypes.c_float)), (weights.n_embd,)
-        )
-        vector = values.astype(np.float32)
-        length = float(np.linalg.norm(vector))
-        return vector / length if length else vector
+        return tokens
+
+
+def _floats(pointer: Any, width: int) -> "Vectors":
+    """A copy of numbers that llama.cpp keeps until its next computation."""
+    values = np.ctypeslib.as_array(ctypes.cast(pointer, ctypes.POINTER(ctypes.c_float)), (width,))
+    return values.astype(np.float32)
+
+
+def _unit(vector: "Vectors") -> "Vectors":
+    length = float(np.linalg.norm(vector))
+    return vector / length if length else vector

@@ -351,29 +351,20 @@ class LlamaCppModel:
         longest = max((len(before) + len(after) for before, after in tokens), default=0)
         context = self._load_context(len(start) + longest)
         reused = context.enter_prefix(kept, deadline) if cases else 0
-        each: list[tuple[float, ...]] = []
-        seen: tuple[list[int], NDArray[np.float64]] | None = None
-        for case, (before, after) in zip(cases, tokens, strict=True):
-            if not case.any_of:
-                context.cut(len(kept))
-                found = context.compute_logprobs([*tail, *before, *after], deadline, first=1 + len(before))
-                each.append(tuple(found))
-                continue
-            if seen is None or seen[0] != before:  # cases that follow each other share what comes before
-                context.cut(len(kept))
-                logits = context.compute([*tail, *before], deadline).astype(np.float64)
-                seen = before, logits - np.logaddexp.reduce(logits)
-            each.append((float(np.logaddexp.reduce(seen[1][sorted(set(after))])),))
+        logprobs: list[float] = []
+        for before, after in tokens:
+            context.cut(len(kept))
+            found = context.compute_logprobs([*tail, *before, *after], deadline, first=1 + len(before))
+            logprobs.append(float(sum(found)))
         return Scores(
-            logprobs=tuple(float(sum(found)) for found in each),
-            tokens=tuple(len(found) for found in each),
+            logprobs=tuple(logprobs),
+            tokens=tuple(len(after) for _, after in tokens),
             usage=Usage(
                 prompt=len(start) + sum(len(before) for before, _ in tokens),
                 reused=reused,
-                output=sum(len(found) for found in each),
+                output=sum(len(after) for _, after in tokens),
             ),
             seconds=deadline.elapsed_seconds,
-            each=tuple(each),
         )
 
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:

@@ -1,0 +1,471 @@
+"""What the index is made from: every source of a user with its stamp, and the entries that it gives."""
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from panda.documents.markdown import LONG_CHARS, KnowledgeSection, split_knowledge, split_passages
+from panda.documents.memory_file import is_statement, parse_memory_file, render_value, written_below
+from panda.documents.text import escape_path, one_line, shorten, strip_citations, unescape_path
+from panda.documents.yaml_text import split_front_matter
+from panda.errors import FileFormatError, Problem, StoreError, UntrustedError
+from panda.language.dates import day_of
+from panda.storage.files import read_text, read_text_at
+from panda.storage.layout import (
+    CONTEXT_MD,
+    EXTRACTED_JSON,
+    FACTS_MD,
+    INDEX_SUMMARY_JSON,
+    MANIFEST_JSON,
+    METADATA_JSON,
+    PREFERENCES_MD,
+    QUERY_ANALYSIS_JSON,
+    RESEARCH_JSON,
+    Layout,
+    TurnPaths,
+    directory_names,
+    is_directory,
+    turn_name,
+    turn_number,
+)
+from panda.storage.links import check_links, may_pass
+from panda.storage.records import SAVED_STATUSES, load_keys, load_research, load_turn, load_visit
+from panda.storage.seals import text_digest
+from panda.store.records import QueryAnalysis, load
+
+NOTES = "knowledge/"  # how the source of a note begins
+COLUMNS = ("query", "response", "summary", "topics", "names")  # the searched columns; each counts 1
+FIRST_OTHER = 1 << 54  # row ids from here on are no turn numbers
+NO_TIME = -(1 << 62)  # the seconds of an entry that has no time
+BROKEN = ""  # stamp of a source of which something could not be read: it is tried again each time
+
+_TURNS = "turns/"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HEADER_CHARS = 150
+_AT_ONCE, _READERS = 128, 8
+_NO_FILE, _UNTRUSTED = "-", "untrusted"
+_VISIT = ">"  # how the part of a stamp begins that tells of a visit
+_TURN_FILES = frozenset({METADATA_JSON, CONTEXT_MD, INDEX_SUMMARY_JSON, QUERY_ANALYSIS_JSON, RESEARCH_JSON})
+"""What of a turn is read, beside its visits and the tools in its steps."""
+
+_T = TypeVar("_T")
+_Made = TypeVar("_Made")
+
+
+class IndexEntry(NamedTuple):
+    """One searchable row: a node, or one section of a note, in the order of the table."""
+
+    row: int  # of a turn its number, of anything else from FIRST_OTHER on and by what it is
+    path: str  # file or directory, relative to the user's directory, escaped as in node ids
+    turn: int  # number of the turn in which it lies; 0 for memory and notes
+    node_id: str  # as "turn:811"
+    source_type: str  # kind of source, in S0's names
+    header: str  # short line for a list of candidates
+    seconds: int  # when it was said or seen, since 1970; NO_TIME if unknown
+    session: str | None  # session of a turn; None for everything else
+    part: int  # section of a note, from 0; 0 for everything else
+    quality: float | None  # quality_score of research as written, before any decay
+    expires: int  # when research wants to be done again, as seconds
+    query: str  # text of the column query; "" but for turns
+    response: str  # answer of a turn, content of anything else
+    summary: str  # of a turn its summary, else its title
+    topics: str
+    names: str  # date of a turn, its entities and tools; site of a visit
+
+    @property
+    def number(self) -> int | None:
+        """Number of a turn; None for everything else."""
+        return self.row if self.row < FIRST_OTHER else None
+
+    @property
+    def at(self) -> datetime | None:
+        return _instant(self.seconds)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        return _instant(self.expires)
+
+    @property
+    def text(self) -> str:
+        """All columns together."""
+        return "\n".join(getattr(self, column) for column in COLUMNS)
+
+    @property
+    def body(self) -> str:
+        """Query and answer of a turn, content of anything else."""
+        return f"{self.query}\n{self.response}" if self.query else self.response
+
+
+def _instant(seconds: int) -> datetime | None:
+    return None if seconds == NO_TIME else _EPOCH + timedelta(seconds=seconds)
+
+
+def _seconds(at: datetime | None) -> int:
+    return math.floor(at.timestamp()) if at else NO_TIME
+
+
+def _entry(
+    path: str,
+    node_id: str,
+    source_type: str,
+    header: str,
+    at: datetime | None,
+    *,
+    turn: int = 0,
+    session: str | None = None,
+    part: int = 0,
+    quality: float | None = None,
+    expires: datetime | None = None,
+    **columns: str,
+) -> IndexEntry:
+    row = turn
+    if session is None:
+        key = f"{path}\0{node_id}\0{part}".encode("utf-8", "replace")
+        row = FIRST_OTHER | int.from_bytes(hashlib.sha256(key).digest()[:7], "big") >> 2
+    about = (row, path, turn, _plain(node_id), source_type, _plain(shorten(header, _HEADER_CHARS)))
+    texts = (_plain(columns.get(name, "")) for name in COLUMNS)
+    session = None if session is None else _plain(session)
+    return IndexEntry(*about, _seconds(at), session, part, quality, _seconds(expires), *texts)
+
+
+def _plain(text: str) -> str:
+    """A text as SQLite can hold it: without NUL and lone surrogates."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+
+
+def scan_documents(layout: Layout, user: str) -> dict[str, str]:
+    """
+    The memory files and notes, each with a stamp that changes when the file does: paths relative to the
+    user's directory, escaped as in node ids.
+    """
+    root, knowledge = str(layout.user(user)), str(layout.knowledge(user))
+    found = {name: _stamp(f"{root}/{name}") for name in (FACTS_MD, PREFERENCES_MD)}
+    for name, may_be_read in list_notes(knowledge).items():
+        source = f"{NOTES}{name}" if name else NOTES[:-1]
+        found[escape_path(source)] = _stamp(f"{knowledge}/{name}") if may_be_read else _UNTRUSTED
+    return {source: stamp for source, stamp in found.items() if stamp != _NO_FILE}
+
+
+def scan_turns(layout: Layout, user: str, numbers: Sequence[int]) -> dict[str, str]:
+    """The same of turn directories; nothing for one that is not there or holds nothing of use."""
+    root = layout.user(user)
+
+    def scan(some: Sequence[int]) -> list[tuple[str, str]]:
+        stamps = ((source, _turn_stamp(f"{root}/{source}")) for source in map(source_of, some))
+        return [(source, stamp) for source, stamp in stamps if stamp]
+
+    return dict(_side_by_side(scan, numbers))
+
+
+def turn_of(source: str) -> int:
+    """
+    Number of the turn that a source is; 0 for any other.
+
+    >>> turn_of("turns/turn_000012"), turn_of("facts.md")
+    (12, 0)
+    """
+    return turn_number(source.removeprefix(_TURNS)) or 0 if source.startswith(_TURNS) else 0
+
+
+def source_of(turn: int) -> str:
+    """The source that a turn is."""
+    return f"{_TURNS}{turn_name(turn)}"
+
+
+def turns_stamp(layout: Layout, user: str) -> str | None:
+    """A stamp that changes when a turn directory appears or goes; None for a user who is not there."""
+    try:
+        status = os.stat(layout.turns(user))  # noqa: PTH116 - the same call as the others
+    except OSError:
+        return _NO_FILE if layout.user(user).is_dir() else None
+    return f"{status.st_nlink}:{status.st_mtime_ns}"
+
+
+def _side_by_side(act: Callable[[Sequence[_T]], Sequence[_Made]], things: Sequence[_T]) -> Iterator[_Made]:
+    """What a function makes of some at a time, in order: each waits for the disk most of its time."""
+    if len(things) <= _AT_ONCE:
+        yield from act(things)
+        return
+    with ThreadPoolExecutor(_READERS) as pool:
+        for made in pool.map(act, [things[at : at + _AT_ONCE] for at in range(0, len(things), _AT_ONCE)]):
+            yield from made
+
+
+def _turn_stamp(path: str) -> str:
+    """Name, size and time of each file of a turn, joined by what no name holds; "" if there is none."""
+    parts = []
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.name in _TURN_FILES:
+                    status = entry.stat()
+                    parts.append(f"{entry.name}:{status.st_size}.{status.st_mtime_ns}")
+                elif entry.name == "steps":
+                    parts.append(f"steps:{_stamp(entry.path)}")
+                elif entry.name == "webpage_cache":
+                    for name in directory_names(entry.path):
+                        files = (f"{entry.path}/{name}/{file}" for file in (MANIFEST_JSON, EXTRACTED_JSON))
+                        parts.append(f"{_VISIT}{escape_path(name)}:{','.join(map(_stamp, files))}")
+    except OSError:
+        return ""
+    return "/".join(sorted(parts))
+
+
+def _stamp(path: str) -> str:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - thousands of calls
+    except OSError:
+        return _NO_FILE
+    return f"{status.st_size}.{status.st_mtime_ns}"
+
+
+def list_notes(knowledge: str) -> dict[str, bool]:
+    """
+    Paths of the notes below a knowledge directory, and of links there, to whether they may be read; "" if the
+    directory itself may not be. A directory is looked into once, however many links lead to it: under its own
+    name before those of links, and then under the first of these.
+    """
+    found: dict[str, bool] = {}
+    seen: set[tuple[int, int]] = set()
+    todo, links = [""], list[str]()
+    while todo or links:
+        links.sort(reverse=True)
+        below = todo.pop() if todo else links.pop()
+        here = f"{knowledge}/{below}" if below else knowledge
+        try:
+            check_links(here)
+            status = os.stat(here)  # noqa: PTH116 - thousands of calls
+            if (status.st_dev, status.st_ino) in seen:
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    name = f"{below}/{entry.name}" if below else entry.name
+                    if entry.name.startswith("."):
+                        continue
+                    if is_directory(entry):
+                        (links if entry.is_symlink() else todo).append(name)
+                    elif entry.name.endswith(".md"):
+                        found[name] = not entry.is_symlink() or may_pass(entry.path)
+        except UntrustedError:
+            found[below] = False
+        except OSError:
+            continue
+    return found
+
+
+class Source(NamedTuple):
+    """What one source gives."""
+
+    entries: list[IndexEntry]  # of a turn itself if it is saved, and of each research and visit in it
+    digest: str = ""  # of a note a digest of what it says
+    problems: tuple[Problem, ...] = ()  # files that cannot be read or parsed
+    is_settled: bool = True  # whether its stamp tells when it changes: not of a turn that may go on
+
+
+def read_sources(layout: Layout, user: str, stamps: Mapping[str, str]) -> Iterator[tuple[str, Source]]:
+    """Each source with what it gives; every file is read once, the way to the turns checked once for all."""
+    root, turns = str(layout.user(user)), -1
+    with suppress(OSError, UntrustedError):  # whoever reads a turn will be told
+        check_links(f"{root}/turns")
+        turns = os.open(f"{root}/turns", os.O_RDONLY | os.O_DIRECTORY)
+
+    def read(some: Sequence[str]) -> list[tuple[str, Source]]:
+        return [
+            (name, _read_turn(root, turns, name, stamps[name]) if turn_of(name) else _read_file(root, name))
+            for name in some
+        ]
+
+    try:
+        yield from _side_by_side(read, list(stamps))
+    finally:
+        if turns >= 0:
+            os.close(turns)
+
+
+def _read_file(root: str, source: str) -> Source:
+    path = f"{root}/{unescape_path(source)}"
+    try:
+        text = read_text(path)
+        if source in (PREFERENCES_MD, FACTS_MD):
+            return Source(memory_entries(source, text, where=path))
+        return Source(list(_note_entries(text, path, source)), text_digest(text))
+    except (FileFormatError, StoreError) as exc:
+        return Source([], problems=(exc,))
+
+
+def _read_turn(root: str, turns: int, source: str, stamp: str) -> Source:
+    """A turn with its research and visits; what does not read is told, and the rest is there."""
+    parts = [part.rpartition(":")[0] for part in stamp.split("/")]
+    entries: list[IndexEntry] = []
+    problems: list[Problem] = []
+
+    def tried(read: Callable[[], IndexEntry | None]) -> IndexEntry | None:
+        try:
+            entry = read()
+        except (FileFormatError, StoreError) as exc:
+            problems.append(exc)
+            return None
+        entries.extend([entry] if entry else ())
+        return entry
+
+    research = tried(lambda: _research_entry(root, source)) if RESEARCH_JSON in parts else None
+    topic = research.node_id.partition(":")[2] if research else None
+    is_turn = METADATA_JSON in parts or CONTEXT_MD in parts
+    turn = tried(lambda: _turn_entry(root, turns, source, parts, topic)) if is_turn else None
+    for name in (part.removeprefix(_VISIT) for part in parts if part.startswith(_VISIT)):
+        tried(partial(_visit_entry, root, source, name))
+    return Source(entries, problems=tuple(problems), is_settled=turn is not None)
+
+
+class _Tool(Struct):
+    tool: str | None = None
+
+
+def _turn_entry(
+    root: str, turns: int, source: str, files: Sequence[str], topic: str | None
+) -> IndexEntry | None:
+    """The entry of a turn; None if it is not saved."""
+    paths, number = TurnPaths(Path(f"{root}/{source}")), turn_of(source)
+    named = [name for name in files if name == INDEX_SUMMARY_JSON]  # of the others it needs but the topic
+    try:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+        directory = os.open(source.removeprefix(_TURNS), flags, dir_fd=turns)
+    except OSError:  # a link, or nothing there
+        turn = load_turn(paths, number, names=named)
+    else:
+        try:
+            turn = load_turn(paths, number, names=named, read=partial(read_text_at, directory))
+        finally:
+            os.close(directory)
+    if turn.status not in SAVED_STATUSES:
+        return None
+    words: list[str] = []
+    if QUERY_ANALYSIS_JSON in files:
+        words += load(QueryAnalysis, paths / QUERY_ANALYSIS_JSON).entities
+    if "steps" in files:
+        steps = sorted((paths.directory / "steps").glob("step_*.json"))
+        tools = dict.fromkeys(load_keys(_Tool, path).tool for path in steps)
+        words += [tool.replace(".", " ").replace("_", " ") for tool in tools if tool]
+    header = " ".join((turn.summary or turn.query)[: 2 * _HEADER_CHARS].split())
+    is_marked = "[" in turn.response or "ource" in turn.response
+    return _entry(
+        source,
+        f"turn:{number}",
+        "turn_summary",
+        f"Turn {number}: {header}",
+        turn.at,
+        turn=number,
+        session=turn.session,
+        summary=turn.summary,
+        topics=" ".join([*turn.topics, turn.research_topic or topic or ""]).strip(),
+        names=" ".join([f"{turn.at:%Y %B} {turn.at.day} {turn.at:%A}", *words]),
+        query=turn.query,
+        response=strip_citations(turn.response) if is_marked else turn.response,
+    )
+
+
+def memory_entries(source: str, text: str, *, where: str) -> list[IndexEntry]:
+    """The entries of preferences.md or facts.md, and what stands beside. Raises DocumentError: corrupt."""
+    prefix, source_type = ("memory", "preference") if source == PREFERENCES_MD else ("fact", "fact")
+    found = []
+    for one in parse_memory_file(text, where=where):
+        title = "" if is_statement(one.key) else one.key.replace("_", " ")
+        header = f"{one_line(one.key)}: {one.text}" if title else one.text
+        node_id = f"{prefix}:{one.key}"
+        found.append(
+            _entry(source, node_id, source_type, header, one.updated_at, summary=title, response=one.text)
+        )
+    said = " ".join(passage.text for passage in split_passages(written_below(text, where=where)))
+    if said:
+        found.append(_entry(source, f"{prefix}:{source}", source_type, said, None, response=said))
+    return found
+
+
+def _note_entries(text: str, path: str, source: str) -> Iterator[IndexEntry]:
+    name = source.removeprefix(NOTES)
+    document = split_front_matter(text, where=path)
+    title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
+    tags = render_value(document.values.get("tags") or "")
+    sections = split_knowledge(document.body) or (KnowledgeSection("", (), (), ""),)
+    by_section = len(document.body) > LONG_CHARS
+    for part, section in enumerate(sections):
+        headings = (one_line(one) for one in section.headings)
+        place = " > ".join([title, *(one for one in headings if one != title)])
+        anchor = f"#{section.anchor}" if by_section and section.anchor else ""
+        yield _entry(
+            source,
+            f"knowledge:{name}{anchor}",
+            "fact",
+            f"Knowledge {name}: {place}",
+            day_of(title),
+            part=part,
+            summary=place,
+            topics=f"{name.replace('_', ' ').replace('/', ' ')} {tags}",
+            response=section.text,
+        )
+
+
+def _research_entry(root: str, source: str) -> IndexEntry:
+    research = load_research(Path(f"{root}/{source}/{RESEARCH_JSON}"))
+    claims = "\n".join(f"{claim.get('claim') or ''} {claim.get('source') or ''}" for claim in research.claims)
+    topic = one_line(research.topic)
+    return _entry(
+        f"{source}/{RESEARCH_JSON}",
+        f"research:{research.topic}",
+        "research_cache",
+        f"Research {topic}: {one_line(research.summary)}",
+        research.created_at,
+        turn=turn_of(source),
+        quality=research.quality,
+        expires=research.expires_at,
+        summary=research.summary,
+        topics=topic.replace(".", " ").replace("_", " "),
+        response=claims,
+    )
+
+
+def _visit_entry(root: str, source: str, name: str) -> IndexEntry:
+    visit = load_visit(Path(f"{root}/{source}/webpage_cache/{unescape_path(name)}"))
+    site = _host(visit.url)
+    lines = [line for zone in visit.zones if zone.is_quotable for line in zone.items]
+    return _entry(
+        f"{source}/webpage_cache/{name}",
+        f"visit:{visit.visit_id}",
+        "visit_record",
+        f"Visit of {site}: {one_line(visit.title)}",
+        visit.visited_at,
+        turn=turn_of(source),
+        summary=visit.title,
+        topics=visit.page_type,
+        names=site,
+        response="\n".join([*_field_words(visit.details), *lines]),
+    )
+
+
+def _field_words(fields: Mapping[str, object]) -> Iterator[str]:
+    for key, value in fields.items():
+        if isinstance(value, Mapping):
+            yield key.replace("_", " ")
+            yield from _field_words(value)
+        elif key != "title":
+            yield f"{key.replace('_', ' ')} {render_value(value)}"
+
+
+def _host(url: str) -> str:
+    """The host of a URL without "www.", or the text itself."""
+    with suppress(ValueError):
+        url = urlsplit(url).hostname or url
+    return url.removeprefix("www.")

@@ -1,0 +1,185 @@
+"""Which rows of a list a question means by their values: the cheapest, those within a bound, a sum."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from panda.language.claims import scan
+from panda.language.text import MESSAGE_CHARS, plain_text
+from panda.language.things import UNITS, scale_of, within
+from panda.language.words import (
+    FUNCTION_WORDS,
+    alternatives,
+    phrases,
+    query_terms,
+    read_groups,
+    read_words,
+    split_terms,
+    split_words,
+)
+
+_WORD = re.compile(r"[^\W\d_]+")
+_AT_LEAST = 0.6  # share of the rows that have a value by which all are compared
+
+
+@dataclass(frozen=True)
+class _Key:
+    """What a value of a row is of."""
+
+    name: str  # head of its column, or the word before it
+    unit: str  # its unit; "price" of prices, "" of a bare number
+    currency: str = ""  # of a price
+
+
+def compares(query: str) -> bool:
+    """Whether a query sets things side by side."""
+    return phrases("rank_words.txt", "compares").search(query[:MESSAGE_CHARS]) is not None
+
+
+def rows_meant(query: str, rows: Sequence[str]) -> list[int] | None:
+    """
+    The rows that a query means by their values.
+
+    Args:
+        rows: Items or claims of one list, or rows of a table as "Head: cell; Head: cell".
+
+    Returns:
+        Their places; all of them where it wants the first by a value and they can't be compared, or no row
+        keeps within its bound; None if it sets no bound and has no superlative.
+    """
+    asked = plain_text(query[:MESSAGE_CHARS])
+    told = [_values(row) for row in rows]
+    kept = within(asked, rows)
+    found = None if kept is None else [n for n, is_within in enumerate(kept) if is_within]
+    ways = list(_superlatives(asked)) if kept is None else []
+    keys = [(sign, *_compared(words, told, kinds)) for words, sign, kinds in ways]
+    known = sorted((one for one in keys if one[1] is not None), key=lambda one: not one[2])
+    for sign, key, _ in known[:1]:  # one that the query names comes first
+        best = max(sign * values[key][0] for values in told if key in values)
+        found = [n for n, values in enumerate(told) if key in values and sign * values[key][0] == best]
+    if found is None and not ways:
+        return None
+    return found or list(range(len(rows)))
+
+
+def adds_up(query: str) -> bool:
+    """Whether a query asks what several things make together."""
+    return phrases("rank_words.txt", "adds").search(query[:MESSAGE_CHARS]) is not None
+
+
+@dataclass(frozen=True)
+class Total:
+    """What several rows make together."""
+
+    places: tuple[int, ...]  # which rows
+    sum: str  # as "13,90 € + 14,20 € = 28,10 €"
+    named: int  # how many words of the query name them
+
+
+def total_of(query: str, rows: Sequence[str]) -> Total | None:
+    """
+    What the rows that a query names make together, of each of its parts those that say most of its rare
+    words; all of them if it names none.
+
+    Returns:
+        None of fewer than two, or where it is not clear which of their values it means.
+    """
+    asked, joins = plain_text(query[:MESSAGE_CHARS]).lower(), alternatives("rank_words.txt", "joins")
+    terms = [frozenset(split_terms(row)) for row in rows]
+    told = [_values(row) for row in rows]
+    words = frozenset(split_terms(asked))
+    heads = {term for values in told for key in values for term in split_terms(f"{key.name} {key.unit}")}
+    places, named = set[int](), set[str]()
+    for part in re.split(rf"\b{joins}\b|[,;+&]", asked):
+        said = " ".join(word for word in split_words(part) if word not in FUNCTION_WORDS)
+        holders = {term: sum(term in own for own in terms) for term in {*split_terms(said)} - heads}
+        weights = {term: 1 / count for term, count in holders.items() if 0 < count < len(rows)}
+        shares = [sum(weights[term] for term in own & weights.keys()) for own in terms]
+        places |= {at for at, share in enumerate(shares) if share == max(shares) > 0}
+        named |= {term for at in places for term in terms[at] & weights.keys()}
+    places = places or {*range(len(rows))}
+    meant = [told[at] for at in sorted(places)]
+    keys = [key for key in (meant[0] if len(meant) > 1 else ()) if all(key in values for values in meant)]
+    of_money = phrases("item_words.txt", "money").search(asked)
+    wanted = [key for key in keys if words & {*split_terms(key.name), *split_terms(key.unit)}]
+    wanted = wanted or [key for key in keys if of_money and key.unit == "price"]
+    wanted = wanted or [key for key in keys if key.unit]
+    if len(wanted) != 1 or wanted[0].unit == "clock":
+        return None
+    values = [one[wanted[0]] for one in meant]
+    return Total(tuple(sorted(places)), _added(values), len(named))
+
+
+def _added(values: Sequence[tuple[Fraction, str]]) -> str:
+    """A sum with its operands, written as these are."""
+    digits = [re.search(r"\d(?:[\d.,]*\d)?", written) for _, written in values]
+    cents = [re.search(r"[.,](\d{1,2})\Z", match[0] if match else "") for match in digits]
+    places = max(len(match[1]) if match else 0 for match in cents)
+    whole = f"{float(sum(value for value, _ in values)):.{places}f}"
+    whole = whole.replace(".", ",") if any(match and match[0][0] == "," for match in cents) else whole
+    total = values[0][1].replace(digits[0][0], whole) if digits[0] else whole
+    return f"{' + '.join(written for _, written in values)} = {total}"
+
+
+def _superlatives(query: str) -> Iterator[tuple[frozenset[str], int, Sequence[str]]]:
+    """
+    Of each superlative the terms of the other words, whether more is first (1) or less (-1), and the kinds of
+    amounts that it compares; none where it does not say of what.
+    """
+    scales = read_groups("scales.txt")
+    most, least = (read_words("rank_words.txt", name) for name in ("most", "least"))
+    words = [match[0].lower() for match in _WORD.finditer(query)]
+    for at, word in enumerate(words):
+        rest = frozenset(term for other in words if other != word for term in query_terms(other))
+        if word in ("most", "least") and words[at + 1 : at + 2] and words[at + 1] in scales:
+            way, *kinds = scales[words[at + 1]].split()
+            yield rest, (1 if way == "max" else -1) * (1 if word == "most" else -1), kinds
+        elif word in (*most, *least) and words[max(0, at - 1) : at] != ["at"]:
+            yield rest, -1 if word in least else 1, []
+        elif base := scale_of(word) if word.endswith("est") else None:
+            way, *kinds = scales[base].split()
+            yield rest, 1 if way == "max" else -1, kinds
+
+
+def _values(row: str) -> dict[_Key, tuple[Fraction, str]]:
+    """The amounts of a row by what they are of, as they are written; the first of each."""
+    found: dict[_Key, tuple[Fraction, str]] = {}
+    cells = row.split("; ")
+    heads = [cell.partition(": ")[0] if len(cells) > 1 else "" for cell in cells]
+    for place, (head, cell) in enumerate(zip(heads, cells, strict=True)):
+        for one in scan(cell[:MESSAGE_CHARS]) if place or not head else ():  # the first column names the row
+            own, name = one.amount, head.lower()
+            if own is not None and own.value is not None and not own.ordinal and not own.label:
+                unit = "price" if own.currency else own.unit or (own.head if own.counts else "")
+                key = _Key(name or ("" if unit else own.before), unit, own.currency or "")
+                written = f"{one.claim.text} {own.noun}" if own.counts else one.claim.text
+                found.setdefault(key, (own.value, written))
+            elif (
+                own is None and one.claim.kind == "date" and re.fullmatch(r"\d\d:\d\d:\d\d", one.claim.value)
+            ):
+                hours, minutes, seconds = map(int, one.claim.value.split(":"))
+                at = Fraction(3_600 * hours + 60 * minutes + seconds)
+                found.setdefault(_Key(name, "clock"), (at, one.claim.text))
+    return found
+
+
+def _compared(
+    asked: frozenset[str], told: Sequence[Mapping[_Key, object]], kinds: Sequence[str]
+) -> tuple[_Key | None, bool]:
+    """What rows are compared by, and whether the query names it; else the only thing that most have."""
+    counts = Counter(key for values in told for key in values)
+    keys = [key for key, count in counts.items() if count > 1 and count >= _AT_LEAST * len(told)]
+    keys = [key for key in keys if _is_of(key, kinds)] if kinds else keys
+    named = [key for key in keys if asked & {*split_terms(key.name), *split_terms(key.unit)}]
+    units = [key for key in keys if key.unit]
+    return next((group[0] for group in (named, units, keys) if len(group) == 1), None), len(named) == 1
+
+
+def _is_of(key: _Key, kinds: Sequence[str]) -> bool:
+    """Whether an amount is of one of some kinds; of a unit that no kind has, a column may be of it."""
+    if key.unit == "price" or "price" in kinds:
+        return key.unit == "price" and "price" in kinds
+    own = [kind for kind, units in UNITS.items() if key.unit in units] + ["time"] * (key.unit == "clock")
+    return not set(own).isdisjoint(kinds) if own else bool(key.name) and bool(key.unit)

@@ -1,0 +1,279 @@
+"""Running text: one sign for one thing, sentences, whether a line asks, what a line tells of. Pure."""
+
+import re
+import unicodedata
+from functools import cache
+from importlib.metadata import distribution
+from itertools import islice
+from pathlib import Path
+
+from panda.language.words import alternatives, phrases, read_groups
+
+MESSAGE_CHARS = 4_000
+"""As much of a message is read by the rules on what it means; a query has at most 500 tokens."""
+_SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉"
+_SIGNS = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201b\u02bc\u02b9\u2032\uff07`´", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u02ba\uff02", '"'),
+        **dict.fromkeys("\u2010\u2011\u2212\ufe63\uff0d\u207b", "-"),
+        **dict.fromkeys("\u2012\u2013", "–"),
+        **dict.fromkeys("\u2014\u2015\u2e3a", "—"),
+        **dict.fromkeys("™®©℠", " "),
+        "\u2044": "/",
+        "\u066b": ".",
+        "\u066c": ",",
+        "\u00ba": "°",
+    }
+)
+_SUPERSCRIPT = re.compile(rf"(?P<base>\w?)(?P<up>[{_SUPERSCRIPTS}]+)")
+_LENGTHS = re.compile(r"(?:\b|\d)(?:[kcdmn]?m|ft|in|yd|mi)\Z", re.IGNORECASE)
+_FRACTIONS = (*range(0xBC, 0xBF), *range(0x2150, 0x215F), 0x2189)
+_MARKED = (*range(0x2460, 0x2500), *range(0x2776, 0x2794), *range(0x3200, 0x3400))
+_APART = {
+    code: f" {unicodedata.normalize('NFKC', chr(code))}{'' if code in _FRACTIONS else ' '}"
+    for code in (*_FRACTIONS, *_MARKED)
+}
+"""Fractions, and words and digits in circles: NFKC would glue them to what stands beside them."""
+_NARROW_GROUPS = re.compile(r"(?<![\d.,])(\d{1,3})((?:[\u00a0\u2007\u2009\u202f]\d{3})+)(?!\d)")
+_EMPHASIS = re.compile(
+    r"(?<![\s*])\*{1,3}(?![\d*])|(?<![\d*])\*{1,3}(?![\s*])|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)"
+)
+_INVISIBLE = {0x00AD: None, 0x034F: None, 0xFEFF: None, **dict.fromkeys([*range(0x200B, 0x2010)])}
+
+
+def plain_text(text: str) -> str:
+    """
+    A text as its reader takes it, in one writing: the entry of whatever compares texts.
+
+    One apostrophe, quotation mark, hyphen and blank; plain digits; compatibility forms (full width,
+    ligatures) as their usual ones; composed letters (NFC); no invisible characters, signs of
+    registration or marks of emphasis. Footnote marks go, exponents become "^2", "m²" is "m2", "3½" is
+    "3 1/2", and blanks that only group digits go too.
+    """
+    if text.isascii():
+        return _EMPHASIS.sub("", text) if "*" in text or "_" in text else text
+    text = _NARROW_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), text)
+    text = text.translate(_INVISIBLE)
+    text = _SUPERSCRIPT.sub(_raised, text)
+    text = re.sub(rf"(?<=\d)[{_SUBSCRIPTS}]+", "", text.translate(_APART).translate(_SIGNS))
+    text = unicodedata.normalize("NFKC", text).translate(_SIGNS).translate(_SEEN)
+    return _EMPHASIS.sub("", text)
+
+
+def plain_signs(text: str) -> str:
+    """
+    A text in plain apostrophes, quotation marks, hyphens and blanks, each character in its place.
+
+    Whatever reads what a text means begins with it, so that what it finds can be quoted as it stands.
+    """
+    return text if text.isascii() else text.translate(_PLAIN_SIGNS)
+
+
+class _PlainSigns(dict[int, str]):
+    """For str.translate: each character as plain_signs writes it, made when it is first asked for."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code).translate(_SIGNS)
+        usual = unicodedata.normalize("NFKC", char)
+        is_raised = unicodedata.category(char) == "No"  # a footnote's mark is no digit of a number
+        self[code] = _plain_sign(usual) if len(usual) == 1 and not is_raised else char
+        return self[code]
+
+
+_PLAIN_SIGNS = _PlainSigns()
+
+
+class _Seen(dict[int, str]):
+    """For str.translate: each character as it is seen, plain if it is a digit or blank; made likewise."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = "" if unicodedata.category(chr(code)) == "Cf" else _plain_sign(chr(code))
+        return self[code]
+
+
+_SEEN = _Seen()
+
+
+def fold_name(name: str) -> str:
+    """A word of plain_text as names are compared: without regard to capitals, composed."""
+    folded = name.casefold().replace("i\u0307", "i").replace("ı", "i")
+    return folded if folded.isascii() else unicodedata.normalize("NFC", folded)
+
+
+def _raised(match: re.Match[str]) -> str:
+    """A raised number: an exponent behind a bare number, part of a unit, or else a footnote's mark."""
+    base, written = match["base"], match["up"].translate(str.maketrans(_SUPERSCRIPTS, "0123456789"))
+    before = match.string[max(0, match.start() - 20) : match.start("up")]
+    if base.isdigit() and written != "1" and re.search(r"(?<![\d.,$€£¥₹])\d{1,4}\Z", before):
+        return f"{base}^{written}"
+    if base.isalpha() and written in ("2", "3") and _LENGTHS.search(before):
+        return f"{base}{written}"
+    return base
+
+
+def _plain_sign(char: str) -> str:
+    if char.isdecimal():
+        return str(unicodedata.decimal(char))
+    return " " if unicodedata.category(char) == "Zs" else char
+
+
+_RESERVED = frozenset(("example", "test", "invalid", "localhost", "local", "internal", "onion"))
+"""Endings that RFC 2606 and its like keep for examples and for networks of one's own."""
+PAGE_ADDRESS = re.compile(
+    r"(?:\b(?:the|that|this) (?:web)?(?:page|site) )?\bhttps?://[^\s<>\"`|]*[^\s<>\"`|.,;:!?)\]'’”]",
+    re.IGNORECASE,
+)
+"""A web address in a message, with the words that say that it is a page."""
+_SUFFIXES = "tld/res/effective_tld_names.dat.txt"
+
+
+@cache
+def is_host(name: str) -> bool:
+    """Whether words joined by dots may name a host, by the list of public suffixes; nothing is looked up."""
+    labels = name.lower().split(".")
+    if len(labels) < 2 or not all(labels) or not any(len(label) > 1 for label in labels[:-1]):
+        return False
+    return labels[-1] in _RESERVED or labels[-1].startswith("xn--") or labels[-1] in _suffixes()
+
+
+@cache
+def _suffixes() -> frozenset[str]:
+    """The public suffixes of one label, from the list that the package tld brings; its code reads slowly."""
+    text = Path(str(distribution("tld").locate_file(_SUFFIXES))).read_text(encoding="utf-8")
+    rules = map(str.strip, text.splitlines())
+    return frozenset(rule for rule in rules if rule and "." not in rule and not rule.startswith("//"))
+
+
+_ABBREVIATIONS = {name: frozenset(words.split()) for name, words in read_groups("abbreviations.txt").items()}
+"""Groups of words that a dot follows within a sentence."""
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”]*+")
+_LOOK_CHARS = 60
+_MEASURE = re.compile(r"\d[ \u00a0\u202f]?[^\W\d_]\Z")
+"""A number with a unit of one letter, which ends a sentence where an initial does not."""
+
+
+def split_sentences(text: str) -> list[str]:
+    """
+    The sentences of running text, in order.
+
+    Args:
+        text: One paragraph; line breaks in it count as spaces.
+
+    Returns:
+        Sentences with their end marks, each one line, none empty. Dots inside numbers, URLs, file names,
+        abbreviations and initials end none.
+    """
+    line = " ".join(text.split())
+    return [line[start:end] for start, end in sentence_spans(line)]
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Where the sentences of a paragraph begin and end, white space around them left out, in linear time."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for end in _END.finditer(text):
+        before = text[max(start, end.start() - _LOOK_CHARS) : end.start()]
+        after = text[end.end() : end.end() + _LOOK_CHARS].lstrip()
+        if ends_sentence(before, end.group(), after):
+            spans.append((start, end.end()))
+            start = end.end()
+    spans.append((start, len(text)))
+    inner = ((first, last, text[first:last].strip()) for first, last in spans)
+    starts = ((text.index(said, first, last), said) for first, last, said in inner if said)
+    return [(start, start + len(said)) for start, said in starts]
+
+
+def ends_sentence(before: str, mark: str, after: str) -> bool:
+    """Whether a mark between two texts ends a sentence there; that behind "Dr" does not."""
+    if not before.strip() or not after:
+        return False
+    if not mark.startswith(".") or mark.startswith(".."):
+        return not after[0].islower() or mark[0] not in ".…"
+    word = re.split(r"[\s(\[\"“]", before)[-1].lower()
+    if word in _ABBREVIATIONS["never_last"] or word.endswith(tuple(_ABBREVIATIONS["endings"])):
+        return False
+    if len(word) == 1 and word.isalpha() and word != "i" and not _MEASURE.search(before):
+        return False
+    if word in _ABBREVIATIONS["months"] or word in _ABBREVIATIONS["sometimes_last"]:
+        return after[0].isupper()
+    if word.isdigit():
+        following = re.split(r"[\s.,]", after, maxsplit=1)[0].lower()
+        is_day = len(word) <= 2 and following in _ABBREVIATIONS["day_names"]
+        if is_day or not before[: -len(word)].strip():  # "1. First" is the number of a list item
+            return False
+    return not after[0].islower()
+
+
+_LIST_MARK = re.compile(r"^(?:[-*+•>]|\d{1,3}[.)]|\[[ xX]\]|#+)\s+")
+_CLOSING = "\"'”’»)*_` "
+_BE = "is|are|was|were|isn't|aren't|wasn't|weren't"
+_DO = "does|did|doesn't|didn't"
+_MODAL = "can|could|will|would|should|can't|couldn't|won't|wouldn't|shouldn't"
+_PERSON = "i|you|we|he|she|it|they|there|anyone|anybody|someone|somebody|everyone|everybody"
+_SUBJECT = rf"(?:{_PERSON}|this|that|these|those|the|my|our|your|his|her|its|their|any)"
+_INVERTED = re.compile(
+    rf"(?:(?:{_BE}|does|doesn't|{_MODAL}) {_SUBJECT}|"
+    rf"(?:do|don't|did|didn't|have|haven't|has|hasn't|had|may|shall|am) (?:{_PERSON})|"
+    rf"(?:what|when|where|why|how|who|whom|whose) (?:{_BE}|{_DO})|(?:what|where|who|when|how)'s|"
+    rf"(?:what|when|where|why|how) (?:do|have|{_MODAL}|had|has|may|shall) {_SUBJECT}|who (?:{_MODAL})|"
+    rf"(?:which|what|whose|how)(?: [\w-]+){{1,3}} (?:{_DO}|(?:{_BE}|do|have|{_MODAL}) {_SUBJECT}))\b",
+    re.IGNORECASE,
+)
+"""How a question begins: with a verb before its subject. "May 12", "Will plays", "What I paid" do not."""
+_MORE = re.compile(r"[,;:–—=|]|[.!?…](?:\s|$)| - |\)$")
+
+
+def is_question(line: str) -> bool:
+    """
+    Whether a stored line asks and states nothing: its asking clause is the last thing in it.
+
+    Args:
+        line: A line of a note or of an answer; markers of lists and cells of a table may stand in it.
+    """
+    text = plain_signs(line).strip()
+    while mark := _LIST_MARK.match(text):
+        text = text[mark.end() :]
+    if text.startswith("|"):
+        cells = [cell.strip() for cell in text.strip("|").split("|") if cell.strip()]
+        return bool(cells) and cells[-1].endswith("?")
+    if text.rstrip(_CLOSING + "?!").count("?") and re.search(r"\?[^\s?]* (?:=|→|->|–)", text):
+        return False  # what stands behind the first question says what it means, or answers it
+    bare = text.rstrip(_CLOSING)
+    if bare.endswith(("?", "?!", "?!!")):
+        is_quoted = text[len(bare) :].strip(" *_`") and max(map(bare.rfind, '"“„«(')) > 0
+        return not is_quoted  # what only stands in what is said asks nothing
+    return _INVERTED.match(text) is not None and _MORE.search(text) is None
+
+
+_TELLS = {
+    "time": re.compile(
+        phrases("marks.txt", "times").pattern + r"|\b(?:(?:19|20)\d\d|\d\d?:\d\d)\b", re.IGNORECASE
+    ),
+    "number": re.compile(phrases("marks.txt", "numbers").pattern + r"|\d", re.IGNORECASE),
+    "name": re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][\w'’-]*\w|[\"“«][^\"”»]{3,60}[\"”»]"),
+}
+
+
+def wanted_kind(query: str) -> str | None:
+    """The kind of thing that a question wants: time, number or name; None if that is not known."""
+    return next((kind for kind in _TELLS if phrases("marks.txt", f"asks_{kind}").search(query)), None)
+
+
+def count_kind(text: str, kind: str) -> int:
+    """How often a text tells a thing of a kind, up to twice."""
+    return sum(1 for _ in islice(_TELLS[kind].finditer(text), 2))
+
+
+def claims_done(text: str) -> bool:
+    """Whether a text says that something was just saved, made, changed or sent."""
+    lately, done = (alternatives("conversation_words.txt", name) for name in ("lately", "done"))
+    said = rf"(?:(?:I|we)(?:'ve| have)?(?: {lately})?|(?:has|have)(?: {lately})? been|(?:is|are) now) {done}"
+    return re.search(rf"(?<!\w)(?:{said})(?!\w)", plain_signs(text), re.IGNORECASE) is not None
+
+
+def without_greeting(text: str) -> str:
+    """A reply without the greeting that it begins with."""
+    greeting = rf"^{alternatives('conversation_words.txt', 'greetings')}\b[^.!?\n]{{0,40}}?(?:[.!?]+|,|$)\s*"
+    return re.sub(greeting, "", text.lstrip(), count=1, flags=re.IGNORECASE)

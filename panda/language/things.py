@@ -1,0 +1,809 @@
+"""Which of the things that were listed or spoken of a message means, and what it decides on them. Pure."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
+from typing import Literal
+
+from panda.language.claims import is_plural, scan
+from panda.language.reading import Action, Excluded
+from panda.language.text import MESSAGE_CHARS, plain_signs
+from panda.language.words import (
+    FUNCTION_WORDS,
+    alternatives,
+    is_ordinary,
+    read_groups,
+    read_words,
+    split_terms,
+    stem,
+)
+
+words_of = partial(read_words, "item_words.txt")
+one_of = partial(alternatives, "item_words.txt")
+How = Literal["counted", "described", "named", "rest", "which"]
+_TOKEN = re.compile(r"[^\W_](?:[\w&+]|(?<=\d)[.,:](?=\d)|['’!/-](?=[^\W_]))*|[^\w\s]|\n")
+_GLUE = re.compile(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)")
+_PARTS = re.compile(r"[,;|:()\n](?!\d)|\s[–—-]\s")
+_LACKS = re.compile(r"\b(?:no|without|not) (?:an? |any )?([\w-]+)", re.IGNORECASE)
+_WRITTEN = {"clock": r"\d\d:.*", "day": r"\d{4}-.*", "year": r"(?:1[5-9]|20)\d\d"}
+"""How the value of a date begins, by what it tells."""
+UNITS = {
+    "weight": {"mg": 1e-6, "g": 0.001, "kg": 1, "oz": 0.02835, "lb": 0.4536},
+    "time": {"s": 1 / 60, "min": 1, "h": 60, "d": 1_440, "week": 10_080, "month": 43_800, "year": 525_600},
+    "length": {"mm": 0.001, "cm": 0.01, "m": 1, "km": 1_000, "mi": 1_609, "in": 0.0254, "ft": 0.3048},
+    "size": {"kb": 1e-6, "mb": 0.001, "gb": 1, "tb": 1_000},
+    "volume": {"ml": 0.001, "l": 1},
+}
+"""Units by what they measure, each in terms of one of them."""
+_LEAST_LETTERS, _LONGER, _LONGEST_NAME, _AMOUNT_CHARS = 4, 3, 12, 200
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Something that a message may speak of."""
+
+    ref: str  # its name for the caller
+    label: str  # how people call it; "" takes what its text begins with
+    text: str = ""  # all that was said of it
+    type: str = ""  # what it is, as "laptop"
+
+
+@dataclass(frozen=True)
+class Mention:
+    """Words of a message that mean things."""
+
+    words: str  # as they stand
+    start: int  # index of their first character
+    refs: tuple[
+        str, ...
+    ] = ()  # what they mean, in the order of the list; empty if nothing that is there fits
+    options: tuple[str, ...] = ()  # what they may mean where that is open
+    how: How = "named"
+    """
+    counted: by a place in the list; described: by what was said of it; named: by name or kind; rest: what is
+    left of the list, as "the other one"; which: one of several, as "which one".
+    """
+
+    @property
+    def end(self) -> int:
+        """Index behind their last character."""
+        return self.start + len(self.words)
+
+
+@dataclass(frozen=True)
+class _Token:
+    text: str
+    low: str
+    start: int
+    end: int
+    terms: tuple[str, ...]  # what a thing must hold to be meant by it; () for words that set nothing apart
+
+
+@lru_cache(maxsize=256)
+def _tokens(text: str) -> tuple[_Token, ...]:
+    return tuple(
+        _Token(
+            match[0],
+            low := plain_signs(match[0].lower()),
+            match.start(),
+            match.end(),
+            () if match[0][0].islower() and _is_weak(low) else _terms(match[0]),
+        )
+        for match in _TOKEN.finditer(text[:MESSAGE_CHARS])
+    )
+
+
+@cache
+def _is_weak(word: str) -> bool:
+    groups = ("joins", "prepositions", "item_nouns")
+    return word in FUNCTION_WORDS or any(word in words_of(name) for name in groups)
+
+
+@lru_cache(maxsize=4096)
+def _terms(text: str) -> tuple[str, ...]:
+    bare = re.sub(r"(?<=\d),(?=\d{3}\b)|['’]s?\b", "", text)
+    return tuple(split_terms(_GLUE.sub(" ", bare)))
+
+
+def _holds(terms: Collection[str], term: str) -> bool:
+    """Whether a term stands there, or one that differs by a short ending, as Korea and Korean."""
+    if term in terms:
+        return True
+    near = (one for one in terms if len(one) >= _LEAST_LETTERS and one.isalpha() and term.isalpha())
+    return len(term) >= _LEAST_LETTERS and any(
+        (one.startswith(term) or term.startswith(one)) and abs(len(one) - len(term)) < _LONGER for one in near
+    )
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A thing as it is compared."""
+
+    thing: Thing
+    name: tuple[str, ...]  # terms of its label
+    told: frozenset[str]  # terms of all that was said of it, without what it is said to lack
+    lacks: frozenset[str]
+    strange: frozenset[str]  # of words with a capital that are no ordinary ones, or of letters and digits
+    proper: frozenset[str]  # of capital words of the label
+    amounts: frozenset[str]
+
+
+@lru_cache(maxsize=2048)
+def _known(thing: Thing) -> _Known:
+    label = (thing.label or _PARTS.split(thing.text, maxsplit=1)[0])[:MESSAGE_CHARS]
+    whole = f"{label}\n{thing.text}\n{thing.type}"[:MESSAGE_CHARS]
+    lacks = frozenset(term for match in _LACKS.finditer(whole) for term in _terms(match[1]))
+    strange, proper = set[str](), set[str]()
+    for token in _tokens(whole):
+        is_mixed = any(map(str.isdigit, token.text)) and any(map(str.isalpha, token.text))
+        if token.text[0].isupper() and token.end <= len(label) and (token.start or token.end < len(label)):
+            proper.update(_terms(token.text))
+        if is_mixed or (token.text[0].isupper() and not is_ordinary(token.text)):
+            strange.update(_terms(token.text))
+            proper.update(_terms(token.text) if token.end <= len(label) else ())
+    told = frozenset(_terms(whole)) - lacks
+    return _Known(thing, _terms(label), told, lacks, frozenset(strange), frozenset(proper), _amounts(whole))
+
+
+# amounts
+
+
+@lru_cache(maxsize=2048)
+def _amounts(text: str) -> frozenset[str]:
+    found = set()
+    for one in scan(text[:MESSAGE_CHARS]):
+        measures = one.amount and (one.amount.unit or one.amount.currency or one.amount.counts)
+        if one.claim.kind == "date" or measures:
+            found.add(f"{one.claim.value} {one.amount.head if one.amount and one.amount.counts else ''}")
+    return frozenset(found)
+
+
+def _factor(unit: str) -> float:
+    return next((units[unit] for units in UNITS.values() if unit in units), 1.0)
+
+
+@lru_cache(maxsize=4096)
+def amount(text: str, kind: str) -> float | str | None:
+    """How much of a kind a text says first: a price, weight, year, time of day …; None if nothing."""
+    if kind in _WRITTEN:
+        values = (
+            one.claim.value for one in scan(text[:MESSAGE_CHARS]) if one.claim.kind in ("date", "number")
+        )
+        return next((match[0] for one in values if (match := re.match(_WRITTEN[kind], one))), None)
+    units = UNITS.get("time" if kind == "age" else kind, ())
+    for one in scan(text[:MESSAGE_CHARS]):
+        if (own := one.amount) is None or own.value is None:
+            continue
+        if own.currency if kind == "price" else own.unit in units or (own.counts and kind == own.head):
+            return float(own.value) * _factor(own.unit)
+    return None
+
+
+def within(words: str, texts: Sequence[str]) -> list[bool | None] | None:
+    """
+    Whether each text keeps within a bound that words set: None where it has no such amount, or none has.
+    """
+    words = words[:MESSAGE_CHARS]
+    match = re.search(
+        rf"\b(?:(?P<over>{one_of('over')})|{one_of('under')}) (?=\D{{0,3}}\d)", words, re.IGNORECASE
+    )
+    found = scan(words[match.end() :][:_AMOUNT_CHARS]) if match else ()
+    limit = next((one.amount for one in found if one.amount and one.amount.value is not None), None)
+    if match is None or limit is None or limit.value is None:
+        return None
+    kinds = [kind for kind, units in UNITS.items() if limit.unit in units]
+    is_price = (
+        limit.currency or not (limit.unit or limit.counts) or re.search(rf"\b{one_of('money')}\b", words)
+    )
+    kinds += [limit.head] * limit.counts + ["price"] * bool(is_price)
+    for told in ([amount(text, kind) for text in texts] for kind in kinds):
+        if any(isinstance(value, float) for value in told):
+            bound, over = float(limit.value) * _factor(limit.unit), match["over"]
+            return [
+                (value > bound if over else value <= bound) if isinstance(value, float) else None
+                for value in told
+            ]
+    return None
+
+
+@cache
+def _scales() -> dict[str, list[list[str]]]:
+    """The ways in which each adjective ranks: max or min, and of which kinds of amounts."""
+    groups = read_groups("scales.txt")
+    return {name: [way.split() for way in words.split("|")] for name, words in groups.items()}
+
+
+@cache
+def scale_of(word: str) -> str | None:
+    """The adjective of a comparative or superlative that ranks: "heavy" of "heavier"."""
+    for ending in ("est", "er"):
+        root = word.removesuffix(ending)
+        for base in (root, root + "e", root[:-1], root[:-1] + "y") if root != word else ():
+            if base in _scales():
+                return base
+    return None
+
+
+# mentions
+
+
+@cache
+def _in_order(name: str) -> tuple[str, ...]:
+    return tuple(read_groups("item_words.txt")[name].split())
+
+
+_NUMBER = rf"(?:{one_of('numbers')}|\d{{1,2}})"
+_COUNTED = re.compile(
+    rf"(?:(?:{one_of('counts')} |#|n[or]\. ?)(?P<number>{_NUMBER})|both"
+    r"|(?P<the>(?:the|that|this|these|those|your) )?"
+    rf"(?:(?P<side>first|last|top|bottom) (?!one\b|1\b)(?P<many>{_NUMBER})"
+    rf"|(?P<place>{one_of('before_last')}|{one_of('ordinals')}|\d{{1,2}}(?:st|nd|rd|th)|{one_of('last')}"
+    rf"|{one_of('place')}|former|latter)))(?!\w)"
+)
+_RANKED = re.compile(
+    rf"(?:the|that|this) (?:(?P<place>{one_of('ordinals')})[ -])?"
+    r"(?:(?P<more>most|more) |(?P<less>least|less) )?(?P<word>[a-z]+)(?!\w)"
+)
+
+
+def find_mentions(
+    text: str,
+    things: Sequence[Thing],
+    others: Sequence[Thing] = (),
+    *,
+    nouns: Collection[str] = (),
+    aside: Collection[str] = (),
+) -> list[Mention]:
+    """
+    The words of a message that mean things, by place, rank, description, name or kind.
+
+    Args:
+        things: The list that was shown last, in its order.
+        others: What else was spoken of; it is meant by name alone.
+        nouns: Terms that the conversation has for its things, as "laptop".
+        aside: Refs that are out of the running: "the cheapest" passes them over.
+
+    Returns:
+        In the order of the text; no two overlap. Pronouns are not among them: the text alone cannot tell.
+    """
+    return list(_Finder(text, things, others, nouns, aside).find())
+
+
+class _Finder:
+    """Looks for what is meant at each word in turn."""
+
+    def __init__(
+        self,
+        text: str,
+        things: Sequence[Thing],
+        others: Sequence[Thing],
+        nouns: Collection[str],
+        aside: Collection[str],
+    ) -> None:
+        self.text, self.tokens, self.lower = text, _tokens(text), _low(text)
+        self.ends = {token.end: at for at, token in enumerate(self.tokens, 1)}
+        self.list = [_known(one) for one in things]
+        self.ranked = [one for one in self.list if one.thing.ref not in aside]
+        refs = {one.ref for one in things}
+        self.all = self.list + [_known(one) for one in others if one.ref not in refs]
+        firsts = [one.name[0] for one in self.list if one.name]  # "coach A", "coach B"
+        heads = {one.name[-1] for one in self.list if one.name} | {
+            one for one in firsts if firsts.count(one) > 1
+        }
+        self.nouns = {*nouns, *(term for one in self.all for term in _terms(one.thing.type)), *heads}
+        self.nouns -= {term for one in self.all for term in one.strange}
+
+    def find(self) -> Iterator[Mention]:
+        at = 0
+        found: list[Mention] = []
+        while at < len(self.tokens):
+            looks = (self.counted, self.other, self.rank, self.described) if self.list else ()
+            for look in (*looks, self.named):
+                if (one := look(at)) is not None:
+                    found.append(one[1])
+                    at = one[0]
+                    break
+            else:
+                at += 1
+        named = {ref for one in found for ref in one.refs}
+        for one in found:
+            left = tuple(known.thing.ref for known in self.list if known.thing.ref not in named)
+            yield (
+                replace(one, refs=left if len(left) == 1 else (), options=left) if one.how == "rest" else one
+            )
+
+    def mention(
+        self, start: int, end: int, refs: Sequence[str], how: How, options: Sequence[str] = ()
+    ) -> tuple[int, Mention]:
+        first, last = self.tokens[start].start, self.tokens[end - 1].end
+        return end, Mention(self.text[first:last], first, tuple(refs), tuple(options), how)
+
+    def low(self, at: int) -> str:
+        return self.tokens[at].low if 0 <= at < len(self.tokens) else "."
+
+    def is_noun(self, at: int) -> bool:
+        word = self.low(at)
+        is_one = word in words_of("item_nouns")
+        return is_one or (word.isalpha() and not _is_weak(word) and set(_terms(word)) <= self.nouns)
+
+    def stops(self, at: int) -> bool:
+        """Whether no noun of a phrase can stand here."""
+        word = self.low(at)
+        known = (FUNCTION_WORDS, words_of("verbs"), words_of("joins"), words_of("prepositions"))
+        return not word[0].isalnum() or any(word in some for some in known) or word.endswith(("'s", "'ll"))
+
+    def close(self, start: int, at: int) -> int | None:
+        """Where a phrase ends that may end here, behind its noun, or behind "of them"; else None."""
+        word, verbs = self.low(at), words_of("verbs")
+        noun = self.is_noun(at)
+        if not noun and word in verbs - FUNCTION_WORDS and self.low(at + 1) in verbs:
+            return None  # "the first leaves are yellow"
+        verb, is_last = self.low(start - 1), not self.low(at + 1)[0].isalnum()
+        told = verb in ("is", "was") and any(
+            _holds(one.told, term) for one in self.list for term in _terms(word)
+        )
+        if not (noun or self.stops(at) or (is_last and (told or start == 1 or verb in words_of("helpers")))):
+            return None
+        end = at + noun
+        if self.low(end) != "of":
+            return end
+        end += 1 + (self.low(end + 1) in words_of("determiners"))
+        if _number(self.low(end)):
+            return end + 1 if _number(self.low(end)) == len(self.list) else None
+        return end + 1 if self.low(end) in ("them", "all") or self.is_noun(end) else None
+
+    def counted(self, at: int) -> tuple[int, Mention] | None:
+        """ "number 3", "the second one", "the last two", "both"."""
+        match = _COUNTED.match(self.lower, self.tokens[at].start)
+        behind = self.ends.get(match.end()) if match else None
+        if match is None or behind is None:
+            return None
+        before, here, size = self.low(at - 1), self.low(behind), len(self.list)
+        end = self.close(at, behind)
+        bare, word = end == behind, match["place"]
+        if end is None or (match["number"] and (not bare or before in words_of("labels") or here in "%$€£°")):
+            return None
+        if (match["many"] and not match["the"] and at) or (
+            word and not match["the"] and before not in ("and", "or", ",", "&")
+        ):
+            return None
+        days = words_of("dates_on") if word and word[0].isdigit() else ("on",)
+        is_place = word in words_of("place") and here[0].isalnum()
+        if word and (here == "to" or before in days or is_place if bare else here in words_of("no_item")):
+            return None
+        places = self.places(match, size)
+        there = places and all(0 <= place < size for place in places)
+        refs = [self.list[one].thing.ref for one in places] if there else []
+        return self.mention(at, end, refs, "counted")
+
+    @staticmethod
+    def places(match: re.Match[str], size: int) -> list[int]:
+        """The places that a phrase counts in a list of a size, from 0; beyond it if there are none."""
+        word, ordered = match["place"], _in_order("ordinals")
+        if match["many"]:
+            many = _number(match["many"])
+            return list(range(many) if match["side"] in ("first", "top") else range(size - many, size))
+        if match["number"]:
+            return [_number(match["number"]) - 1]
+        if word is None or word in ("former", "latter"):  # both
+            return [size] if size != 2 else [0, 1] if word is None else [int(word == "latter")]
+        if word in ordered or word[0].isdigit():
+            return [ordered.index(word) if word in ordered else int(word[:-2]) - 1]
+        named = {"top": 0, "middle": size // 2 if size % 2 else size}
+        return [named.get(word, size - 1 - (word in words_of("before_last")))]
+
+    def other(self, at: int) -> tuple[int, Mention] | None:
+        """ "the other one": what is left when the others are named in the same message."""
+        if self.low(at) not in ("the", "that") or self.low(at + 1) != "other":
+            return None
+        end = at + 2 + self.is_noun(at + 2)
+        return self.mention(at, end, (), "rest") if self.stops(end) else None
+
+    def rank(self, at: int) -> tuple[int, Mention] | None:
+        """ "the cheapest", "the second-lightest one", by the values shown."""
+        match = _RANKED.match(self.lower, self.tokens[at].start)
+        behind = self.ends.get(match.end()) if match else None
+        if match is None or behind is None:
+            return None
+        word, scale = match["word"], scale_of(match["word"])
+        if match["more"] or match["less"]:
+            scale = word if word in _scales() else None
+        place = _in_order("ordinals").index(match["place"]) if match["place"] else 0
+        start, end = at, self.close(at, behind) if scale else None
+        if scale is None or end is None or self.low(end - 1) in ("ones", "options", "items"):
+            return None
+        noun = end > behind and self.low(end - 1) not in words_of("item_nouns")
+        asked = self.low(0) in words_of("opens") | {"what's", "whats", "who's"} and self.low(start - 1) in (
+            "is", "are", "was", "what's", "whats", "who's",
+        )  # fmt: skip
+        if (noun and self.low(end) in words_of("restricts")) or (asked and (noun or start > 2)):
+            return None  # "the cheapest laptop with an NVIDIA card", "which laptop is the cheapest"
+        ref = self.extreme(scale, place, match["less"] is not None)
+        options = () if ref else tuple(one.thing.ref for one in self.ranked)
+        return self.mention(start, end, [ref] if ref else [], "described", options=options)
+
+    def extreme(self, scale: str, place: int, less: bool) -> str | None:
+        for way, *kinds in _scales()[scale]:
+            for kind in kinds:
+                values = [
+                    (amount(one.thing.text or one.thing.label, kind), one.thing.ref) for one in self.ranked
+                ]
+                there = [(value, ref) for value, ref in values if value is not None]
+                there.sort(reverse=(way == "max") != less)
+                enough = len(there) >= max(2, len(values) - 1) and place < len(there)
+                if enough and [value for value, _ in there].count(there[place][0]) == 1:
+                    return there[place][1]
+        return None
+
+    def described(self, at: int) -> tuple[int, Mention] | None:
+        """ "the blue one", "the 9 kg machine", "the one by the sea": of whom all is said that stands before
+        the noun, and most of what stands behind it, rare words before common ones."""
+        if self.low(at) not in words_of("determiners"):
+            return None
+        noun = at + 1
+        while (
+            noun < at + 6
+            and not self.is_noun(noun)
+            and (self.low(noun)[0].isalnum() or self.low(noun) in "€$£%")
+        ):
+            noun += 1
+        if not self.is_noun(noun):
+            return self.measured(at)
+        end = noun + 1
+        while self.low(noun + 1) in words_of("relatives") and (
+            self.low(end)[0].isalnum() or self.low(end) in "€$£%-"
+        ):
+            end += 1
+        before, behind = self.tokens[at + 1 : noun], self.tokens[noun + 1 : end]
+        fit = [one for one in self.list if self.fits(one, before)] if before else self.list
+        texts = [one.thing.text or one.thing.label for one in fit]
+        bounded = within(self.text[behind[0].start : behind[-1].end], texts) if behind else None
+        if bounded is not None:
+            fit = [one for one, fits in zip(fit, bounded, strict=True) if fits]
+        negated = self.low(noun + 1) == "without" or self.low(noun + 2) in ("no", "without", "not")
+        scores, told = [0.0] * len(fit), noun
+        for n in range(noun + 1, end) if len(fit) > 1 else ():
+            for term in self.tokens[n].terms:
+                held = [k for k, one in enumerate(fit) if _holds(one.lacks if negated else one.told, term)]
+                for k in held if len(held) < len(fit) else ():
+                    scores[k], told = scores[k] + 1 / len(held), n
+        best = [one for one, score in zip(fit, scores, strict=True) if score == max(scores)]
+        if len(best) == 1 < len(self.list):
+            return self.mention(at, end if bounded else told + 1, [best[0].thing.ref], "described")
+        if self.low(noun) != "one" or not (before or behind) or not fit:
+            return self.measured(at)
+        return self.mention(at, noun + 1, [], "described", options=tuple(one.thing.ref for one in fit))
+
+    def measured(self, at: int) -> tuple[int, Mention] | None:
+        """ "the 9 kg machine": an amount that only one thing has, and what is counted behind it."""
+        for end in range(min(at + 4, len(self.tokens)), at + 1, -1):
+            fit = [one.thing.ref for one in self.list if self.fits(one, self.tokens[at + 1 : end])]
+            if len(fit) == 1 and self.low(at + 1)[0].isdigit():
+                return self.mention(
+                    at, end + (self.low(end).isalpha() and not self.stops(end)), fit, "described"
+                )
+        return None
+
+    def fits(self, one: _Known, said: Sequence[_Token]) -> bool:
+        amounts = _amounts(self.text[said[0].start : said[-1].end])
+        terms = [term for token in said for term in token.terms]
+        return bool(amounts and amounts <= one.amounts) or bool(
+            terms and all(_holds(one.told, t) for t in terms)
+        )
+
+    def named(self, at: int) -> tuple[int, Mention] | None:
+        """Names, whole or in part, and what only one thing is: "the Bosch", "Les Pins", "the rabbit"."""
+        start = at
+        pointed = self.low(at) in words_of("determiners") or self.low(at) in words_of("owners")
+        at += pointed and not self.in_name(at)
+        pointed = pointed or self.low(start - 1) in words_of("determiners")
+        fit, end = self.all, at
+        while end < min(at + _LONGEST_NAME, len(self.tokens)):
+            terms = _terms(self.tokens[end].text)
+            left = [one for one in fit if terms and all(self.says(one, term, pointed) for term in terms)]
+            if not left:
+                break
+            fit, end = left, end + 1
+        while end > at and not self.tokens[end - 1].terms:
+            end -= 1
+        run = self.tokens[at:end]
+        if not run or not any(token.terms for token in run):
+            return None
+        fit = [one for one in fit if self.means(one, start, at, end, pointed)]
+        size = sum(len(_terms(token.text)) for token in run)
+        fit = [one for one in fit if len(one.name) == size] or fit
+        refs = [one.thing.ref for one in fit]
+        if not refs or len(refs) == len(self.all) > 1:
+            return None
+        return self.mention(
+            start, end, refs if len(refs) == 1 else [], "named", options=tuple(refs) if len(refs) > 1 else ()
+        )
+
+    def in_name(self, at: int) -> bool:
+        terms, behind = _terms(self.tokens[at].text), self.tokens[at + 1 : at + 2]
+        both = (*terms, *(_terms(behind[0].text)[:1] if behind else ()))
+        return len(both) > 1 and any(one.name[: len(both)] == both for one in self.all)
+
+    @staticmethod
+    def says(one: _Known, term: str, pointed: bool) -> bool:
+        return _holds(one.name, term) or (pointed and _holds(one.told, term)) or term in one.strange
+
+    def means(self, one: _Known, start: int, at: int, end: int, pointed: bool) -> bool:
+        """Whether words that a thing holds are a name of it there, and no ordinary words."""
+        run = self.tokens[at:end]
+        terms = [term for token in run for term in _terms(token.text)]
+        content = [token for token in run if token.terms]
+        in_name = all(_holds(one.name, term) for term in terms)
+        whole = in_name and len(terms) == len(one.name)
+        if whole and (len(content) > 1 or pointed):
+            return True
+        closed = self.close(start, end) == end
+        if any(not t.text.isdigit() and one.strange.issuperset(t.terms) for t in content):
+            return closed or any(token.low != token.text for token in content)
+        if in_name and any(t.text[0].isupper() and one.proper.issuperset(t.terms) for t in content):
+            inside = at > 0 and self.low(at - 1) not in ".!?:;\n"
+            return (
+                pointed
+                or inside
+                or (self.low(end)[0].isalpha() and self.low(end) not in words_of("after_verbs"))
+            )
+        if all(token.text.isdigit() for token in content):
+            return in_name and content[0].text[0] == "0"
+        return (whole or pointed) and closed
+
+
+def _number(word: str) -> int:
+    """The number that a word or at most two digits say; 0 for anything else."""
+    if word.isdecimal() and len(word) <= 2:
+        return int(word)
+    return _in_order("numbers").index(word) + 1 if word in _in_order("numbers") else 0
+
+
+# what is put aside
+
+_NAMED = rf"(?:{one_of('articles')}\s+)*◆+(?:\s+{one_of('things')})?"
+_ROW = rf"{_NAMED}(?:\s*(?:,|\b(?:and|or|nor|plus)\b|&)\s*{_NAMED})*"
+_OBJECT = (
+    rf"(?:(?P<row>{_ROW})|{one_of('all_but')}\s+(?P<but>{_ROW})|(?P<rest>{one_of('rest')})\b"
+    rf"|(?P<it>{one_of('it')}(?:\s+one)?)\b)"
+)
+_LIST = rf"(?:(?:the|our|my|your|this|that)\s+(?:\w+\s+)?)?{one_of('lists')}\b"
+_LISTS = rf"{one_of('list_leads')}\s+{_LIST}"
+_JOINS = r"(?:and|but|because|since|(?:as|so)(?!\s+(?:long|much|far)\b)|though|although|then)\b"
+_END = (
+    rf"(?=(?:\s*\b(?:{one_of('tails')}\b|{_LISTS}))*+"
+    rf"\s*(?:$|[,;:.!?()\n–—]|-\s|\b{_JOINS}|\b{one_of('subjects')}\b))"
+)
+_LEAD = rf"(?P<lead>(?:(?:{one_of('not')}|{one_of('openers')})\b\s*)*+)"
+_ANY = r"(?:any\w*\s+)?(?:(?:with|on|in|at|next to)\s+)?"
+_KIND = r"(?P<kind>[^,;:.!?()\n–—]+?)"
+_STARTS = re.compile(rf"(?:^|[,;:.!?()\n–—]|\s-\s|\b{_JOINS})\s*")
+_ASKS = re.compile(rf"(?:{one_of('leads')}\b\s*)*{one_of('asks')}\b(?!\s+(?:not|nothing)\b)")
+_POLITE = re.compile(rf"(?:can|could|would|will) you\b(?=.*(?:\bplease\b|\bpls\b|{_LISTS}))", re.DOTALL)
+_HINDERS = re.compile(rf"{one_of('hinders')}\b")
+
+
+def _orders(name: str) -> list[str]:
+    """Orders with their object: "drop X", "take off X", "take X off"."""
+    verbs, behind = zip(*(words.split(" ", 1) for words in words_of(f"{name}_with")), strict=True)
+    apart = rf"(?P<verb>{'|'.join(verbs)})\s+{_OBJECT}\s+(?P<behind>{'|'.join(behind)})\b(?:\s+{_LIST})?"
+    return [rf"{_LEAD}(?:{one_of(name)}|{one_of(name + '_with')})\s+{_OBJECT}", rf"{_LEAD}{apart}"]
+
+
+_SAID = rf"(?:{one_of('leads')}\s+)*(?P<row>{_ROW})\s+(?:{one_of('adverbs')}\s+)*"
+_RULES = [
+    *((name, re.compile(way + _END)) for name in ("drop", "keep") for way in _orders(name)),
+    ("drop", re.compile(rf"{_SAID}{one_of('out')}{_END}")),
+    ("keep", re.compile(rf"{_SAID}{one_of('in')}{_END}")),
+    ("drop", re.compile(rf"(?:{one_of('bare_not')}\s+)*not\s+(?P<row>{_ROW})(?!\s+yet){_END}")),
+    ("drop", re.compile(rf"without\s+(?P<row>{_ROW})(?:\s+please)?(?=\s*(?:$|[.!]))")),
+    ("bound", re.compile(r"(?P<bound>(?:no|nothing|none)\b[^,;:.!?()\n–—]*\d[^;:!?()\n–—]*)")),
+    ("demote", re.compile(rf"(?:please\s+)?{one_of('none')}\s+(?:more\s+)?{_ANY}{_KIND}{_END}")),
+    ("wish", re.compile(rf"{_LEAD}(?:(?:{one_of('wish_not')}|{one_of('fond')})\s+)*{_ANY}{_KIND}{_END}")),
+]  # fmt: skip
+"""What puts aside, and what keeps, by the words between the ends of a clause; names are masked."""
+
+
+def find_exclusions(
+    text: str, things: Sequence[Thing], mentions: Sequence[Mention], *, meant: Sequence[str] = ()
+) -> list[Excluded]:
+    """
+    What a message decides on things: in orders and declarations about that very thing, never in questions.
+
+    Args:
+        things: What is on offer.
+        mentions: The words of the message that mean things, as find_mentions gives them.
+        meant: What "it" means where the message names nothing before.
+
+    Returns:
+        One for each thing at most; the last word counts.
+    """
+    objects = {
+        one.start: refs
+        for one in mentions
+        if (refs := one.refs or (one.options if is_plural(one.words) and one.how == "named" else ()))
+    }
+    masked = _low(text)
+    for one in mentions if objects else ():
+        if one.start in objects:
+            masked = masked[: one.start] + "◆" * len(one.words) + masked[one.end :]
+    found: dict[str, Excluded] = {}
+    for start in _clauses(masked):
+        for name, rule in _RULES:
+            if (match := rule.match(masked, start)) and (
+                decided := _decide(name, match, text, things, objects, meant)
+            ):
+                action, put = decided
+                words = text[start : match.end()].rstrip()
+                spared = {ref for ref, one in found.items() if action == "demote" and one.action == "drop"}
+                found |= {ref: Excluded(ref, action, words) for ref in put if ref not in spared}
+                break
+    return list(found.values())
+
+
+def _low(text: str) -> str:
+    return "".join(
+        low if len(low := char.lower()) == 1 else char for char in plain_signs(text[:MESSAGE_CHARS])
+    )
+
+
+def _clauses(masked: str) -> Iterator[int]:
+    """Where the clauses begin that may decide anything: no question, no condition, nothing behind either."""
+    begin = 0
+    for end in [match.start() for match in re.finditer(r"[.!?;\n]|$", masked)]:
+        starts = [begin + match.end() for match in _STARTS.finditer(masked[begin:end])]
+        asking = [at for at in starts if _ASKS.match(masked, at) and not _POLITE.match(masked[:end], at)]
+        asked = masked[end : end + 1] == "?"
+        for start in starts:
+            if _HINDERS.match(masked, start) or (start in asking and not masked.startswith("whose", start)):
+                break
+            if not asked or any(at > start for at in asking) or _POLITE.match(masked[:end], start):
+                yield start
+        begin = end + 1
+
+
+def _decide(
+    name: str, match: re.Match[str], text: str, things: Sequence[Thing], objects: dict[int, tuple[str, ...]],
+    meant: Sequence[str],
+) -> tuple[Action, Sequence[str]] | None:  # fmt: skip
+    parts = match.groupdict()
+    lead = parts.get("lead") or ""
+    negated = len(re.findall(rf"\b{one_of('not')}\b", lead)) % 2 == 1
+    if parts.get("verb") and f"{parts['verb']} {parts['behind']}" not in words_of(f"{name}_with"):
+        return None
+    if re.search(r"\bi never\b", lead) or " or " in (parts.get("row") or ""):
+        return None
+    if name == "bound":
+        fits = within(text[match.start() : match.end()], [one.text or one.label for one in things]) or ()
+        refs = [one.ref for one, is_within in zip(things, fits, strict=False) if is_within]
+        return ("demote", refs) if refs else None
+    spans = [match.span(group) for group in ("row", "kind") if group in parts]
+    inside = [at for at in sorted(objects) if any(start <= at < end for start, end in spans)]
+    row: Sequence[str] = [ref for at in inside for ref in objects[at]]
+    if name in ("demote", "wish"):
+        if name == "wish" and not (negated and re.search(r"\b(?:i|we)\b", lead)):
+            return None
+        words = text[match.start("kind") : match.end("kind")]
+        row = row if re.fullmatch(_ROW, match["kind"]) else []
+        if name == "wish" and len(row) == 1 and any(map(str.isupper, words)):
+            return "drop", row
+        kind = _of_kind(words, things)
+        row = kind if set(kind) >= set(row) else row
+        return ("demote", row) if row else None
+    if parts.get("rest") or parts.get("but"):
+        named = {ref for some in objects.values() for ref in some}
+        row = [one.ref for one in things if one.ref not in named]
+    elif parts.get("it"):
+        row = _meant_by_it(match, objects, meant)
+    action: Action = "keep" if (name == "keep") != negated else "drop"
+    return (action, row) if row and not (name == "keep" and negated) else None
+
+
+def _meant_by_it(
+    match: re.Match[str], objects: dict[int, tuple[str, ...]], meant: Sequence[str]
+) -> Sequence[str]:
+    """What was named last, unless as the owner of something else ("the lid of the X"); else what is meant."""
+    before = match.string[: match.start("it")]
+    last = max((at for at in objects if at < len(before)), default=None)
+    if re.fullmatch(r"\s*forget (?:it|that)", match[0]) and last is None:
+        return ()  # alone it means nothing that is on offer
+    part = re.search(r"(\w+) (?:of|on|in|inside) $", before[:last])
+    row = tuple(meant) if last is None else () if part and not _is_weak(part[1]) else objects[last]
+    return row if len(row) == 1 or match["it"] in words_of("several") else ()
+
+
+def _of_kind(words: str, things: Sequence[Thing]) -> list[str]:
+    """All of a kind, as "steel bikes": what is said to be so, unless that is everything."""
+    said = [*_tokens(re.sub(rf"^(?:{one_of('articles')}\s+)+", "", words, flags=re.IGNORECASE))]
+    if said and said[-1].low in words_of("things"):
+        said.pop()
+    for run in (said, said[:-1] if said and is_plural(said[-1].low) else []):
+        if run and all(token.terms for token in run):
+            amounts = _amounts(" ".join(token.text for token in run))
+            known = [(one.ref, _known(one)) for one in things]
+            terms = [term for token in run for term in token.terms]
+            fit = [
+                ref
+                for ref, one in known
+                if (amounts and amounts <= one.amounts) or all(_holds(one.told, term) for term in terms)
+            ]
+            if fit and len(fit) < max(2, len(things)):
+                return fit
+    return []
+
+
+def find_clearing(text: str) -> str | None:
+    """The words that clear the table; None if there are none."""
+    masked, rule = _low(text), re.compile(rf"{_LEAD}(?P<words>{one_of('afresh')}){_END}")
+    for start in _clauses(masked):
+        if (match := rule.match(masked, start)) and not re.search(rf"\b{one_of('not')}\b", match["lead"]):
+            return text[match.start("words") : match.end("words")]
+    return None
+
+
+def without_exclusions(text: str) -> str:
+    """A text without what it leaves out."""
+    return re.sub(rf" ?\b{one_of('excepts')}\b[^,.;:!?()\n–—]*", "", text, flags=re.IGNORECASE)
+
+
+# what a message goes on with
+
+_INTRODUCED = re.compile(
+    r"\b(?:which|what|whose|the|a|an|my|our|your|his|her|any|some|every|this|that)\s+"
+    r"(?!(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|ones?|first|second|third|last|other|"
+    r"same|it|they|i|you|we)\b)[a-z][\w-]+|(?<=[a-z,;] )(?!I\b)(?-i:[A-Z])[\w-]+",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[,;:]|\b(?:and|but|or|so|because|if|when|while)\b", re.IGNORECASE)
+_PRONOUN = re.compile(
+    rf"\b(?!(?:its|their|these|those) {one_of('no_item')}\b)(?:(?P<which>{one_of('pronouns_which')})"
+    rf"|(?P<several>{one_of('pronouns_several')})|(?P<one>{one_of('pronouns_one')})"
+    r"|th(?:is|at) (?P<noun>[a-z]+))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Pronoun:
+    """A word that stands for what was spoken of before."""
+
+    words: str  # as it stands
+    start: int  # index of its first character
+    kind: str  # one: a single thing; several: more; which: a choice among what was listed
+
+
+def find_pronouns(text: str, nouns: Collection[str] = ()) -> list[Pronoun]:
+    """
+    The pronouns of a message that stand for things, but not for what the message itself names before them.
+
+    Args:
+        nouns: Stems of what was said lately: "that laptop" is a pronoun where laptops were spoken of.
+    """
+    found = []
+    for one in _PRONOUN.finditer(text[:MESSAGE_CHARS]):
+        kind = "one" if one["noun"] else one.lastgroup or ""
+        noun = (one["noun"] or "thing").lower()
+        known = noun in words_of("item_nouns") or stem(noun) in nouns
+        clauses = [match.start() for match in _CLAUSE.finditer(text[: one.start()])]
+        is_introduced = bool(clauses) and _INTRODUCED.search(text[: clauses[-1]])
+        if known and (kind == "which" or not is_introduced):
+            found.append(Pronoun(one[0], one.start(), kind))
+    return found
+
+
+def says_only(text: str, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether a message says nothing besides some of its words, as "And the last one?"."""
+    return all(
+        not token.text[0].isalnum()
+        or token.low in words_of("filling")
+        or any(start <= token.start < end for start, end in spans)
+        for token in _tokens(text)
+    )
+
+
+def names_nothing(query: str) -> bool:
+    """Whether a query asks and names no thing at all, so that it goes on with what was just spoken of."""
+    words = [token.low for token in _tokens(query) if token.text[0].isalnum()]
+    asks = any(word in words_of("asks") - words_of("verbs") for word in words)
+    return asks and all(_is_weak(word) and word not in ("you", "your") for word in words)

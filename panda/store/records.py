@@ -1,0 +1,1010 @@
+"""What each JSON file of the store holds, as one Struct: written by who makes it, checked by being read."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import cache
+from pathlib import Path, PurePath
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta
+from msgspec import UnsetType as Unset
+
+from panda.documents.carry import Carry, FlowPhase, StepType, SummaryKind
+from panda.documents.carry import Outcome as TurnOutcome
+from panda.documents.records import Id, Name, Place, Record, Time, decode, encode
+from panda.errors import FileFormatError, Location, NotApprovedError, Problem
+from panda.language.reading import Reading, plain_recap
+from panda.storage import layout
+from panda.storage.files import parse_json, read_bytes, to_text
+from panda.storage.seals import part_of
+
+_F = TypeVar("_F", bound="FileRecord")
+
+
+class FileRecord(Record, frozen=True):
+    """What one file holds; keys that it does not name are refused unless it says otherwise."""
+
+    FILE: ClassVar[str]
+    """Its path in its directory."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The value that is written."""
+        value: dict[str, Any] = encode(self)
+        return value
+
+    @classmethod
+    def upgrade(cls, value: Any) -> Any:
+        """What an earlier version wrote, as today's has it; asked only for what does not read as today's."""
+        return value
+
+
+@cache
+def _decoder(cls: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(cls)
+
+
+def parse(cls: type[_F], data: bytes | str, *, where: str, line: int = 1) -> _F:
+    """
+    The record that a file, or one of its lines, holds.
+
+    Raises:
+        FileFormatError: It is not UTF-8, not JSON, or a key is unknown, missing or of another type.
+    """
+    try:
+        found: _F = _decoder(cls).decode(data)
+    except (
+        msgspec.MsgspecError,
+        UnicodeDecodeError,
+    ):  # half a character, an older form, or a fault to be told
+        text = data if isinstance(data, str) else to_text(data, where)
+        return decode(cls, cls.upgrade(parse_json(text, where=where, line=line)), where=where)
+    return found
+
+
+def load(cls: type[_F], path: Path) -> _F:
+    """The record that a file holds. Raises FileFormatError as parse does; StoreError: it cannot be read."""
+    return parse(cls, read_bytes(path), where=str(path))
+
+
+def find(cls: type[_F], directory: Path) -> _F | None:
+    """The record of a directory; None if it has no such file (raises as load)."""
+    path = directory / cls.FILE
+    return load(cls, path) if path.is_file() else None
+
+
+Number = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+PhaseNumber = Annotated[int, Meta(ge=0, le=7)]
+Text = Annotated[str, Meta(min_length=1)]
+Filled = Annotated[str, Meta(pattern=r"\S")]
+Texts = tuple[str, ...]
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+ImageName = Annotated[str, Meta(pattern=r"^images/[0-9a-f]{16}\.(png|jpg)\Z")]
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+_MemoryFile = Annotated[str, Meta(extra_json_schema={"enum": ["preferences.md", "facts.md"]})]
+Ranges = tuple[tuple[Number, Number], ...]  # whole numbers as ranges, first and last of each, ascending
+MemoryKind = Literal["preference", "fact", "statement"]
+Scalar = str | float | bool | None
+Instant = Annotated[datetime, Meta(tz=True)]
+
+
+Status = Literal[
+    "running", "approved", "clarify", "failed", "halted", "imported", "gathered", "interrupted", "forgotten"
+]
+METADATA_SCHEMA: Final = "panda.metadata/1"
+ASKED_BACK = 21
+"""Exit code of a turn that asks back."""
+_RARE = ("forgotten_at", "run", "item")
+
+
+class Next(Record, frozen=True):
+    """Where a turn goes on."""
+
+    phase: PhaseNumber  # phase to run next, 0 to 7
+    round: Count  # how often phase 3 was begun anew by the validator
+    attempt: Count  # how often phase 5 was begun anew by the validator
+
+
+class Metadata(FileRecord, frozen=True, kw_only=True, omit_defaults=False):
+    """metadata.json: what the turn is and how far it came."""
+
+    FILE = layout.METADATA_JSON
+
+    schema: Literal["panda.metadata/1"] = METADATA_SCHEMA  # name and version of the format
+    turn: Number  # turn number, as in the directory name
+    user_id: Id  # whose turn it is
+    session_id: Id  # session of the turn
+    mode: str  # chat or code
+    query: str  # the raw query
+    status: Status  # how the turn stands or ended
+    route: tuple[PhaseNumber, ...]  # phases passed, in order; one passed twice stands twice
+    next: Next | None  # where the turn goes on; None when it has ended
+    created_at: Instant  # when it was claimed; of an imported turn, when it was said
+    updated_at: Instant  # when this file was written
+    saved_at: Instant | None  # when the save of phase 7 was done
+    answered: bool | None  # whether anything was found to answer with; None while unknown
+    seed: int | None  # seed given with --seed; None derives it
+    ending: Literal["approved", "clarify", "failed"] | None = None
+    """How the turn will end once it is saved; None while that is open."""
+    question: str | None = None  # question to the user, for status clarify
+    reason: str | None = None  # why the last judgement sent the turn back or ended it
+    intervention: Name | None = None  # id of the intervention that halted the turn
+    dry_run: bool = False  # whether tools only told what they would change in the project
+    image: ImageName | None = None
+    """Where the image that the user gave is kept, as a path in the turn's directory."""
+    seal: Mapping[str, Digest] | None = None
+    """Digest of every file when the turn was saved, by its path; None before, and of imported turns."""
+    forgotten_at: Instant | None = None
+    """When something that was told in it was last forgotten; None if all is there."""
+    run: Name | None = None  # id of the batch that made it
+    item: str | None = None  # id of the line of that batch
+
+    @property
+    def exit_code(self) -> int:
+        """How `panda turn` ends with a turn that has come to its end."""
+        return {"clarify": ASKED_BACK, "failed": NotApprovedError.exit_code}.get(self.status, 0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The value of metadata.json; what most turns lack stands there only if it is there."""
+        value = super().to_json()
+        return {key: value[key] for key in value if key not in _RARE or value[key] is not None}
+
+
+class Totals(Record, frozen=True):
+    calls: Count
+    prompt_tokens: int | None
+    reused_tokens: int | None
+    output_tokens: int | None
+    seconds: float | None
+
+
+class PhaseMetrics(Totals, frozen=True):
+    phase: PhaseNumber
+    layer: str | None
+    recipes: Texts
+
+
+class Coverage(Record, frozen=True):
+    turn: Count
+    memory: Count
+    fact: Count
+    knowledge: Count
+    research: Count
+    visit: Count
+
+
+class ContextMetrics(Record, frozen=True):
+    context_quality: Share
+    coverage: Coverage
+    constraints: Count
+    constraints_missing: bool
+
+
+class Metrics(FileRecord, frozen=True):
+    """metrics.json."""
+
+    FILE = layout.METRICS_JSON
+
+    phases: tuple[PhaseMetrics, ...]
+    totals: Totals
+    context: ContextMetrics | Unset = UNSET
+
+
+class MemoryMark(Record, frozen=True):
+    """Up to where memory.jsonl and conflicts.jsonl went."""
+
+    assertions: Count  # lines of memory.jsonl
+    last: str | None  # id of the last of them; None if there was none
+    asserted_at: str | None  # the latest instant at which one was asserted
+    conflicts: Count  # lines of conflicts.jsonl
+
+
+class Snapshot(FileRecord, frozen=True, kw_only=True, omit_defaults=False):
+    """What was there when a turn began."""
+
+    FILE = layout.SNAPSHOT_JSON
+
+    schema: Literal["panda.snapshot/1"] = "panda.snapshot/1"
+    """Name and version of the format."""
+    turns: Ranges  # numbers of the saved turns
+    memory: MemoryMark | None  # how far the user's memory went; None if it could not be read
+    files: Mapping[_MemoryFile, Digest | None]
+    """Digest of each memory file by name; None for one that was not there."""
+    notes: Count  # number of notes below knowledge/
+    knowledge: Mapping[Annotated[str, Meta(pattern="^[0-6][0-9]$")], Digest]
+    """Digests of the notes' names and content, those of one part together; see part_of."""
+    forgotten_at: str | Unset = UNSET  # when the files, of which something was forgotten, lost their digests
+
+    def holds(self, number: int) -> bool:
+        """Whether a turn was saved."""
+        return any(first <= number <= last for first, last in self.turns)
+
+    def changed_since(self, now: "Snapshot", notes: Iterable[str]) -> list[str]:
+        """
+        The files that differ from what they were.
+
+        Args:
+            now: What is there now.
+            notes: Names of the notes that there are now, as node ids have them.
+
+        Returns:
+            Names of memory files, then of the notes of each part that changed: one of them is new, gone or
+            another; "knowledge/…" stands for a part that has none left.
+        """
+        found = [name for name in self.files if self.files[name] != now.files.get(name)]
+        by_part: dict[str, list[str]] = {}
+        for name in sorted(notes):
+            by_part.setdefault(part_of(name), []).append(f"knowledge/{name}")
+        parts = sorted({*self.knowledge, *now.knowledge})
+        changed = [part for part in parts if self.knowledge.get(part) != now.knowledge.get(part)]
+        return list(dict.fromkeys([*found, *(n for p in changed for n in by_part.get(p, ["knowledge/…"]))]))
+
+
+class Message(Record, frozen=True, forbid_unknown_fields=False):
+    """A message of a call: its text, or the digest of one that stands in an earlier line."""
+
+    role: str
+    sha256: str | None = None
+    content: str | None = None
+    pictures: Texts = ()
+
+    def __post_init__(self) -> None:
+        if self.sha256 is None is self.content:
+            raise ValueError("neither content nor sha256 is there")
+
+
+class Option(Record, frozen=True, forbid_unknown_fields=False):
+    context: str
+    continuation: str
+    logprob: float
+    tokens: int
+
+
+class Usage(Record, frozen=True):
+    prompt: int | None
+    reused: int | None
+    output: int | None
+
+
+class Prefix(Record, frozen=True, forbid_unknown_fields=False):
+    sha256: str
+    content: str = ""
+    role: str = ""
+
+
+class _Call(Record, frozen=True, kw_only=True, forbid_unknown_fields=False, tag_field="kind"):
+    n: Number
+    phase: PhaseNumber
+    recipe: str
+    attempt: Count
+    hashes: dict[str, str | None]
+    usage: Usage
+    seconds: Annotated[float, Meta(ge=0)]
+    parameters: dict[str, Any] | Unset = UNSET
+    messages: tuple[Message, ...] | None = None
+    options: tuple[Option, ...] | None = None
+    output: str | None = None
+    finish_reason: str | None = None
+    reasoning: str = ""
+    lenient: Texts = ()
+    error: str | dict[str, Any] | None = None
+    execution: Count = 0
+    round: Count = 0
+    revision: Count = 0
+    property: str = ""
+    prefix: Prefix | Unset = UNSET
+
+    def __post_init__(self) -> None:
+        if "model" not in self.hashes:
+            raise ValueError("hashes.model is missing")
+
+
+class ChoiceCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="choose"):
+    """A line of calls.jsonl: a model was asked how likely options are."""
+
+    property: str
+    prefix: Prefix
+    options: tuple[Option, ...]
+
+
+class GeneratedCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="generate"):
+    """A line of calls.jsonl: a model was asked for a text."""
+
+    messages: tuple[Message, ...]
+    parameters: dict[str, Any]
+    output: str
+    finish_reason: Literal["stop", "length"]
+
+
+class ForgottenCall(Record, frozen=True, tag_field="kind", tag="forgotten"):
+    """A line of calls.jsonl that held what was forgotten: what it cost is left."""
+
+    n: Number
+    recipe: str
+    usage: Usage
+    seconds: Annotated[float, Meta(ge=0)]
+    forgotten_at: Time
+
+
+class Image(FileRecord, frozen=True):
+    """image.json: the image given with a query, and what EYES says of it."""
+
+    FILE = layout.IMAGE_JSON
+
+    file: ImageName
+    sha256: Sha256
+    media_type: Literal["image/png", "image/jpeg"]
+    bytes: Number
+    width: Number
+    height: Number
+    description: str
+    recipe: str
+    layer: str
+    model: str
+    model_digest: Sha256
+
+
+class CuratedEntity(Record, frozen=True):
+    ref: str
+    reason: str
+
+
+class EntityCuration(Record, frozen=True):
+    turn: int | None
+    retained: tuple[CuratedEntity, ...]
+    demoted: tuple[CuratedEntity, ...]
+    dropped: tuple[CuratedEntity, ...]
+    clear_all: bool
+    reason: str | None
+
+
+class Reflection(FileRecord, frozen=True):
+    """reflection.json."""
+
+    FILE = layout.REFLECTION_JSON
+
+    decision: Literal["PROCEED", "CLARIFY"]
+    confidence: Share | None
+    reasoning: str | None
+    question: str | None
+    entity_curation: EntityCuration | Unset = UNSET
+
+
+class TurnRelevance(Record, frozen=True):
+    relevance: Literal["high", "medium", "low"]
+    reason: str | None
+
+
+class ResearchCacheMatch(Record, frozen=True):
+    matched: bool
+    topic: str | None
+    freshness: str | None
+    quality: Share | None
+    reuse_recommendation: str | None
+
+
+class Candidate(Record, frozen=True):
+    node_id: str
+    score: float | None
+    chosen: bool
+    by: Literal["model", "index", "always_include"]
+    index: float | Unset = UNSET
+
+
+class RetrievalPlan(FileRecord, frozen=True):
+    """retrieval_plan.json."""
+
+    FILE = layout.RETRIEVAL_PLAN_JSON
+
+    relevant_turns: tuple[Count, ...]
+    turn_relevance: dict[Annotated[str, Meta(pattern="^\\d+$")], TurnRelevance]
+    relevant_memory_keys: Texts
+    relevant_knowledge: Texts
+    research_cache_match: ResearchCacheMatch
+    webpage_cache_needed: Texts
+    candidates: tuple[Candidate, ...]
+    reasoning: str | None
+
+
+class Item(Record, frozen=True):
+    text: str
+    node_ids: Texts
+
+
+class Section(Record, frozen=True):
+    title: str
+    source_type: str | Texts
+    items: tuple[Item, ...]
+    confidence_avg: Share | None
+    node_ids: Texts
+    provenance: Texts
+    source: Literal["always_include", None]
+
+
+class Verdict(Record, frozen=True):
+    status: Literal["pass", "retry", "clarify"]
+    issues: Texts
+    confidence: Share | None
+
+
+class Document(Record, frozen=True):
+    node_id: str
+    provenance: str
+    tokens: Count
+    kept_tokens: Count
+    cut: bool
+
+
+class GatheredContext(FileRecord, frozen=True):
+    """gathered_context.json."""
+
+    FILE = layout.GATHERED_CONTEXT_JSON
+
+    sections: tuple[Section, ...]
+    gathered_at: Time
+    context_quality: Share
+    gaps: Texts
+    stale: Texts
+    verdict: Verdict
+    documents: tuple[Document, ...] = ()
+    metrics: ContextMetrics | Unset = UNSET
+
+
+class Goal(Record, frozen=True):
+    id: str
+    goal: str
+    priority: Number
+    depends_on: Texts
+    success_criteria: str | None
+
+
+class GoalProgress(Record, frozen=True):
+    id: str
+    status: Literal["open", "done", "blocked"]
+    steps: tuple[Number, ...]
+    reason: str | None
+
+
+class Progress(Record, frozen=True):
+    ending: Literal["done", "blocked", "limited"]
+    reason: str | None
+    rounds: Count
+    calls: Count
+    goals: tuple[GoalProgress, ...]
+
+
+class Plan(FileRecord, frozen=True):
+    """plan.json."""
+
+    FILE = layout.PLAN_JSON
+
+    next_step: Literal["coordinator", "synthesis", "clarify"]
+    goal: str | None
+    goals: Annotated[tuple[Goal, ...], Meta(min_length=1)]
+    approach: str | None
+    success_criteria: Texts
+    constraints: Texts
+    tasks: Texts
+    tools: Texts
+    question: str | None
+    question_kind: Literal["question", "proposal", None]
+    confidence: Share | None
+    reason: str | None
+    failed: Texts
+    round: Count
+    progress: Progress | None
+
+
+class SummaryStep(Record, frozen=True):
+    step: Number
+    tool: str
+    step_type: StepType
+    subdomain: str
+    outcome: str
+    record_count: Count
+    entities: Texts
+    note: str | None
+    conclusion: str | None
+    result: str
+
+
+class SummaryOfSession(Record, frozen=True):
+    assistant_summary: str | None
+    assistant_summary_kind: SummaryKind | None
+    history: str | None
+    history_kind: SummaryKind | None
+    engagement: str | None
+    engagement_kind: SummaryKind | None
+
+
+class Summary(FileRecord, frozen=True):
+    """summary.json."""
+
+    FILE = layout.SUMMARY_JSON
+
+    turn: Number
+    outcome: TurnOutcome
+    turn_summary: str | None
+    summary_kind: SummaryKind | None
+    answered: bool
+    sources: Texts
+    steps_completed: Count
+    errors: Texts
+    entities_created: Texts = ()
+    entities_updated: Texts = ()
+    entities_deleted: Texts = ()
+    artifacts_generated: Texts = ()
+    artifacts_saved: Texts = ()
+    analysis_conclusions: Texts = ()
+    decision: str | None = None
+    goal: str | None = None
+    entity_curation: str | None = None
+    blocked_reason: str | None = None
+    question: str | None = None
+    pending: str | None = None
+    steps_total: Count = 0
+    flow: FlowPhase | None = None
+    steps: tuple[SummaryStep, ...] = ()
+    session: SummaryOfSession | Unset = UNSET
+
+
+class IndexSummary(FileRecord, frozen=True):
+    """index_summary.json: what the index shows of a turn."""
+
+    FILE = layout.INDEX_SUMMARY_JSON
+
+    summary: str | None
+    topics: Texts
+    intent: str | None
+    has_research: bool
+    research_topic: str | None
+
+
+_OF_TYPE: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("string", "text", "datetime", "ref"), (str,)),
+    "number": (int, float),
+    "boolean": (bool,),
+    "list": (tuple, list),
+    "null": (Unset,),
+}
+
+
+class Value(Record, frozen=True):
+    """A value of memory with its type."""
+
+    type: Literal["string", "text", "datetime", "ref", "number", "boolean", "list", "null"]
+    v: Scalar | tuple[Scalar, ...] | Unset = UNSET
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.v, _OF_TYPE[self.type]) or (
+            self.type == "number" and isinstance(self.v, bool)
+        ):
+            raise ValueError(f"v is no {self.type}")
+
+
+class Staged(Record, frozen=True):
+    """A value to be remembered when the turn is saved."""
+
+    kind: MemoryKind
+    entity: str
+    relation: str
+    value: Value
+    content_type: str
+    source_turn: Count
+    text: str
+    action: Literal["adds", "removes", "retracts"] | Unset = UNSET
+    told: bool = False
+
+
+class Noted(Record, frozen=True):
+    text: str
+    node_id: str
+    key: str | None
+    value: Scalar | tuple[Scalar, ...]
+    replaces: str | None
+
+
+class StagedMemory(FileRecord, frozen=True):
+    """staged_memory.json."""
+
+    FILE = layout.STAGED_MEMORY_JSON
+
+    staged: tuple[Staged, ...]
+    applied: bool
+    noted: tuple[Noted, ...] = ()
+
+
+class Claim(Record, frozen=True):
+    text: str
+    confidence: Share | None
+    source: Text
+    node_id: str | None
+    expires_at: str | None
+
+
+class StepEntity(Record, frozen=True):
+    ref: str
+    type: str
+    label: str
+    op: Literal["read", "create", "update", "delete"]
+
+
+class Reused(Record, frozen=True):
+    turn: Number
+    step: Number
+
+
+class Step(FileRecord, frozen=True):
+    """steps/step_NN.json."""
+
+    FILE = "steps/step_{:02d}.json"
+
+    step: Number
+    plan: Count
+    round: Number
+    goal: str | None
+    tool: str
+    kind: StepType | None
+    arguments: dict[str, Any]
+    note: str | None
+    conclusion: str | None
+    status: Literal["started", "success", "error", "blocked"]
+    data: Any
+    error: str | None
+    claims: tuple[Claim, ...]
+    entities: tuple[StepEntity, ...]
+    artifacts: tuple[Place, ...]
+    text: str
+    seconds: float | None
+    reused: Reused | Unset = UNSET
+
+
+class ResearchClaim(Record, frozen=True, forbid_unknown_fields=False):
+    claim: str
+    source: str | None = None
+    confidence: Share | None = None
+    content_type: str | None = None
+    visit_id: str | None = None
+    url: str | None = None
+    subject: str | None = None
+    provenance: str | None = None
+
+
+class Conflict(Record, frozen=True, forbid_unknown_fields=False):
+    about: str
+    text: str
+    claims: Annotated[tuple[ResearchClaim, ...], Meta(min_length=2)]
+
+
+class Source(Record, frozen=True, forbid_unknown_fields=False):
+    url: str
+    title: str
+    quality: Share
+    chosen: bool
+
+
+class Research(FileRecord, frozen=True, forbid_unknown_fields=False):
+    """research.json."""
+
+    FILE = layout.RESEARCH_JSON
+
+    topic: Text
+    cache_key: str | None = None
+    created_at: Time | None = None
+    expires_at: Time | None = None
+    quality_score: Share | None = None
+    summary: str | None = None
+    claims: tuple[ResearchClaim, ...] = ()
+    webpage_cache: Texts = ()
+    conflicts: tuple[Conflict, ...] = ()
+    query: str = ""
+    kind: str = ""
+    phrases: Texts = ()
+    provider: str = ""
+    failed: Texts = ()
+    refreshes: Texts = ()
+    away: Texts = ()
+    sources: tuple[Source, ...] = ()
+
+
+class Manifest(FileRecord, frozen=True):
+    """manifest.json of a visit."""
+
+    FILE = layout.MANIFEST_JSON
+
+    visit_id: Text
+    url: Text
+    visited_at: Time
+    page_type: str | None = None
+    extraction_quality: Share | None = None
+    refreshes: str | None = None
+    title: str | None = None
+    final_url: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    unchanged: bool | None = None
+
+
+class Table(Record, frozen=True, forbid_unknown_fields=False):
+    columns: Texts
+    rows: tuple[Texts, ...]
+    caption: str = ""
+    left_out: Count = 0
+
+
+class Zone(Record, frozen=True, forbid_unknown_fields=False):
+    type: Literal["pricing", "product_info", "reviews", "navigation", "other"]
+    confidence: Share
+    items: Texts
+
+
+class Extracted(FileRecord, frozen=True, forbid_unknown_fields=False):
+    """extracted.json of a visit."""
+
+    FILE = layout.EXTRACTED_JSON
+
+    title: str | None = None
+    price: str | float | None = None
+    availability: str | None = None
+    specs: dict[str, Any] | None = None
+    products: tuple[dict[str, Any], ...] | None = None
+    offers: tuple[dict[str, Any], ...] | None = None
+    tables: tuple[Table, ...] | None = None
+    zones: tuple[Zone, ...] | None = None
+
+
+class MemoryLine(FileRecord, frozen=True):
+    """A line of memory.jsonl."""
+
+    FILE = layout.MEMORY_JSONL
+
+    id: Text
+    entity: Filled
+    relation: Text
+    value: Value
+    source: str | None
+    confidence: Share
+    scope: Literal["local", "team", "company", "public"]
+    hlc: Annotated[str, Meta(pattern="^\\d+\\.\\d+$")] | None
+    valid_until: Time | None
+    kind: MemoryKind
+    source_turn: int | None
+    asserted_at: Time
+    content_type: str | None
+
+
+class ConflictLine(FileRecord, frozen=True):
+    """A line of conflicts.jsonl; one that is resolved names the fact that holds."""
+
+    FILE = layout.CONFLICTS_JSONL
+
+    conflict_id: Filled
+    fact_a: Filled
+    fact_b: Filled
+    status: Filled
+    resolution_fact: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.status == "resolved" and not (self.resolution_fact or "").strip():
+            raise ValueError("resolution_fact is missing")
+
+
+class ProposedFactLine(FileRecord, frozen=True):
+    """A line of proposed_facts.jsonl."""
+
+    FILE = layout.PROPOSED_FACTS_JSONL
+
+    relation: Filled
+    value: Filled
+    text: str
+    source_turn: Number
+    proposed_at: Annotated[str, Meta(pattern="^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ$")]
+    batches: Annotated[tuple[Annotated[tuple[Number, ...], Meta(min_length=1)], ...], Meta(min_length=1)]
+    status: Literal["proposed", "kept", "dropped"]
+
+
+class SessionTurn(Record, frozen=True, kw_only=True):
+    """One turn of a session."""
+
+    turn: int
+    directory: Annotated[str, Meta(pattern=r"^turn_\d{6,}\Z")]  # name of its directory
+
+
+class Session(FileRecord, frozen=True, kw_only=True, omit_defaults=False):
+    """The value of session.json."""
+
+    FILE = layout.SESSION_JSON
+
+    schema: str = "panda.session/1"  # name and version of the format
+    session_id: Id
+    user_id: Id  # whose session
+    created_at: str  # when its first turn was claimed
+    last_active_at: str  # when its newest turn was claimed
+    head_turn: int  # its newest turn
+    turns: tuple[SessionTurn, ...]  # its turns, oldest first
+    turns_cut: int = 0  # how many older turns are not listed
+    carry: Carry  # what the next turn knows
+    seal: str | Unset = UNSET  # digest of the rest
+
+
+class ClosedSession(FileRecord, frozen=True):
+    """closed.json of a session."""
+
+    FILE = layout.CLOSED_JSON
+
+    schema: Literal["panda.closed/1"]
+    session_id: Id
+    closed_at: str
+    head_turn: Number
+
+
+class RecipeVersion(FileRecord, frozen=True):
+    """A version of a recipe in logs/recipes/."""
+
+    FILE = "recipe_version.json"
+
+    schema: Literal["panda.recipe_version/1"]
+    recipe: Place
+    version: Sha256
+    first_seen: str
+    text: str
+    prompts: dict[str, str]
+
+
+class ImportLine(FileRecord, frozen=True):
+    """A line that `panda import` reads."""
+
+    FILE = "import.jsonl"
+
+    user: Id
+    session: Id
+    at: str
+    query: Filled
+    response: str
+    turn: Annotated[int, Meta(ge=1, le=999_999_999)] | Unset = UNSET
+    summary: str | None = None
+    topics: Texts | None = None
+
+
+class Intervention(FileRecord, frozen=True):
+    """interventions/ID.json."""
+
+    FILE = "interventions/{}.json"
+
+    schema: str
+    id: Name
+    created_at: Time
+    user_id: Id | None
+    turn: int | None
+    phase: PhaseNumber | None
+    recipe: str | None
+    type: str
+    severity: Literal["critical", "high", "medium", "low"]
+    message: str
+    where: str | None
+    expected: str | None
+    received: str | None
+    raw_output: str | None
+    what_to_do: str | None
+    details: dict[str, Any]
+    status: Literal["open", "resolved"]
+    resolved_at: Time | None
+    resolution: str | None
+    recipe_version: str | None = None
+
+
+class ReferenceResolution(Record, frozen=True):
+    status: Literal["not_needed", "resolved", "failed"]
+    original_references: tuple[str, ...]
+    resolved_to: str | None
+
+
+class DataRequirements(Record, frozen=True):
+    needs_current_prices: bool
+    needs_live_data: bool
+    freshness: str | None
+
+
+class ContentReference(Record, frozen=True):
+    title: str | None
+    node_id: str
+    source_turn: int | None
+
+
+class Constraint(Record, frozen=True):
+    """A limit whose key and value are sure."""
+
+    key: str
+    value: str | int | float
+    text: str
+
+
+class Answered(Record, frozen=True):
+    """What the query does to the question that was open; `open` if it is about something else."""
+
+    id: str
+    status: Literal["open", "answered"]
+    answer: str | None
+    agreed: bool
+
+
+class QueryAnalysis(FileRecord, frozen=True, kw_only=True):
+    """query_analysis.json: what the query was taken to mean."""
+
+    FILE = layout.QUERY_ANALYSIS_JSON
+
+    original_query: str
+    resolved_query: str
+    reference_resolution: ReferenceResolution
+    query_type: Literal["informational", "transactional", "navigation", "commerce_search", "comparison"]
+    intent: Literal["commerce", "query", "recall", "preference", "navigation", "greeting"]
+    entities: tuple[str, ...]
+    user_purpose: str | None
+    data_requirements: DataRequirements
+    content_reference: ContentReference | None
+    reasoning: str | None
+    references: tuple[str, ...] = ()
+    reference_nodes: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    pending: Answered | None = None
+    kept_content: str | None = None
+    reading: Reading
+
+    @classmethod
+    def upgrade(cls, value: Any) -> Any:
+        """Of a query that was not read it is known alone whether it looks back."""
+        if not isinstance(value, dict) or "reading" in value:
+            return value
+        return {**value, "reading": {"mood": "asks", "recap": plain_recap(str(value.get("original_query")))}}
+
+
+BY_NAME: Mapping[str, Any] = {
+    layout.CALLS_JSONL: ChoiceCall | GeneratedCall | ForgottenCall,
+    **{record.FILE: record for record in FileRecord.__subclasses__() if "{" not in record.FILE},
+}
+BY_DIRECTORY: Mapping[str, Any] = {"steps": Step, "interventions": Intervention}
+
+
+def format_of(path: str) -> Any:
+    """
+    The record that a file of the store holds; for a .jsonl file, each of its lines.
+
+    Args:
+        path: File name, or a path of which the last directory counts too.
+
+    Returns:
+        The type, or None for a file without one.
+
+    >>> format_of("metadata.json").__name__, format_of("steps/step_01.json").__name__, format_of("notes.json")
+    ('Metadata', 'Step', None)
+    """
+    pure = PurePath(path)
+    if pure.suffix == ".json" and pure.parent.name in BY_DIRECTORY:
+        return BY_DIRECTORY[pure.parent.name]
+    return BY_NAME.get(pure.name)
+
+
+def json_problems(name: str, value: object, *, path: str, line: int | None = None) -> list[Problem]:
+    """
+    What is wrong with a value that a file holds, or is about to hold: its first fault, or nothing.
+
+    Args:
+        name: File name in the store, as for format_of; a file without a record takes any value.
+        line: Line of the value, for .jsonl files.
+    """
+    try:
+        check_json(name, value, Location(path, line=line))
+    except FileFormatError as exc:
+        return [exc]
+    return []
+
+
+def check_json(name: str, value: object, where: str) -> None:
+    """Raises FileFormatError unless a value fits the record of its file; a file without one takes any."""
+    record = format_of(name)
+    if isinstance(record, type) and issubclass(record, FileRecord):
+        value = record.upgrade(value)
+    if record is not None:
+        decode(record, value, where=where)
