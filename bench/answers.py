@@ -18,9 +18,9 @@ from panda.app import App
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import Settings, load_settings
-from panda.storage.import_file import import_turns
-from panda.storage.layout import Layout
-from panda.storage.store import create_store
+from panda.store.demo import create_store
+from panda.store.import_file import import_turns
+from panda.store.layout import Layout
 
 
 def main() -> None:

@@ -16,8 +16,8 @@ from panda.errors import HaltError, MemoryNodeError
 from panda.models.layers import Layers
 from panda.phases.turn import Turn
 from panda.settings import load_settings
-from panda.storage.layout import GATHERED_CONTEXT_JSON, MEMORY_JSONL, PLAN_JSON, RETRIEVAL_PLAN_JSON, Layout
-from panda.storage.store import create_store
+from panda.store.demo import create_store
+from panda.store.layout import GATHERED_CONTEXT_JSON, MEMORY_JSONL, PLAN_JSON, RETRIEVAL_PLAN_JSON, Layout
 
 FLOORS = Path(__file__).parent / "floors.json"
 LIFE = Path(__file__).parent / "life"

@@ -21,8 +21,8 @@ from panda.actions.turn import gather
 from panda.app import App, build
 from panda.documents.times import parse_time
 from panda.settings import load_settings
-from panda.storage.import_file import import_turns
-from panda.storage.layout import Layout
+from panda.store.import_file import import_turns
+from panda.store.layout import Layout
 
 _NOW = parse_time("2024-06-01T12:00:00Z")
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from panda.documents.times import Clock, parse_time
-from panda.storage.import_file import import_turns
-from panda.storage.layout import Layout
+from panda.store.import_file import import_turns
+from panda.store.layout import Layout
 
 _RUNS = 3
 

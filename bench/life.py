@@ -35,8 +35,8 @@ from bench.closest import ClosestLines
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import load_settings
-from panda.storage.layout import asset
-from panda.storage.store import copy_demo, create_store
+from panda.store.demo import copy_demo, create_store
+from panda.store.layout import asset
 
 
 def main() -> int:

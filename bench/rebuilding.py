@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 
 from panda.documents.times import parse_time
-from panda.storage.files import stop_syncing
-from panda.storage.import_file import import_turns
-from panda.storage.layout import Layout
+from panda.store.files import stop_syncing
+from panda.store.import_file import import_turns
+from panda.store.layout import Layout
 
 _TURNS, _BAR_TURNS = 20_000, 100_000
 _BARS = {"full": 60.0, "unchanged": 4.0}  # seconds
@@ -27,7 +27,7 @@ import sys
 from pathlib import Path
 from panda.documents.times import parse_time
 from panda.index.index import Index, rebuild_index
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 layout = Layout(Path(sys.argv[1]))
 rebuild_index(Index(layout), layout, lambda: parse_time("2026-01-01"), full=sys.argv[2] == "full")
 """

@@ -30,8 +30,8 @@ from panda.models.kept_encoder import KeptEncoder
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.settings import load_settings
-from panda.storage.import_file import import_turns
-from panda.storage.layout import Layout
+from panda.store.import_file import import_turns
+from panda.store.layout import Layout
 from panda.trust import open_layers
 
 Rows = Sequence[dict[str, Any]]

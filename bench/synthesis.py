@@ -13,7 +13,7 @@ from typing import Any
 from panda.documents.times import parse_time
 from panda.memory.fact import parse_scope_facts
 from panda.memory.synthesis import SynthesisRequest, synthesize
-from panda.storage.files import read_json
+from panda.store.files import read_json
 
 _FACTS, _ENTITIES, _CONFLICTS = 100_000, 10_000, 1_000
 _ENDS = (None, None, None, "2026-05-01T00:00:00Z", "2027-05-01T00:00:00Z")

@@ -23,8 +23,8 @@ from panda.memory.files import Projection, Showing
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import version_in_force
 from panda.session.file import fold_turns, saved_turns, write_session
-from panda.storage import layout as names
-from panda.storage.files import (
+from panda.store import layout as names
+from panda.store.files import (
     held_lock,
     held_log,
     read_bytes,
@@ -34,8 +34,8 @@ from panda.storage.files import (
     sync_directory,
     write_atomic,
 )
-from panda.storage.interventions import intervention_id
-from panda.storage.layout import (
+from panda.store.interventions import intervention_id
+from panda.store.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
     MEMORY_JSONL,
@@ -44,12 +44,12 @@ from panda.storage.layout import (
     TurnPaths,
     users_of,
 )
-from panda.storage.links import may_pass
-from panda.storage.records import load_object, turn_directories, visit_directories, visit_id, visit_slug
-from panda.storage.seals import SEAL, seal_files
-from panda.storage.temporaries import is_temporary, sweep_below
-from panda.storage.turns import CONTEXT_SCHEMA, TurnStore
+from panda.store.links import may_pass
 from panda.store.records import format_of, json_problems
+from panda.store.seals import SEAL, seal_files
+from panda.store.temporaries import is_temporary, sweep_below
+from panda.store.turns import CONTEXT_SCHEMA, TurnStore
+from panda.store.visits import load_object, turn_directories, visit_directories, visit_id, visit_slug
 
 SHORT_CHARS = 4  # a text with fewer characters counts only as a word of its own
 _LINE_CHARS = 16  # so long a line of a forgotten turn or page is a quotation in whatever it made

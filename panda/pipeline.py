@@ -28,9 +28,9 @@ from panda.phases.turn import Turn
 from panda.recipes.calls import whose_turn
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.recipes.versions import version_in_force
-from panda.storage.files import append_json_line
-from panda.storage.interventions import write_intervention
-from panda.storage.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
+from panda.store.files import append_json_line
+from panda.store.interventions import write_intervention
+from panda.store.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
 from panda.store.records import FileRecord, Next, Status
 
 _log = logging.getLogger(__name__)

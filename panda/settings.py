@@ -18,7 +18,7 @@ from panda.compression.budgets import Limits
 from panda.documents.text import ID_PATTERN
 from panda.documents.times import parse_time
 from panda.errors import Location, SettingError, UsageError
-from panda.storage.layout import DEFAULT_USER, asset, search_path
+from panda.store.layout import DEFAULT_USER, asset, search_path
 
 PROJECT_FILE = "panda.toml"
 

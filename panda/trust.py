@@ -21,9 +21,9 @@ from msgspec.json import decode
 
 from panda.errors import FileFormatError, StoreError, UntrustedError
 from panda.settings import Settings
-from panda.storage.files import held_lock, read_bytes, read_json, write_json
-from panda.storage.layout import RUN_JSON, Layout, asset
-from panda.storage.links import FIX, leaving_links, named_place, watch_store
+from panda.store.files import held_lock, read_bytes, read_json, write_json
+from panda.store.layout import RUN_JSON, Layout, asset
+from panda.store.links import FIX, leaving_links, named_place, watch_store
 
 if TYPE_CHECKING:  # imported where they are read: it loads yaml, and help must not
     from panda.models.layers import Layers

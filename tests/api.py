@@ -32,7 +32,8 @@ import panda.cli.main
 from tests.loopback import Server, reply
 from tests.script import Asked, Request, Script
 
-CASES = Path(__file__).parent / "cases"
+ROOT = Path(__file__).parent.parent
+CASES = ROOT / "tests" / "cases"
 LAPTOPS = CASES / "laptops"
 """A store to copy: ann, a turn that found a laptop, the page that it saw, her budget, a turn about tea."""
 NOW = "2026-01-04T14:30:00Z"

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from panda.storage.import_file import import_turns
-from panda.storage.layout import Layout
+from panda.store.import_file import import_turns
+from panda.store.layout import Layout
 
 NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
 

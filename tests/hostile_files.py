@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 
 _NAMES = (
     *(b"caf\xe9", b"\xff\xfe", b"caf%E9", b"100 %", b"50%20off", b"%", b"%2e%2e%2fetc", b"%00", b"con"),

@@ -17,10 +17,10 @@ from panda.models.layers import Layers
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.phases.turn import Turn
 from panda.settings import load_settings
-from panda.storage.check import check_store
-from panda.storage.layout import Layout, asset
-from panda.storage.turns import TurnFolder, TurnStore
+from panda.store.layout import Layout, asset
 from panda.store.records import Metadata
+from panda.store.turns import TurnFolder, TurnStore
+from panda.store.validate import check_store
 from panda.trust import open_layers
 from tests.builders import NOW, build_store, import_line, still_clock
 from tests.script import Script, step_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from panda.documents.context import ContextDocument, FrontMatter, Meta, Section, Text, render_context
 from panda.documents.times import render_time
-from panda.storage.layout import Layout, TurnPaths
+from panda.store.layout import Layout, TurnPaths
 
 NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
 

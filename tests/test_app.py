@@ -12,8 +12,8 @@ from panda.compression.budgets import count_tokens
 from panda.errors import HaltError, ModelTimeoutError, Problem, QueryError, RecipeError
 from panda.models.contract import Completion, Usage
 from panda.models.scripted import Asked, Reply, ScriptedModel
-from panda.storage.layout import METADATA_JSON, Layout, asset
-from panda.storage.turns import TurnStore
+from panda.store.layout import METADATA_JSON, Layout, asset
+from panda.store.turns import TurnStore
 from tests.builders import still_clock, tree
 from tests.script import APPROVED, PRICE_NODE, Script, step_of
 from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn, scripted_app

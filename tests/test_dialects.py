@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from panda.storage.check import check_store
+from panda.store.validate import check_store
 from tests.loopback import Server, reply
 from tests.script import Script
 from tests.scripted_turns import laptop_store, run_turn

@@ -10,7 +10,7 @@ import pytest
 
 from panda.errors import FileFormatError, NotFoundError
 from panda.evals.cases import KINDS, Case, load_cases, parse_cases
-from panda.storage.layout import asset
+from panda.store.layout import asset
 
 CASES = asset("tests/evals")
 ALIKE = 0.6

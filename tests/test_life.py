@@ -25,8 +25,8 @@ from bench.asking import (
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import load_settings
-from panda.storage.layout import asset
-from panda.storage.store import copy_demo, create_store
+from panda.store.demo import copy_demo, create_store
+from panda.store.layout import asset
 from tests.scripted_turns import layers as layers
 
 VAULT, VAULT_2 = (json.loads((LIFE / f"vault{end}.json").read_text(encoding="utf-8")) for end in ("", "_2"))

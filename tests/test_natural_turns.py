@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from panda.storage.check import check_store
+from panda.store.validate import check_store
 from tests.loopback import Server
 from tests.script import THOUGHT, NaturalTurn, NaturalWriter, natural_turns
 from tests.scripted_turns import Ran, laptop_store, run_turn

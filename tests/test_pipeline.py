@@ -11,9 +11,9 @@ from panda.errors import FileFormatError, HaltError, MemoryNodeError, Problem, S
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.pipeline import Pipeline
-from panda.storage.interventions import DamagedIntervention, Intervention, list_interventions
-from panda.storage.layout import Layout
-from panda.storage.turns import TurnStore
+from panda.store.interventions import DamagedIntervention, Intervention, list_interventions
+from panda.store.layout import Layout
+from panda.store.turns import TurnStore
 from tests.builders import NOW, still_clock
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.replays.simulation import simulate
-from panda.storage.layout import Layout
-from panda.storage.turns import TurnStore
+from panda.store.layout import Layout
+from panda.store.turns import TurnStore
 from tests.builders import still_clock
 from tests.script import Script, pick, step_of
 from tests.scripted_turns import USER, OneModel, laptop_store, scripted_app

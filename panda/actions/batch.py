@@ -33,9 +33,9 @@ from panda.replays.runs import (
 )
 from panda.session.file import free_session_id
 from panda.settings import Settings
-from panda.storage.files import append_json_lines, read_text, remove_tree
-from panda.storage.layout import METRICS_JSON, Layout
-from panda.storage.turns import TurnStore
+from panda.store.files import append_json_lines, read_text, remove_tree
+from panda.store.layout import METRICS_JSON, Layout
+from panda.store.turns import TurnStore
 from panda.trust import load_models
 
 if TYPE_CHECKING:

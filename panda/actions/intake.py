@@ -9,8 +9,8 @@ from panda.history.intake import Intake, IntakePlan
 from panda.index.index import index_imported
 from panda.session.file import write_imported
 from panda.settings import Settings
-from panda.storage.import_file import ImportedTurn, ImportReport, import_turns
-from panda.storage.layout import Layout, users_of
+from panda.store.import_file import ImportedTurn, ImportReport, import_turns
+from panda.store.layout import Layout, users_of
 
 MOST_SESSIONS = 200
 """Sessions whose files an import makes, the newest; those of others are made when they go on."""

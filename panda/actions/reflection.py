@@ -16,8 +16,8 @@ from panda.memory.fact import Assertion, Statement, typed_value
 from panda.memory.memory import Memory
 from panda.recipes.calls import NoTurn
 from panda.recipes.messages import Request
-from panda.storage.files import read_json_lines, write_atomic
-from panda.storage.records import load_turn
+from panda.store.files import read_json_lines, write_atomic
+from panda.store.visits import load_turn
 from panda.tools.lessons import Candidate, SaidTurn, choose_facts, find_candidates
 
 LAST_TURNS = 10

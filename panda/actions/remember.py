@@ -23,7 +23,7 @@ from panda.memory.fact import (
     typed_value,
 )
 from panda.memory.files import split_key
-from panda.storage.files import parse_json
+from panda.store.files import parse_json
 
 _OPTIONS = ("kind", "scope", "entity", "type", "valid_until")
 _FIELDS = ("key", "value", *_OPTIONS)

@@ -11,7 +11,7 @@ from panda.replays.runs import Mode, PlannedTurn, RunFolder, TurnLine, fingerpri
 from panda.replays.selection import TurnPlace
 from panda.replays.tasks import ReplayWorker, line_of, plan_tasks
 from panda.settings import Settings
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.trust import guard_links
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]

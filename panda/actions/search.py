@@ -15,7 +15,7 @@ from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds
 from panda.retrieval.search import Hit, search_index
 from panda.settings import Settings
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.trust import open_layers
 
 Tell = Callable[[str], None]

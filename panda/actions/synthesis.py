@@ -7,8 +7,8 @@ from threading import Lock
 from panda.documents.times import Clock
 from panda.memory.fact import Conflict, Fact, parse_scope_facts
 from panda.memory.memory import Memory
-from panda.storage.files import parse_json, read_text, store_errors
-from panda.storage.layout import Layout
+from panda.store.files import parse_json, read_text, store_errors
+from panda.store.layout import Layout
 
 Scoped = tuple[list[Fact], list[Conflict]]
 """Facts and conflict records of all scopes."""

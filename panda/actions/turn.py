@@ -16,8 +16,7 @@ from panda.pipeline import mark_turn
 from panda.recipes.messages import Request, build_messages
 from panda.recipes.recipe import Recipe
 from panda.recipes.steps import STEPS
-from panda.storage.check import stray_notes
-from panda.storage.layout import (
+from panda.store.layout import (
     CONTEXT_MD,
     GATHERED_CONTEXT_JSON,
     IMAGE_JSON,
@@ -33,7 +32,8 @@ from panda.storage.layout import (
     SUMMARY_JSON,
     TOOLRESULTS_MD,
 )
-from panda.storage.turns import TurnFolder
+from panda.store.turns import TurnFolder
+from panda.store.validate import stray_notes
 from panda.tools.table import describe_tools
 
 Until = Literal["plan", "draft", "commit"]

@@ -23,12 +23,12 @@ from panda.index.index import Index
 from panda.memory.log import MemoryLog
 from panda.session.file import load_session
 from panda.settings import Settings
-from panda.storage.files import held_lock, store_errors, sync_directory
-from panda.storage.interventions import Intervention, list_interventions, resolve_intervention
-from panda.storage.layout import Layout
-from panda.storage.temporaries import held_temporary
-from panda.storage.turns import TurnFolder, TurnStore
+from panda.store.files import held_lock, store_errors, sync_directory
+from panda.store.interventions import Intervention, list_interventions, resolve_intervention
+from panda.store.layout import Layout
 from panda.store.records import ASKED_BACK, Metadata
+from panda.store.temporaries import held_temporary
+from panda.store.turns import TurnFolder, TurnStore
 
 
 @dataclass(frozen=True)

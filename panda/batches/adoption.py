@@ -9,7 +9,7 @@ from panda.documents.times import Clock
 from panda.index.index import Index
 from panda.memory.memory import StagedValue, apply_staged
 from panda.session.file import commit_turn, fold_turns, load_session
-from panda.storage.files import (
+from panda.store.files import (
     append_json_lines,
     held_lock,
     make_directory,
@@ -18,9 +18,9 @@ from panda.storage.files import (
     sync_file,
     write_json,
 )
-from panda.storage.layout import STAGED_MEMORY_JSON, Layout, below
-from panda.storage.temporaries import held_temporary
-from panda.storage.turns import TurnStore
+from panda.store.layout import STAGED_MEMORY_JSON, Layout, below
+from panda.store.temporaries import held_temporary
+from panda.store.turns import TurnStore
 
 Files = Mapping[str, bytes]
 """Files below a directory, by their path."""

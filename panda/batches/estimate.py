@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from panda.storage.execution_log import AWAY
+from panda.store.log import AWAY
 
 _MOST_TURNS = 200
 

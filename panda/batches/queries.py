@@ -11,7 +11,7 @@ from msgspec import Meta
 from panda.documents.records import Id, Record, decode, encode
 from panda.errors import Location, Problem, UsageError
 from panda.phases.turn import check_query
-from panda.storage.files import parse_json
+from panda.store.files import parse_json
 
 _Phrases = str | tuple[str, ...]
 _ItemId = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]

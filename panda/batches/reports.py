@@ -6,7 +6,7 @@ from pathlib import Path
 from panda.errors import Verdict
 from panda.replays.reports import Case, render_page, write_suite
 from panda.replays.runs import PlannedTurn, RunFolder, TurnLine
-from panda.storage.files import write_atomic
+from panda.store.files import write_atomic
 
 _LEFT = "the run ended before it"
 

@@ -8,10 +8,10 @@ from panda.documents.times import Clock
 from panda.index.index import Index, copy_database
 from panda.index.sources import list_notes
 from panda.memory.memory import take_in_edits
-from panda.storage.files import held_lock, make_directory, store_errors
-from panda.storage.layout import Layout
-from panda.storage.links import check_links
-from panda.storage.temporaries import held_temporary, is_temporary
+from panda.store.files import held_lock, make_directory, store_errors
+from panda.store.layout import Layout
+from panda.store.links import check_links
+from panda.store.temporaries import held_temporary, is_temporary
 
 
 def freeze(

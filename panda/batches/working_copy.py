@@ -15,11 +15,11 @@ from panda.engines.contract import Work
 from panda.errors import ModelAwayError, Problem
 from panda.models.contract import Layers
 from panda.settings import Settings
-from panda.storage.files import read_json, read_json_lines, stop_syncing, store_errors
-from panda.storage.layout import Layout
-from panda.storage.links import forget_store
-from panda.storage.temporaries import work_directory
-from panda.storage.turns import Reserved
+from panda.store.files import read_json, read_json_lines, stop_syncing, store_errors
+from panda.store.layout import Layout
+from panda.store.links import forget_store
+from panda.store.temporaries import work_directory
+from panda.store.turns import Reserved
 from panda.trust import guard_links, open_layers
 
 OpenModels = Callable[[Settings, Mapping[str, str]], AbstractContextManager[Layers]]

@@ -26,7 +26,7 @@ from panda.cli.completion import complete_runs
 from panda.cli.text import clipped, read_lines
 from panda.documents.records import encode
 from panda.errors import CheckError, Problem, TryAgainError, UsageError
-from panda.storage.files import read_text, store_errors
+from panda.store.files import read_text, store_errors
 
 if TYPE_CHECKING:
     from panda.actions.batch import Batch, Workers
@@ -221,7 +221,7 @@ def _opened(out: str, mode: Literal["a", "w"]) -> TextIO:
 
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
     from panda.batches.estimate import estimate
-    from panda.storage.jsonl import LineTail, sound_lines
+    from panda.store.jsonl import LineTail, sound_lines
 
     log = invocation.store(any_user=True).executions_log
     found = estimate(items, (line.record for line in sound_lines(LineTail(log).read()[1])))

@@ -22,7 +22,7 @@ from panda.cli.text import allows_color, one_line, render_error, render_json, re
 from panda.documents.text import visible
 from panda.errors import BugError, Problem, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
-from panda.storage.temporaries import end_writing
+from panda.store.temporaries import end_writing
 
 
 class Terminated(KeyboardInterrupt):

@@ -22,16 +22,16 @@ from panda.cli.text import allows_color, render_rows
 from panda.documents.text import visible
 from panda.errors import Problem, UsageError
 from panda.settings import CHECKS, Settings, load_settings
-from panda.storage.files import check_target, make_directory, replace_report
-from panda.storage.layout import DEFAULT_USER, Layout
-from panda.storage.store import check_user, open_store, open_store_for_writing
-from panda.storage.temporaries import begin_writing, sweep_cache
+from panda.store.demo import check_user, open_store, open_store_for_writing
+from panda.store.files import check_target, make_directory, replace_report
+from panda.store.layout import DEFAULT_USER, Layout
+from panda.store.temporaries import begin_writing, sweep_cache
 from panda.trust import guard_links, is_trusted, require_trust
 
 if TYPE_CHECKING:
     from panda.models.contract import Layers
     from panda.recipes.book import RecipeBook
-    from panda.storage.turns import TurnStore
+    from panda.store.turns import TurnStore
 
 _ERASE_LINE = "\r\x1b[2K"
 
@@ -209,7 +209,7 @@ class Invocation:
 
     def turns(self) -> "TurnStore":
         """The user's saved turns, as store() opens it."""
-        from panda.storage.turns import TurnStore
+        from panda.store.turns import TurnStore
 
         return TurnStore(self.store(), self.settings.user, self.settings.clock)
 

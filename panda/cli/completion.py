@@ -11,8 +11,8 @@ import typer
 
 from panda.errors import Problem, UntrustedError
 from panda.settings import Settings, load_settings, process_environment
-from panda.storage.layout import METADATA_JSON, Layout, turn_name, turn_number
-from panda.storage.links import check_links
+from panda.store.layout import METADATA_JSON, Layout, turn_name, turn_number
+from panda.store.links import check_links
 from panda.trust import guard_links, require_trust
 
 _NEWEST = 200
@@ -118,7 +118,7 @@ def complete_open_interventions(settings: Settings) -> Iterator[str]:
 def complete_memory_keys(settings: Settings) -> Iterator[str]:
     """The keys of the user's preferences and facts."""
     from panda.documents.memory_file import parse_memory_file
-    from panda.storage.files import read_text
+    from panda.store.files import read_text
 
     layout = Layout(settings.root)
     for path in (layout.preferences(settings.user), layout.facts(settings.user)):

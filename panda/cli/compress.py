@@ -25,8 +25,8 @@ from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreErr
 from panda.models.contract import Usage
 from panda.recipes.calls import NoTurn, token_fields
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
-from panda.storage.files import append_json_line, read_text, write_atomic
-from panda.storage.store import is_writable
+from panda.store.demo import is_writable
+from panda.store.files import append_json_line, read_text, write_atomic
 from panda.trust import open_layers
 
 _SHOWN_CHARS = 70

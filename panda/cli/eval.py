@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from panda.cli.command import Invocation, Result, Table, argument, option, out_file
 from panda.errors import UsageError
 from panda.settings import Settings
-from panda.storage.layout import asset
+from panda.store.layout import asset
 
 if TYPE_CHECKING:  # imported when cases are asked: help must not wait for the recipes
     from panda.evals.cases import Case
@@ -42,7 +42,7 @@ def eval_recipes(
     """
     from panda.evals.answers import run_cases
     from panda.evals.report import COLUMNS, build_report, report_rows
-    from panda.storage.files import write_json
+    from panda.store.files import write_json
 
     with _open_executor(invocation.settings, invocation.environ) as executor:
         asked = _cases(executor, cases, recipes or [], split)
@@ -66,7 +66,7 @@ def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases
     from panda.choosing.fits import FITS_DIR
     from panda.evals.fits import tune
     from panda.recipes.book import place_within
-    from panda.storage.files import write_json
+    from panda.store.files import write_json
 
     with _open_executor(invocation.settings, invocation.environ) as executor:
         asked = _cases(executor, cases, recipes or [], "fit")

@@ -14,7 +14,7 @@ from panda.forget import Forgetting, Place, Wanted
 from panda.memory.files import Projection
 from panda.memory.memory import Memory
 from panda.settings import default_cache_dir
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.trust import require_trust
 
 _COLUMNS = ("count", "place", "what to do")

@@ -22,8 +22,8 @@ from panda.cli.command import (
 from panda.cli.completion import complete_sessions, complete_turns
 from panda.documents.times import read_instant, time_text
 from panda.errors import CheckError, UsageError
-from panda.storage.layout import Layout
-from panda.storage.temporaries import work_directory
+from panda.store.layout import Layout
+from panda.store.temporaries import work_directory
 
 if TYPE_CHECKING:
     from panda.actions.export import Export, Format
@@ -72,7 +72,7 @@ def export(
     """
     from panda.actions.export import export_turns
     from panda.replays.selection import TurnFilter, select_turns
-    from panda.storage.files import write_atomic
+    from panda.store.files import write_atomic
 
     form = _format_of(as_)
     wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)

@@ -17,10 +17,10 @@ from panda.index.tables import SyncReport
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL
 from panda.retrieval.search import Hit
-from panda.storage.files import held_lock
-from panda.storage.layout import count_turns, users_of
-from panda.storage.temporaries import begin_writing
-from panda.storage.turns import TurnStore
+from panda.store.files import held_lock
+from panda.store.layout import count_turns, users_of
+from panda.store.temporaries import begin_writing
+from panda.store.turns import TurnStore
 
 if TYPE_CHECKING:
     from panda.phases.save import SummaryReport

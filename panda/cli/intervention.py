@@ -7,7 +7,7 @@ from typing import Annotated
 from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_interventions, complete_open_interventions
 from panda.cli.text import clipped
-from panda.storage.interventions import (
+from panda.store.interventions import (
     DamagedIntervention,
     Intervention,
     list_interventions,

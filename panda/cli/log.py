@@ -10,9 +10,9 @@ from panda.cli.completion import complete_recipes, complete_turns
 from panda.compression.documents import sum_compressions
 from panda.documents.times import read_instant, time_text
 from panda.errors import Problem, UsageError
-from panda.storage.execution_log import BY, ExecutionStats
-from panda.storage.jsonl import Line, LineTail
-from panda.storage.layout import Layout, turn_name
+from panda.store.jsonl import Line, LineTail
+from panda.store.layout import Layout, turn_name
+from panda.store.log import BY, ExecutionStats
 from panda.view.execution_columns import ExecutionLog, group_columns
 
 _Record = Mapping[str, Any]

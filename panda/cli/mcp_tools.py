@@ -24,9 +24,9 @@ from panda.serving.guard import json_bytes
 from panda.serving.mcp_server import Report, ServedText, ServedTool
 from panda.session.file import newest_session
 from panda.settings import Settings
-from panda.storage.files import read_text
-from panda.storage.layout import CONFLICTS_JSONL, CONTEXT_MD, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD, check_id
-from panda.storage.turns import TurnRow, TurnStore, list_rows, read_turn_file
+from panda.store.files import read_text
+from panda.store.layout import CONFLICTS_JSONL, CONTEXT_MD, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD, check_id
+from panda.store.turns import TurnRow, TurnStore, list_rows, read_turn_file
 
 _POLL_SECONDS = 0.1
 _SESSION = {"type": "string", "description": "Session id: 1 to 64 of a-z, 0-9, _ and -; a new one if absent."}

@@ -26,7 +26,7 @@ from panda.memory.fact import (
 )
 from panda.memory.files import Projection
 from panda.memory.memory import Memory, Remembered, load_remembered
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 
 _LIST_COLUMNS = ("key", "value", "confidence", "level", "since", "source", "kind", "scope", "note")
 _HISTORY_COLUMNS = ("time", "value", "confidence", "source", "until", "clock", "id")

@@ -15,7 +15,7 @@ from panda.recipes.recipe import Recipe
 from panda.recipes.versions import SHORT, RecipeVersion, VersionStore, version_in_force, write_version
 from panda.recipes.yaml_file import read_own_text
 from panda.settings import Settings
-from panda.storage.temporaries import work_directory
+from panda.store.temporaries import work_directory
 from panda.trust import is_trusted
 
 _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose")
@@ -194,7 +194,7 @@ def history(invocation: Invocation, name: _Name) -> Result:
 
     Example: panda recipe history pipeline/phase1_reflection
     """
-    from panda.storage.execution_log import models_of, recipe_lines, tally_versions
+    from panda.store.log import models_of, recipe_lines, tally_versions
 
     now, store = version_in_force(invocation.book(), name), _versions(invocation)
     kept = store.versions(name)
@@ -305,7 +305,7 @@ def failures(invocation: Invocation, name: _Name) -> Result:
 
     Example: panda recipe failures pipeline/phase6_validator
     """
-    from panda.storage.execution_log import find_failures
+    from panda.store.log import find_failures
 
     invocation.book().load_recipe(name)
     found = find_failures(invocation.store(), name)

@@ -22,9 +22,9 @@ from panda.cli.text import clipped
 from panda.documents.records import encode
 from panda.documents.times import read_instant
 from panda.errors import CheckError, TryAgainError, UsageError, Verdict
-from panda.storage.layout import Layout
-from panda.storage.store import is_writable
-from panda.storage.temporaries import work_directory
+from panda.store.demo import is_writable
+from panda.store.layout import Layout
+from panda.store.temporaries import work_directory
 
 if TYPE_CHECKING:
     from panda.replays.comparison import RunDiff

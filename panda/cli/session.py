@@ -23,8 +23,8 @@ from panda.session.file import (
     verify_session,
 )
 from panda.session.render import field_rows
-from panda.storage.files import held_lock
-from panda.storage.layout import Layout, check_id
+from panda.store.files import held_lock
+from panda.store.layout import Layout, check_id
 from panda.store.records import Session
 
 _ABOUT_CHARS = 60

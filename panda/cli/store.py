@@ -11,9 +11,9 @@ from panda.cli.text import problem_text
 from panda.documents.progress import no_progress
 from panda.errors import CheckError, NotFoundError, Problem, Verdict, verdict_of
 from panda.settings import Settings
-from panda.storage.layout import Layout, asset
-from panda.storage.store import create_store
-from panda.storage.temporaries import begin_writing
+from panda.store.demo import create_store
+from panda.store.layout import Layout, asset
+from panda.store.temporaries import begin_writing
 from panda.trust import fix_of, guard_links, is_trusted, require_trust, untrusted_claims
 
 
@@ -30,7 +30,7 @@ def init(
 
     Example: panda init --demo
     """
-    from panda.storage.store import copy_demo
+    from panda.store.demo import copy_demo
 
     settings = invocation.settings
     require_trust(settings, "root")
@@ -138,8 +138,8 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
 def _store_problems(invocation: Invocation, places: Sequence[Path]) -> list[Problem]:
     """Those of the store's files below the paths; all if there are none."""
     from panda.memory.validation import JUDGED, check_memory, judge_gathered
-    from panda.storage.check import check_store
-    from panda.storage.layout import count_turns
+    from panda.store.layout import count_turns
+    from panda.store.validate import check_store
 
     settings, progress = invocation.settings, invocation.reporter.progress
     layout = Layout(settings.root) if places else invocation.store()

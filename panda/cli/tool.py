@@ -6,7 +6,7 @@ from typing import Annotated
 from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_tools
 from panda.errors import CheckError, UsageError
-from panda.storage.files import parse_json
+from panda.store.files import parse_json
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.table import TOOLS, check_arguments, describe_arguments, run_tool
 

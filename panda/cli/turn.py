@@ -32,8 +32,9 @@ from panda.cli.text import clipped, read_argument
 from panda.documents.context import SECTIONS
 from panda.documents.times import time_text
 from panda.errors import NotApprovedError, UsageError
-from panda.storage.layout import CONTEXT_MD, Layout
-from panda.storage.turns import (
+from panda.store.layout import CONTEXT_MD, Layout
+from panda.store.records import ASKED_BACK
+from panda.store.turns import (
     TurnRow,
     TurnStore,
     list_rows,
@@ -41,7 +42,6 @@ from panda.storage.turns import (
     read_section,
     read_turn_file,
 )
-from panda.store.records import ASKED_BACK
 
 if TYPE_CHECKING:
     from panda.actions.turn import Outcome, Until

@@ -11,7 +11,7 @@ from panda.cli.command import Invocation, Result, Stream, argument, excludes, fl
 from panda.cli.completion import complete_turns_and_runs
 from panda.cli.serve import HOST_HELP
 from panda.errors import UsageError
-from panda.storage.layout import RUN_JSON, Layout
+from panda.store.layout import RUN_JSON, Layout
 
 if TYPE_CHECKING:
     from panda.view.shelf import Shelf

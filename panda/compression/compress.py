@@ -19,7 +19,7 @@ from panda.compression.signals import UnitText, measure
 from panda.compression.verification import verify
 from panda.documents.records import decode, encode
 from panda.errors import LimitError, Problem
-from panda.storage.files import read_json, store_errors, write_json
+from panda.store.files import read_json, store_errors, write_json
 
 Outline = TextOutline | JsonOutline
 """A parsed document."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from panda.choosing.decision import Choice
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, NotFoundError
-from panda.storage.files import parse_json, read_text
+from panda.store.files import parse_json, read_text
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from panda.documents.times import parse_time
-from panda.storage.layout import is_id
+from panda.store.layout import is_id
 
 Kind = Literal[
     "picture",

@@ -14,7 +14,7 @@ from panda.history.claude import parse_claude
 from panda.history.conversation import Conversation, ConversationError, Watch
 from panda.history.json_list import JsonListError, read_entries
 from panda.history.llm_log import LlmLog
-from panda.storage.files import store_errors
+from panda.store.files import store_errors
 
 Source = Literal["jsonl", "chatgpt", "claude", "llm"]
 SOURCES: tuple[Source, ...] = ("chatgpt", "claude", "llm", "jsonl")

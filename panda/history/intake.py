@@ -20,11 +20,11 @@ from panda.history.conversation import (
     exchanges_of,
 )
 from panda.history.export_file import ExportFile
-from panda.storage.files import held_lock, make_directory, read_text
-from panda.storage.import_file import ImportedTurn, ImportLine, NumberedLine, write_turns
-from panda.storage.layout import METADATA_JSON, RESPONSE_MD, Layout
-from panda.storage.records import load_object, turn_directories
-from panda.storage.turns import CLAIM_WAIT_SECONDS, TurnStore
+from panda.store.files import held_lock, make_directory, read_text
+from panda.store.import_file import ImportedTurn, ImportLine, NumberedLine, write_turns
+from panda.store.layout import METADATA_JSON, RESPONSE_MD, Layout
+from panda.store.turns import CLAIM_WAIT_SECONDS, TurnStore
+from panda.store.visits import load_object, turn_directories
 
 BATCH_TURNS = 200
 """How many turns appear together; of that many sessions at most the locks are held at once."""

@@ -22,7 +22,7 @@ from panda.history.conversation import (
     read_moment,
     session_of,
 )
-from panda.storage.signals import signals_after
+from panda.store.signals import signals_after
 
 _RESPONSES = {"id", "prompt", "response", "conversation_id", "datetime_utc"}
 _TURNS = {"id", "thread_id", "parent_message_hash", "tip_message_hash", "datetime_utc"}

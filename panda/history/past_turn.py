@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from panda.errors import Problem
 from panda.memory.gathered import answer_items
-from panda.storage.layout import INDEX_SUMMARY_JSON, RESPONSE_MD
-from panda.storage.records import SAVED_STATUSES
-from panda.storage.turns import TurnFolder
+from panda.store.layout import INDEX_SUMMARY_JSON, RESPONSE_MD
 from panda.store.records import Metadata
+from panda.store.turns import TurnFolder
+from panda.store.visits import SAVED_STATUSES
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from panda.errors import FileFormatError, LockHeldError, StoreError, TryAgainErr
 from panda.index.sources import BROKEN, scan_documents, scan_turns, source_of, turn_of, turns_stamp
 from panda.index.tables import SCHEMA, TABLES, AsOf, IndexView, Statistics, SyncReport, UserTables
 from panda.index.vectors import SIDE_FILES, VectorStore, check_database, uri_of
-from panda.storage.files import held_lock, make_directory, read_json, remove_tree, store_errors, write_json
-from panda.storage.import_file import ImportReport
-from panda.storage.layout import Layout, turn_numbers, users_of
-from panda.storage.links import check_links
-from panda.storage.temporaries import sweep
+from panda.store.files import held_lock, make_directory, read_json, remove_tree, store_errors, write_json
+from panda.store.import_file import ImportReport
+from panda.store.layout import Layout, turn_numbers, users_of
+from panda.store.links import check_links
+from panda.store.temporaries import sweep
 
 _VERSION = 10
 _BUSY_SECONDS = 30.0

@@ -20,8 +20,8 @@ from panda.documents.text import escape_path, one_line, shorten, strip_citations
 from panda.documents.yaml_text import split_front_matter
 from panda.errors import FileFormatError, Problem, StoreError, UntrustedError
 from panda.language.dates import day_of
-from panda.storage.files import read_text, read_text_at
-from panda.storage.layout import (
+from panda.store.files import read_text, read_text_at
+from panda.store.layout import (
     CONTEXT_MD,
     EXTRACTED_JSON,
     FACTS_MD,
@@ -38,10 +38,10 @@ from panda.storage.layout import (
     turn_name,
     turn_number,
 )
-from panda.storage.links import check_links, may_pass
-from panda.storage.records import SAVED_STATUSES, load_keys, load_research, load_turn, load_visit
-from panda.storage.seals import text_digest
+from panda.store.links import check_links, may_pass
 from panda.store.records import QueryAnalysis, load
+from panda.store.seals import text_digest
+from panda.store.visits import SAVED_STATUSES, load_keys, load_research, load_turn, load_visit
 
 NOTES = "knowledge/"  # how the source of a note begins
 COLUMNS = ("query", "response", "summary", "topics", "names")  # the searched columns; each counts 1

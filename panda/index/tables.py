@@ -25,7 +25,7 @@ from panda.index.sources import (
     turn_of,
 )
 from panda.language.words import split_terms
-from panda.storage.layout import FACTS_MD, PREFERENCES_MD, Layout
+from panda.store.layout import FACTS_MD, PREFERENCES_MD, Layout
 from panda.store.records import Ranges
 
 Integers = npt.NDArray[np.int64]

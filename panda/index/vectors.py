@@ -16,9 +16,9 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from panda.errors import StoreError
-from panda.storage.files import make_directory, store_errors
-from panda.storage.layout import Layout
-from panda.storage.links import check_links
+from panda.store.files import make_directory, store_errors
+from panda.store.layout import Layout
+from panda.store.links import check_links
 
 _VERSION = 2
 _CHECK_BYTES = 4

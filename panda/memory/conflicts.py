@@ -23,7 +23,7 @@ from panda.memory.fact import (
 )
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
-from panda.storage.files import parse_json, read_text
+from panda.store.files import parse_json, read_text
 
 _ID_DIGITS = 12
 

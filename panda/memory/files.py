@@ -24,9 +24,9 @@ from panda.memory.fact import (
     typed_value,
 )
 from panda.memory.log import Extent, MemoryLog
-from panda.storage.files import read_json, read_text
-from panda.storage.layout import Layout
-from panda.storage.links import check_links
+from panda.store.files import read_json, read_text
+from panda.store.layout import Layout
+from panda.store.links import check_links
 
 KINDS: tuple[Kind, ...] = ("preference", "fact")
 _TITLES = {"preference": "Preferences", "fact": "Facts"}

@@ -30,8 +30,8 @@ from panda.memory.fact import (
 from panda.memory.files import KINDS, Comparison, Projection, Showing, Standing, split_key
 from panda.memory.log import MemoryLog
 from panda.memory.synthesis import CONTRADICTED, find_alternative
-from panda.storage.files import append_json_lines, held_lock, write_atomic
-from panda.storage.layout import Layout
+from panda.store.files import append_json_lines, held_lock, write_atomic
+from panda.store.layout import Layout
 
 Action = Literal["sets", "adds", "removes", "retracts"]
 """sets: the value holds. adds, removes: of a list. retracts: what was said holds no longer."""

@@ -15,7 +15,7 @@ from panda.language.numbers import states_price
 from panda.language.wording import plain_mood
 from panda.language.words import NOT_COUNTED, split_terms, split_words
 from panda.memory.confidence import MISSING, TURN_STARTS, claim_type, confidence_at, field_type
-from panda.storage.records import ResearchRecord, TurnRecord, Visit
+from panda.store.visits import ResearchRecord, TurnRecord, Visit
 
 _UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})
 _EXCLAMATION = re.compile(r"(?:\w+: )?(?:[^\W\d_]+[,'’ ]*){1,3}!+\Z")

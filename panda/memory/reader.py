@@ -22,9 +22,10 @@ from panda.memory.fact import Kind
 from panda.memory.memory import Remembered, load_remembered
 from panda.memory.node import Item, Node, knowledge_items, research_items, turn_items, visit_items
 from panda.memory.past import Moment
-from panda.storage.files import read_bytes, read_text, store_errors
-from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
-from panda.storage.records import (
+from panda.store.files import read_bytes, read_text, store_errors
+from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
+from panda.store.records import Snapshot
+from panda.store.visits import (
     SAVED_STATUSES,
     ResearchRecord,
     Visit,
@@ -38,7 +39,6 @@ from panda.storage.records import (
     visit_slug,
     visited_page,
 )
-from panda.store.records import Snapshot
 
 NOTE = "knowledge:"
 """How the id of a note begins."""

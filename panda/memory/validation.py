@@ -36,8 +36,8 @@ from panda.memory.gathered import (
 )
 from panda.memory.node import Node
 from panda.memory.reader import PastNodes, load_note
-from panda.storage.files import read_json_lines, read_text
-from panda.storage.layout import (
+from panda.store.files import read_json_lines, read_text
+from panda.store.layout import (
     CALLS_JSONL,
     CONFLICTS_JSONL,
     CONTEXT_MD,
@@ -51,11 +51,11 @@ from panda.storage.layout import (
     TurnPaths,
     turn_number,
 )
-from panda.storage.records import load_object
-from panda.storage.seals import is_sealed
-from panda.storage.temporaries import is_temporary
-from panda.storage.turns import TurnFolder
 from panda.store.records import check_json
+from panda.store.seals import is_sealed
+from panda.store.temporaries import is_temporary
+from panda.store.turns import TurnFolder
+from panda.store.visits import load_object
 
 _OWN_ID = re.compile(r"fact-[0-9a-f]{16}")
 _RESTORE = "restore memory.jsonl, which only grows; to change what holds: panda memory set or retract"

@@ -62,7 +62,7 @@ from panda.retrieval.candidates import (
     ruled_nodes,
 )
 from panda.retrieval.relevance import find_names, measure_closeness, share_of_words
-from panda.storage.layout import GATHERED_CONTEXT_JSON, RETRIEVAL_PLAN_JSON
+from panda.store.layout import GATHERED_CONTEXT_JSON, RETRIEVAL_PLAN_JSON
 
 _MOST_LINES = 40
 _MOST_LISTED = 12

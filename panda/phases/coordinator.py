@@ -24,8 +24,8 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.session.turn_files import call_digest, step_type
-from panda.storage.files import read_json
-from panda.storage.layout import PLAN_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD, below
+from panda.store.files import read_json
+from panda.store.layout import PLAN_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD, below
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.files import settle_change
 from panda.tools.table import TOOLS, describe_tools, fill_arguments, run_tool, why_unavailable

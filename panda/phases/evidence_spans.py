@@ -20,7 +20,7 @@ from panda.models.contract import Encoder
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, measure_closeness, share_of_words
-from panda.storage.layout import GATHERED_CONTEXT_JSON
+from panda.store.layout import GATHERED_CONTEXT_JSON
 
 TOLD = ("turn:", "research:")
 """Nodes that tell of things what was so then."""

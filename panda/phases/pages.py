@@ -11,7 +11,7 @@ from panda.memory.node import Node
 from panda.memory.reader import NodeReader
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, share_of_words
-from panda.storage.records import visit_ids
+from panda.store.visits import visit_ids
 
 _MOST_PAGES = 2
 _LEAST_SHARE = 0.25

@@ -19,7 +19,7 @@ from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.registry import uses_excluded
-from panda.storage.layout import PLAN_JSON
+from panda.store.layout import PLAN_JSON
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
 

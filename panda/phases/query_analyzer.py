@@ -59,9 +59,9 @@ from panda.session.registry import (
     names,
     replace_references,
 )
-from panda.storage.layout import IMAGE_JSON
-from panda.storage.turns import load_picture
+from panda.store.layout import IMAGE_JSON
 from panda.store.records import ContentReference, DataRequirements, QueryAnalysis, ReferenceResolution
+from panda.store.turns import load_picture
 
 _MOST_NODES = 6
 _MOST_WORDS = 3  # how many telling words a query has whose pronoun says what it is about

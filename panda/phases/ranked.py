@@ -25,7 +25,7 @@ from panda.phases.turn import Turn
 from panda.retrieval.candidates import planned_nodes
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
-from panda.storage.layout import RETRIEVAL_PLAN_JSON
+from panda.store.layout import RETRIEVAL_PLAN_JSON
 
 _WITHIN = 0.15  # how far behind the first line another one's list still counts
 _FEW = 4  # so many things are compared where the query names none of them

@@ -27,8 +27,8 @@ from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.turn import Turn
 from panda.session.registry import uses_excluded
-from panda.storage.layout import GATHERED_CONTEXT_JSON
-from panda.storage.records import load_turn
+from panda.store.layout import GATHERED_CONTEXT_JSON
+from panda.store.visits import load_turn
 
 _MOST_TURNS = 8
 _ASKED_CHARS, _SAID_CHARS = 120, 240

@@ -24,7 +24,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.retrieval.candidates import Retriever
 from panda.session.registry import curation_of_reading, with_written
-from panda.storage.layout import REFLECTION_JSON
+from panda.store.layout import REFLECTION_JSON
 
 _RECENT, _OFFERED = 3, 24
 _LOOKED_AT, _TOLD = 8, 3

@@ -15,8 +15,8 @@ from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.recipes.steps import CARRY, IMAGE
 from panda.session.render import CARRY_TOKENS, render_carry
-from panda.storage.files import parse_json, read_text
-from panda.storage.layout import below
+from panda.store.files import parse_json, read_text
+from panda.store.layout import below
 from panda.store.records import QueryAnalysis
 
 _SLACK_TOKENS = 40

@@ -32,7 +32,7 @@ from panda.session.fold import (
 )
 from panda.session.pending import fate_of
 from panda.session.turn_files import TurnFiles, load_turn_files
-from panda.storage.layout import (
+from panda.store.layout import (
     CONTEXT_MD,
     INDEX_SUMMARY_JSON,
     RESEARCH_JSON,
@@ -41,9 +41,9 @@ from panda.storage.layout import (
     SUMMARY_JSON,
     Layout,
 )
-from panda.storage.records import SAVED_STATUSES, load_research
-from panda.storage.turns import TurnFolder, TurnStore
 from panda.store.records import QueryAnalysis
+from panda.store.turns import TurnFolder, TurnStore
+from panda.store.visits import SAVED_STATUSES, load_research
 
 _SUMMARY_CHARS = 240
 _MOST_TOPICS = 12

@@ -23,7 +23,7 @@ from panda.models.contract import Encoder
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words, folded_names, measure_closeness
-from panda.storage.layout import STAGED_MEMORY_JSON
+from panda.store.layout import STAGED_MEMORY_JSON
 
 _CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
 """How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""

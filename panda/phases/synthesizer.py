@@ -42,7 +42,7 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
-from panda.storage.layout import GATHERED_CONTEXT_JSON, RESPONSE_MD, step_name
+from panda.store.layout import GATHERED_CONTEXT_JSON, RESPONSE_MD, step_name
 
 _PAGE = "visit:"
 _CURRENT = (_PAGE, "research:")

@@ -11,8 +11,8 @@ from panda.language.lists import orders_to_look
 from panda.language.reading import asks_again, orders_change
 from panda.phases.evidence_spans import LOOKING_UP
 from panda.phases.turn import Turn
-from panda.storage.files import read_text
-from panda.storage.layout import below, step_name
+from panda.store.files import read_text
+from panda.store.layout import below, step_name
 
 _SHOWN_CLAIMS = 8
 _SHOWN_LINES = 120

@@ -15,8 +15,8 @@ from panda.language.reading import Reading, plain_recap
 from panda.recipes.calls import Recordings
 from panda.session.fold import carry_within
 from panda.session.turn_files import TurnFiles
-from panda.storage.files import read_text
-from panda.storage.layout import (
+from panda.store.files import read_text
+from panda.store.layout import (
     GATHERED_CONTEXT_JSON,
     IMAGE_JSON,
     INDEX_SUMMARY_JSON,
@@ -26,9 +26,9 @@ from panda.storage.layout import (
     Layout,
     step_name,
 )
-from panda.storage.records import SAVED_STATUSES, load_object
-from panda.storage.turns import TurnFolder
 from panda.store.records import Metadata, QueryAnalysis, Session
+from panda.store.turns import TurnFolder
+from panda.store.visits import SAVED_STATUSES, load_object
 
 MOST_EXECUTIONS = 25
 

@@ -12,7 +12,7 @@ from panda.errors import Location, PromptNotFoundError, RecipeError, RecipeKeyEr
 from panda.models.models_file import ModelsFile
 from panda.recipes.recipe import MODES, Recipe, parse_recipe
 from panda.recipes.yaml_file import Report, TypedReader, load_yaml, raise_fault, read_own_text
-from panda.storage.layout import asset
+from panda.store.layout import asset
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from panda.choosing.ask import Pass
 from panda.errors import HaltError
 from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, ScoreCase, Usage
 from panda.recipes.recipe import Recipe
-from panda.storage.layout import turn_name
+from panda.store.layout import turn_name
 
 _SHOWN_LINES = 40
 _TAIL = 400

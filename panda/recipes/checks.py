@@ -32,7 +32,7 @@ from panda.recipes.recipe import FORMS, Recipe, named_choices
 from panda.recipes.schema import plain_schema
 from panda.recipes.steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS, StepInputs
 from panda.recipes.yaml_file import Report, raise_fault
-from panda.storage.layout import asset
+from panda.store.layout import asset
 
 _WINDOW_RESERVE_TOKENS = 1000
 """What a layer's window must leave beside prompt and output, for the query and the least of inputs."""

@@ -55,7 +55,7 @@ from panda.recipes.reply import (
     value_span,
 )
 from panda.recipes.schema import lenient_properties, lower_limits, plain_schema
-from panda.storage.execution_log import AWAY
+from panda.store.log import AWAY
 
 _COMMON_CHARS = 3
 """Characters of a token in most replies."""

@@ -25,8 +25,8 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import option_places, plain_schema
 from panda.recipes.steps import BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, STEPS
-from panda.storage.layout import CONTEXT_MD, TOOLRESULTS_MD
-from panda.storage.turns import TurnFolder, read_turn_file
+from panda.store.layout import CONTEXT_MD, TOOLRESULTS_MD
+from panda.store.turns import TurnFolder, read_turn_file
 
 _TOOLS = 4
 _NEWEST_SHARE = 0.5

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from panda.documents.context import HEADINGS
-from panda.storage import layout
+from panda.store import layout
 
 BASE_VARIABLES = ("query", "mode", "session_id")
 """Variables that every call has."""

@@ -8,7 +8,7 @@ from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, NotFoundError, UsageError
 from panda.recipes.book import RecipeBook, place_within
 from panda.recipes.calls import recipe_digest
-from panda.storage.files import read_json, write_atomic, write_json
+from panda.store.files import read_json, write_atomic, write_json
 from panda.store.records import check_json
 
 SHORT = 12

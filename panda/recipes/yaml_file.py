@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from panda.documents.yaml_text import YamlTextError, parse_yaml
 from panda.errors import FileFormatError, Location, RecipeError, RecipeKeyError
-from panda.storage.files import read_text
+from panda.store.files import read_text
 
 _T = TypeVar("_T")
 _NONE: Mapping[str, object] = {}

@@ -18,7 +18,7 @@ from panda.replays.runs import (
     open_run,
     read_outcome,
 )
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 
 SAVED = "saved"
 _NAMED_TURNS = 10

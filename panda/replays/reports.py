@@ -23,8 +23,8 @@ from panda.replays.comparison import (
     find_growth,
 )
 from panda.replays.runs import Outcome, TurnKey, in_order
-from panda.storage.files import REPORT_MARK, read_text, write_atomic
-from panda.storage.layout import CONTEXT_MD
+from panda.store.files import REPORT_MARK, read_text, write_atomic
+from panda.store.layout import CONTEXT_MD
 
 _TEMPLATE = "page.html.j2"
 _PLOT_WIDTH = 420

@@ -20,8 +20,8 @@ from panda.recipes.calls import Miss, text_digest
 from panda.recipes.versions import version_in_force
 from panda.replays.selection import TurnPlace
 from panda.settings import Settings
-from panda.storage import layout as files
-from panda.storage.files import (
+from panda.store import layout as files
+from panda.store.files import (
     append_json_line,
     held_lock,
     read_json,
@@ -29,10 +29,10 @@ from panda.storage.files import (
     store_errors,
     write_json,
 )
-from panda.storage.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
-from panda.storage.links import check_store, watch_also
-from panda.storage.turns import TurnFolder
+from panda.store.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
+from panda.store.links import check_store, watch_also
 from panda.store.records import Number
+from panda.store.turns import TurnFolder
 from panda.trust import open_layers
 
 TurnKey = tuple[str, int | str]

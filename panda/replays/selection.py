@@ -6,10 +6,10 @@ from datetime import datetime
 from pathlib import Path
 
 from panda.errors import NotFoundError, UsageError
-from panda.storage.layout import Layout, turn_number
-from panda.storage.records import turn_directories
-from panda.storage.turns import TurnFolder, TurnStore
+from panda.store.layout import Layout, turn_number
 from panda.store.records import Metadata
+from panda.store.turns import TurnFolder, TurnStore
+from panda.store.visits import turn_directories
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from panda.models.contract import Layers
 from panda.recipes.calls import LiveOnMiss, Miss, Recordings, Replay
 from panda.replays.runs import Outcome, read_outcome
 from panda.settings import Settings
-from panda.storage.files import (
+from panda.store.files import (
     make_directory,
     parse_json,
     read_text,
@@ -30,12 +30,12 @@ from panda.storage.files import (
     render_json,
     write_atomic,
 )
-from panda.storage.layout import CALLS_JSONL, IMAGE_JSON, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON, Layout
-from panda.storage.links import check_links, forget_store
-from panda.storage.records import turn_directories
-from panda.storage.temporaries import held_temporary, work_directory
-from panda.storage.turns import IMAGES, TurnFolder, TurnStore, load_picture
+from panda.store.layout import CALLS_JSONL, IMAGE_JSON, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON, Layout
+from panda.store.links import check_links, forget_store
 from panda.store.records import Snapshot
+from panda.store.temporaries import held_temporary, work_directory
+from panda.store.turns import IMAGES, TurnFolder, TurnStore, load_picture
+from panda.store.visits import turn_directories
 from panda.trust import guard_links
 
 _SHOWN_LINES = 30

@@ -24,8 +24,7 @@ from panda.recipes.calls import text_digest
 from panda.recipes.reply import find_fault, parse_object
 from panda.replays.selection import TurnPlace
 from panda.session.file import rebuild_session
-from panda.storage.check import check_turn
-from panda.storage.layout import (
+from panda.store.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
     GATHERED_CONTEXT_JSON,
@@ -33,8 +32,9 @@ from panda.storage.layout import (
     REFLECTION_JSON,
     RESPONSE_MD,
 )
-from panda.storage.turns import TurnFolder
 from panda.store.records import Metadata, QueryAnalysis, Session
+from panda.store.turns import TurnFolder
+from panda.store.validate import check_turn
 
 _WITHOUT_TOOLS = "synthesis"
 

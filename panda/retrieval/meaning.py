@@ -22,7 +22,7 @@ from panda.language.words import is_english
 from panda.memory.node import line_text, node_lines
 from panda.memory.reader import NodeReader
 from panda.models.kept_encoder import KeptEncoder, unpack
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 
 TEXTS_BEFORE, TEXTS_AFTER = 150, 50
 """Most texts that a turn computes of what is there when it begins, and when it has ended."""

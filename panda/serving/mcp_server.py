@@ -18,7 +18,7 @@ from panda import __version__
 from panda.actions.turn import Outcome
 from panda.errors import NotFoundError, Problem, UsageError
 from panda.serving.guard import Application, json_bytes
-from panda.storage.signals import interrupt_thread
+from panda.store.signals import interrupt_thread
 
 Report = Callable[[str], None]
 """Told, from any thread, what a tool is doing."""

@@ -17,7 +17,7 @@ from panda.errors import FileFormatError, Problem, UsageError
 from panda.memory.fact import SCOPES
 from panda.memory.synthesis import REQUEST_SCHEMA, SynthesisRequest, parse_request, synthesize
 from panda.serving.guard import Limits, Refusal, json_bytes
-from panda.storage.files import parse_json
+from panda.store.files import parse_json
 
 _JSON = "application/json"
 _SCALAR: Mapping[str, Any] = {"type": ["string", "number", "boolean", "null"]}

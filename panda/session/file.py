@@ -15,13 +15,13 @@ from panda.index.index import Index
 from panda.index.tables import IndexView
 from panda.session.fold import carry_over
 from panda.session.turn_files import TurnFiles, load_turn_files
-from panda.storage.files import held_lock, read_json, store_errors, write_atomic, write_json
-from panda.storage.layout import METADATA_JSON, Layout, turn_name
-from panda.storage.records import SAVED_STATUSES, load_object, turn_directories
-from panda.storage.seals import SEAL, seal_value
-from panda.storage.temporaries import sweep
-from panda.storage.turns import TurnStore, newest_rows
+from panda.store.files import held_lock, read_json, store_errors, write_atomic, write_json
+from panda.store.layout import METADATA_JSON, Layout, turn_name
 from panda.store.records import Session, SessionTurn
+from panda.store.seals import SEAL, seal_value
+from panda.store.temporaries import sweep
+from panda.store.turns import TurnStore, newest_rows
+from panda.store.visits import SAVED_STATUSES, load_object, turn_directories
 
 _WAIT_SECONDS = 60.0
 _REMAKE = "delete it: it is made again from the turns"

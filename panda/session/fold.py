@@ -53,8 +53,8 @@ from panda.session.turn_files import (
     step_records,
     step_type,
 )
-from panda.storage.layout import step_name
 from panda.store import records
+from panda.store.layout import step_name
 
 _MOST, _TEXT_CHARS = 30, 160
 _EXPRESSED_CHARS = 160

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from panda.documents.carry import FIELDS, MARK, Carry, TurnSummary, clip
 from panda.documents.text import one_line
 from panda.session.registry import is_active
-from panda.storage.layout import step_name, turn_name
+from panda.store.layout import step_name, turn_name
 
 CARRY_TOKENS = 600
 _STAYS = 7

@@ -12,8 +12,8 @@ from panda.documents.context import parse_context
 from panda.documents.text import one_line, strip_citations
 from panda.documents.times import render_time
 from panda.language.reading import Reading, plain_recap
-from panda.storage.files import read_text
-from panda.storage.layout import (
+from panda.store.files import read_text
+from panda.store.layout import (
     CONTEXT_MD,
     PLAN_JSON,
     REFLECTION_JSON,
@@ -22,8 +22,8 @@ from panda.storage.layout import (
     step_name,
     turn_name,
 )
-from panda.storage.records import load_object
 from panda.store.records import QueryAnalysis, find
+from panda.store.visits import load_object
 
 Json = Mapping[str, Any]
 _STEP = re.compile(r"step_(\d+)\.json")

@@ -15,9 +15,9 @@ from panda.documents.carry import Outcome as TurnOutcome
 from panda.documents.records import Id, Name, Place, Record, Time, decode, encode
 from panda.errors import FileFormatError, Location, NotApprovedError, Problem
 from panda.language.reading import Reading, plain_recap
-from panda.storage import layout
-from panda.storage.files import parse_json, read_bytes, to_text
-from panda.storage.seals import part_of
+from panda.store import layout
+from panda.store.files import parse_json, read_bytes, to_text
+from panda.store.seals import part_of
 
 _F = TypeVar("_F", bound="FileRecord")
 

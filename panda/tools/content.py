@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypedDict
 from msgspec import Meta
 
 from panda.errors import UsageError
-from panda.storage.files import write_atomic
+from panda.store.files import write_atomic
 from panda.tools.contract import Arguments, Entity, ToolClaim, ToolContext, ToolResult, tool
 
 _MOST_BYTES = 256 * 1024

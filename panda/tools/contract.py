@@ -14,7 +14,7 @@ from panda.documents.times import Clock
 from panda.errors import UsageError
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.tools.project import Project
 
 if TYPE_CHECKING:  # loaded with the first page

@@ -15,7 +15,7 @@ from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.memory import Value, stage_value
 from panda.memory.node import Item, Node
 from panda.retrieval.relevance import share_of_words
-from panda.storage.files import read_text
+from panda.store.files import read_text
 from panda.tools.contract import Arguments, Entity, QueryArguments, ToolClaim, ToolContext, ToolResult, tool
 
 _MEMORY_KINDS = ("memory:", "fact:", "research:", "visit:")

@@ -11,8 +11,8 @@ from panda.errors import ReplyError, UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node
 from panda.retrieval.relevance import share_of_words
-from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD
-from panda.storage.records import Visit
+from panda.store.layout import RESEARCH_JSON, RESEARCH_MD
+from panda.store.visits import Visit
 from panda.tools.contract import Ask, ToolClaim, ToolContext, ToolResult
 from panda.tools.memory import entities_of
 from panda.tools.research_record import (

@@ -15,8 +15,8 @@ from panda.documents.text import one_line
 from panda.documents.times import render_time
 from panda.language.words import read_words
 from panda.retrieval.relevance import find_query_words
-from panda.storage.files import read_json, write_atomic, write_json
-from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD, TurnPaths
+from panda.store.files import read_json, write_atomic, write_json
+from panda.store.layout import RESEARCH_JSON, RESEARCH_MD, TurnPaths
 from panda.store.records import check_json
 
 _HOLDS_HOURS = {"prices": 6, "comparison": 48, "facts": 24 * 14, "howto": 24 * 30, "news": 6}

@@ -16,7 +16,7 @@ import msgspec
 
 from panda.documents.evidence import find_claims
 from panda.errors import LimitError, Problem, UsageError
-from panda.storage.signals import interrupt_thread
+from panda.store.signals import interrupt_thread
 from panda.tools.content import generate_content
 from panda.tools.contract import Tool, ToolContext, ToolResult
 from panda.tools.files import FILE_TOOLS

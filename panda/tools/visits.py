@@ -8,8 +8,8 @@ from panda.documents.times import render_time, with_last_seen
 from panda.errors import MemoryNodeError, WebError
 from panda.memory.node import Item, Node, visit_items
 from panda.retrieval.relevance import share_of_words
-from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
-from panda.storage.records import Visit, place_visit, write_visit
+from panda.store.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
+from panda.store.visits import Visit, place_visit, write_visit
 from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult
 from panda.tools.memory import best_items, claims_of, entities_of
 from panda.web.addresses import parse_url

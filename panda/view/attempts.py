@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from panda.documents.context import SECTIONS, Section, render_section
-from panda.storage.layout import CONTEXT_MD
+from panda.store.layout import CONTEXT_MD
 from panda.view.turn_reader import TurnReader
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")

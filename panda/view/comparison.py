@@ -19,8 +19,8 @@ from panda.replays.comparison import (
     load_sides,
 )
 from panda.replays.runs import Outcome, TurnKey
-from panda.storage.files import read_text
-from panda.storage.layout import CONTEXT_MD, is_id
+from panda.store.files import read_text
+from panda.store.layout import CONTEXT_MD, is_id
 from panda.view.attempts import DiffLine, compare_lines
 from panda.view.plots import share_of
 from panda.view.runs import SAVED, earlier_run, find_run, run_names

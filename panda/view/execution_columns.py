@@ -13,10 +13,10 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from panda.errors import FileFormatError, Problem
-from panda.storage.execution_log import AWAY, OUTSIDE, ExecutionStats
-from panda.storage.files import parse_json, store_errors, why_unread
-from panda.storage.layout import METADATA_JSON, Layout
-from panda.storage.records import load_object
+from panda.store.files import parse_json, store_errors, why_unread
+from panda.store.layout import METADATA_JSON, Layout
+from panda.store.log import AWAY, OUTSIDE, ExecutionStats
+from panda.store.visits import load_object
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any, BinaryIO
 
 from panda.documents.times import render_time
-from panda.storage.execution_log import AWAY
-from panda.storage.files import store_errors
-from panda.storage.layout import Layout, turn_name
+from panda.store.files import store_errors
+from panda.store.layout import Layout, turn_name
+from panda.store.log import AWAY
 
 _NEAR_BYTES = 65_536  # the search for a time ends in a stretch of this length
 _MOST_BYTES = 4_194_304  # so much of the log is read for one turn at most

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from panda.errors import Problem
-from panda.storage.interventions import Intervention, load_intervention
-from panda.storage.layout import Layout
+from panda.store.interventions import Intervention, load_intervention
+from panda.store.layout import Layout
 
 _TEXT_CHARS = 6_000
 

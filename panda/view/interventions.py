@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from panda.errors import Problem
-from panda.storage.interventions import Intervention, list_interventions
+from panda.store.interventions import Intervention, list_interventions
 from panda.view.halts import Halt, halt_of
 from panda.view.shelf import Query, Shelf
 

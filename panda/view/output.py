@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from panda.errors import UsageError
-from panda.storage.files import make_directory, store_errors, write_atomic
+from panda.store.files import make_directory, store_errors, write_atomic
 from panda.view.pages import PAGES
 from panda.view.shelf import Shelf
 from panda.view.site import ASSETS, Site, Written, file_name, read_asset

@@ -10,9 +10,9 @@ from panda.errors import Problem
 from panda.index.sources import NOTES, list_notes
 from panda.memory.node import Node
 from panda.memory.reader import NOTE
-from panda.storage.files import read_text
-from panda.storage.seals import digest_parts, part_of, text_digest
+from panda.store.files import read_text
 from panda.store.records import GatheredContext, Snapshot
+from panda.store.seals import digest_parts, part_of, text_digest
 
 
 class PastNotes:

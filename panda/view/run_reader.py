@@ -13,9 +13,9 @@ from panda.documents.records import decode
 from panda.documents.text import shorten, strip_citations
 from panda.errors import Problem, Verdict
 from panda.replays.runs import PlannedTurn, RunPlan, TurnKey, TurnLine
-from panda.storage.files import is_locked, read_json, store_errors, why_unread
-from panda.storage.jsonl import Line, LineTail
-from panda.storage.layout import RUN_JSON, RUN_TURNS_JSONL
+from panda.store.files import is_locked, read_json, store_errors, why_unread
+from panda.store.jsonl import Line, LineTail
+from panda.store.layout import RUN_JSON, RUN_TURNS_JSONL
 
 _MOST_BAD = 20
 _TEXT_CHARS = 300

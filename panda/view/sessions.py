@@ -13,11 +13,11 @@ from panda.documents.times import parse_time
 from panda.errors import NotFoundError, Problem
 from panda.session.file import closed_at, fold_turns, load_session
 from panda.session.render import field_rows
-from panda.storage.files import why_unread
-from panda.storage.layout import Layout, check_id, is_id, turn_number
-from panda.storage.records import SAVED_STATUSES
-from panda.storage.turns import TurnRow, TurnStore, read_row
+from panda.store.files import why_unread
+from panda.store.layout import Layout, check_id, is_id, turn_number
 from panda.store.records import Session
+from panda.store.turns import TurnRow, TurnStore, read_row
+from panda.store.visits import SAVED_STATUSES
 from panda.view.shelf import Query, Shelf
 
 PAGE_ROWS = 50

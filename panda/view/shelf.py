@@ -11,8 +11,8 @@ from panda.documents.times import Clock
 from panda.errors import NotFoundError, Problem, TryAgainError, UsageError
 from panda.index.index import Index
 from panda.index.sources import turns_stamp
-from panda.storage.layout import Layout, is_id, turn_numbers, users_of
-from panda.storage.turns import TurnFolder, TurnStore
+from panda.store.layout import Layout, is_id, turn_numbers, users_of
+from panda.store.turns import TurnFolder, TurnStore
 
 Numbers = Sequence[int]
 _PATIENCE_SECONDS = 5.0

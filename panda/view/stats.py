@@ -8,7 +8,7 @@ import numpy as np
 
 from panda.documents.times import read_instant
 from panda.errors import NotFoundError
-from panda.storage.execution_log import ExecutionStats
+from panda.store.log import ExecutionStats
 from panda.view.execution_columns import (
     BINS,
     MOST_TURNS,

@@ -8,7 +8,7 @@ from typing import Any
 from panda.errors import MemoryNodeError
 from panda.memory.node import Item, Node
 from panda.memory.reader import PastNodes
-from panda.storage.layout import step_name
+from panda.store.layout import step_name
 from panda.view.turn_reader import TurnReader
 
 _STEP = "step:"

@@ -14,8 +14,8 @@ from msgspec import UNSET
 from panda.documents.context import PHASES, SECTIONS, Section, render_section
 from panda.errors import Problem
 from panda.memory.reader import PastNodes
-from panda.storage.files import read_beneath
-from panda.storage.layout import (
+from panda.store.files import read_beneath
+from panda.store.layout import (
     CALLS_JSONL,
     GATHERED_CONTEXT_JSON,
     IMAGE_JSON,
@@ -26,7 +26,6 @@ from panda.storage.layout import (
     RETRIEVAL_PLAN_JSON,
     STAGED_MEMORY_JSON,
 )
-from panda.storage.turns import TurnFolder
 from panda.store.records import (
     Candidate,
     Document,
@@ -41,6 +40,7 @@ from panda.store.records import (
     Totals,
     TurnRelevance,
 )
+from panda.store.turns import TurnFolder
 from panda.view.answer import MOST_CHARS, render_markdown
 from panda.view.attempts import Attempt, read_attempts
 from panda.view.calls import MOST_CALLS, Calls, read_calls

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from panda.documents.text import unescape_path
 from panda.errors import NotFoundError
-from panda.storage.files import look_beneath, read_beneath
+from panda.store.files import look_beneath, read_beneath
 from panda.view.shelf import Query, Shelf
 
 _MOST_BYTES = 1_048_576

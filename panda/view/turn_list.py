@@ -16,11 +16,11 @@ from panda.index.sources import NO_TIME
 from panda.index.tables import IndexView, Integers, session_key
 from panda.retrieval.ranking import Bounds
 from panda.retrieval.search import search_index
-from panda.storage.files import read_beneath
-from panda.storage.layout import METADATA_JSON, RESPONSE_MD, check_id
-from panda.storage.records import load_keys
-from panda.storage.turns import TurnRow, TurnStore, read_row
+from panda.store.files import read_beneath
+from panda.store.layout import METADATA_JSON, RESPONSE_MD, check_id
 from panda.store.records import Status
+from panda.store.turns import TurnRow, TurnStore, read_row
+from panda.store.visits import load_keys
 from panda.view.shelf import Query, Shelf
 
 PAGE_ROWS = 50

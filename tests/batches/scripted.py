@@ -21,7 +21,7 @@ from panda.models.contract import Completion, GenerateParams, Message
 from panda.models.scripted import ScriptedModel
 from panda.replays.runs import open_run
 from panda.settings import Settings, load_settings
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.builders import NOW
 from tests.script import Asked, Script
 from tests.scripted_turns import USER, OneModel

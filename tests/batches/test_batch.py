@@ -23,10 +23,10 @@ from panda.models.scripted import ScriptedModel
 from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
 from panda.replays.runs import open_run
 from panda.session.file import load_session, verify_session
-from panda.storage.check import check_store
-from panda.storage.interventions import Intervention, list_interventions
-from panda.storage.layout import Layout
-from panda.storage.turns import TurnStore
+from panda.store.interventions import Intervention, list_interventions
+from panda.store.layout import Layout
+from panda.store.turns import TurnStore
+from panda.store.validate import check_store
 from tests.batches.scripted import QUESTION, Moody, run_batch, scripted_models, settings_of
 from tests.effort import tried
 from tests.scripted_turns import USER, laptop_store, scripted_app

@@ -14,7 +14,7 @@ from panda.batches.queries import Query
 from panda.errors import TryAgainError
 from panda.replays.comparison import load_sides
 from panda.replays.runs import RunFolder, open_run
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.batches.cluster import Cluster, running_cluster
 from tests.batches.scripted import QUESTION, run_batch, settings_of
 from tests.batches.test_batch import check_sound, made_turns

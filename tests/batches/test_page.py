@@ -8,7 +8,7 @@ import pytest
 from panda.batches.queries import Expectation, Query
 from panda.batches.reports import write_page
 from panda.replays.runs import open_run
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.batches.scripted import QUESTION, run_batch
 from tests.scripted_turns import laptop_store
 from tests.view.browser import CHROMIUM, browser

@@ -16,7 +16,7 @@ from panda.models.contract import GenerateParams, Message
 from panda.models.models_file import load_models_file
 from panda.models.scripted import Asked
 from panda.settings import Settings, load_settings
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.batches.scripted import QUESTION, no_progress
 from tests.batches.test_batch import check_sound, made_turns
 from tests.builders import NOW

@@ -18,7 +18,7 @@ from panda.models.models_file import parse_models_file
 from panda.models.scripted import ScriptedEncoder
 from panda.recipes.book import RecipeBook
 from panda.recipes.schema import choice_specs
-from panda.storage.layout import asset
+from panda.store.layout import asset
 from tests.choosing.asks import asking, by_words, forbidden, recorded_of
 from tests.recipes.books import CLASSES, schema_of
 

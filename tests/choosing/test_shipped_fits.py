@@ -12,7 +12,7 @@ from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.recipes.book import RecipeBook
 from panda.recipes.schema import choice_specs
-from panda.storage.layout import asset
+from panda.store.layout import asset
 from tests.choosing.asks import asking
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from panda.storage.layout import asset
+from panda.store.layout import asset
 from tests.api import Ended, run_here
 from tests.loopback import Server, reply
 

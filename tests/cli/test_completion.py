@@ -10,8 +10,8 @@ import pytest
 
 from panda.documents.times import parse_time
 from panda.errors import MemoryNodeError
-from panda.storage.interventions import resolve_intervention, write_intervention
-from panda.storage.layout import Layout
+from panda.store.interventions import resolve_intervention, write_intervention
+from panda.store.layout import Layout
 from tests.stores import write_turn
 
 PANDA = str(Path(sys.executable).with_name("panda"))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from panda.storage.layout import Layout
-from panda.storage.turns import TurnStore
+from panda.store.layout import Layout
+from panda.store.turns import TurnStore
 from tests.builders import still_clock
 from tests.script import PRICE_NODE
 from tests.session.processes import FreshTalk, fresh_talk

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from panda.evals.cases import load_cases
-from panda.storage.layout import asset
-from tests.file_map import ROOT
+from panda.store.layout import asset
+from tests.api import ROOT
 
 PANDA = str(Path(sys.executable).with_name("panda"))
 LINES = (

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from panda.cli.main import COMMANDS, build_program
+from tests.api import ROOT
 from tests.cli.programs import Ended, run_words
-from tests.file_map import ROOT
 from tests.history.exports import chatgpt, said, write_export
 
 PANDA = str(Path(sys.executable).with_name("panda"))

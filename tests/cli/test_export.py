@@ -14,11 +14,11 @@ from panda.batches.queries import Expectation, read_queries
 from panda.history.past_turn import PastTurn
 from panda.history.transcript import render_transcript
 from panda.replays.selection import TurnFilter, select_turns
-from panda.storage.files import write_json
-from panda.storage.import_file import import_turns
-from panda.storage.layout import Layout
-from panda.storage.turns import TurnStore
+from panda.store.files import write_json
+from panda.store.import_file import import_turns
+from panda.store.layout import Layout
 from panda.store.records import Metadata
+from panda.store.turns import TurnStore
 from tests.api import Ended, run_here
 from tests.builders import NOW, build_store, import_line, still_clock
 from tests.script import Script, pick

@@ -14,16 +14,16 @@ from panda.documents.times import render_time
 from panda.memory.fact import parse_hlc
 from panda.memory.log import MemoryLog
 from panda.memory.memory import StagedValue, apply_staged, stage_value
-from panda.storage.files import held_lock
-from panda.storage.layout import Layout
-from panda.storage.turns import TurnStore
+from panda.store.files import held_lock
+from panda.store.layout import Layout
+from panda.store.turns import TurnStore
 from tests.api import Ended, run_here
 from tests.builders import NOW, build_store
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from panda.storage.files import held_lock
+from panda.store.files import held_lock
 with held_lock(Path(sys.argv[1]), holder="panda turn 7 (dead)", wait_seconds=0):
     print("held", flush=True)
     time.sleep(600)

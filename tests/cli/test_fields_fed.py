@@ -26,7 +26,7 @@ from panda.documents.records import PATH_RULES, Record
 from panda.recipes.calls import recipe_digest
 from panda.replays.runs import RunPlan, TurnLine
 from panda.session.file import rebuild_session, write_session
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.store.records import BY_DIRECTORY, BY_NAME, ImageName, format_of
 from tests.api import NOW, Ended, ModelServer, Panda
 from tests.make_stores import asking

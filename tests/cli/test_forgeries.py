@@ -11,7 +11,7 @@ import pytest
 from panda.errors import FileFormatError
 from panda.memory.fact import Statement, typed_value
 from panda.memory.memory import Memory
-from panda.storage.layout import INDEX_SUMMARY_JSON, Layout
+from panda.store.layout import INDEX_SUMMARY_JSON, Layout
 from tests.api import Ended, run_here
 from tests.builders import still_clock
 from tests.mutations import mutate

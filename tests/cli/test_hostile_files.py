@@ -13,7 +13,7 @@ import pytest
 
 from panda.cli.boundary import run
 from panda.cli.main import build_program
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.cli.test_mutations import limited
 from tests.hostile_files import file_name, plant
 from tests.script import Script, pick

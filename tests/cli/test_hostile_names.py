@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api import run_here
-from tests.file_map import ROOT
+from tests.api import ROOT, run_here
 
 EVIL = "\x1b]0;x\x07\x1b[31m\u202eevil\u2066\x9b2J\u2028"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")

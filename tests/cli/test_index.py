@@ -10,8 +10,8 @@ import pytest
 from panda.index.index import Index
 from panda.index.tables import AsOf, IndexView
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.files import held_lock
-from panda.storage.layout import Layout
+from panda.store.files import held_lock
+from panda.store.layout import Layout
 from tests.cli.test_commands import Session
 from tests.stores import write_research, write_turn
 

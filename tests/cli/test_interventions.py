@@ -7,9 +7,9 @@ import pytest
 
 from panda.documents.times import parse_time
 from panda.errors import MemoryNodeError, RecipeError, ReplyError
-from panda.storage.check import check_store
-from panda.storage.interventions import write_intervention
-from panda.storage.layout import Layout
+from panda.store.interventions import write_intervention
+from panda.store.layout import Layout
+from panda.store.validate import check_store
 from tests.api import Ended, run_here
 
 

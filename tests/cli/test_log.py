@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from panda.storage.files import append_json_line
-from panda.storage.layout import Layout
+from panda.store.files import append_json_line
+from panda.store.layout import Layout
 from tests.api import Ended, run_here
 
 PANDA = str(Path(sys.executable).with_name("panda"))

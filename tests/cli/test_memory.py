@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panda.documents.times import render_time
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.api import Ended, run_here
 from tests.stores import NOW
 

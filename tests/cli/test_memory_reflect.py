@@ -12,7 +12,7 @@ from panda.actions.reflection import Proposal, Reflected, load_proposals, reflec
 from panda.documents.times import render_time
 from panda.memory.memory import Memory
 from panda.models.scripted import Asked, ScriptedModel
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.tools.lessons import SaidTurn, find_candidates
 from tests.api import Ended, run_here
 from tests.scripted_turns import scripted_app

@@ -20,8 +20,8 @@ from panda.errors import MemoryNodeError, Problem
 from panda.index.index import Index
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.storage.layout import Layout, asset, turn_name
-from panda.storage.store import copy_demo
+from panda.store.demo import copy_demo
+from panda.store.layout import Layout, asset, turn_name
 from tests.effort import tried
 from tests.mutations import mutate
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from panda.storage.files import REPORT_MARK
+from panda.store.files import REPORT_MARK
 from tests.api import Panda, run_here
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from panda.cli.main import build_program
-from panda.storage.check import check_store
-from panda.storage.files import write_json
-from panda.storage.layout import Layout
+from panda.store.files import write_json
+from panda.store.layout import Layout
+from panda.store.validate import check_store
 from tests.builders import import_line
 from tests.cli.programs import run_words
 from tests.loopback import reply

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from panda.storage.import_file import import_turns
-from panda.storage.layout import Layout
+from panda.store.import_file import import_turns
+from panda.store.layout import Layout
 
 PANDA = str(Path(sys.executable).with_name("panda"))
 HEAVY = (

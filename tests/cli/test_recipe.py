@@ -8,7 +8,7 @@ import pytest
 
 from panda.cli.main import build_program
 from panda.models.contract import GenerateParams, Message
-from panda.storage.layout import asset
+from panda.store.layout import asset
 from tests.cli.programs import Ended, run_words
 from tests.loopback import reply
 from tests.models.conftest import Server

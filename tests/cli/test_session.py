@@ -9,7 +9,7 @@ import pytest
 
 from panda.cli.main import build_program
 from panda.documents.times import render_time
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.builders import NOW, import_line
 from tests.cli.programs import Ended, run_words
 from tests.script import Script

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from panda.cli.main import build_program
-from panda.storage.files import append_json_line
-from panda.storage.layout import Layout
+from panda.store.files import append_json_line
+from panda.store.layout import Layout
 from tests.cli.programs import Ended, run_words
 from tests.cli.test_log import record
 from tests.stores import write_turn

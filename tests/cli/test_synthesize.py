@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.api import Ended, run_here
 from tests.builders import tree
 from tests.scope_vectors import NOW_TEXT, VECTORS, Vector

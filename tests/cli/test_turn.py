@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from panda.storage.check import check_store
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
+from panda.store.validate import check_store
 
 PANDA = str(Path(sys.executable).with_name("panda"))
 PHASE_KEYS = [

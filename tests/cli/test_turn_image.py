@@ -11,8 +11,8 @@ from panda.errors import HaltError
 from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked, ScriptedModel
 from panda.replays.simulation import simulate
-from panda.storage.check import check_store
-from panda.storage.turns import load_picture
+from panda.store.turns import load_picture
+from panda.store.validate import check_store
 from tests.api import Ended, run_here
 from tests.builders import NOW
 from tests.loopback import Server, reply

@@ -12,12 +12,12 @@ from panda.actions.unfinished import ResumedTurn, discard_turn, error_of, resume
 from panda.errors import CheckError, LockHeldError, ModelAwayError, TryAgainError
 from panda.models.scripted import ScriptedModel
 from panda.settings import Settings, load_settings
-from panda.storage.check import check_store
-from panda.storage.files import held_lock, write_json
-from panda.storage.interventions import Intervention, list_interventions
-from panda.storage.layout import Layout
-from panda.storage.temporaries import begin_writing, end_writing, is_temporary
-from panda.storage.turns import TurnStore
+from panda.store.files import held_lock, write_json
+from panda.store.interventions import Intervention, list_interventions
+from panda.store.layout import Layout
+from panda.store.temporaries import begin_writing, end_writing, is_temporary
+from panda.store.turns import TurnStore
+from panda.store.validate import check_store
 from tests.api import Ended, run_here
 from tests.builders import NOW, still_clock, tree
 from tests.cli.test_resume import start, turn_file, wait_for

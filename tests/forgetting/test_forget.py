@@ -16,8 +16,8 @@ import pytest
 from panda.cli.main import build_program
 from panda.index.vectors import VectorStore
 from panda.session.file import load_session
-from panda.storage.files import held_lock
-from panda.storage.layout import Layout
+from panda.store.files import held_lock
+from panda.store.layout import Layout
 from tests.api import copy_models
 from tests.builders import import_line
 from tests.cli.programs import Ended, run_words

@@ -17,7 +17,7 @@ from urllib.parse import quote, quote_plus, unquote_plus
 
 import pytest
 
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.api import copy_models
 from tests.builders import import_line
 from tests.stores import write_visit

@@ -18,10 +18,10 @@ from panda.documents.progress import no_progress
 from panda.history.export_file import ExportFile
 from panda.history.intake import BATCH_TURNS
 from panda.settings import load_settings
-from panda.storage.check import check_store
-from panda.storage.layout import Layout
-from panda.storage.temporaries import begin_writing, end_writing, is_temporary
-from panda.storage.turns import TurnStore
+from panda.store.layout import Layout
+from panda.store.temporaries import begin_writing, end_writing, is_temporary
+from panda.store.turns import TurnStore
+from panda.store.validate import check_store
 from tests.builders import NOW, build_store, still_clock, tree
 from tests.cli.programs import Ended, run_words
 from tests.history.exports import chatgpt, claude, said, write_export

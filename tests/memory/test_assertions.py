@@ -14,8 +14,8 @@ from panda.documents.times import Clock
 from panda.errors import DocumentError, FileFormatError, LockHeldError, UsageError
 from panda.memory.log import MemoryLog
 from panda.memory.memory import StagedValue, Value, apply_staged, stage_value
-from panda.storage.files import held_lock
-from panda.storage.layout import Layout
+from panda.store.files import held_lock
+from panda.store.layout import Layout
 from panda.store.records import check_json
 from tests.stores import NOW
 

@@ -12,7 +12,7 @@ from panda.actions.remember import Given, make_statement, read_value
 from panda.errors import Problem, Verdict
 from panda.memory.memory import Memory
 from panda.memory.validation import judge_gathered
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.api import run_here
 from tests.builders import NOW
 from tests.script import Script, pick

@@ -9,7 +9,7 @@ from panda.errors import MemoryNodeError
 from panda.memory.budget import LoadedDocument, fit_nodes, load_nodes
 from panda.memory.node import Item, Node, SourceType
 from panda.memory.reader import NodeReader
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.stores import NOW, write_research, write_turn, write_visit
 
 

@@ -12,9 +12,9 @@ from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
 from panda.memory.past import Moment, known_then, memory_mark
 from panda.memory.reader import NodeReader
-from panda.storage.layout import Layout
-from panda.storage.records import Visit, place_visit, write_visit
+from panda.store.layout import Layout
 from panda.store.records import Snapshot
+from panda.store.visits import Visit, place_visit, write_visit
 from tests.stores import NOW, write_turn
 
 USER = "ann"

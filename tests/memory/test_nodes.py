@@ -12,7 +12,7 @@ from panda.index.index import Index
 from panda.memory.budget import is_usable, load_nodes
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.stores import NOW, write_research, write_turn, write_visit
 
 PREFERENCES = """---

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from panda.errors import Problem, Verdict
 from panda.memory.validation import check_memory
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.builders import NOW, build_store
 
 

@@ -17,7 +17,7 @@ from panda.memory.files import Projection
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory, Remembered, load_remembered
 from panda.memory.reader import NodeReader
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.stores import NOW
 
 USER = "ann"

@@ -11,7 +11,7 @@ import pytest
 from panda.errors import ModelFileError
 from panda.models.layers import Layers
 from panda.models.models_file import parse_models_file
-from panda.storage.layout import asset
+from panda.store.layout import asset
 
 _LAYERS = "layers: {}\n"
 

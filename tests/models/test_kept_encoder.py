@@ -14,7 +14,7 @@ from panda.models.kept_encoder import KeptEncoder, pack, unpack
 from panda.models.layers import Layers
 from panda.models.models_file import parse_models_file
 from panda.models.scripted import ScriptedEncoder
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 
 TEXTS = ["a red tent", "the tent is red", "bees fly in May", ""]
 

@@ -17,7 +17,7 @@ from panda.models.llama.loaded import LoadedGgufs
 from panda.models.llama.model import LlamaCppModel, Sampler, render_parts, tokenise_parts
 from panda.recipes.book import RecipeBook
 from panda.recipes.schema import lower_limits, plain_schema
-from panda.storage.layout import asset
+from panda.store.layout import asset
 from tests.models.conftest import BUILTIN, embedded, embedded_spec
 
 SYSTEM = Message("system", "You answer questions about laptops and their prices, in few words. " * 4)

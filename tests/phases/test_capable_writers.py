@@ -16,7 +16,7 @@ from panda.models.replies import compile_schema
 from panda.models.scripted import Reply, ScriptedModel
 from panda.recipes.book import RecipeBook
 from panda.recipes.schema import plain_schema
-from panda.storage.layout import Layout, asset
+from panda.store.layout import Layout, asset
 from panda.tools.table import TOOLS
 from tests.loopback import Server
 from tests.script import PRICE_NODE, Asked, Script, loaded_lines, offered, pick

@@ -12,8 +12,8 @@ from panda.actions.turn import gather
 from panda.errors import HaltError
 from panda.memory.validation import judge_gathered
 from panda.models.scripted import Asked, Reply, ScriptedModel
-from panda.storage.files import held_lock
-from panda.storage.layout import Layout
+from panda.store.files import held_lock
+from panda.store.layout import Layout
 from tests.builders import NOW
 from tests.script import PRICE, PRICE_NODE, Script, loaded_lines, pick
 from tests.scripted_turns import USER, Preferring, Ran, add_research, laptop_store, run_turn, scripted_app

@@ -8,7 +8,7 @@ import pytest
 
 from panda.language.reading import Clause, Reading
 from panda.phases.tool_outcome import is_undone
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.phases.test_answer_text import BUNS, ask, said
 from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn
 

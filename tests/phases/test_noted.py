@@ -8,7 +8,7 @@ import pytest
 
 from panda.actions.turn import turn_data
 from panda.memory.reader import NodeReader
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.builders import still_clock
 from tests.script import Script
 from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn

@@ -7,7 +7,7 @@ import pytest
 
 from panda.models.scripted import Asked
 from panda.recipes.checks import check_recipes
-from panda.storage.layout import asset
+from panda.store.layout import asset
 from tests.script import PRICE_NODE, Script
 from tests.scripted_turns import Ran, laptop_store, run_turn
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from panda.recipes.checks import check_recipes
-from panda.storage.layout import asset
+from panda.store.layout import asset
 from tests.loopback import Server
 from tests.script import Script
 from tests.scripted_turns import Preferring, Ran, laptop_store, run_turn

@@ -16,8 +16,8 @@ from panda.phases.synthesizer import of_named_pages
 from panda.replays.selection import TurnPlace
 from panda.replays.simulation import simulate
 from panda.replays.verification import verify_turn
-from panda.storage.layout import Layout
-from panda.storage.records import place_visit
+from panda.store.layout import Layout
+from panda.store.visits import place_visit
 from panda.tools.table import run_tool
 from tests.builders import NOW
 from tests.script import Pick, Script, offered, pick

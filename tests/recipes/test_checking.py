@@ -22,7 +22,7 @@ from panda.models.contract import ModelInfo
 from panda.recipes.book import RecipeBook
 from panda.recipes.checks import check_recipes, check_recipes_of_mode
 from panda.recipes.steps import STEPS
-from panda.storage.layout import asset
+from panda.store.layout import asset
 from panda.tools.table import TOOLS
 from tests.recipes.books import PROMPTS, schema_of
 

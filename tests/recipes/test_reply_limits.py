@@ -12,7 +12,7 @@ from panda.models.scripted import ScriptedModel, in_order
 from panda.recipes.book import RecipeBook
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import longest_chars, lower_limits
-from panda.storage.layout import asset
+from panda.store.layout import asset
 from tests.recipes.books import Runner, schema_of, write_book
 
 BOOK = RecipeBook([asset("recipes")], [asset("prompts")])

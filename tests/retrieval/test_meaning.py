@@ -14,7 +14,7 @@ from panda.models.scripted import ScriptedEncoder
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, Ranked, rank_rows
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.builders import still_clock
 from tests.stores import dump_vectors, write_turn
 

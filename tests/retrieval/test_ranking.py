@@ -10,7 +10,7 @@ import pytest
 from panda.index.index import Index
 from panda.retrieval.ranking import Bounds, Ranked, rank_rows, searched_words
 from panda.retrieval.search import find_research
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.stores import NOW, write_research, write_turn
 
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.record_replays import FIRST_TURN, QUESTIONS
 
 PANDA = str(Path(sys.executable).with_name("panda"))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.file_map import ROOT
+from tests.api import ROOT
 
 PANDA = (sys.executable, "-c", "from panda.cli.main import main; main()")
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}

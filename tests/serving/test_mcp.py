@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from tests.file_map import ROOT
+from tests.api import ROOT
 from tests.outside import SECRET, Outside, link
 from tests.scope_vectors import NOW_TEXT, VECTORS
 from tests.serving.servers import PANDA, running, write_facts

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.file_map import ROOT
+from tests.api import ROOT
 from tests.scope_vectors import NOW_TEXT, VECTORS, Vector
 from tests.serving.servers import ENVIRON, PANDA, Server, running, write_facts
 

@@ -10,7 +10,7 @@ from panda.documents.carry import Carry
 from panda.documents.records import encode
 from panda.models.scripted import Asked
 from panda.session.file import load_session, verify_session
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.script import PRICE_NODE, Script
 from tests.scripted_turns import USER, laptop_store, run_turn
 

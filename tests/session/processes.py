@@ -15,9 +15,9 @@ import panda
 from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked
 from panda.session.file import verify_session
-from panda.storage.check import check_store
-from panda.storage.turns import TurnFolder
 from panda.store.records import Metadata
+from panda.store.turns import TurnFolder
+from panda.store.validate import check_store
 from tests.builders import NOW
 from tests.loopback import Server, reply
 from tests.script import Script, step_of

@@ -12,8 +12,8 @@ from panda.memory.memory import Memory
 from panda.memory.validation import check_memory
 from panda.models.scripted import ScriptedModel
 from panda.session.file import load_session, verify_session
-from panda.storage.check import check_store
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
+from panda.store.validate import check_store
 from tests.builders import NOW, still_clock
 from tests.kills import Kill, kills_of, run_killed
 from tests.script import Script

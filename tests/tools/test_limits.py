@@ -12,8 +12,8 @@ import pytest
 from panda.errors import LimitError, StoreError
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.storage.layout import Layout
-from panda.storage.signals import signals_after
+from panda.store.layout import Layout
+from panda.store.signals import signals_after
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.project import Project
 from panda.tools.table import TOOLS, run_tool, run_within

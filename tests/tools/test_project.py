@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from panda.models.scripted import ScriptedModel
-from panda.storage.check import check_store
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
+from panda.store.validate import check_store
 from panda.tools.project import Project
 from tests.code_mode import SOURCE, call, code_script, replies, repository, run_code
 from tests.kills import FORKSERVER

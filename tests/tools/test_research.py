@@ -13,7 +13,7 @@ from panda.errors import ReplyError
 from panda.index.index import Index
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.store.records import check_json
 from panda.tools.contract import ToolContext
 from panda.tools.research_record import FoundClaim, join_conflicts

@@ -9,7 +9,7 @@ import pytest
 from panda.index.index import Index
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.store.records import check_json
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, run_tool

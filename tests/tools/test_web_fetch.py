@@ -10,9 +10,9 @@ import pytest
 from panda.index.index import Index
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.storage.layout import Layout
-from panda.storage.records import visit_slug
+from panda.store.layout import Layout
 from panda.store.records import check_json
+from panda.store.visits import visit_slug
 from panda.tools.contract import ToolContext
 from panda.tools.table import run_tool
 from panda.web.addresses import AddressRules, parse_allowed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.view.application import ViewApplication
 from panda.view.shelf import Shelf
 

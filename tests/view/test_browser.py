@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from panda.memory.fact import Subject
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.view.memory import address_of
 from panda.view.output import write_site
 from tests.builders import build_store, import_line

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.builders import NOW
 from tests.script import Script, pick
 from tests.scripted_turns import USER, Ran, laptop_store, run_turn

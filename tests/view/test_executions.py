@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from panda.documents.times import render_time
-from panda.storage.layout import Layout, turn_name
+from panda.store.layout import Layout, turn_name
 from panda.view.executions import read_executions
 
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 
 from panda.documents.context import FrontMatter, Section, Text, parse_context, render_context
 from panda.documents.text import UNSAFE
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.view.output import write_site
 from tests.effort import tried
 from tests.hostile_files import plant

@@ -15,7 +15,7 @@ from panda.memory.files import Projection
 from panda.memory.memory import Memory, load_remembered
 from panda.session.file import open_session, session_ids
 from panda.session.render import field_rows
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.view.memory import address_of
 from panda.view.output import write_site
 from tests.builders import tree

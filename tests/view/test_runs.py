@@ -13,8 +13,8 @@ import pytest
 
 from panda.documents.text import UNSAFE
 from panda.replays.runs import Fingerprint, Outcome, PlannedTurn, RunFolder, TurnLine
-from panda.storage.files import held_lock
-from panda.storage.layout import Layout
+from panda.store.files import held_lock
+from panda.store.layout import Layout
 from panda.view.output import write_site
 from tests.builders import still_clock, tree
 from tests.effort import tried

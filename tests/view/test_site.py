@@ -8,7 +8,7 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 import pytest
 
 from panda.errors import UsageError
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from panda.view.output import check_target, write_site
 from tests.builders import build_store, import_line, tree
 from tests.view.sites import Html, client_of, shelf_of, turn_numbers

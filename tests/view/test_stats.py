@@ -12,9 +12,9 @@ import pytest
 from panda.cli.main import build_program
 from panda.documents.text import UNSAFE
 from panda.errors import ReplyError
-from panda.storage.execution_log import OUTSIDE
-from panda.storage.interventions import resolve_intervention, write_intervention
-from panda.storage.layout import Layout
+from panda.store.interventions import resolve_intervention, write_intervention
+from panda.store.layout import Layout
+from panda.store.log import OUTSIDE
 from panda.view.execution_columns import ExecutionLog
 from tests.builders import build_store, import_line, still_clock, tree
 from tests.cli.programs import run_words

@@ -9,9 +9,9 @@ import pytest
 
 from panda.documents.context import Meta, Section, Text
 from panda.errors import ReplyError
-from panda.storage.interventions import resolve_intervention, write_intervention
-from panda.storage.layout import Layout
-from panda.storage.turns import TurnFolder, TurnStore
+from panda.store.interventions import resolve_intervention, write_intervention
+from panda.store.layout import Layout
+from panda.store.turns import TurnFolder, TurnStore
 from panda.view.answer import render_markdown
 from panda.view.evidence import Source, Statement
 from panda.view.shelf import Query

@@ -6,7 +6,7 @@ import pytest
 
 from panda.compression.budgets import count_tokens
 from panda.compression.compress import compress
-from panda.storage.files import render_json
+from panda.store.files import render_json
 from panda.web.client import Page, decode_body
 from panda.web.extraction import Extraction, extract_page
 from tests.web.site import PAGES

@@ -18,8 +18,8 @@ from typing import Any
 from warnings import warn
 
 from panda.errors import ModelFileError, StoreError
-from panda.storage.layout import asset
-from panda.storage.temporaries import FORMER_CACHE, held_temporary, sweep
+from panda.store.layout import asset
+from panda.store.temporaries import FORMER_CACHE, held_temporary, sweep
 
 SEQUENCE = 0
 _ERROR_LEVEL = 4

@@ -7,10 +7,10 @@ import pytest
 
 from panda.errors import FileFormatError, UntrustedError
 from panda.index.sources import list_notes
-from panda.storage.files import append_json_line, held_lock, read_text, write_atomic
-from panda.storage.layout import Layout, below
-from panda.storage.links import check_links, leaving_links, may_pass, watch_store
-from panda.storage.temporaries import begin_writing, end_writing
+from panda.store.files import append_json_line, held_lock, read_text, write_atomic
+from panda.store.layout import Layout, below
+from panda.store.links import check_links, leaving_links, may_pass, watch_store
+from panda.store.temporaries import begin_writing, end_writing
 
 
 class Watched:

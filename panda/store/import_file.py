@@ -14,7 +14,7 @@ from panda.documents.json_text import may_hold_halves
 from panda.documents.progress import Progress, no_progress
 from panda.documents.times import Clock, parse_time
 from panda.errors import FileFormatError, ImportFileError, Location, StoreError
-from panda.storage.files import (
+from panda.store.files import (
     held_lock,
     make_directory,
     parse_json,
@@ -25,16 +25,16 @@ from panda.storage.files import (
     sync_directory,
     write_synced,
 )
-from panda.storage.layout import (
+from panda.store.layout import (
     CONTEXT_MD,
     INDEX_SUMMARY_JSON,
     METADATA_JSON,
     RESPONSE_MD,
     Layout,
 )
-from panda.storage.temporaries import held_temporary
-from panda.storage.turns import CLAIM_WAIT_SECONDS, CONTEXT_SCHEMA, TurnFolder, TurnStore
 from panda.store.records import Metadata, json_problems
+from panda.store.temporaries import held_temporary
+from panda.store.turns import CLAIM_WAIT_SECONDS, CONTEXT_SCHEMA, TurnFolder, TurnStore
 
 IMPORT_LINE = "import.jsonl"
 _NO_LINES = (

@@ -8,7 +8,7 @@ import pytest
 
 from panda.index.index import Index
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.stores import dump_index, write_research, write_turn, write_visit
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from panda.errors import FileFormatError, LockHeldError, StoreError
-from panda.storage.files import (
+from panda.store.files import (
     append_json_line,
     held_lock,
     read_json,

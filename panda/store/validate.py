@@ -8,8 +8,8 @@ from panda.documents.context import SECTIONS, ContextDocument, find_context_prob
 from panda.documents.memory_file import parse_memory_file
 from panda.documents.records import decode
 from panda.errors import FileFormatError, NotFoundError, Problem, UsageError, Verdict
-from panda.storage.files import parse_json, read_text, store_errors
-from panda.storage.layout import (
+from panda.store.files import parse_json, read_text, store_errors
+from panda.store.layout import (
     CONFLICTS_JSONL,
     CONTEXT_MD,
     EXTRACTED_JSON,
@@ -28,11 +28,11 @@ from panda.storage.layout import (
     check_id,
     turn_number,
 )
-from panda.storage.links import may_pass
-from panda.storage.seals import SEAL, check_seal, seal_value
-from panda.storage.temporaries import is_abandoned, is_temporary
-from panda.storage.turns import TurnStore, load_picture
+from panda.store.links import may_pass
 from panda.store.records import Metadata, json_problems
+from panda.store.seals import SEAL, check_seal, seal_value
+from panda.store.temporaries import is_abandoned, is_temporary
+from panda.store.turns import TurnStore, load_picture
 
 _TEXT_SUFFIXES = {".md", ".json", ".jsonl"}
 

@@ -15,7 +15,7 @@ from panda.index.index import Index
 from panda.index.tables import IndexView
 from panda.models.scripted import ScriptedModel
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.builders import NOW, tree
 from tests.script import Script
 from tests.scripted_turns import USER, laptop_store, scripted_app

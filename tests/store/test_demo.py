@@ -10,10 +10,10 @@ import pytest
 from panda.documents.times import parse_time
 from panda.errors import UsageError
 from panda.memory.reader import NodeReader
-from panda.storage.check import check_store
-from panda.storage.layout import Layout, asset
-from panda.storage.store import copy_demo, newest_turn_time
-from panda.storage.turns import TurnStore
+from panda.store.demo import copy_demo, newest_turn_time
+from panda.store.layout import Layout, asset
+from panda.store.turns import TurnStore
+from panda.store.validate import check_store
 
 NOW = datetime(2027, 3, 28, 1, 30, 7, tzinfo=UTC)
 DEMO = asset("panda-system-docs")

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from panda.storage.links import check_links, may_pass
+from panda.store.links import check_links, may_pass
 
 _HELD = re.compile(r"\..+\.[0-9a-f]{12}\.panda\.tmp", re.DOTALL)
 _FORMER = re.compile(r"\..+\.[0-9a-f]{12}\.tmp(-journal|-mj[0-9A-F]+)?", re.DOTALL)

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from panda.storage.files import append_json_line, write_atomic
-from panda.storage.signals import signals_after
+from panda.store.files import append_json_line, write_atomic
+from panda.store.signals import signals_after
 
 BYTES = 60_000_000
 
 WRITER = f"""
 import os, signal, sys, threading
 from pathlib import Path
-from panda.storage.files import append_json_line, write_atomic
+from panda.store.files import append_json_line, write_atomic
 
 directory, number, how = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 path = directory / "file"

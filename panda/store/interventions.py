@@ -8,8 +8,8 @@ from typing import Any
 
 from panda.documents.times import Clock, render_time
 from panda.errors import FileFormatError, HaltError, Location, NotFoundError, Problem, StoreError, UsageError
-from panda.storage.files import held_lock, read_json, store_errors, write_json
-from panda.storage.layout import Layout
+from panda.store.files import held_lock, read_json, store_errors, write_json
+from panda.store.layout import Layout
 from panda.store.records import check_json
 
 INTERVENTION_SCHEMA = "panda.intervention/1"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from panda.index.index import Index, rebuild_index
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.stores import NOW, dump_index, write_research, write_turn, write_visit
 
 WORDS = "apple pear 16GB RTX 4060 Straße naïve 東京都 hamster running laptops $697".split()  # noqa: SIM905
@@ -99,9 +99,9 @@ def test_changes_of_many_files_are_taken_in(tmp_path: Path) -> None:
 ADD = """
 import sys
 from pathlib import Path
-from panda.storage.import_file import import_turns
+from panda.store.import_file import import_turns
 from panda.index.index import index_imported
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.stores import NOW
 layout = Layout(Path(sys.argv[1]))
 for n in range(12):
@@ -114,7 +114,7 @@ import sys, time
 from pathlib import Path
 from panda.index.index import Index
 from panda.index.index import rebuild_index
-from panda.storage.layout import Layout
+from panda.store.layout import Layout
 from tests.stores import NOW
 layout = Layout(Path(sys.argv[1]))
 index = Index(layout)

@@ -7,9 +7,9 @@ import pytest
 
 from panda.documents.context import Section, Text
 from panda.errors import DocumentError, FileFormatError, NotFoundError, UsageError
-from panda.storage.layout import Layout
-from panda.storage.turns import TurnStore
+from panda.store.layout import Layout
 from panda.store.records import Metadata, Next
+from panda.store.turns import TurnStore
 from tests.builders import NOW, still_clock
 
 CALL = {

@@ -18,8 +18,8 @@ from panda.documents.context import parse_context
 from panda.documents.records import decode
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, Location, StoreError
-from panda.storage.files import parse_json, read_json, read_text, write_atomic, write_json
-from panda.storage.layout import (
+from panda.store.files import parse_json, read_json, read_text, write_atomic, write_json
+from panda.store.layout import (
     CONTENT_MD,
     CONTEXT_MD,
     EXTRACTED_JSON,

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from panda.errors import ImportFileError, StoreError
-from panda.storage.files import write_json
-from panda.storage.import_file import import_turns
-from panda.storage.layout import Layout
-from panda.storage.turns import TurnStore
+from panda.store.files import write_json
+from panda.store.import_file import import_turns
+from panda.store.layout import Layout
+from panda.store.turns import TurnStore
 from tests.builders import build_store, import_line, still_clock, tree
 
 

@@ -11,11 +11,11 @@ from msgspec import structs
 
 from panda.documents.context import Section, Text
 from panda.errors import NotFoundError
-from panda.storage.check import check_store
-from panda.storage.files import write_json
-from panda.storage.layout import Layout, TurnPaths
-from panda.storage.turns import TurnStore
+from panda.store.files import write_json
+from panda.store.layout import Layout, TurnPaths
 from panda.store.records import BY_DIRECTORY, BY_NAME, Next, Status
+from panda.store.turns import TurnStore
+from panda.store.validate import check_store
 from tests.builders import build_store, import_line, still_clock
 
 MANIFEST = {"visit_id": "visit_abc123", "url": "https://a.example/x", "visited_at": "2026-01-03T13:20:00Z"}

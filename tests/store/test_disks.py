@@ -12,10 +12,10 @@ import pytest
 
 from panda.errors import MemoryNodeError, StoreError
 from panda.index.index import Index
-from panda.storage.files import append_json_line, read_json_lines, write_atomic, write_json
-from panda.storage.interventions import write_intervention
-from panda.storage.layout import Layout
-from panda.storage.turns import TurnStore
+from panda.store.files import append_json_line, read_json_lines, write_atomic, write_json
+from panda.store.interventions import write_intervention
+from panda.store.layout import Layout
+from panda.store.turns import TurnStore
 from tests.api import run_here
 from tests.builders import build_store, still_clock, tree
 from tests.stores import write_turn

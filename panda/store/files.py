@@ -17,9 +17,9 @@ from typing import Any
 
 from panda.documents.json_text import load_json
 from panda.errors import FileFormatError, Location, LockHeldError, Problem, StoreError, UsageError
-from panda.storage.links import check_links
-from panda.storage.signals import signals_after
-from panda.storage.temporaries import held_temporary
+from panda.store.links import check_links
+from panda.store.signals import signals_after
+from panda.store.temporaries import held_temporary
 
 
 @contextmanager

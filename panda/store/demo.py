@@ -9,7 +9,7 @@ from pathlib import Path
 
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, NotFoundError, ReadOnlyStoreError, UsageError
-from panda.storage.files import (
+from panda.store.files import (
     make_directory,
     read_json,
     read_text,
@@ -17,8 +17,8 @@ from panda.storage.files import (
     sync_directory,
     write_synced,
 )
-from panda.storage.layout import DEFAULT_USER, METADATA_JSON, Layout, users_of
-from panda.storage.temporaries import held_temporary
+from panda.store.layout import DEFAULT_USER, METADATA_JSON, Layout, users_of
+from panda.store.temporaries import held_temporary
 
 _NAMED_USERS = 8
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from panda.documents.text import ID_PATTERN, PATH_FIX, shorten
 from panda.errors import FileFormatError, StoreError, UsageError
-from panda.storage.links import may_pass
+from panda.store.links import may_pass
 
 DEFAULT_USER = "default"
 """The one user who is made unasked."""

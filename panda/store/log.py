@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from panda.storage.interventions import Intervention, list_interventions
-from panda.storage.jsonl import Line, LineTail
-from panda.storage.layout import Layout, turn_number
+from panda.store.interventions import Intervention, list_interventions
+from panda.store.jsonl import Line, LineTail
+from panda.store.layout import Layout, turn_number
 
 By = Literal["recipe", "layer", "phase", "day"]
 BY: tuple[By, ...] = ("recipe", "layer", "phase", "day")

@@ -24,7 +24,7 @@ from panda.documents.records import decode, encode
 from panda.documents.text import escape_path, shorten, unescape_path
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, Location, NotFoundError, Problem, StoreError, UsageError
-from panda.storage.files import (
+from panda.store.files import (
     append_json_line,
     held_lock,
     make_directory,
@@ -38,7 +38,7 @@ from panda.storage.files import (
     write_atomic,
     write_json,
 )
-from panda.storage.layout import (
+from panda.store.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
     METADATA_JSON,
@@ -50,10 +50,10 @@ from panda.storage.layout import (
     step_name,
     turn_number,
 )
-from panda.storage.links import check_links
-from panda.storage.seals import seal_files
-from panda.storage.temporaries import held_temporary, sweep
+from panda.store.links import check_links
 from panda.store.records import FileRecord, Metadata, Next, Snapshot, check_json, load
+from panda.store.seals import seal_files
+from panda.store.temporaries import held_temporary, sweep
 
 _R = TypeVar("_R", bound=FileRecord)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from panda.errors import FileFormatError, Problem
-from panda.storage.files import parse_json, store_errors
+from panda.store.files import parse_json, store_errors
 
 CUT_SHORT = "a write was cut short; the next one removes this line"
 """What is to be done about a last line without a line break that is no JSON."""

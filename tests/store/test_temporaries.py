@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from panda.storage.check import check_store
-from panda.storage.files import write_atomic
-from panda.storage.links import watch_store
-from panda.storage.temporaries import (
+from panda.store.files import write_atomic
+from panda.store.links import watch_store
+from panda.store.temporaries import (
     begin_writing,
     end_writing,
     held_temporary,
@@ -24,6 +23,7 @@ from panda.storage.temporaries import (
     sweep_cache,
     work_directory,
 )
+from panda.store.validate import check_store
 from tests.builders import build_store
 
 HOUR = 3_600.0
