@@ -35,7 +35,7 @@ FORMATS = {
     "memory/gathered.py:_LINE": "a line of our §2",
     "memory/gathered.py:_PLAIN": "a line of our §2",
     "memory/fact.py:VALUE_TYPES": "types of values",
-    "documents/carry.py:StepType": "kinds of steps",
+    "store/carry.py:StepType": "kinds of steps",
     "store/records.py:StepEntity": "what a step did to an entity",
     "tools/content.py:_DraftArguments": "values of an argument",
     "tools/contract.py:Kind": "kinds of tools",

@@ -80,7 +80,6 @@ NOT_TEXTS = {
     "words.read_groups": "a file of ours",
     "words.read_words": "a file of ours",
     "json_text.worst_fault": "a schema and a value",
-    "json_text.surely_fits": "a schema and a value",
     "arithmetic.rounding_step": "a number",
     "memory_file.statement_key": "numbers",
     "numbers.number_from_words": "a match of number words",

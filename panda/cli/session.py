@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_sessions
 from panda.cli.text import clipped
-from panda.documents.carry import FIELDS
 from panda.documents.records import encode
 from panda.documents.times import render_time
 from panda.errors import CheckError, NotFoundError, Problem
@@ -23,6 +22,7 @@ from panda.session.file import (
     verify_session,
 )
 from panda.session.render import field_rows
+from panda.store.carry import FIELDS
 from panda.store.files import held_lock
 from panda.store.layout import Layout, check_id
 from panda.store.records import Session

@@ -7,7 +7,6 @@ from typing import Any
 from panda.choosing.decision import Option
 from panda.compression.budgets import count_tokens
 from panda.compression.sections import fit_section
-from panda.documents.carry import CachedStep
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError
 from panda.memory.budget import LONGEST_LINE_CHARS
@@ -24,6 +23,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.session.turn_files import call_digest, step_type
+from panda.store.carry import CachedStep
 from panda.store.files import read_json
 from panda.store.layout import PLAN_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD, below
 from panda.tools.contract import ToolContext, ToolResult

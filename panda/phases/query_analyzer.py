@@ -7,7 +7,6 @@ from typing import Literal, cast, get_args
 from msgspec import structs
 
 from panda.choosing.decision import Option, clause_options
-from panda.documents.carry import Carry, Entity
 from panda.documents.context import Meta, Section, Text
 from panda.documents.records import encode
 from panda.errors import HaltError, MemoryNodeError
@@ -59,6 +58,7 @@ from panda.session.registry import (
     names,
     replace_references,
 )
+from panda.store.carry import Carry, Entity
 from panda.store.layout import IMAGE_JSON
 from panda.store.records import ContentReference, DataRequirements, QueryAnalysis, ReferenceResolution
 from panda.store.turns import load_picture

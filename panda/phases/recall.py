@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from panda.choosing.decision import Option
-from panda.documents.carry import clip
 from panda.documents.text import one_line, strip_citations
 from panda.errors import FileFormatError, MemoryNodeError, StoreError
 from panda.language.lists import (
@@ -27,6 +26,7 @@ from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.turn import Turn
 from panda.session.registry import uses_excluded
+from panda.store.carry import clip
 from panda.store.layout import GATHERED_CONTEXT_JSON
 from panda.store.visits import load_turn
 

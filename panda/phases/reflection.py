@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from panda.choosing.decision import Option
-from panda.documents.carry import Curation
 from panda.documents.context import Meta, Section, Text
 from panda.documents.records import encode
 from panda.errors import MemoryNodeError
@@ -24,6 +23,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.retrieval.candidates import Retriever
 from panda.session.registry import curation_of_reading, with_written
+from panda.store.carry import Curation
 from panda.store.layout import REFLECTION_JSON
 
 _RECENT, _OFFERED = 3, 24

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from panda.compression.budgets import count_tokens
-from panda.documents.carry import EMPTY, Carry
 from panda.documents.context import SECTIONS, ContextDocument
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading, plain_recap
 from panda.recipes.calls import Recordings
 from panda.session.fold import carry_within
 from panda.session.turn_files import TurnFiles
+from panda.store.carry import EMPTY, Carry
 from panda.store.files import read_text
 from panda.store.layout import (
     GATHERED_CONTEXT_JSON,

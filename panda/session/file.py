@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from panda.documents.carry import EMPTY
 from panda.documents.progress import Progress, no_progress
 from panda.documents.records import decode, encode
 from panda.errors import FileFormatError, NotFoundError, Problem, StoreError, UsageError
@@ -15,6 +14,7 @@ from panda.index.index import Index
 from panda.index.tables import IndexView
 from panda.session.fold import carry_over
 from panda.session.turn_files import TurnFiles, load_turn_files
+from panda.store.carry import EMPTY
 from panda.store.files import held_lock, read_json, store_errors, write_atomic, write_json
 from panda.store.layout import METADATA_JSON, Layout, turn_name
 from panda.store.records import Session, SessionTurn

@@ -7,27 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from panda.documents.carry import (
-    MARK,
-    Archive,
-    ArchiveEntry,
-    CachedStep,
-    Carry,
-    Constraint,
-    Curation,
-    Engagement,
-    Flow,
-    FlowPhase,
-    History,
-    Note,
-    Pending,
-    RecentTurn,
-    Routing,
-    SummaryKind,
-    TurnSummary,
-    clip,
-    clip_lines,
-)
 from panda.documents.records import decode, encode
 from panda.language.reading import Limit
 from panda.language.text import without_greeting
@@ -54,6 +33,26 @@ from panda.session.turn_files import (
     step_type,
 )
 from panda.store import records
+from panda.store.carry import (
+    MARK,
+    Archive,
+    ArchiveEntry,
+    CachedStep,
+    Carry,
+    Constraint,
+    Curation,
+    Engagement,
+    Flow,
+    FlowPhase,
+    History,
+    Note,
+    Pending,
+    RecentTurn,
+    Routing,
+    SummaryKind,
+    TurnSummary,
+    clip,
+)
 from panda.store.layout import step_name
 
 _MOST, _TEXT_CHARS = 30, 160
@@ -253,8 +252,8 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
         short, kind = texts.assistant_summary, texts.assistant_summary_kind
     recent = RecentTurn(
         turn=files.turn,
-        user=clip_lines(files.query, _USER_CHARS, rest=f"{files.directory}/context.md"),
-        assistant=clip_lines(reply, _ASSISTANT_CHARS, rest=f"{files.directory}/response.md"),
+        user=_clip_lines(files.query, _USER_CHARS, rest=f"{files.directory}/context.md"),
+        assistant=_clip_lines(reply, _ASSISTANT_CHARS, rest=f"{files.directory}/response.md"),
         assistant_summary=short,
         summary_kind=kind,
         timestamp=files.at,
@@ -333,6 +332,11 @@ def merge_by_rule(previous: Carry) -> tuple[str, SummaryKind]:
         del lines[0]
         cut = True
     return "\n".join([MARK.strip(), *lines] if cut else lines), "fallback"
+
+
+def _clip_lines(text: str, chars: int, *, rest: str) -> str:
+    mark = f"\n[… cut, whole in {rest}]"
+    return text if len(text) <= chars else text[: max(0, chars - len(mark))] + mark
 
 
 def _history(previous: Carry, texts: SessionTexts | None) -> History:

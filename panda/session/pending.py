@@ -5,12 +5,12 @@ from typing import Literal, cast
 
 from msgspec.structs import replace
 
-from panda.documents.carry import MARK, Carry, Pending, PendingType, clip
 from panda.language.reading import Reading
 from panda.language.statements import is_talk
 from panda.language.text import split_sentences
 from panda.language.words import split_terms
 from panda.session.turn_files import TurnFiles
+from panda.store.carry import MARK, Carry, Pending, PendingType, clip
 from panda.store.records import Answered
 
 _MESSAGE_CHARS, _PART_CHARS, _PARTS = 2_000, 200, 12

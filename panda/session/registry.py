@@ -7,18 +7,6 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from panda.documents.carry import (
-    Carry,
-    Curation,
-    Decision,
-    Entity,
-    Judged,
-    Listed,
-    Listing,
-    Registry,
-    State,
-    clip,
-)
 from panda.documents.memory_file import is_statement
 from panda.documents.records import decode
 from panda.language.claims import is_plural
@@ -37,6 +25,18 @@ from panda.language.things import (
 )
 from panda.language.words import split_terms, split_words
 from panda.session.turn_files import TurnFiles
+from panda.store.carry import (
+    Carry,
+    Curation,
+    Decision,
+    Entity,
+    Judged,
+    Listed,
+    Listing,
+    Registry,
+    State,
+    clip,
+)
 
 _MOST, _MOST_BYTES = 500, 90_000
 _LABEL_CHARS, _REASON_CHARS, _SAID_CHARS, _TURNS, _LOG, _MENTIONED = 100, 160, 300, 4, 20, 40

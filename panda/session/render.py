@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from panda.documents.carry import FIELDS, MARK, Carry, TurnSummary, clip
 from panda.documents.text import one_line
 from panda.session.registry import is_active
+from panda.store.carry import FIELDS, MARK, Carry, TurnSummary, clip
 from panda.store.layout import step_name, turn_name
 
 CARRY_TOKENS = 600

@@ -10,12 +10,12 @@ import msgspec
 from msgspec import UNSET, Meta
 from msgspec import UnsetType as Unset
 
-from panda.documents.carry import Carry, FlowPhase, StepType, SummaryKind
-from panda.documents.carry import Outcome as TurnOutcome
 from panda.documents.records import Id, Name, Place, Record, Time, decode, encode
 from panda.errors import FileFormatError, Location, NotApprovedError, Problem
 from panda.language.reading import Reading, plain_recap
 from panda.store import layout
+from panda.store.carry import Carry, FlowPhase, StepType, SummaryKind
+from panda.store.carry import Outcome as TurnOutcome
 from panda.store.files import parse_json, read_bytes, to_text
 from panda.store.seals import part_of
 

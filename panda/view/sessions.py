@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from panda.documents.carry import FIELDS
 from panda.documents.text import shorten
 from panda.documents.times import parse_time
 from panda.errors import NotFoundError, Problem
 from panda.session.file import closed_at, fold_turns, load_session
 from panda.session.render import field_rows
+from panda.store.carry import FIELDS
 from panda.store.files import why_unread
 from panda.store.layout import Layout, check_id, is_id, turn_number
 from panda.store.records import Session

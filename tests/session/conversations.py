@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from panda.documents.carry import Carry
 from panda.documents.records import encode
 from panda.models.scripted import Asked
 from panda.session.file import load_session, verify_session
+from panda.store.carry import Carry
 from panda.store.layout import Layout
 from tests.script import PRICE_NODE, Script
 from tests.scripted_turns import USER, laptop_store, run_turn

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from panda.documents.carry import EMPTY, Archive, ArchiveEntry
 from panda.phases.query_analyzer import kept_content
+from panda.store.carry import EMPTY, Archive, ArchiveEntry
 
 
 def entry(key: str, path: str) -> ArchiveEntry:

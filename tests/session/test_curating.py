@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from panda.documents.carry import EMPTY, Carry, Curation, Entity, Listed, State
 from panda.language.reading import Reading
 from panda.session.registry import (
     CLEARED,
@@ -15,6 +14,7 @@ from panda.session.registry import (
     uses_excluded,
     with_written,
 )
+from panda.store.carry import EMPTY, Carry, Curation, Entity, Listed, State
 
 LABELS = {"a": "Lenovo LOQ 15", "b": "HP Victus 15", "c": "Baked cod", "d": "Cod soup", "e": "Pescara ferry"}
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from panda.documents.carry import (
+from panda.session.file import write_session
+from panda.store.carry import (
     FIELDS,
     Archive,
     ArchiveEntry,
@@ -21,7 +22,6 @@ from panda.documents.carry import (
     StepRecord,
     TurnSummary,
 )
-from panda.session.file import write_session
 from panda.store.records import Session, SessionTurn
 from tests.script import PRICE_NODE, Script, step_of
 from tests.scripted_turns import USER, laptop_store, run_turn

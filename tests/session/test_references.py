@@ -2,11 +2,11 @@
 
 import pytest
 
-from panda.documents.carry import EMPTY, Carry
 from panda.language.lists import listed_things
 from panda.session.fold import carry_over
 from panda.session.registry import find_references, follow_up, replace_references
 from panda.session.turn_files import TurnFiles
+from panda.store.carry import EMPTY, Carry
 
 NUMBERED = """I found three laptops:
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from panda.documents.carry import EMPTY, FIELDS, Carry
 from panda.documents.records import decode, encode
 from panda.errors import FileFormatError
+from panda.store.carry import EMPTY, FIELDS, Carry
 from panda.store.records import Session, SessionTurn, json_problems
 
 SESSION = Session(

@@ -29,10 +29,7 @@ _RECENT, _HISTORY = ("3; a reply over 400 characters is summarised", "1,200 char
 
 def clip(text: str, chars: int) -> str:
     """
-    The text as one line, cut after a word where it is longer, with a mark.
-
-    Args:
-        chars: Most characters of the result, mark included.
+    The text as one line, cut after a word where it is longer, with a mark that counts too.
 
     >>> clip("one two three", 100), clip("one two three four", 14)
     ('one two three', 'one two […]')
@@ -40,28 +37,13 @@ def clip(text: str, chars: int) -> str:
     return shorten(text, chars, MARK)
 
 
-def clip_lines(text: str, chars: int, *, rest: str) -> str:
-    """
-    The beginning of a text with its lines, and where the rest is.
-
-    >>> clip_lines("ab\\ncdef", 40, rest="response.md"), len(clip_lines("x" * 99, 40, rest="response.md"))
-    ('ab\\ncdef', 40)
-    """
-    mark = f"\n[… cut, whole in {rest}]"
-    return text if len(text) <= chars else text[: max(0, chars - len(mark))] + mark
-
-
 class Routing(Whole, frozen=True, kw_only=True):
-    """How phase 0 and 3 took a turn."""
-
     intent: str | None = None
     query_type: str | None = None
     next_step: str | None = None  # what the plan decided
 
 
 class RecentTurn(Whole, frozen=True, kw_only=True):
-    """One of the last turns, nearly whole."""
-
     turn: int
     user: str
     assistant: str  # the reply, clipped only where it is extremely long
@@ -75,8 +57,6 @@ class RecentTurn(Whole, frozen=True, kw_only=True):
 
 
 class History(Whole, frozen=True, kw_only=True):
-    """What happened before the recent turns."""
-
     text: str = ""  # prose, at most 1,200 characters
     kind: SummaryKind = "verbatim"  # how it came about
     through_turn: int | None = None  # the newest turn that it covers
@@ -84,16 +64,12 @@ class History(Whole, frozen=True, kw_only=True):
 
 
 class Engagement(Whole, frozen=True, kw_only=True):
-    """What the session is about."""
-
     text: str = ""  # one sentence
     kind: SummaryKind = "verbatim"  # how it came about
     turn: int | None = None  # the turn that it was made in
 
 
 class StepRecord(Whole, frozen=True, kw_only=True):
-    """One tool step of a turn, in short."""
-
     step: int  # number of the step, from 1
     tool: str
     step_type: StepType  # what kind of work it was
@@ -107,8 +83,6 @@ class StepRecord(Whole, frozen=True, kw_only=True):
 
 
 class TurnSummary(Whole, frozen=True, kw_only=True):
-    """What a turn did. A reduced one keeps its line alone."""
-
     turn: int
     detail: Literal["full", "line"] = "full"  # whether it is reduced
     outcome: Outcome = "approved"  # how it ended
@@ -132,7 +106,6 @@ class TurnSummary(Whole, frozen=True, kw_only=True):
 
     @property
     def made(self) -> dict[str, tuple[str, ...]]:
-        """What it did to what, by the verb."""
         return {
             "created": self.entities_created,
             "updated": self.entities_updated,
@@ -143,8 +116,6 @@ class TurnSummary(Whole, frozen=True, kw_only=True):
 
 
 class CachedStep(Whole, frozen=True, kw_only=True):
-    """A reference to a tool result that need not be asked for again."""
-
     turn: int  # turn that made it
     step: int
     tool: str
@@ -157,8 +128,6 @@ class CachedStep(Whole, frozen=True, kw_only=True):
 
 
 class Note(Whole, frozen=True, kw_only=True):
-    """Something that a step left for later turns."""
-
     kind: Literal["note", "conclusion"]  # what it is
     text: str  # what it says
     turn: int  # turn that left it
@@ -167,8 +136,6 @@ class Note(Whole, frozen=True, kw_only=True):
 
 
 class ArchiveEntry(Whole, frozen=True, kw_only=True):
-    """Generated or analysed content that is kept verbatim in a file."""
-
     key: str  # t{turn}_s{step}_{type}_{n}
     turn: int  # turn that made it
     step: int
@@ -180,27 +147,20 @@ class ArchiveEntry(Whole, frozen=True, kw_only=True):
 
     @property
     def is_draft(self) -> bool:
-        """Whether it was written for a reader, and is not the result of a tool."""
         return _DRAFT_KEY.fullmatch(self.key) is not None
 
 
 class Archive(Whole, frozen=True, kw_only=True):
-    """The index of kept content."""
-
     entries: tuple[ArchiveEntry, ...] = ()  # oldest first
     evicted: int = 0  # how many older ones are no longer listed
 
 
 class Judged(Whole, frozen=True, kw_only=True):
-    """A decision on one entity."""
-
     ref: str  # the entity
     reason: str
 
 
 class Curation(Whole, frozen=True, kw_only=True):
-    """What phase 1 decided on the entities of the session."""
-
     turn: int | None = None  # the turn that decided it
     retained: tuple[Judged, ...] = ()  # kept, or brought back
     demoted: tuple[Judged, ...] = ()  # not to be used, but still known
@@ -210,13 +170,10 @@ class Curation(Whole, frozen=True, kw_only=True):
 
     @property
     def decided(self) -> dict[str, tuple[Judged, ...]]:
-        """The single decisions, by what they come to."""
         return {"retained": self.retained, "demoted": self.demoted, "dropped": self.dropped}
 
 
 class Decision(Whole, frozen=True, kw_only=True):
-    """One line of the decision log."""
-
     turn: int
     action: Literal["retain", "demote", "drop", "clear_all"]  # what was done
     ref: str | None  # to which entity; None for all
@@ -224,8 +181,6 @@ class Decision(Whole, frozen=True, kw_only=True):
 
 
 class Entity(Whole, frozen=True, kw_only=True):
-    """Something that the session talks about."""
-
     ref: str  # short name in this session, as "item_2"
     type: str  # what it is
     label: str  # how people call it
@@ -238,15 +193,11 @@ class Entity(Whole, frozen=True, kw_only=True):
 
 
 class Listed(Whole, frozen=True, kw_only=True):
-    """One item of a list."""
-
     ref: str  # its entity
     text: str  # what the reply said of it, clipped
 
 
 class Listing(Whole, frozen=True, kw_only=True):
-    """The list that "the second one" counts: the last that a reply showed."""
-
     turn: int | None = None  # turn that showed it; None if there is none
     about: str = ""  # what the user had asked, and how the reply began, clipped
     items: tuple[Listed, ...] = ()  # in its order
@@ -255,21 +206,16 @@ class Listing(Whole, frozen=True, kw_only=True):
 
     @property
     def refs(self) -> tuple[str, ...]:
-        """Its entities, in order."""
         return tuple(one.ref for one in self.items)
 
 
 class Registry(Whole, frozen=True, kw_only=True):
-    """The entities of a session."""
-
     records: tuple[Entity, ...] = ()  # oldest first
     evicted: int = 0  # how many were forgotten for want of room
     listing: Listing = msgspec.field(default_factory=Listing)  # what ordinals count
 
 
 class Flow(Whole, frozen=True, kw_only=True):
-    """How the conversation goes."""
-
     phase: FlowPhase = "exploring"  # where it stands
     tone: Tone | None = None  # how the user speaks; null where no model told
     user_expressed: str | None = None  # what the user said of feelings or wishes, verbatim
@@ -278,8 +224,6 @@ class Flow(Whole, frozen=True, kw_only=True):
 
 
 class Pending(Whole, frozen=True, kw_only=True):
-    """A question to the user."""
-
     id: str  # q{turn}
     asked_turn: int  # turn that asked
     asked_by: Literal[1, 2, 3]  # phase that asked
@@ -294,8 +238,6 @@ class Pending(Whole, frozen=True, kw_only=True):
 
 
 class Constraint(Whole, frozen=True, kw_only=True):
-    """A limit that the user set, as data."""
-
     key: str  # what it limits, as "budget_max" or "count:recipe"
     value: str | int | float
     text: str
@@ -304,8 +246,6 @@ class Constraint(Whole, frozen=True, kw_only=True):
 
 
 class Carry(Whole, frozen=True, kw_only=True):
-    """Everything that a session carries from turn to turn."""
-
     recent_turns: tuple[RecentTurn, ...] = ()
     history_summary: History = msgspec.field(default_factory=History)
     engagement_summary: Engagement = msgspec.field(default_factory=Engagement)
