@@ -95,7 +95,7 @@ def asker(layers: Layers, root: Path, user: str = "default") -> Asked:
         if "noted" in data:
             kept = tuple(one["text"] for one in data["noted"])
         else:
-            log = layout.user(user) / MEMORY_JSONL
+            log = layout.of(user).home / MEMORY_JSONL
             facts = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
             kept = tuple(json.dumps(f["value"]) for f in facts if f.get("source_turn") == turn.turn)
         answered = approved and bool(data["answered"])
@@ -139,7 +139,7 @@ def make_store(root: Path, notes: Mapping[str, str], user: str = "default") -> N
     """A store with these notes, by their path below knowledge/."""
     create_store(root)
     for name, text in notes.items():
-        path = Layout(root).user(user) / "knowledge" / name
+        path = Layout(root).of(user).home / "knowledge" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 

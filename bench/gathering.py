@@ -100,11 +100,11 @@ def _write(layout: Layout, user: str, source: Sequence[str]) -> str:
         [turn] = import_turns([json.dumps(line)], layout, lambda: _NOW).turns
         return f"turn:{turn.turn}"
     if kind == "knowledge":
-        path = layout.knowledge(user) / f"{name.replace(' ', '_')}.md"
+        path = layout.of(user).knowledge / f"{name.replace(' ', '_')}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"---\ntitle: {name}\n---\n\n{text}\n", encoding="utf-8")
         return f"knowledge:{path.name}"
-    path = layout.facts(user) if kind == "fact" else layout.preferences(user)
+    path = layout.of(user).facts if kind == "fact" else layout.of(user).preferences
     path.parent.mkdir(parents=True, exist_ok=True)
     before = path.read_text(encoding="utf-8").removesuffix("---\n") if path.exists() else "---\n"
     path.write_text(f"{before}{name}: {json.dumps(text)}\n---\n", encoding="utf-8")

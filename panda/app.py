@@ -45,11 +45,11 @@ from panda.session.file import check_open, fold_turns, free_session_id, load_ses
 from panda.settings import Settings, process_environment
 from panda.store.files import append_json_line, held_lock
 from panda.store.interventions import write_intervention
-from panda.store.layout import IMAGE_JSON, Layout
+from panda.store.layout import IMAGE_JSON, Layout, UserStore
 from panda.store.records import Session, Snapshot
 from panda.store.seals import digest_parts
 from panda.store.temporaries import sweep_below
-from panda.store.turns import Reserved, TurnFolder, TurnStore
+from panda.store.turns import Reserved, TurnFolder, claim_turn
 from panda.tools.contract import ToolContext
 from panda.tools.project import Project
 from panda.tools.table import TOOLS
@@ -76,7 +76,7 @@ class App:
         self.settings, self.layout, self.layers = settings, layout, layers
         user, clock, limits = settings.user, settings.clock, settings.compression
         self.book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-        self.store, self.index = TurnStore(layout, user, clock), Index(layout)
+        self.store, self.index = UserStore(layout.root, user, clock), Index(layout)
         self._versions = VersionStore(layout.recipe_versions, clock)
         self._now, self._moment = TurnClock(clock), Moment(layout, user)  # of the turn that runs
         given = layers.encoder()
@@ -149,7 +149,8 @@ class App:
             session_id = free_session_id(self.layout, self.index, settings.user, made_for.turn)
             if locks is not None:  # before the turn can be seen: --resume-all takes up what nobody holds
                 locks.enter_context(self.hold_session(session_id))
-        folder = self.store.claim(
+        folder = claim_turn(
+            self.store,
             session_id,
             mode,
             query,
@@ -197,7 +198,7 @@ class App:
 
     def hold_session(self, session: str) -> AbstractContextManager[None]:
         """The lock under which the turns of one session follow each other."""
-        lock, wait = self.layout.session_lock(self.settings.user, session), self.settings.wait_seconds
+        lock, wait = self.layout.of(self.settings.user).session_lock(session), self.settings.wait_seconds
         return held_lock(lock, holder=f"panda turn (pid {os.getpid()})", wait_seconds=wait)
 
     def open_project(self, *, dry: bool) -> Project:

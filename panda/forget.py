@@ -42,13 +42,14 @@ from panda.store.layout import (
     METADATA_JSON,
     Layout,
     TurnPaths,
+    UserStore,
     users_of,
 )
 from panda.store.links import may_pass
 from panda.store.records import format_of, json_problems
 from panda.store.seals import SEAL, seal_files
 from panda.store.temporaries import is_temporary, sweep_below
-from panda.store.turns import CONTEXT_SCHEMA, TurnStore
+from panda.store.turns import CONTEXT_SCHEMA
 from panda.store.visits import load_object, turn_directories, visit_directories, visit_id, visit_slug
 
 SHORT_CHARS = 4  # a text with fewer characters counts only as a word of its own
@@ -391,17 +392,19 @@ class Forgetting:
         holder, layout = f"panda forget (process {os.getpid()})", self._layout
 
         def sessions() -> set[tuple[str, str]]:
-            return {(user, one.name) for user in users for one in layout.user(user).glob("sessions/*/")}
+            return {(user, one.name) for user in users for one in layout.of(user).home.glob("sessions/*/")}
 
         with ExitStack() as stack:
             known = sessions()
-            locks = [layout.session_lock(user, session) for user, session in sorted(known) if session != but]
-            locks += [*map(layout.memory_lock, users), *sorted(layout.runs.glob("*/lock"))]
+            locks = [
+                layout.of(user).session_lock(session) for user, session in sorted(known) if session != but
+            ]
+            locks += [*(layout.of(user).memory_lock for user in users), *sorted(layout.runs.glob("*/lock"))]
             for path in locks:
                 lock = held_lock(path, holder=holder, wait_seconds=self._wait)
                 stack.enter_context(lock)
             for user in users:
-                stack.enter_context(TurnStore(layout, user, self._clock).numbering(holder))
+                stack.enter_context(UserStore(layout.root, user, self._clock).numbering(holder))
             if sessions() != known:
                 raise LockHeldError("a session has just begun", where=str(layout.root), fix="try again")
             yield
@@ -445,7 +448,7 @@ class Forgetting:
 
     def of_turn(self, user: str, number: int, facts: Sequence[Assertion]) -> Wanted:
         """A whole turn: what was said in it, what was remembered of it (*facts*), and what quotes it."""
-        paths, node = self._layout.turn(user, number), f"turn:{number}"
+        paths, node = self._layout.of(user).turn(number), f"turn:{number}"
         query = _load(paths / METADATA_JSON).get("query")
         staged = _load(paths / names.STAGED_MEMORY_JSON).get("staged") or ()
         told = [query, *(one.get("text") for one in staged), *(v for one in facts for v in _values(one))]
@@ -457,7 +460,7 @@ class Forgetting:
 
     def of_visit(self, user: str, name: str) -> Wanted | None:
         """A page as it was read, and what turns quote of it; None if there is none."""
-        for number, turn in turn_directories(self._layout.turns(user)):
+        for number, turn in turn_directories(self._layout.of(user).turns):
             for directory in visit_directories(turn):
                 if _load(directory / names.MANIFEST_JSON).get("visit_id") == name:
                     lines = _read(directory / names.CONTENT_MD).split("\n")
@@ -467,12 +470,12 @@ class Forgetting:
         return None
 
     def _staged(self, user: str, one: Assertion) -> list[str]:
-        paths = self._layout.turn(user, one.source_turn or 0)
+        paths = self._layout.of(user).turn(one.source_turn or 0)
         staged = _load(paths / names.STAGED_MEMORY_JSON).get("staged") or ()
         return [str(raw.get("text")) for raw in staged if raw.get("relation") == one.fact.relation]
 
     def _cited(self, user: str, node: str) -> Iterator[str]:
-        for _, turn in turn_directories(self._layout.turns(user)):
+        for _, turn in turn_directories(self._layout.of(user).turns):
             for path in (turn / names.GATHERED_CONTEXT_JSON, *sorted(turn.glob("steps/*.json"))):
                 yield from _texts_of(node, _load(path)) if node in _read(path) else ()
 
@@ -491,7 +494,7 @@ class Forgetting:
 
     def _sessions_of(self, plan: _Plan) -> Iterator[Path]:
         for user in plan.wanted.users if plan.turns or plan.wanted.own is None else ():
-            yield from sorted(self._layout.user(user).glob("sessions/*/*.json"))
+            yield from sorted(self._layout.of(user).home.glob("sessions/*/*.json"))
 
     def _cached(self) -> Iterator[Path]:
         for path in (one for cache in self._caches for one in sorted(cache.rglob("*"))):
@@ -562,11 +565,13 @@ class Forgetting:
         said = {(user, n) for user, n in wanted.own if user == owner[0] and n < owner[1]}
         sources = {METADATA_JSON, names.GATHERED_CONTEXT_JSON, "steps", "webpage_cache"}
         is_own = any(sources & {*path.relative_to(directory).parts} for path in holding)
-        sessions = {_load(self._layout.turn(*one) / METADATA_JSON).get("session_id") for one in said}
+        sessions = {
+            _load(self._layout.of(one[0]).turn(one[1]) / METADATA_JSON).get("session_id") for one in said
+        }
         return session in sessions and not is_own
 
     def _directories(self, owner: Owner) -> list[Path]:
-        saved = self._layout.turn(*owner).directory
+        saved = self._layout.of(owner[0]).turn(owner[1]).directory
         found = [saved, *sorted(self._layout.runs.glob(f"*/turns/{owner[0]}/{saved.name}"))]
         return [one for one in found if one.is_dir() and may_pass(one)]
 
@@ -597,9 +602,9 @@ class Forgetting:
             return b""
         if directory is not None:
             return eraser.clean(path, data, scrub=True)
-        if owner and path == self._layout.memory_log(owner[0]):
+        if owner and path == self._layout.of(owner[0]).memory_log:
             return self._log_after(plan, owner[0])
-        if owner and path.parent == self._layout.user(owner[0]) and path.name in _MEMORY:
+        if owner and path.parent == self._layout.of(owner[0]).home and path.name in _MEMORY:
             return self._memory_texts(plan, owner[0]).get(path, data)
         if path.is_relative_to(self._layout.recipe_versions):
             return data if wanted.own is not None or _is_in_force(path) else b""
@@ -623,7 +628,7 @@ class Forgetting:
         return b"\n".join(made)
 
     def _log(self, plan: _Plan, user: str) -> Iterator[tuple[str, str]]:
-        for line in _read(self._layout.memory_log(user)).split("\n"):
+        for line in _read(self._layout.of(user).memory_log).split("\n"):
             made = raw = _load_line(line)
             if "value" in raw:
                 is_own = plan.wanted.own is None or (user, raw.get("source_turn")) in plan.owners
@@ -703,10 +708,13 @@ class Forgetting:
     def _snapshots(self, plan: _Plan, user: str) -> Iterator[Path]:
         """What turns recorded of memory files that held it: digests of these."""
         lines = [n for n, (before, after) in enumerate(self._log(plan, user)) if before != after]
-        if not lines and not {self._layout.preferences(user), self._layout.facts(user)} & plan.files.keys():
+        if (
+            not lines
+            and not {self._layout.of(user).preferences, self._layout.of(user).facts} & plan.files.keys()
+        ):
             return
         first = min(lines, default=0)
-        for place in (self._layout.turns(user), *self._layout.runs.glob(f"*/turns/{user}")):
+        for place in (self._layout.of(user).turns, *self._layout.runs.glob(f"*/turns/{user}")):
             for path in sorted(place.glob(f"turn_*/{names.SNAPSHOT_JSON}")):
                 value = _load(path)
                 known = (value.get("memory") or {}).get("assertions", first + 1)
@@ -795,7 +803,7 @@ class Forgetting:
         return made
 
     def _forget_memory(self, plan: _Plan, user: str) -> None:
-        log = self._layout.memory_log(user)
+        log = self._layout.of(user).memory_log
         for path, made in self._memory_texts(plan, user).items():
             if made != _read_there(path):
                 self._write(plan, path, made)
@@ -819,7 +827,7 @@ class Forgetting:
                 metadata |= {SEAL: seal_files(directory, metadata)} if metadata.get(SEAL) is not None else {}
                 self._write(plan, directory / METADATA_JSON, render_json(metadata).encode())
         for user, session in self._sessions():
-            if (path := layout.session(user, session)).is_file():
+            if (path := layout.of(user).session(session)).is_file():
                 made = None
                 with suppress(FileFormatError):  # without a file it is made again when its turns read
                     made = fold_turns(layout, user, session, saved_turns(layout, user).get(session, []))

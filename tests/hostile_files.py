@@ -65,8 +65,8 @@ def plant(layout: Layout, user: str, seed: int, count: int) -> list[str]:
 
 
 def _plant_one(layout: Layout, user: str, draw: random.Random) -> str:
-    home = layout.user(user)
-    turns = sorted(path.parent for path in layout.turns(user).glob("turn_??????/metadata.json"))
+    home = layout.of(user).home
+    turns = sorted(path.parent for path in layout.of(user).turns.glob("turn_??????/metadata.json"))
     turn, name = draw.choice(turns), file_name(draw)
     kind = draw.choice(
         ("note", "note", "note", "folder", "visit", "value", "value", "value", "stray", "line")

@@ -17,9 +17,9 @@ from panda.models.layers import Layers
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.phases.turn import Turn
 from panda.settings import load_settings
-from panda.store.layout import Layout, asset
+from panda.store.layout import Layout, UserStore, asset
 from panda.store.records import Metadata
-from panda.store.turns import TurnFolder, TurnStore
+from panda.store.turns import TurnFolder
 from panda.store.validate import check_store
 from panda.trust import open_layers
 from tests.builders import NOW, build_store, import_line, still_clock
@@ -171,7 +171,7 @@ def laptop_store(root: Path) -> Layout:
         at=NOW,
         user=USER,
     )
-    layout.preferences(USER).write_text(PREFERENCES, encoding="utf-8")
+    layout.of(USER).preferences.write_text(PREFERENCES, encoding="utf-8")
     return layout
 
 
@@ -238,4 +238,4 @@ def run_turn(
 
 def open_turn(layout: Layout, number: int) -> TurnFolder:
     """The files of one of ann's turns."""
-    return TurnStore(layout, USER, still_clock).open(number)
+    return UserStore(layout.root, USER, still_clock).open(number)

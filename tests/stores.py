@@ -39,7 +39,7 @@ def write_turn(
         clauses: Of the query, each with its mood; None if it was not read.
         noted: What is kept word for word, each with its node.
     """
-    paths = layout.turn(user, number)
+    paths = layout.of(user).turn(number)
     paths.directory.mkdir(parents=True, exist_ok=True)
     answer: list[Text | Meta] = [Text(response)] if response else []
     if items is not None:
@@ -99,7 +99,7 @@ def write_visit(
     user: str = "ann",
 ) -> Path:
     """Write one visit directory and return it."""
-    directory = layout.turn(user, turn).webpage_cache / f"page-{visit_id}"
+    directory = layout.of(user).turn(turn).webpage_cache / f"page-{visit_id}"
     directory.mkdir(parents=True)
     manifest = {
         "visit_id": visit_id,
@@ -117,7 +117,7 @@ def write_visit(
 
 def write_research(layout: Layout, turn: int, fields: dict[str, Any], *, user: str = "ann") -> Path:
     """Write the research file of a turn and return its path."""
-    path = layout.turn(user, turn) / "research.json"
+    path = layout.of(user).turn(turn) / "research.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     _write_json(path, fields)
     return path

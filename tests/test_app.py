@@ -12,8 +12,7 @@ from panda.compression.budgets import count_tokens
 from panda.errors import HaltError, ModelTimeoutError, Problem, QueryError, RecipeError
 from panda.models.contract import Completion, Usage
 from panda.models.scripted import Asked, Reply, ScriptedModel
-from panda.store.layout import METADATA_JSON, Layout, asset
-from panda.store.turns import TurnStore
+from panda.store.layout import METADATA_JSON, Layout, UserStore, asset
 from tests.builders import still_clock, tree
 from tests.script import APPROVED, PRICE_NODE, Script, step_of
 from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn, scripted_app
@@ -80,7 +79,7 @@ HOSTILE = {
 
 def numbers(layout: Layout) -> list[int]:
     """Numbers of ann's turns."""
-    return TurnStore(layout, USER, still_clock).numbers()
+    return UserStore(layout.root, USER, still_clock).numbers()
 
 
 def check_halted(ran: Ran, phase: int, kind: str) -> None:
@@ -233,7 +232,7 @@ def test_damaged_turn_of_the_session(tmp_path: Path) -> None:
     """An earlier turn of the session that does not read halts the turn and names the file."""
     layout = laptop_store(tmp_path)
     run_turn(layout)
-    path = layout.turn(USER, 1) / METADATA_JSON
+    path = layout.of(USER).turn(1) / METADATA_JSON
     path.write_text("{", encoding="utf-8")
     ran = run_turn(layout)
     assert ran.metadata.status == "halted"

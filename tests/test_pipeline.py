@@ -12,8 +12,8 @@ from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.pipeline import Pipeline
 from panda.store.interventions import DamagedIntervention, Intervention, list_interventions
-from panda.store.layout import Layout
-from panda.store.turns import TurnStore
+from panda.store.layout import Layout, UserStore
+from panda.store.turns import claim_turn
 from tests.builders import NOW, still_clock
 
 
@@ -50,7 +50,7 @@ def plain_phases(**others: Phase) -> list[Phase]:
 def turn(tmp_path: Path) -> Turn:
     """A claimed turn."""
     layout = Layout(tmp_path)
-    return Turn(TurnStore(layout, "ann", still_clock).claim("default", "chat", "Why?"), layout)
+    return Turn(claim_turn(UserStore(layout.root, "ann", still_clock), "default", "chat", "Why?"), layout)
 
 
 def test_what_a_tool_asks_counts_once(turn: Turn) -> None:

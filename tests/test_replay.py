@@ -123,7 +123,7 @@ def test_a_wrong_answer_replaces_nothing(
     store: Layout, tmp_path: Path, name: str, old: str, new: str, said: str
 ) -> None:
     """A recording with one wrong answer is refused, with what differs, and no file of the old one changes."""
-    user, replays = store.user("demo"), tmp_path / "replays"
+    user, replays = store.of("demo").home, tmp_path / "replays"
     shutil.copytree(REPLAYS, replays)
     path = user / turn_name(0) / name
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
@@ -136,7 +136,7 @@ def test_a_wrong_answer_replaces_nothing(
 def test_a_wrong_ending_replaces_nothing(store: Layout) -> None:
     """Another exit code than expected, or a request to a host that is not expected, is refused too."""
     ended = [{**ENDED[0], "exit_code": 22}, {**ENDED[1], "asks_for": ["shop.example"]}, *ENDED[2:]]
-    wrong = replace_replays(store.user("demo"), REPLAYS, ended)
+    wrong = replace_replays(store.of("demo").home, REPLAYS, ended)
     assert [line.rpartition(": ")[2] for line in wrong] == [
         "exit_code is 22, not 0",
         "asks_for is ['shop.example'], not []",
@@ -145,7 +145,7 @@ def test_a_wrong_ending_replaces_nothing(store: Layout) -> None:
 
 def test_right_answers_replace_the_recording(store: Layout, tmp_path: Path) -> None:
     """A recording with right answers takes the place of what stood there; what is expected stays."""
-    user, replays = store.user("demo"), tmp_path / "replays"
+    user, replays = store.of("demo").home, tmp_path / "replays"
     (replays / "turns" / "turn_000001").mkdir(parents=True)
     shutil.copy(REPLAYS / EXPECTED, replays)
     assert replace_replays(user, replays, ENDED) == []

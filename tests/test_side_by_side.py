@@ -12,8 +12,7 @@ import pytest
 
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.replays.simulation import simulate
-from panda.store.layout import Layout
-from panda.store.turns import TurnStore
+from panda.store.layout import Layout, UserStore
 from tests.builders import still_clock
 from tests.script import Script, pick, step_of
 from tests.scripted_turns import USER, OneModel, laptop_store, scripted_app
@@ -110,7 +109,7 @@ def run_side_by_side(layout: Layout) -> None:
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     layout = laptop_store(tmp_path_factory.mktemp("side") / "store")
-    note = layout.knowledge(USER) / "drinks.md"
+    note = layout.of(USER).knowledge / "drinks.md"
     note.parent.mkdir(parents=True)
     note.write_text("# Drinks\n\nMy favorite tea shop is in Bergen.\n", encoding="utf-8")
     run_side_by_side(layout)
@@ -119,7 +118,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 def test_twelve_turns_replay_the_same(layout: Layout) -> None:
     """Twelve turns that three processes made at once, shared memory among them, simulate the same."""
-    store = TurnStore(layout, USER, still_clock)
+    store = UserStore(layout.root, USER, still_clock)
     numbers = [n for n in store.numbers() if store.open(n).snapshot() is not None]
     assert len(numbers) == PROCESSES * ROUNDS
     none = OneModel(ScriptedModel(lambda asked: None, scores=False))
@@ -131,20 +130,20 @@ def test_twelve_turns_replay_the_same(layout: Layout) -> None:
 def test_what_changed_is_named(layout: Layout, tmp_path: Path) -> None:
     """A replay tells which note is not what it was; without its snapshot a turn is set back by numbers."""
     copy = Layout(shutil.copytree(layout.root, tmp_path / "copy"))
-    (copy.knowledge(USER) / "drinks.md").write_text("# Drinks\n\nAnother.\n", encoding="utf-8")
-    number = max(TurnStore(copy, USER, still_clock).numbers())
+    (copy.of(USER).knowledge / "drinks.md").write_text("# Drinks\n\nAnother.\n", encoding="utf-8")
+    number = max(UserStore(copy.root, USER, still_clock).numbers())
     none = OneModel(ScriptedModel(lambda asked: None, scores=False))
     app = scripted_app(copy, none.scripted)
     changed = simulate(app.settings, copy, none, number).changed
     # of what was told and corrected since, a file that is set back knows the lines, but not their order
     assert [name for name in changed if name != "facts.md"] == ["knowledge/drinks.md"]
-    (copy.turn(USER, number) / "snapshot.json").unlink()
+    (copy.of(USER).turn(number) / "snapshot.json").unlink()
     assert simulate(app.settings, copy, none, number).changed == ()
 
 
 def test_no_turn_sees_what_began_beside_it(layout: Layout) -> None:
     """A turn is offered no turn and no preference that was saved after it began."""
-    store = TurnStore(layout, USER, still_clock)
+    store = UserStore(layout.root, USER, still_clock)
     for number in store.numbers():
         folder = store.open(number)
         snapshot = folder.snapshot()
@@ -155,6 +154,6 @@ def test_no_turn_sees_what_began_beside_it(layout: Layout) -> None:
         assert all(snapshot.holds(turn) for turn in turns), number
         mark = snapshot.memory
         assert mark is not None
-        lines = layout.memory_log(USER).read_text(encoding="utf-8").splitlines()[: mark.assertions]
+        lines = layout.of(USER).memory_log.read_text(encoding="utf-8").splitlines()[: mark.assertions]
         known = {relation for line in lines for relation in re.findall(r'"relation": "(\w+)"', line)}
         assert set(re.findall(r'"memory:(\w+)"', plan)) <= known | {"budget"}, number

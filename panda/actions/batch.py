@@ -34,8 +34,7 @@ from panda.replays.runs import (
 from panda.session.file import free_session_id
 from panda.settings import Settings
 from panda.store.files import append_json_lines, read_text, remove_tree
-from panda.store.layout import METRICS_JSON, Layout
-from panda.store.turns import TurnStore
+from panda.store.layout import METRICS_JSON, Layout, UserStore
 from panda.trust import load_models
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def begin_batch(
     ran_on = fingerprint_now(settings, environ)
     users = [query.user or settings.user for query in queries]
     following = {
-        user: TurnStore(layout, user, settings.clock).reserve(users.count(user))
+        user: UserStore(layout.root, user, settings.clock).reserve(users.count(user))
         for user in dict.fromkeys(users)
     }
     turns, index = [], Index(layout)
@@ -203,7 +202,7 @@ class Batch:
                 if line.is_saved:
                     self._note_saved(one, str(one.session))
                 if self._on_line is not None:
-                    store = TurnStore(self._layout, one.user, self._settings.clock)
+                    store = UserStore(self._layout.root, one.user, self._settings.clock)
                     data = turn_data(store.open(one.turn)) if store.has(one.turn) else {}
                     self._on_line(self._told(line, str(one.session), data))
 
@@ -240,7 +239,7 @@ class Batch:
     def _task(self, one: PlannedTurn) -> Task:
         saved = self._saved.get((one.user, str(one.session)), {})
         turns = [turn for place, turn in sorted(saved.items()) if place < self._places[one.item]]
-        paths = ((turn, self._layout.turn(one.user, turn).directory) for turn in turns)
+        paths = ((turn, self._layout.of(one.user).turn(turn).directory) for turn in turns)
         earlier = tuple((turn, read_files(path) if self._is_remote else path) for turn, path in paths)
         query = self._queries[str(one.item)]
         return Task(self._run.id, query, one.user, str(one.session), one.turn, earlier)
@@ -256,7 +255,7 @@ class Batch:
     def _end(self, task: Task, made: Made) -> None:
         """What an item adds to the store beside its turn, and its line."""
         clock = self._settings.clock
-        store = TurnStore(self._layout, task.user, clock)
+        store = UserStore(self._layout.root, task.user, clock)
         folder = store.open(task.turn) if store.has(task.turn) else None
         is_saved = folder is not None and folder.read_metadata().saved_at is not None
         if is_saved and self.start is not None:
@@ -272,7 +271,7 @@ class Batch:
         line = TurnLine(
             task.turn,
             task.user,
-            str(self._layout.turn(task.user, task.turn).directory),
+            str(self._layout.of(task.user).turn(task.turn).directory),
             result if findings else "passed",
             tuple(findings),
             outcome=read_outcome(folder) if folder else None,
@@ -320,7 +319,7 @@ class Batch:
 
     def _recover(self, one: PlannedTurn) -> None:
         """Deal with the turn of an item that has no line: a saved one has ended, another is begun anew."""
-        store = TurnStore(self._layout, one.user, self._settings.clock)
+        store = UserStore(self._layout.root, one.user, self._settings.clock)
         if not store.has(one.turn):
             return
         folder = store.open(one.turn)
@@ -340,7 +339,7 @@ class Batch:
         turns = []
         for one in self._plan.turns:
             if one.item in failed:
-                store = TurnStore(self._layout, one.user, self._settings.clock)
+                store = UserStore(self._layout.root, one.user, self._settings.clock)
                 if store.has(one.turn) and store.open(one.turn).read_metadata().saved_at is None:
                     self._discard(one)
                 query, number = self._queries[str(one.item)], store.reserve(1)

@@ -53,8 +53,9 @@ def memory_source(layout: Layout, user: str, clock: Clock) -> FactSource:
         log, edits = memory.read()
         return [one.fact for one in (*log.assertions, *edits)], list(log.conflicts)
 
-    files = (layout.memory_log, layout.conflicts_log, layout.preferences, layout.facts, layout.memory_shown)
-    return FactSource(read, *(file(user) for file in files))
+    own = layout.of(user)
+    files = (own.memory_log, own.conflicts_log, own.preferences, own.facts, own.memory_shown)
+    return FactSource(read, *files)
 
 
 def _mark(path: Path) -> tuple[int, ...]:

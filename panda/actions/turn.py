@@ -55,7 +55,7 @@ def ask(app: App, query: str, mode: str, tell: Tell, **more: Any) -> Outcome:
     """A new turn taken to its end; *more* as App.start_turn takes it."""
     with ExitStack() as locks:
         turn = app.start_turn(query, mode, locks=locks, **more)
-        for note in stray_notes(app.layout.user(app.settings.user)):
+        for note in stray_notes(app.layout.of(app.settings.user).home):
             tell(f"warning: {note.told}")
         return run_turn(app, turn, tell)
 

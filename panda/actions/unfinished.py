@@ -25,10 +25,10 @@ from panda.session.file import load_session
 from panda.settings import Settings
 from panda.store.files import held_lock, store_errors, sync_directory
 from panda.store.interventions import Intervention, list_interventions, resolve_intervention
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.records import ASKED_BACK, Metadata
 from panda.store.temporaries import held_temporary
-from panda.store.turns import TurnFolder, TurnStore
+from panda.store.turns import TurnFolder
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def discard_turn(layout: Layout, settings: Settings, number: int, tell: Tell) ->
     after it, the next command that writes sweeps what is left.
     """
     user = settings.user
-    store = TurnStore(layout, user, settings.clock)
+    store = UserStore(layout.root, user, settings.clock)
     folder = store.open(number)
     _check_unfinished(layout, folder, folder.read_metadata())
     with _held_session(layout, settings, folder), store.numbering("panda turn --discard"):
@@ -96,7 +96,7 @@ def _held_session(layout: Layout, settings: Settings, folder: TurnFolder) -> Ite
     metadata = folder.read_metadata()
     is_running = metadata.status == "running"
     lock = held_lock(
-        layout.session_lock(settings.user, metadata.session_id),
+        layout.of(settings.user).session_lock(metadata.session_id),
         holder=f"panda turn --discard (pid {os.getpid()})",
         wait_seconds=0.0 if is_running else settings.wait_seconds,
     )
@@ -144,7 +144,7 @@ def resume_all(app: App, session: str | None, tell: Tell) -> list[ResumedTurn]:
     return [_resumed(app, *one, tell) for one in list(unfinished_turns(app.store, session))]
 
 
-def unfinished_turns(store: TurnStore, session: str | None) -> Iterator[tuple[int, Metadata | Problem]]:
+def unfinished_turns(store: UserStore, session: str | None) -> Iterator[tuple[int, Metadata | Problem]]:
     """Turns that have not ended; of all sessions, also those of which it is not known."""
     for number in store.numbers():
         try:
@@ -157,7 +157,7 @@ def unfinished_turns(store: TurnStore, session: str | None) -> Iterator[tuple[in
             yield number, metadata
 
 
-def find_unfinished(store: TurnStore, word: str) -> int:
+def find_unfinished(store: UserStore, word: str) -> int:
     """The number that a word means; "last" is the newest turn that has not ended, if there is one."""
     if word.isascii() and word.isdigit():
         return int(word)

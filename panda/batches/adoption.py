@@ -18,9 +18,8 @@ from panda.store.files import (
     sync_file,
     write_json,
 )
-from panda.store.layout import STAGED_MEMORY_JSON, Layout, below
+from panda.store.layout import STAGED_MEMORY_JSON, Layout, UserStore, below
 from panda.store.temporaries import held_temporary
-from panda.store.turns import TurnStore
 
 Files = Mapping[str, bytes]
 """Files below a directory, by their path."""
@@ -67,8 +66,8 @@ def adopt(layout: Layout, user: str, number: int, made: Made) -> None:
     """
     if made.executions:
         append_json_lines(layout.executions_log, made.executions)
-    if made.files is not None and not layout.turn(user, number).directory.is_dir():
-        write_files(layout.turn(user, number).directory, made.files)
+    if made.files is not None and not layout.of(user).turn(number).directory.is_dir():
+        write_files(layout.of(user).turn(number).directory, made.files)
     for value in made.interventions:
         write_json(layout.interventions / f"{value['id']}.json", value)
 
@@ -83,7 +82,7 @@ def join_turn(
     Args:
         index: Knows the turns of a session that has no file.
     """
-    folder = TurnStore(layout, user, clock).open(number)
+    folder = UserStore(layout.root, user, clock).open(number)
     metadata = folder.read_metadata()
     if metadata.saved_at is None:
         return
@@ -93,7 +92,7 @@ def join_turn(
         apply_staged(layout, user, due, clock, wait_seconds)
     name = metadata.session_id
     with held_lock(
-        layout.session_lock(user, name), holder=f"panda batch, turn {number}", wait_seconds=wait_seconds
+        layout.of(user).session_lock(name), holder=f"panda batch, turn {number}", wait_seconds=wait_seconds
     ):
         session = load_session(layout, user, name)
         if session is None:

@@ -28,8 +28,8 @@ def freeze(
         make_directory(start.indexes)
         index = Index(layout)
         for user, names in sessions.items():
-            make_directory(start.turns(user))
-            if layout.user(user).is_dir():
+            make_directory(start.of(user).turns)
+            if layout.of(user).home.is_dir():
                 take_in_edits(layout, user, clock, wait_seconds)
                 _keep_user(layout, start, user, index)
                 _keep_notes(layout, start, user)
@@ -44,28 +44,28 @@ def freeze(
 def _keep_user(layout: Layout, start: Layout, user: str, index: Index) -> None:
     index.freshen(user)
     for number in index.read(user, lambda view: view.turns).tolist():
-        link = start.turn(user, number).directory
-        link.symlink_to(layout.turn(user, number).directory.absolute(), target_is_directory=True)
-    with held_lock(layout.memory_lock(user), holder="panda batch", wait_seconds=60.0):
-        for path in layout.user(user).iterdir():
+        link = start.of(user).turn(number).directory
+        link.symlink_to(layout.of(user).turn(number).directory.absolute(), target_is_directory=True)
+    with held_lock(layout.of(user).memory_lock, holder="panda batch", wait_seconds=60.0):
+        for path in layout.of(user).home.iterdir():
             if path.is_file() and not is_temporary(path):
                 check_links(path)
-                shutil.copy2(path, start.user(user) / path.name)
+                shutil.copy2(path, start.of(user).home / path.name)
 
 
 def _keep_notes(layout: Layout, start: Layout, user: str) -> None:
     """Copy the notes; the times of the files stay, so that the index knows them."""
-    for name, may_be_read in list_notes(str(layout.knowledge(user))).items():
-        if name and may_be_read and (layout.knowledge(user) / name).is_file():
-            target = start.knowledge(user) / name
+    for name, may_be_read in list_notes(str(layout.of(user).knowledge)).items():
+        if name and may_be_read and (layout.of(user).knowledge / name).is_file():
+            target = start.of(user).knowledge / name
             make_directory(target.parent)
-            shutil.copy2(layout.knowledge(user) / name, target)
+            shutil.copy2(layout.of(user).knowledge / name, target)
 
 
 def _keep_session(layout: Layout, start: Layout, user: str, name: str) -> None:
     for source, target in (
-        (layout.session(user, name), start.session(user, name)),
-        (layout.session_closed(user, name), start.session_closed(user, name)),
+        (layout.of(user).session(name), start.of(user).session(name)),
+        (layout.of(user).session_closed(name), start.of(user).session_closed(name)),
     ):
         if source.is_file():
             check_links(source)

@@ -109,7 +109,7 @@ class WorkingCopy:
         assert self._held is not None
         self._held[2].append(task.turn)
         made = _run(self._apps.of(task), task, dry_run=task.query.mode == "code")
-        folder = self._layout.turn(task.user, task.turn).directory
+        folder = self._layout.of(task.user).turn(task.turn).directory
         interventions = sorted(self._layout.interventions.glob("*.json"))
         log = self._layout.executions_log
         made = replace(
@@ -136,7 +136,7 @@ class WorkingCopy:
             self._set_back(self._held[0], self._held[2])
         layout, settings, index = self._layout, self._settings, self._apps.of(task).index
         for number, source in task.earlier:
-            directory = layout.turn(task.user, number).directory
+            directory = layout.of(task.user).turn(number).directory
             if isinstance(source, Path):
                 directory.symlink_to(source.absolute(), target_is_directory=True)
             else:
@@ -146,12 +146,12 @@ class WorkingCopy:
 
     def _set_back(self, user: str, numbers: list[int]) -> None:
         for number in numbers:
-            directory = self._layout.turn(user, number).directory
+            directory = self._layout.of(user).turn(number).directory
             if directory.is_symlink():
                 directory.unlink()
             elif directory.is_dir():
                 shutil.rmtree(directory)
-        own, then = self._layout.user(user), self._start.user(user)
+        own, then = self._layout.of(user).home, self._start.of(user).home
         for path in own.iterdir():
             if path.is_file():
                 path.unlink()

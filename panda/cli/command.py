@@ -24,14 +24,14 @@ from panda.errors import Problem, UsageError
 from panda.settings import CHECKS, Settings, load_settings
 from panda.store.demo import check_user, open_store, open_store_for_writing
 from panda.store.files import check_target, make_directory, replace_report
-from panda.store.layout import DEFAULT_USER, Layout
+from panda.store.layout import DEFAULT_USER, Layout, UserStore
 from panda.store.temporaries import begin_writing, sweep_cache
 from panda.trust import guard_links, is_trusted, require_trust
 
 if TYPE_CHECKING:
     from panda.models.contract import Layers
     from panda.recipes.book import RecipeBook
-    from panda.store.turns import TurnStore
+
 
 _ERASE_LINE = "\r\x1b[2K"
 
@@ -207,11 +207,9 @@ class Invocation:
             self.check_user(layout, self.settings.user, self.settings.place("user"))
         return layout
 
-    def turns(self) -> "TurnStore":
+    def turns(self) -> UserStore:
         """The user's saved turns, as store() opens it."""
-        from panda.store.turns import TurnStore
-
-        return TurnStore(self.store(), self.settings.user, self.settings.clock)
+        return UserStore(self.store().root, self.settings.user, self.settings.clock)
 
     def book(self) -> "RecipeBook":
         """The recipes in force."""
@@ -227,8 +225,8 @@ class Invocation:
 
     def make_user(self, layout: Layout, user: str) -> None:
         """A place for a user who is named and new, which is told."""
-        if self.new_user and user != DEFAULT_USER and not layout.user(user).is_dir():
-            make_directory(layout.user(user))
+        if self.new_user and user != DEFAULT_USER and not layout.of(user).home.is_dir():
+            make_directory(layout.of(user).home)
             self.reporter.step(f"user {user} is new")
 
     def store_for_writing(self, *, any_user: bool = False) -> Layout:

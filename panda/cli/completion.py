@@ -121,7 +121,7 @@ def complete_memory_keys(settings: Settings) -> Iterator[str]:
     from panda.store.files import read_text
 
     layout = Layout(settings.root)
-    for path in (layout.preferences(settings.user), layout.facts(settings.user)):
+    for path in (layout.of(settings.user).preferences, layout.of(settings.user).facts):
         if path.is_file():
             yield from (entry.key for entry in parse_memory_file(read_text(path), where=str(path)))
 
@@ -138,14 +138,14 @@ def _entries(directory: Path) -> list[Path]:
 
 def _turns(settings: Settings) -> list[int]:
     """Numbers of all turns, newest first."""
-    found = (turn_number(path.name) for path in _entries(Layout(settings.root).turns(settings.user)))
+    found = (turn_number(path.name) for path in _entries(Layout(settings.root).of(settings.user).turns))
     return sorted((number for number in found if number is not None), reverse=True)
 
 
 def _newest(settings: Settings) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Numbers and metadata of the newest turns, as the files say it, unchecked."""
     for number in _turns(settings)[:_NEWEST]:
-        directory = Layout(settings.root).turns(settings.user) / turn_name(number)
+        directory = Layout(settings.root).of(settings.user).turns / turn_name(number)
         yield number, _object(directory / METADATA_JSON)
 
 

@@ -98,12 +98,12 @@ def _wanted(
 def _of_name(forgetting: Forgetting, layout: Layout, user: str, name: str) -> Wanted:
     kind, _, rest = name.partition(":")
     if kind == "knowledge":
-        raise UsageError(_OWN_FILE, where=name, fix=f"delete it by hand: {layout.knowledge(user) / rest}")
+        raise UsageError(_OWN_FILE, where=name, fix=f"delete it by hand: {layout.of(user).knowledge / rest}")
     state = Projection(layout, user)
     state.refresh()
     number = rest if kind == "turn" else name
     if number.isascii() and number.isdigit():
-        if not layout.turn(user, int(number)).directory.is_dir():
+        if not layout.of(user).turn(int(number)).directory.is_dir():
             raise NotFoundError(f"user {user} has no turn {number}", where=name, fix="see `panda list`")
         said = [one for one in state.log.assertions if one.source_turn == int(number)]
         return forgetting.of_turn(user, int(number), said)

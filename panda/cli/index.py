@@ -18,9 +18,8 @@ from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL
 from panda.retrieval.search import Hit
 from panda.store.files import held_lock
-from panda.store.layout import count_turns, users_of
+from panda.store.layout import UserStore, count_turns, users_of
 from panda.store.temporaries import begin_writing
-from panda.store.turns import TurnStore
 
 if TYPE_CHECKING:
     from panda.phases.save import SummaryReport
@@ -219,7 +218,7 @@ def _summarise(
     layout, reporter = invocation.store_for_writing(), invocation.reporter
     app = build(invocation.settings, layout, invocation.environ)
     users = [user] if user is not None else users_of(layout)
-    stores = [TurnStore(layout, one, invocation.settings.clock) for one in users]
+    stores = [UserStore(layout.root, one, invocation.settings.clock) for one in users]
 
     def watch(user: str, left: int, number: int, text: str) -> None:
         reporter.step(f"{user}, turn {number}: {clipped(text, _SUMMARY_CHARS)} ({left} left)")

@@ -25,8 +25,16 @@ from panda.serving.mcp_server import Report, ServedText, ServedTool
 from panda.session.file import newest_session
 from panda.settings import Settings
 from panda.store.files import read_text
-from panda.store.layout import CONFLICTS_JSONL, CONTEXT_MD, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD, check_id
-from panda.store.turns import TurnRow, TurnStore, list_rows, read_turn_file
+from panda.store.layout import (
+    CONFLICTS_JSONL,
+    CONTEXT_MD,
+    FACTS_MD,
+    MEMORY_JSONL,
+    PREFERENCES_MD,
+    UserStore,
+    check_id,
+)
+from panda.store.turns import TurnRow, list_rows, read_turn_file
 
 _POLL_SECONDS = 0.1
 _SESSION = {"type": "string", "description": "Session id: 1 to 64 of a-z, 0-9, _ and -; a new one if absent."}
@@ -127,7 +135,7 @@ class ActionTools:
             try:
                 layout = own.store_for_writing()
                 if arguments.get("continue"):
-                    store = TurnStore(layout, settings.user, settings.clock)
+                    store = UserStore(layout.root, settings.user, settings.clock)
                     settings = replace(settings, session=newest_session(store, where="continue"))
                 app = build(settings, layout, own.environ, own.layers)
                 query = read_query(
@@ -168,7 +176,7 @@ class UserResources:
 
     def listed(self) -> Sequence[ServedText]:
         """The memory files that there are, the list of turns, the newest turns."""
-        directory = self._invocation.store().user(self._invocation.settings.user)
+        directory = self._invocation.store().of(self._invocation.settings.user).home
         memory = [
             ServedText(_MEMORY + name, name, what, _mime_type(name))
             for name, what in _MEMORY_FILES.items()
@@ -192,7 +200,7 @@ class UserResources:
             return "application/json", json_bytes({"turns": [_value(row) for row in rows]}).decode("utf-8")
         name = uri.removeprefix(_MEMORY)
         if name in _MEMORY_FILES and uri.startswith(_MEMORY):
-            path = self._invocation.store().user(self._invocation.settings.user) / name
+            path = self._invocation.store().of(self._invocation.settings.user).home / name
             if path.is_file():
                 return _mime_type(name), read_text(path)
         number, _, file = uri.removeprefix(f"{_TURNS}/").partition("/")

@@ -104,7 +104,7 @@ def _memory_of(invocation: Invocation, store: Layout | None = None) -> Iterator[
 def _read_memory(invocation: Invocation) -> Projection:
     """The user's memory, for reading: edits by hand are taken in first where the store can be written."""
     layout, settings = invocation.store(), invocation.settings
-    if layout.user(settings.user).is_dir() and not layout.read_only_mark.exists():
+    if layout.of(settings.user).home.is_dir() and not layout.read_only_mark.exists():
         memory = Memory(layout, settings.user, settings.clock, _READER_WAIT_SECONDS)
         with suppress(StoreError, LockHeldError):  # then they are shown without
             edits = {one.subject.key(settings.user): one.fact.confidence > 0 for one in memory.take_in()}

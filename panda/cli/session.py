@@ -83,7 +83,7 @@ def show(
     found = _open(invocation, layout, session)
     data: dict[str, Any] = encode(found)
     data["closed_at"] = closed_at(layout, found.user_id, session)
-    user = layout.user(found.user_id)
+    user = layout.of(found.user_id).home
     rows = field_rows(found.carry, lambda name: (user / name).exists())
     data["shown"] = [dict(zip(("field", "value", "from"), row, strict=True)) for row in rows]
     data["fields"] = {
@@ -107,7 +107,7 @@ def close(
     found = _open(invocation, layout, session)
     at = render_time(invocation.settings.clock())
     with held_lock(
-        layout.session_lock(user, session),
+        layout.of(user).session_lock(session),
         holder="panda session close",
         wait_seconds=invocation.settings.wait_seconds,
     ):
@@ -131,7 +131,7 @@ def verify(
     Example: panda session verify pets --user demo
     """
     layout, user = invocation.store(), invocation.settings.user
-    if session is not None and not layout.session(user, session).exists():
+    if session is not None and not layout.of(user).session(session).exists():
         _open(invocation, layout, session)
     names = session_ids(layout, user) if session is None else [session]
     problems: list[Problem] = []
@@ -157,7 +157,7 @@ def _open(invocation: Invocation, layout: Layout, session: str) -> Session:
     if found is None:
         raise NotFoundError(
             f"user {user} has no session {session}",
-            where=str(layout.session(user, session)),
+            where=str(layout.of(user).session(session)),
             fix="`panda session list` shows the sessions",
         )
     return found

@@ -41,7 +41,7 @@ def init(
     invocation.make_user(Layout(settings.root), settings.user)
     user = "demo" if demo else settings.user
     invocation.reporter.step(f"{'created' if created else 'already there'}: {settings.root}")
-    invocation.reporter.step(f"notes: Markdown files in {Layout(settings.root).user(user) / 'knowledge'}")
+    invocation.reporter.step(f"notes: Markdown files in {Layout(settings.root).of(user).home / 'knowledge'}")
     return Result({"root": str(settings.root), "created": created, "user": user})
 
 
@@ -105,7 +105,7 @@ def _place(path: Path, layout: Layout, user: str) -> Path:
     """The path; a number that is none stands for a turn of the user (NotFoundError if there is none)."""
     word = str(path)
     if word.isascii() and word.isdigit() and not path.exists():
-        directory = layout.turn(user, int(word)).directory
+        directory = layout.of(user).turn(int(word)).directory
         if not directory.exists():
             message, fix = f"user {user} has no turn {int(word)}", "`panda list` shows the turns"
             raise NotFoundError(message, where=str(directory), fix=fix)

@@ -32,16 +32,9 @@ from panda.cli.text import clipped, read_argument
 from panda.documents.context import SECTIONS
 from panda.documents.times import time_text
 from panda.errors import NotApprovedError, UsageError
-from panda.store.layout import CONTEXT_MD, Layout
+from panda.store.layout import CONTEXT_MD, Layout, UserStore
 from panda.store.records import ASKED_BACK
-from panda.store.turns import (
-    TurnRow,
-    TurnStore,
-    list_rows,
-    load_picture,
-    read_section,
-    read_turn_file,
-)
+from panda.store.turns import TurnRow, list_rows, load_picture, read_section, read_turn_file
 
 if TYPE_CHECKING:
     from panda.actions.turn import Outcome, Until
@@ -156,7 +149,7 @@ def _app(invocation: Invocation, store: Layout, *, goes_on: bool = False) -> "Ap
 
     settings = invocation.settings
     if goes_on:
-        newest = newest_session(TurnStore(store, settings.user, settings.clock), where="--continue")
+        newest = newest_session(UserStore(store.root, settings.user, settings.clock), where="--continue")
         settings = replace(settings, session=newest)
     return build(settings, store, invocation.environ, invocation.layers)
 

@@ -9,6 +9,11 @@ from panda.errors import UsageError
 Clock = Callable[[], datetime]  # gives the present instant, with time zone
 
 
+def present() -> datetime:
+    """The real clock."""
+    return datetime.now(UTC)
+
+
 def render_time(moment: datetime) -> str:
     """
     An instant as panda writes it.

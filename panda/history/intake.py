@@ -22,8 +22,7 @@ from panda.history.conversation import (
 from panda.history.export_file import ExportFile
 from panda.store.files import held_lock, make_directory, read_text
 from panda.store.import_file import ImportedTurn, ImportLine, NumberedLine, write_turns
-from panda.store.layout import METADATA_JSON, RESPONSE_MD, Layout
-from panda.store.turns import CLAIM_WAIT_SECONDS, TurnStore
+from panda.store.layout import CLAIM_WAIT_SECONDS, METADATA_JSON, RESPONSE_MD, Layout, UserStore
 from panda.store.visits import load_object, turn_directories
 
 BATCH_TURNS = 200
@@ -75,12 +74,12 @@ class Intake:
 
     def __init__(self, file: ExportFile, layout: Layout, user: str, clock: Clock) -> None:
         self._file, self._layout, self._clock = file, layout, clock
-        self._store = TurnStore(layout, user, clock)
+        self._store = UserStore(layout.root, user, clock)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """While the block runs no other import of this kind plans or writes for the user."""
-        place = self._layout.user(self._store.user)
+        place = self._layout.of(self._store.user).home
         make_directory(place)
         with held_lock(place / "import.lock", holder="panda import", wait_seconds=CLAIM_WAIT_SECONDS):
             yield
@@ -135,7 +134,7 @@ class Intake:
         """
         if not plan.numbers:
             return []
-        make_directory(self._layout.turns(self._store.user))
+        make_directory(self._layout.of(self._store.user).turns)
         with self._store.numbering("panda import"):
             first = max(self._store.counter(), self._store.highest()) + 1
             self._store.raise_counter(first + len(plan.numbers) - 1)
@@ -198,7 +197,7 @@ class _TurnsHere:
         self.numbers: dict[_Key, int] = {}
         self.forgotten: set[tuple[str, datetime]] = set()
         seen: Counter[_Key] = Counter()
-        for number, directory in turn_directories(layout.turns(user)):
+        for number, directory in turn_directories(layout.of(user).turns):
             with suppress(FileFormatError, StoreError, ValueError, KeyError, TypeError, AttributeError):
                 metadata: Mapping[str, Any] = load_object(directory / METADATA_JSON)
                 session, at = str(metadata["session_id"]), parse_time(metadata["created_at"])

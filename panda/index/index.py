@@ -25,7 +25,7 @@ from panda.index.tables import SCHEMA, TABLES, AsOf, IndexView, Statistics, Sync
 from panda.index.vectors import SIDE_FILES, VectorStore, check_database, uri_of
 from panda.store.files import held_lock, make_directory, read_json, remove_tree, store_errors, write_json
 from panda.store.import_file import ImportReport
-from panda.store.layout import Layout, turn_numbers, users_of
+from panda.store.layout import Layout, users_of
 from panda.store.links import check_links
 from panda.store.temporaries import sweep
 
@@ -293,11 +293,11 @@ def _compare(layout: Layout, tables: UserTables, turns: Collection[int] | None) 
     user = tables.user
     stamp, stamp_known = turns_stamp(layout, user), tables.turns_stamp()
     if turns is None or stamp_known is None:
-        known, suspects = tables.known(), sorted(turn_numbers(layout, user))
+        known, suspects = tables.known(), sorted(layout.of(user).listed_numbers())
     else:
         some = {*turns, *map(turn_of, tables.unsettled()), *tables.newest_turns(_NEWEST)} - {0}
         if stamp != stamp_known:
-            here = np.fromiter(turn_numbers(layout, user), np.int64)
+            here = np.fromiter(layout.of(user).listed_numbers(), np.int64)
             some.update(np.setxor1d(here, tables.known_turns()).tolist())
         suspects = sorted(some)
         known = tables.known_among(map(source_of, suspects))
@@ -431,7 +431,7 @@ class Index:
             for is_last in (False, True):
                 with self._database.opened() as (connection, state):
                     is_known = UserTables(connection, user).turns_stamp() is not None
-                    if is_known or as_it_is or (is_last and not self._layout.user(user).is_dir()):
+                    if is_known or as_it_is or (is_last and not self._layout.of(user).home.is_dir()):
                         known_state, known = self._cached.pop(user, (None, None))
                         view = IndexView(connection, user, known if known_state == state else None, as_of)
                         self._cached[user] = state, view.all_statistics

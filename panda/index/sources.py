@@ -150,7 +150,7 @@ def scan_documents(layout: Layout, user: str) -> dict[str, str]:
     The memory files and notes, each with a stamp that changes when the file does: paths relative to the
     user's directory, escaped as in node ids.
     """
-    root, knowledge = str(layout.user(user)), str(layout.knowledge(user))
+    root, knowledge = str(layout.of(user).home), str(layout.of(user).knowledge)
     found = {name: _stamp(f"{root}/{name}") for name in (FACTS_MD, PREFERENCES_MD)}
     for name, may_be_read in list_notes(knowledge).items():
         source = f"{NOTES}{name}" if name else NOTES[:-1]
@@ -160,7 +160,7 @@ def scan_documents(layout: Layout, user: str) -> dict[str, str]:
 
 def scan_turns(layout: Layout, user: str, numbers: Sequence[int]) -> dict[str, str]:
     """The same of turn directories; nothing for one that is not there or holds nothing of use."""
-    root = layout.user(user)
+    root = layout.of(user).home
 
     def scan(some: Sequence[int]) -> list[tuple[str, str]]:
         stamps = ((source, _turn_stamp(f"{root}/{source}")) for source in map(source_of, some))
@@ -187,9 +187,9 @@ def source_of(turn: int) -> str:
 def turns_stamp(layout: Layout, user: str) -> str | None:
     """A stamp that changes when a turn directory appears or goes; None for a user who is not there."""
     try:
-        status = os.stat(layout.turns(user))  # noqa: PTH116 - the same call as the others
+        status = os.stat(layout.of(user).turns)  # noqa: PTH116 - the same call as the others
     except OSError:
-        return _NO_FILE if layout.user(user).is_dir() else None
+        return _NO_FILE if layout.of(user).home.is_dir() else None
     return f"{status.st_nlink}:{status.st_mtime_ns}"
 
 
@@ -277,7 +277,7 @@ class Source(NamedTuple):
 
 def read_sources(layout: Layout, user: str, stamps: Mapping[str, str]) -> Iterator[tuple[str, Source]]:
     """Each source with what it gives; every file is read once, the way to the turns checked once for all."""
-    root, turns = str(layout.user(user)), -1
+    root, turns = str(layout.of(user).home), -1
     with suppress(OSError, UntrustedError):  # whoever reads a turn will be told
         check_links(f"{root}/turns")
         turns = os.open(f"{root}/turns", os.O_RDONLY | os.O_DIRECTORY)

@@ -217,12 +217,15 @@ class Projection:
     def __init__(self, layout: Layout, user: str) -> None:
         self.user = user
         self.log = MemoryLog(layout, user)
-        self.paths: Mapping[Kind, Path] = {"preference": layout.preferences(user), "fact": layout.facts(user)}
+        self.paths: Mapping[Kind, Path] = {
+            "preference": layout.of(user).preferences,
+            "fact": layout.of(user).facts,
+        }
         self.texts: dict[Kind, str | None] = {}
         """The files as they are; None for one that is not there."""
         self.mark: Shown | None = None
         """What was noted when panda last wrote; None if it never did."""
-        self._mark_path = layout.memory_shown(user)
+        self._mark_path = layout.of(user).memory_shown
 
     def refresh(self) -> None:
         """

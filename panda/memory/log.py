@@ -47,7 +47,7 @@ class MemoryLog:
     """What one user's log says. `refresh` reads what was added; nothing is written."""
 
     def __init__(self, layout: Layout, user: str) -> None:
-        self._paths = (layout.memory_log(user), layout.conflicts_log(user))
+        self._paths = (layout.of(user).memory_log, layout.of(user).conflicts_log)
         self._clear()
 
     def _clear(self) -> None:

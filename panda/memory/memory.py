@@ -138,7 +138,7 @@ class Memory:
         is corrupt. StoreError: a file cannot be read or written.
         """
         with held_lock(
-            self._layout.memory_lock(self.user),
+            self._layout.of(self.user).memory_lock,
             holder=f"memory of {self.user} (pid {os.getpid()})",
             wait_seconds=self._wait_seconds,
         ):
@@ -241,9 +241,9 @@ class Memory:
         if state.mark is None:
             state.write_mark()
         if new:
-            append_json_lines(self._layout.memory_log(self.user), [one.to_json() for one in new])
+            append_json_lines(self._layout.of(self.user).memory_log, [one.to_json() for one in new])
         if settled:
-            append_json_lines(self._layout.conflicts_log(self.user), [one.to_json() for one in settled])
+            append_json_lines(self._layout.of(self.user).conflicts_log, [one.to_json() for one in settled])
         state.log.refresh()
         self.unshown = None
         try:
@@ -348,7 +348,7 @@ def take_in_edits(layout: Layout, user: str, clock: Clock, wait_seconds: float) 
         FileFormatError: The log or a memory file is corrupt.
     """
     memory = Projection(layout, user)
-    if not layout.user(user).is_dir():
+    if not layout.of(user).home.is_dir():
         memory.refresh()
         return memory
     with Memory(layout, user, clock, wait_seconds).held():

@@ -169,8 +169,8 @@ def set_memory_back(
     known: set[str | None] = {None, *ids}
     count = snapshot.memory.conflicts if snapshot and snapshot.memory else None
     settled = [one for one in state.log.conflicts[:count] if one.resolution_fact in known]
-    for path, lines in ((past.memory_log(user), earlier), (past.conflicts_log(user), settled)):
-        if state.log.assertions and (lines or path == past.memory_log(user)):
+    for path, lines in ((past.of(user).memory_log, earlier), (past.of(user).conflicts_log, settled)):
+        if state.log.assertions and (lines or path == past.of(user).memory_log):
             write_atomic(path, "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in lines))
     then = Projection(past, user)
     then.refresh()

@@ -199,7 +199,7 @@ class NodeReader:
                 case "visit" if name:
                     return self._anywhere(self._visit, node_id, name)
                 case "knowledge" if name:
-                    return load_note(self._layout.knowledge(self._user), name, self._clock())
+                    return load_note(self._layout.of(self._user).knowledge, name, self._clock())
         raise MemoryNodeError(
             f"{node_id!r} is no node id", where=node_id, expected="turn:N, memory:KEY, fact:KEY, …"
         )
@@ -267,10 +267,10 @@ class NodeReader:
 
     def _memory_path(self, kind: Kind) -> Path:
         layout = self._layout
-        return layout.preferences(self._user) if kind == "preference" else layout.facts(self._user)
+        return layout.of(self._user).preferences if kind == "preference" else layout.of(self._user).facts
 
     def _turn(self, node_id: str, number: int) -> Node:
-        paths = self._layout.turn(self._user, number)
+        paths = self._layout.of(self._user).turn(number)
         record = load_turn(paths, number)
         if record.status not in SAVED_STATUSES:
             message = f"turn {number} is {record.status or 'without status'}"
@@ -302,8 +302,8 @@ class NodeReader:
 
     def _all_turns(self) -> _Turns:
         if self._among is None:
-            return turn_directories(self._layout.turns(self._user))
-        return [(n, self._layout.turn(self._user, n).directory) for n in sorted(self._among)]
+            return turn_directories(self._layout.of(self._user).turns)
+        return [(n, self._layout.of(self._user).turn(n).directory) for n in sorted(self._among)]
 
     def _turns_by(self, numbers: Callable[[IndexView], Iterable[int]]) -> _Turns | None:
         """The running turn and those that the index names; None if there is no index to ask."""
@@ -314,7 +314,7 @@ class NodeReader:
         except (LockHeldError, StoreError):
             return None
         own = [self._moment.turn] if self._moment.turn is not None else []
-        places = ((n, self._layout.turn(self._user, n).directory) for n in sorted({*holding, *own}))
+        places = ((n, self._layout.of(self._user).turn(n).directory) for n in sorted({*holding, *own}))
         return [place for place in places if place[1].is_dir()]
 
     def _research(self, node_id: str, topic: str, turns: _Turns) -> Node:
@@ -326,7 +326,7 @@ class NodeReader:
                 if record.topic == topic and (newest is None or _time_key(record) >= _time_key(newest)):
                     newest = record
         if newest is None:
-            raise NotFoundError(f"no research on {topic!r}", where=str(self._layout.turns(self._user)))
+            raise NotFoundError(f"no research on {topic!r}", where=str(self._layout.of(self._user).turns))
         return Node(
             id=node_id,
             source_type="research_cache",
@@ -349,7 +349,7 @@ class NodeReader:
                 if may and load_object(path).get("visit_id") == visit_id:
                     found.append(directory)
         if not found:
-            raise NotFoundError(f"no visit {visit_id!r}", where=str(self._layout.turns(self._user)))
+            raise NotFoundError(f"no visit {visit_id!r}", where=str(self._layout.of(self._user).turns))
         if len(found) > 1:
             message = f"{len(found)} visits are called {visit_id!r}: {', '.join(map(self._relative, found))}"
             raise FileFormatError(message, where=str(found[1]))
@@ -367,7 +367,7 @@ class NodeReader:
         )
 
     def _relative(self, path: Path) -> str:
-        return escape_path(path.relative_to(self._layout.user(self._user)).as_posix())
+        return escape_path(path.relative_to(self._layout.of(self._user).home).as_posix())
 
 
 def _assumed(node_id: str, what: str, given: float | None) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Prob
     users = sorted(path.name for path in layout.users.iterdir()) if layout.users.is_dir() else []
     found: list[Problem] = []
     for user in users:
-        directory = layout.user(user)
+        directory = layout.of(user).home
         if not places or any(_concerns(place.absolute(), directory.absolute()) for place in places):
             found += _check_user(layout, user, now)
         found += check_notes(Layout(root.absolute()), user, [place.absolute() for place in places], now)
@@ -108,7 +108,7 @@ def check_notes(layout: Layout, user: str, places: Sequence[Path], now: datetime
     Args:
         places: Absolute paths to check; empty for all notes.
     """
-    knowledge = layout.knowledge(user)
+    knowledge = layout.of(user).knowledge
     unlisted: list[OSError] = []
     for _ in os.walk(knowledge, onerror=unlisted.append):
         pass
@@ -149,15 +149,15 @@ def _records(layout: Layout, state: Projection) -> Iterator[Problem]:
         if missing := state.log.missing_facts(record):
             yield Problem(
                 f"{record.conflict_id} names facts that are not in {MEMORY_JSONL}: {', '.join(missing)}",
-                str(layout.conflicts_log(state.user)),
+                str(layout.of(state.user).conflicts_log),
                 fix="merge the log that has them: panda memory merge FILE",
             )
 
 
 def _altered(layout: Layout, state: Projection) -> Iterator[Problem]:
     """Lines that say something else than was asserted, and statements of saved turns that have no line."""
-    path, said = str(layout.memory_log(state.user)), set()
-    sealed = cache(lambda number: is_sealed(layout.turn(state.user, number)))
+    path, said = str(layout.of(state.user).memory_log), set()
+    sealed = cache(lambda number: is_sealed(layout.of(state.user).turn(number)))
     for one in state.log.assertions:
         fact = one.fact
         said.add((fact.source, fact.entity, fact.relation))
@@ -166,7 +166,7 @@ def _altered(layout: Layout, state: Projection) -> Iterator[Problem]:
         vouched = kind != "turn" or (number.isdecimal() and sealed(int(number)))
         if vouched and _OWN_ID.fullmatch(fact.id) and fact.id != id_of(fact):
             yield Problem(f"{fact.id} says something else than was asserted", path, key="id", fix=_RESTORE)
-    for staged in sorted(layout.turns(state.user).glob(f"turn_*/{STAGED_MEMORY_JSON}")):
+    for staged in sorted(layout.of(state.user).turns.glob(f"turn_*/{STAGED_MEMORY_JSON}")):
         turn = turn_number(staged.parent.name)
         value = load_object(staged) if turn is not None and sealed(turn) else {}
         for raw in value["staged"] if value.get("applied") else ():

@@ -66,7 +66,7 @@ def reused_steps(turn: Turn) -> list[Step]:
 def _result(turn: Turn, cached: CachedStep) -> dict[str, Any] | None:
     """The step that made a cached result, with where it comes from; None if it may not be used."""
     try:
-        made = read_json(below(turn.layout.user(turn.user_id), cached.path))
+        made = read_json(below(turn.layout.of(turn.user_id).home, cached.path))
     except (StoreError, FileFormatError):
         turn.warn(f"{cached.path} cannot be read; the call is made again")
         return None

@@ -47,7 +47,7 @@ def recalled_items(turn: Turn) -> list[GatheredItem]:
     found = []
     for number in recalled_turns(turn):
         try:
-            record = load_turn(turn.layout.turn(turn.user_id, number), number)
+            record = load_turn(turn.layout.of(turn.user_id).turn(number), number)
         except (FileFormatError, StoreError) as exc:
             turn.warn(exc.message)
             continue

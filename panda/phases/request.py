@@ -47,7 +47,7 @@ def _carry_document(turn: Turn, recipe: Recipe) -> str:
 def _lines_of(turn: Turn, path: str) -> Sequence[str]:
     """The lines of a kept result or content; what is gone says so."""
     try:
-        place = below(turn.layout.user(turn.user_id), path)
+        place = below(turn.layout.of(turn.user_id).home, path)
         text = read_text(place)
         if place.suffix != ".json" or place.parent.name != "steps":
             return text.splitlines()

@@ -40,9 +40,10 @@ from panda.store.layout import (
     STAGED_MEMORY_JSON,
     SUMMARY_JSON,
     Layout,
+    UserStore,
 )
 from panda.store.records import QueryAnalysis
-from panda.store.turns import TurnFolder, TurnStore
+from panda.store.turns import TurnFolder
 from panda.store.visits import SAVED_STATUSES, load_research
 
 _SUMMARY_CHARS = 240
@@ -86,8 +87,8 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> dict[str, object]:
 class _SavedTurn(Turn):
     """A saved turn that is asked about once more: its directory keeps no record of that."""
 
-    def __init__(self, folder: TurnFolder, store: TurnStore) -> None:
-        super().__init__(folder, store.layout, recordings=Recordings([]))
+    def __init__(self, folder: TurnFolder, store: UserStore) -> None:
+        super().__init__(folder, store, recordings=Recordings([]))
 
     def count_execution(self, recipe: str) -> None:
         """Its own executions were counted when it ran."""
@@ -96,7 +97,7 @@ class _SavedTurn(Turn):
         """After the save, calls.jsonl does not change."""
 
 
-def turns_without_summary(store: TurnStore) -> Iterator[int]:
+def turns_without_summary(store: UserStore) -> Iterator[int]:
     """Numbers of the saved turns that have no summary for the index, or an empty one; ascending."""
     for number in store.numbers():
         folder = store.open(number)
@@ -110,7 +111,7 @@ def turns_without_summary(store: TurnStore) -> Iterator[int]:
 
 def write_summaries(
     executor: RecipeExecutor,
-    stores: Sequence[TurnStore],
+    stores: Sequence[UserStore],
     *,
     limit: int | None = None,
     max_seconds: float | None = None,

@@ -116,7 +116,7 @@ def kept_again(turn: Turn) -> list[str]:
     if any(step["kind"] == "generate" and step["status"] == "success" for step in turn.steps()):
         return []
     try:
-        text = read_text(below(turn.layout.user(turn.user_id), entry.path))
+        text = read_text(below(turn.layout.of(turn.user_id).home, entry.path))
     except StoreError as exc:
         turn.warn(f"{entry.path} cannot be read: {exc.message}")
         return []

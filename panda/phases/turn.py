@@ -157,7 +157,7 @@ class Turn:
         for number in reversed(self.earlier):
             if len(found) == limit:
                 break
-            paths = self.layout.turn(self.user_id, number)
+            paths = self.layout.of(self.user_id).turn(number)
             metadata = load_object(paths / METADATA_JSON)
             if metadata.get("status") in SAVED_STATUSES:
                 index = paths / INDEX_SUMMARY_JSON

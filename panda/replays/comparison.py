@@ -63,7 +63,7 @@ def _of_run(run: RunFolder) -> Side:
             continue
         kept = run.kept_turn(line.user, line.turn)
         store = places[key].layout if key in places else run.store
-        directories[key] = kept if kept.is_dir() else store.turn(line.user, line.turn).directory
+        directories[key] = kept if kept.is_dir() else store.of(line.user).turn(line.turn).directory
         if line.unfinished is not None:
             unfinished[key] = line.unfinished
     fault = None

@@ -6,9 +6,9 @@ from datetime import datetime
 from pathlib import Path
 
 from panda.errors import NotFoundError, UsageError
-from panda.store.layout import Layout, turn_number
+from panda.store.layout import Layout, UserStore, turn_number
 from panda.store.records import Metadata
-from panda.store.turns import TurnFolder, TurnStore
+from panda.store.turns import TurnFolder
 from panda.store.visits import turn_directories
 
 
@@ -23,11 +23,11 @@ class TurnPlace:
     @property
     def directory(self) -> Path:
         """Its directory."""
-        return self.layout.turn(self.user, self.number).directory
+        return self.layout.of(self.user).turn(self.number).directory
 
     def folder(self) -> TurnFolder:
         """Its files, for reading."""
-        return TurnFolder(self.number, self.layout.turn(self.user, self.number), _no_clock)
+        return TurnFolder(self.number, self.layout.of(self.user).turn(self.number), _no_clock)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ def _selected(word: str, layout: Callable[[], Layout], user: str) -> list[TurnPl
         return list(_turns_below(word))
     first, last = bounds
     if first == last:
-        TurnStore(layout(), user, _no_clock).open(first)  # raises if it is not there
+        UserStore(layout().root, user, _no_clock).open(first)  # raises if it is not there
         return [TurnPlace(layout(), user, first)]
     return [place for place in _turns_of(layout(), user) if first <= place.number <= last]
 
@@ -139,7 +139,7 @@ def place_of(directory: Path) -> TurnPlace:
 
 
 def _turns_of(layout: Layout, user: str) -> list[TurnPlace]:
-    return [TurnPlace(layout, user, number) for number, _ in turn_directories(layout.turns(user))]
+    return [TurnPlace(layout, user, number) for number, _ in turn_directories(layout.of(user).turns)]
 
 
 def _no_clock() -> datetime:

@@ -30,11 +30,19 @@ from panda.store.files import (
     render_json,
     write_atomic,
 )
-from panda.store.layout import CALLS_JSONL, IMAGE_JSON, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON, Layout
+from panda.store.layout import (
+    CALLS_JSONL,
+    IMAGE_JSON,
+    METADATA_JSON,
+    METRICS_JSON,
+    SNAPSHOT_JSON,
+    Layout,
+    UserStore,
+)
 from panda.store.links import check_links, forget_store
 from panda.store.records import Snapshot
 from panda.store.temporaries import held_temporary, work_directory
-from panda.store.turns import IMAGES, TurnFolder, TurnStore, load_picture
+from panda.store.turns import IMAGES, TurnFolder, load_picture
 from panda.store.visits import turn_directories
 from panda.trust import guard_links
 
@@ -87,7 +95,7 @@ def simulate(
     Raises:
         UsageError: It is not saved, or has no recorded calls that are to answer.
     """
-    saved = TurnStore(layout, settings.user, settings.clock).open(number)
+    saved = UserStore(layout.root, settings.user, settings.clock).open(number)
     metadata = saved.read_metadata()
     if metadata.next is not None or (answers != "live" and not saved.has(CALLS_JSONL)):
         is_imported = metadata.status == "imported"
@@ -188,13 +196,13 @@ def _set_back(
     layout: Layout, past: Layout, user: str, number: int, at: datetime, snapshot: Snapshot | None
 ) -> None:
     """Build the store as it was when the turn was claimed."""
-    past.turns(user).mkdir(parents=True)
-    for earlier, directory in turn_directories(layout.turns(user)):
+    past.of(user).turns.mkdir(parents=True)
+    for earlier, directory in turn_directories(layout.of(user).turns):
         if earlier < number if snapshot is None else snapshot.holds(earlier):
-            past.turn(user, earlier).directory.symlink_to(directory.absolute(), target_is_directory=True)
-    write_atomic(past.turn_counter(user), f"{number - 1}\n")
-    if layout.knowledge(user).is_dir():
-        past.knowledge(user).symlink_to(layout.knowledge(user).absolute(), target_is_directory=True)
+            past.of(user).turn(earlier).directory.symlink_to(directory.absolute(), target_is_directory=True)
+    write_atomic(past.of(user).turn_counter, f"{number - 1}\n")
+    if layout.of(user).knowledge.is_dir():
+        past.of(user).knowledge.symlink_to(layout.of(user).knowledge.absolute(), target_is_directory=True)
     set_memory_back(layout, past, user, turn=number, at=at, snapshot=snapshot)
 
 

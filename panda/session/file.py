@@ -16,11 +16,11 @@ from panda.session.fold import carry_over
 from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.store.carry import EMPTY
 from panda.store.files import held_lock, read_json, store_errors, write_atomic, write_json
-from panda.store.layout import METADATA_JSON, Layout, turn_name
+from panda.store.layout import METADATA_JSON, Layout, UserStore, turn_name
 from panda.store.records import Session, SessionTurn
 from panda.store.seals import SEAL, seal_value
 from panda.store.temporaries import sweep
-from panda.store.turns import TurnStore, newest_rows
+from panda.store.turns import newest_rows
 from panda.store.visits import SAVED_STATUSES, load_object, turn_directories
 
 _WAIT_SECONDS = 60.0
@@ -37,7 +37,7 @@ def load_session(layout: Layout, user: str, session: str, *, sealed: bool = True
     A session as its file says it; None if there is no file. Raises FileFormatError: it is damaged, or is not
     as it was *sealed*, which does not matter for a look at what was altered.
     """
-    path = layout.session(user, session)
+    path = layout.of(user).session(session)
     if not path.exists():
         return None
     value = read_json(path)
@@ -61,13 +61,13 @@ def free_session_id(layout: Layout, index: Index, user: str, number: int) -> str
     """
     for more in count(1):
         name = f"t{number:06}" + (f"-{more}" if more > 1 else "")
-        is_taken = layout.session_lock(user, name).parent.exists()
+        is_taken = layout.of(user).session_lock(name).parent.exists()
         if not is_taken and not index.read(user, partial(IndexView.session_turns, session=name)):
             return name
     raise AssertionError
 
 
-def newest_session(store: TurnStore, *, where: str) -> str:
+def newest_session(store: UserStore, *, where: str) -> str:
     """
     The session of the user's newest turn by number that belongs to one: what is saved, or was killed right
     after it joined its session. Raises NotFoundError: there is none.
@@ -75,7 +75,7 @@ def newest_session(store: TurnStore, *, where: str) -> str:
     for row in newest_rows(store):
         if row.status in SAVED_STATUSES and row.session:
             return row.session
-        found = load_session(store.layout, store.user, row.session) if row.session else None
+        found = load_session(store, store.user, row.session) if row.session else None
         if found is not None and found.head_turn == row.number:
             return found.session_id
     raise NotFoundError(
@@ -102,7 +102,7 @@ def fold_turns(layout: Layout, user: str, session: str, numbers: Iterable[int]) 
     """A session made of given turns; None without any. Raises FileFormatError: a file of one is damaged."""
     found: Session | None = None
     for number in sorted(numbers):
-        files = load_turn_files(layout.turn(user, number), number)
+        files = load_turn_files(layout.of(user).turn(number), number)
         found = extend(found, replace(files, session_id=session), user)
     return found
 
@@ -138,7 +138,7 @@ def commit_turn(layout: Layout, user: str, before: Session | None, number: int) 
         after = fold_turns(layout, user, before.session_id, {*cut, *held, number})
         assert after is not None
     else:
-        after = extend(before, load_turn_files(layout.turn(user, number), number), user)
+        after = extend(before, load_turn_files(layout.of(user).turn(number), number), user)
     write_session(layout, after)
     return after
 
@@ -157,7 +157,7 @@ def write_imported(
 
 def _write_folded(layout: Layout, user: str, session: str, numbers: Sequence[int]) -> None:
     """Make a session's file of its turns; without one the next turn meets what is damaged, and tells it."""
-    lock = layout.session_lock(user, session)
+    lock = layout.of(user).session_lock(session)
     with held_lock(lock, holder="panda import", wait_seconds=_WAIT_SECONDS), suppress(FileFormatError):
         found = fold_turns(layout, user, session, numbers)
         if found is not None:
@@ -169,7 +169,7 @@ def write_session(layout: Layout, session: Session) -> None:
     value = encode(session)
     sealed = {**value, SEAL: seal_value(value)}
     text = json.dumps(sealed, ensure_ascii=False, separators=(",", ":")) + "\n"
-    path = layout.session(session.user_id, session.session_id)
+    path = layout.of(session.user_id).session(session.session_id)
     sweep(path.parent, is_locked=True)
     write_atomic(path, text)
 
@@ -177,7 +177,7 @@ def write_session(layout: Layout, session: Session) -> None:
 def saved_turns(layout: Layout, user: str) -> dict[str, list[int]]:
     """Numbers of the saved turns of a user by session, ascending; turns that do not read belong to none."""
     found: dict[str, list[int]] = {}
-    for number, directory in turn_directories(layout.turns(user)):
+    for number, directory in turn_directories(layout.of(user).turns):
         metadata: Mapping[str, object] = {}
         with suppress(FileFormatError, StoreError):
             metadata = load_object(directory / METADATA_JSON)
@@ -189,21 +189,21 @@ def saved_turns(layout: Layout, user: str) -> dict[str, list[int]]:
 
 def session_ids(layout: Layout, user: str) -> list[str]:
     """The sessions of a user that have a file, by name."""
-    folder = layout.user(user) / "sessions"
+    folder = layout.of(user).home / "sessions"
     if not folder.is_dir():
         return []
-    return sorted(path.name for path in folder.iterdir() if layout.session(user, path.name).is_file())
+    return sorted(path.name for path in folder.iterdir() if layout.of(user).session(path.name).is_file())
 
 
 def close_session(layout: Layout, user: str, session: str, at: str, head_turn: int) -> None:
     """Mark a session, which has a turn and whose lock is held, as closed."""
     value = {"schema": CLOSED_SCHEMA, "session_id": session, "closed_at": at, "head_turn": head_turn}
-    write_json(layout.session_closed(user, session), value)
+    write_json(layout.of(user).session_closed(session), value)
 
 
 def reopen_session(layout: Layout, user: str, session: str) -> None:
     """Take the mark away. Raises NotFoundError: the session is not closed."""
-    path = layout.session_closed(user, session)
+    path = layout.of(user).session_closed(session)
     if not path.exists():
         raise NotFoundError(f"session {session} is not closed", where=str(path.parent))
     with store_errors(path, "remove"):
@@ -212,7 +212,7 @@ def reopen_session(layout: Layout, user: str, session: str) -> None:
 
 def closed_at(layout: Layout, user: str, session: str) -> str | None:
     """When a session was closed; None if it is open."""
-    path = layout.session_closed(user, session)
+    path = layout.of(user).session_closed(session)
     return str(read_json(path)["closed_at"]) if path.exists() else None
 
 
@@ -222,7 +222,7 @@ def check_open(layout: Layout, user: str, session: str) -> None:
     if at is not None:
         raise UsageError(
             f"session {session} was closed at {at}",
-            where=str(layout.session_closed(user, session)),
+            where=str(layout.of(user).session_closed(session)),
             fix=f"use another session, or `panda session close {session} --reopen`",
         )
 
@@ -232,7 +232,7 @@ def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
     What differs between a session's file and its turns: a problem for each field that differs, and for each
     saved turn that the file does not know; [] also where there is no file yet.
     """
-    path = str(layout.session(user, session))
+    path = str(layout.of(user).session(session))
     try:
         found = load_session(layout, user, session, sealed=False)
     except Problem as exc:

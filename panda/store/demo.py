@@ -45,7 +45,7 @@ def check_user(layout: Layout, user: str, *, where: str, how: str = "") -> None:
     Raises NotFoundError, with the nearest names, for a user whom the store does not have; the default one
     need not be there. *how* says how to make one.
     """
-    if user == DEFAULT_USER or layout.user(user).is_dir():
+    if user == DEFAULT_USER or layout.of(user).home.is_dir():
         return
     known = users_of(layout)
     near = get_close_matches(user, known, n=3, cutoff=0.5)
@@ -125,16 +125,16 @@ def copy_demo(source: Path, target_root: Path, now: datetime) -> None:
     users = [path for path in sorted(Layout(source).users.iterdir()) if path.is_dir()]
     target = Layout(target_root)
     for user in users:
-        if target.user(user.name).exists():
+        if target.of(user.name).home.exists():
             raise UsageError(
                 f"the store has a user {user.name} already",
-                where=str(target.user(user.name)),
+                where=str(target.of(user.name).home),
                 fix="choose another --root for the demo, or use the one that is there",
             )
     shift = timedelta(seconds=round((now - NEWEST_TURN_AGE - newest_turn_time(source)).total_seconds()))
     make_directory(target.users)
     for user in users:
-        _copy_user(user, target.user(user.name), lambda text: shift_times(text, shift))
+        _copy_user(user, target.of(user.name).home, lambda text: shift_times(text, shift))
 
 
 def newest_turn_time(root: Path) -> datetime:

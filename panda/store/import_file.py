@@ -26,15 +26,17 @@ from panda.store.files import (
     write_synced,
 )
 from panda.store.layout import (
+    CLAIM_WAIT_SECONDS,
     CONTEXT_MD,
     INDEX_SUMMARY_JSON,
     METADATA_JSON,
     RESPONSE_MD,
     Layout,
+    UserStore,
 )
 from panda.store.records import Metadata, json_problems
 from panda.store.temporaries import held_temporary
-from panda.store.turns import CLAIM_WAIT_SECONDS, CONTEXT_SCHEMA, TurnFolder, TurnStore
+from panda.store.turns import CONTEXT_SCHEMA, TurnFolder
 
 IMPORT_LINE = "import.jsonl"
 _NO_LINES = (
@@ -188,14 +190,14 @@ def import_turns(
         StoreError: A file cannot be read or written; turns that did appear are whole.
     """
     lines = read_import_lines(source, name=name)
-    stores = {user: TurnStore(layout, user, clock) for user in sorted({line.user for line in lines})}
+    stores = {user: UserStore(layout.root, user, clock) for user in sorted({line.user for line in lines})}
     steps = _plan(lines, stores)
     if any(step.create for step in steps) and not dry_run:
         with ExitStack() as locks:
             for one in sorted({(step.line.user, step.line.session) for step in steps if step.create}):
                 locks.enter_context(_hold_session(layout, *one))
             for store in stores.values():
-                make_directory(layout.turns(store.user))
+                make_directory(layout.of(store.user).turns)
                 locks.enter_context(store.numbering("panda import"))
             steps = _plan(lines, stores)
             for user, store in stores.items():
@@ -214,18 +216,18 @@ def _hold_session(layout: Layout, user: str, session: str) -> Iterator[None]:
     The session's lock, with its file out of the way: from here on its turns alone say what it carries, until
     somebody writes the file anew.
     """
-    if not layout.session(user, session).parent.is_dir():
+    if not layout.of(user).session(session).parent.is_dir():
         yield
         return
-    lock = layout.session_lock(user, session)
+    lock = layout.of(user).session_lock(session)
     with held_lock(lock, holder="panda import", wait_seconds=CLAIM_WAIT_SECONDS):
-        path = layout.session(user, session)
+        path = layout.of(user).session(session)
         with store_errors(path, "remove"):
             path.unlink(missing_ok=True)
         yield
 
 
-def _plan(lines: list[ImportLine], stores: dict[str, TurnStore]) -> list[_Step]:
+def _plan(lines: list[ImportLine], stores: dict[str, UserStore]) -> list[_Step]:
     """What is to be done for each line, without doing it."""
     by_user: dict[str, list[ImportLine]] = {user: [] for user in stores}
     for line in lines:
@@ -237,7 +239,7 @@ def _plan(lines: list[ImportLine], stores: dict[str, TurnStore]) -> list[_Step]:
 class _UserPlan:
     """Numbers of one user's lines."""
 
-    def __init__(self, store: TurnStore, lines: list[ImportLine]) -> None:
+    def __init__(self, store: UserStore, lines: list[ImportLine]) -> None:
         self.store = store
         self.existing = set(store.numbers())
         self.planned: dict[int, ImportLine] = {}
@@ -341,10 +343,10 @@ def _write(steps: Sequence[NumberedLine], layout: Layout, now: datetime, advance
     with ExitStack() as stack:
         building: dict[str, Path] = {}
         for user in sorted({step.line.user for step in steps}):
-            with store_errors(layout.turns(user), "write in"):
-                place = layout.turns(user) / "import"
+            with store_errors(layout.of(user).turns, "write in"):
+                place = layout.of(user).turns / "import"
                 building[user] = stack.enter_context(held_temporary(place, directory=True))
-        places = [layout.turn(step.line.user, step.number).directory for step in steps]
+        places = [layout.of(step.line.user).turn(step.number).directory for step in steps]
         built = [building[step.line.user] / place.name for step, place in zip(steps, places, strict=True)]
         _build_all(built, steps, now, advance)
         for directory, place in zip(built, places, strict=True):

@@ -3,14 +3,20 @@
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from panda.documents.text import ID_PATTERN, PATH_FIX, shorten
-from panda.errors import FileFormatError, StoreError, UsageError
+from panda.documents.times import Clock, present
+from panda.errors import FileFormatError, NotFoundError, StoreError, UsageError
+from panda.store.files import held_lock, make_directory, read_text, store_errors, write_atomic
 from panda.store.links import may_pass
+from panda.store.temporaries import sweep
+
+if TYPE_CHECKING:
+    from panda.store.turns import TurnFolder
 
 DEFAULT_USER = "default"
 """The one user who is made unasked."""
@@ -44,6 +50,7 @@ RUN_JSON = "run.json"
 RUN_TURNS_JSONL = "turns.jsonl"
 CONFLICTS_JSONL = "conflicts.jsonl"
 PROPOSED_FACTS_JSONL = "proposed_facts.jsonl"
+CLAIM_WAIT_SECONDS = 60.0
 
 
 def turn_name(number: int) -> str:
@@ -120,52 +127,9 @@ class Layout:
     def users(self) -> Path:
         return self.root / "users"
 
-    def user(self, user: str) -> Path:
-        return below(self.users, user, deep=False)
-
-    def turns(self, user: str) -> Path:
-        return self.user(user) / "turns"
-
-    def turn(self, user: str, number: int) -> TurnPaths:
-        return TurnPaths(self.turns(user) / turn_name(number))
-
-    def turn_counter(self, user: str) -> Path:
-        return self.user(user) / "turn_counter"
-
-    def preferences(self, user: str) -> Path:
-        return self.user(user) / PREFERENCES_MD
-
-    def facts(self, user: str) -> Path:
-        return self.user(user) / FACTS_MD
-
-    def memory_log(self, user: str) -> Path:
-        return self.user(user) / MEMORY_JSONL
-
-    def conflicts_log(self, user: str) -> Path:
-        return self.user(user) / CONFLICTS_JSONL
-
-    def proposed_facts(self, user: str) -> Path:
-        return self.user(user) / PROPOSED_FACTS_JSONL
-
-    def memory_shown(self, user: str) -> Path:
-        """How much of the log the memory files showed when panda last looked at them."""
-        return self.user(user) / "memory.shown.json"
-
-    def knowledge(self, user: str) -> Path:
-        return self.user(user) / "knowledge"
-
-    def session(self, user: str, session: str) -> Path:
-        return below(self.user(user) / "sessions", session, deep=False) / SESSION_JSON
-
-    def session_closed(self, user: str, session: str) -> Path:
-        """A file that is there when the session is closed."""
-        return self.session(user, session).with_name(CLOSED_JSON)
-
-    def session_lock(self, user: str, session: str) -> Path:
-        return self.session(user, session).with_name("lock")
-
-    def memory_lock(self, user: str) -> Path:
-        return self.user(user) / "memory.lock"
+    def of(self, user: str) -> "UserStore":
+        """The store of a user who need not be there. Raises UsageError: it is no user id."""
+        return UserStore(self.root, user)
 
     @property
     def indexes(self) -> Path:
@@ -265,10 +229,153 @@ def turn_number(name: str) -> int | None:
     return int(match[1]) or None if match else None
 
 
-def turn_numbers(layout: Layout, user: str) -> Iterator[int]:
-    """Numbers of all turn directories, in no order."""
-    with suppress(OSError), os.scandir(layout.turns(user)) as entries:
-        yield from filter(None, (turn_number(entry.name) for entry in entries))
+_COUNTER_DIGITS = 15
+
+
+@dataclass(frozen=True)
+class UserStore(Layout):
+    """The store as code that works for one user is given it: paths of the user's files, numbers of turns."""
+
+    user: str  # user id
+    clock: Clock = present  # gives the time of what is written
+    wait_seconds: float = 600.0  # how long to wait for a lock
+
+    def __post_init__(self) -> None:
+        check_id(self.user, what="user")
+
+    def of(self, user: str) -> "UserStore":
+        """The same for another user."""
+        return replace(self, user=user)
+
+    @property
+    def home(self) -> Path:
+        """The user's directory."""
+        return self.users / self.user
+
+    @property
+    def preferences(self) -> Path:
+        return self.home / PREFERENCES_MD
+
+    @property
+    def facts(self) -> Path:
+        return self.home / FACTS_MD
+
+    @property
+    def memory_log(self) -> Path:
+        return self.home / MEMORY_JSONL
+
+    @property
+    def conflicts_log(self) -> Path:
+        return self.home / CONFLICTS_JSONL
+
+    @property
+    def proposed_facts(self) -> Path:
+        return self.home / PROPOSED_FACTS_JSONL
+
+    @property
+    def memory_shown(self) -> Path:
+        """How much of the log the memory files showed when panda last looked at them."""
+        return self.home / "memory.shown.json"
+
+    @property
+    def memory_lock(self) -> Path:
+        return self.home / "memory.lock"
+
+    @property
+    def knowledge(self) -> Path:
+        return self.home / "knowledge"
+
+    @property
+    def sessions(self) -> Path:
+        return self.home / "sessions"
+
+    def session(self, session: str) -> Path:
+        return below(self.sessions, session, deep=False) / SESSION_JSON
+
+    def session_closed(self, session: str) -> Path:
+        """A file that is there when the session is closed."""
+        return self.session(session).with_name(CLOSED_JSON)
+
+    def session_lock(self, session: str) -> Path:
+        return self.session(session).with_name("lock")
+
+    @property
+    def turns(self) -> Path:
+        return self.home / "turns"
+
+    def turn(self, number: int) -> TurnPaths:
+        return TurnPaths(self.turns / turn_name(number))
+
+    def has(self, number: int) -> bool:
+        """Whether there is a directory of that turn."""
+        return self.turn(number).directory.is_dir()
+
+    def open(self, number: int) -> "TurnFolder":
+        """A turn of the user. Raises NotFoundError: there is none."""
+        from panda.store.turns import TurnFolder  # only if it is wanted: it loads the records
+
+        paths = self.turn(number)
+        if not self.has(number):
+            message = f"user {self.user} has no turn {number}"
+            raise NotFoundError(message, where=str(paths.directory), fix="`panda list` shows the turns")
+        return TurnFolder(number, paths, self.clock)
+
+    def listed_numbers(self) -> Iterator[int]:
+        """Numbers of all turn directories, in no order; none where the directory cannot be listed."""
+        with suppress(OSError), os.scandir(self.turns) as entries:
+            yield from filter(None, (turn_number(entry.name) for entry in entries))
+
+    def numbers(self) -> list[int]:
+        """
+        Numbers of all turn directories, ascending; [] for a user without turns. Raises StoreError: they
+        cannot be listed.
+        """
+        if not self.turns.is_dir():
+            return []
+        with store_errors(self.turns, "list"), os.scandir(self.turns) as entries:
+            return sorted(filter(None, (turn_number(entry.name) for entry in entries)))
+
+    def highest(self) -> int:
+        """Highest number of a turn directory; 0 if there is none."""
+        return max(self.numbers(), default=0)
+
+    @property
+    def turn_counter(self) -> Path:
+        return self.home / "turn_counter"
+
+    def counter(self) -> int:
+        """The highest number ever claimed; 0 if there is none. Raises FileFormatError: it is no number."""
+        if not self.turn_counter.exists():
+            return 0
+        text = read_text(self.turn_counter).strip()
+        if not (text.isascii() and text.isdigit() and len(text) <= _COUNTER_DIGITS):
+            raise FileFormatError(
+                f"the turn counter is no number: {text[:80]!r}",
+                where=str(self.turn_counter),
+                fix=f"write the highest turn number into it, at least {self.highest()}",
+            )
+        return int(text)
+
+    @contextmanager
+    def numbering(self, holder: str) -> Iterator[None]:
+        """The lock under which numbers are given and turn_counter is written; leftovers are swept."""
+        lock = self.turn_counter.with_name("turn_counter.lock")
+        with held_lock(lock, holder=holder, wait_seconds=CLAIM_WAIT_SECONDS):
+            sweep(self.turns, is_locked=True)
+            yield
+
+    def reserve(self, count: int) -> int:
+        """The first of so many numbers in a row that no other turn will be given."""
+        make_directory(self.turns)
+        with self.numbering(f"panda (pid {os.getpid()})"):
+            first = max(self.counter(), self.highest()) + 1
+            self.raise_counter(first + count - 1)
+        return first
+
+    def raise_counter(self, number: int) -> None:
+        """Sets turn_counter to *number*, unless it is higher already. Only under the lock of numbering()."""
+        if number > self.counter():
+            write_atomic(self.turn_counter, f"{number}\n")
 
 
 def users_of(layout: Layout) -> list[str]:
@@ -278,7 +385,7 @@ def users_of(layout: Layout) -> list[str]:
 
 def count_turns(layout: Layout) -> int:
     """Number of turn directories of all users."""
-    return sum(1 for user in users_of(layout) for _ in turn_numbers(layout, user))
+    return sum(1 for user in users_of(layout) for _ in layout.of(user).listed_numbers())
 
 
 def directory_names(path: str) -> list[str]:

@@ -1,9 +1,7 @@
 """All turns of one user: claiming a number, opening a turn."""
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -26,7 +24,6 @@ from panda.documents.times import Clock
 from panda.errors import FileFormatError, Location, NotFoundError, Problem, StoreError, UsageError
 from panda.store.files import (
     append_json_line,
-    held_lock,
     make_directory,
     parse_json,
     read_beneath,
@@ -44,16 +41,15 @@ from panda.store.layout import (
     METADATA_JSON,
     RESPONSE_MD,
     SNAPSHOT_JSON,
-    Layout,
     TurnPaths,
+    UserStore,
     check_id,
     step_name,
-    turn_number,
 )
 from panda.store.links import check_links
 from panda.store.records import FileRecord, Metadata, Next, Snapshot, check_json, load
 from panda.store.seals import seal_files
-from panda.store.temporaries import held_temporary, sweep
+from panda.store.temporaries import held_temporary
 
 _R = TypeVar("_R", bound=FileRecord)
 
@@ -262,162 +258,77 @@ class Reserved:
     item: str | None = None  # id of the item
 
 
-CLAIM_WAIT_SECONDS = 60.0
-_COUNTER_DIGITS = 15
+def claim_turn(
+    store: UserStore,
+    session: str,
+    mode: str,
+    query: str,
+    *,
+    seed: int | None = None,
+    dry_run: bool = False,
+    picture: Picture | None = None,
+    snapshot: Snapshot | None = None,
+    made_for: Reserved | None = None,
+) -> TurnFolder:
+    """
+    A turn directory of its own, with a context.md without sections and a metadata.json of status running.
 
+    The number is one more than any claimed before, and is never given again. Processes that claim at the
+    same time wait for each other.
 
-@dataclass(frozen=True)
-class TurnStore:
-    """The turns of one user."""
+    Args:
+        seed: Seed given by the user, if any.
+        dry_run: Whether tools only tell what they would change in the project.
+        picture: The image that the user gave, copied into the turn.
+        snapshot: What is there as the turn begins.
+        made_for: The number that it has, and the item of a batch; None gives the next number.
 
-    layout: Layout  # paths of the store
-    user: str  # user id
-    clock: Clock  # gives the time of claims and writes
-
-    def __post_init__(self) -> None:
-        check_id(self.user, what="user")
-
-    def numbers(self) -> list[int]:
-        """Numbers of all turn directories, ascending; [] for a user without turns."""
-        return sorted(self._numbers())
-
-    def highest(self) -> int:
-        """Highest number of a turn directory; 0 if there is none (raises as numbers)."""
-        return max(self._numbers(), default=0)
-
-    def _numbers(self) -> Iterator[int]:
-        directory = self.layout.turns(self.user)
-        if directory.is_dir():
-            with store_errors(directory, "list"), os.scandir(directory) as entries:
-                yield from filter(None, (turn_number(entry.name) for entry in entries))
-
-    def counter(self) -> int:
-        """
-        Highest number ever claimed, by the file turn_counter; 0 if there is none. Raises FileFormatError: it
-        holds no number.
-        """
-        path = self.layout.turn_counter(self.user)
-        if not path.exists():
-            return 0
-        text = read_text(path).strip()
-        if not (text.isascii() and text.isdigit() and len(text) <= _COUNTER_DIGITS):
-            raise FileFormatError(
-                f"the turn counter is no number: {text[:80]!r}",
-                where=str(path),
-                fix=f"write the highest turn number into it, at least {self.highest()}",
-            )
-        return int(text)
-
-    def has(self, number: int) -> bool:
-        """Whether there is a directory of that number."""
-        return self.layout.turn(self.user, number).directory.is_dir()
-
-    def open(self, number: int) -> TurnFolder:
-        """The turn of that number. Raises NotFoundError: there is none."""
-        paths = self.layout.turn(self.user, number)
-        if not self.has(number):
-            raise NotFoundError(
-                f"user {self.user} has no turn {number}",
-                where=str(paths.directory),
-                fix="`panda list` shows the turns",
-            )
-        return TurnFolder(number, paths, self.clock)
-
-    def claim(
-        self,
-        session: str,
-        mode: str,
-        query: str,
-        *,
-        seed: int | None = None,
-        dry_run: bool = False,
-        picture: Picture | None = None,
-        snapshot: Snapshot | None = None,
-        made_for: Reserved | None = None,
-    ) -> TurnFolder:
-        """
-        A turn directory of its own, with a context.md without sections and a metadata.json of status running.
-
-        The number is one more than any claimed before, and is never given again. Processes that claim at the
-        same time wait for each other.
-
-        Args:
-            seed: Seed given by the user, if any.
-            dry_run: Whether tools only tell what they would change in the project.
-            picture: The image that the user gave, copied into the turn.
-            snapshot: What is there as the turn begins.
-            made_for: The number that it has, and the item of a batch; None gives the next number.
-
-        Raises:
-            UsageError: The session id is not valid.
-            LockHeldError: Another process is claiming for too long.
-        """
-        check_id(session, what="session")
-        now = self.clock()
-        make_directory(self.layout.turns(self.user))
-        with self.numbering(f"panda turn, session {session}"):
-            number = made_for.turn if made_for else max(self.counter(), self.highest()) + 1
-            place = self.layout.turn(self.user, number)
-            with (
-                store_errors(place.directory, "create"),
-                held_temporary(place.directory, directory=True) as directory,
-            ):
-                building = TurnFolder(number, TurnPaths(directory), self.clock)
-                front = FrontMatter(CONTEXT_SCHEMA, number, self.user, session, mode, now)
-                building.write_context(ContextDocument(front))
-                if snapshot is not None:
-                    building.write_json(SNAPSHOT_JSON, encode(snapshot))
-                if picture is not None:
-                    write_atomic(building.paths / image_name(picture), picture.data)
-                building.write_metadata(
-                    Metadata(
-                        turn=number,
-                        user_id=self.user,
-                        session_id=session,
-                        mode=mode,
-                        query=query,
-                        status="running",
-                        route=(),
-                        next=Next(phase=0, round=0, attempt=0),
-                        created_at=now,
-                        updated_at=now,
-                        saved_at=None,
-                        answered=None,
-                        seed=seed,
-                        dry_run=dry_run,
-                        image=image_name(picture) if picture else None,
-                        run=made_for.run if made_for else None,
-                        item=made_for.item if made_for else None,
-                    )
+    Raises:
+        UsageError: The session id is not valid.
+        LockHeldError: Another process is claiming for too long.
+    """
+    check_id(session, what="session")
+    now = store.clock()
+    make_directory(store.turns)
+    with store.numbering(f"panda turn, session {session}"):
+        number = made_for.turn if made_for else max(store.counter(), store.highest()) + 1
+        place = store.turn(number)
+        with (
+            store_errors(place.directory, "create"),
+            held_temporary(place.directory, directory=True) as directory,
+        ):
+            building = TurnFolder(number, TurnPaths(directory), store.clock)
+            front = FrontMatter(CONTEXT_SCHEMA, number, store.user, session, mode, now)
+            building.write_context(ContextDocument(front))
+            if snapshot is not None:
+                building.write_json(SNAPSHOT_JSON, encode(snapshot))
+            if picture is not None:
+                write_atomic(building.paths / image_name(picture), picture.data)
+            building.write_metadata(
+                Metadata(
+                    turn=number,
+                    user_id=store.user,
+                    session_id=session,
+                    mode=mode,
+                    query=query,
+                    status="running",
+                    route=(),
+                    next=Next(phase=0, round=0, attempt=0),
+                    created_at=now,
+                    updated_at=now,
+                    saved_at=None,
+                    answered=None,
+                    seed=seed,
+                    dry_run=dry_run,
+                    image=image_name(picture) if picture else None,
+                    run=made_for.run if made_for else None,
+                    item=made_for.item if made_for else None,
                 )
-                self.raise_counter(
-                    number
-                )  # first: a number lost to a crash is lost, one given twice is wrong
-                directory.rename(place.directory)
-            sync_directory(place.directory.parent)
-        return TurnFolder(number, place, self.clock)
-
-    @contextmanager
-    def numbering(self, holder: str) -> Iterator[None]:
-        """The lock under which numbers are given and turn_counter is written; leftovers are swept."""
-        path = self.layout.turn_counter(self.user)
-        lock = path.with_name(f"{path.name}.lock")
-        with held_lock(lock, holder=holder, wait_seconds=CLAIM_WAIT_SECONDS):
-            sweep(self.layout.turns(self.user), is_locked=True)
-            yield
-
-    def reserve(self, count: int) -> int:
-        """The first of so many numbers in a row that no other turn will be given."""
-        make_directory(self.layout.turns(self.user))
-        with self.numbering(f"panda (pid {os.getpid()})"):
-            first = max(self.counter(), self.highest()) + 1
-            self.raise_counter(first + count - 1)
-        return first
-
-    def raise_counter(self, number: int) -> None:
-        """Sets turn_counter to *number*, unless it is higher already. Only under the lock of numbering()."""
-        if number > self.counter():
-            write_atomic(self.layout.turn_counter(self.user), f"{number}\n")
+            )
+            store.raise_counter(number)  # first: a number lost to a crash is lost, one given twice is wrong
+            directory.rename(place.directory)
+        sync_directory(place.directory.parent)
+    return TurnFolder(number, place, store.clock)
 
 
 @dataclass(frozen=True)
@@ -432,7 +343,7 @@ class TurnRow:
     problem: Problem | None = None  # why it is unreadable
 
 
-def list_rows(store: TurnStore, *, session: str | None, limit: int | None) -> list[TurnRow]:
+def list_rows(store: UserStore, *, session: str | None, limit: int | None) -> list[TurnRow]:
     """
     The newest turns of a user, newest last.
 
@@ -447,12 +358,12 @@ def list_rows(store: TurnStore, *, session: str | None, limit: int | None) -> li
     return list(islice(rows, limit))[::-1]
 
 
-def newest_rows(store: TurnStore) -> Iterator[TurnRow]:
+def newest_rows(store: UserStore) -> Iterator[TurnRow]:
     """The turns of a user, newest first."""
     return filter(None, (read_row(store, number) for number in reversed(store.numbers())))
 
 
-def read_row(store: TurnStore, number: int) -> TurnRow | None:
+def read_row(store: UserStore, number: int) -> TurnRow | None:
     """One turn by what its metadata.json says; None if it has gone, or is no directory: validate says so."""
     try:
         found = store.open(number).read_metadata()

@@ -25,6 +25,7 @@ from panda.store.layout import (
     SUMMARY_JSON,
     Layout,
     TurnPaths,
+    UserStore,
     check_id,
     turn_number,
 )
@@ -32,7 +33,7 @@ from panda.store.links import may_pass
 from panda.store.records import Metadata, json_problems
 from panda.store.seals import SEAL, check_seal, seal_value
 from panda.store.temporaries import is_abandoned, is_temporary
-from panda.store.turns import TurnStore, load_picture
+from panda.store.turns import load_picture
 
 _TEXT_SUFFIXES = {".md", ".json", ".jsonl"}
 
@@ -410,8 +411,8 @@ def _check_counter(directory: Path) -> list[Problem]:
     except UsageError as exc:
         return [exc]
     layout = Layout(directory.parent.parent)
-    store = TurnStore(layout, directory.name, _no_clock)
-    path = layout.turn_counter(directory.name)
+    store = UserStore(layout.root, directory.name, _no_clock)
+    path = layout.of(directory.name).turn_counter
     try:
         counter, highest = store.counter(), store.highest()
     except Problem as exc:

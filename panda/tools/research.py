@@ -55,7 +55,7 @@ class _Read:
 
 def research(query: str, context: ToolContext) -> ToolResult:
     """Research a query and write what was found; a turn has one research."""
-    paths = context.layout.turn(context.user, context.turn)
+    paths = context.layout.of(context.user).turn(context.turn)
     if (done := read_research(paths)) is not None:
         if done.query != query:
             raise UsageError("this turn has its research already", where=str(paths / RESEARCH_JSON))
@@ -95,8 +95,8 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
     A research as a result: one claim for every conflict, one for every line that is in none, and what pages
     that cannot be had said when they were last seen.
     """
-    file = context.layout.turn(context.user, context.turn) / RESEARCH_JSON
-    source = file.relative_to(context.layout.user(context.user)).as_posix()
+    file = context.layout.of(context.user).turn(context.turn) / RESEARCH_JSON
+    source = file.relative_to(context.layout.of(context.user).home).as_posix()
     node_id = f"research:{record.topic}"
     contested = {claim.text for conflict in record.conflicts for claim in conflict.claims}
     claims = [

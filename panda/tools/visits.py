@@ -45,7 +45,7 @@ def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[
     Returns the visit, and where its content comes from: "server" or "unchanged".
     """
     page = client_of(context).fetch(url, _validators(known))
-    paths = context.layout.turn(context.user, context.turn)
+    paths = context.layout.of(context.user).turn(context.turn)
     visit_id, directory = place_visit(paths, url)
     if page.text is None and known is not None:
         visit = replace(

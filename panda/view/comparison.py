@@ -241,7 +241,7 @@ def _page(shelf: Shelf, outcome: Outcome, side: Side) -> str | None:
     directory = _directory(side, outcome.key)
     if not is_id(outcome.user):
         return None
-    own = shelf.layout.turn(outcome.user, outcome.turn).directory
+    own = shelf.layout.of(outcome.user).turn(outcome.turn).directory
     is_own = directory is not None and directory.resolve() == own.resolve() and own.is_dir()
     return f"turns/{outcome.user}/{outcome.turn}" if is_own else None
 

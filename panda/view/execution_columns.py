@@ -263,7 +263,7 @@ class ExecutionLog:
         if "/" in turn or "\0" in turn or turn in ("", ".", ".."):
             return None
         try:
-            status = load_object(self._layout.turns(user) / turn / METADATA_JSON).get("status")
+            status = load_object(self._layout.of(user).turns / turn / METADATA_JSON).get("status")
         except (Problem, OSError):
             return None
         if status in ("approved", "failed", "clarify"):

@@ -170,7 +170,7 @@ def load_value(shelf: Shelf, query: Query) -> ValuePage:
     subject = next((one for one in subjects if address_of(one) == address), None)
     subject = subject or (current.subject if current else None)
     if subject is None:
-        raise NotFoundError(f"nothing was ever said of {address[:80]}", where=str(shelf.layout.user(user)))
+        raise NotFoundError(f"nothing was ever said of {address[:80]}", where=str(shelf.layout.of(user).home))
     said = state.log.of(subject)
     row = _row(current, now) if current else None
     ids = {one.fact.id for one in said}

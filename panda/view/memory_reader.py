@@ -37,7 +37,7 @@ class MemoryReader:
 
     def __init__(self, layout: Layout, user: str) -> None:
         self._state = Projection(layout, user)
-        self._logs = (layout.memory_log(user), layout.conflicts_log(user))
+        self._logs = (layout.of(user).memory_log, layout.of(user).conflicts_log)
         self._lock = Lock()
 
     def read(self, now: datetime) -> MemoryState:

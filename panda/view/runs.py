@@ -127,7 +127,7 @@ def turns_of_run(layout: Layout, name: str) -> dict[str, list[int]]:
     found: dict[str, set[int]] = {}
     for one in RunReader(layout.runs / name).read().ended.values():
         is_ours = _is_here(layout, one.root) and is_id(one.user)
-        if is_ours and layout.turn(one.user, one.turn).directory.is_dir():
+        if is_ours and layout.of(one.user).turn(one.turn).directory.is_dir():
             found.setdefault(one.user, set()).add(one.turn)
     return {user: sorted(numbers) for user, numbers in sorted(found.items())}
 

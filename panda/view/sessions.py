@@ -14,9 +14,9 @@ from panda.session.file import closed_at, fold_turns, load_session
 from panda.session.render import field_rows
 from panda.store.carry import FIELDS
 from panda.store.files import why_unread
-from panda.store.layout import Layout, check_id, is_id, turn_number
+from panda.store.layout import Layout, UserStore, check_id, is_id, turn_number
 from panda.store.records import Session
-from panda.store.turns import TurnRow, TurnStore, read_row
+from panda.store.turns import TurnRow, read_row
 from panda.store.visits import SAVED_STATUSES
 from panda.view.shelf import Query, Shelf
 
@@ -107,15 +107,15 @@ class SessionReader:
         self._layout, self._user = layout, user
         self._known: dict[int, str | None] = {}
 
-    def names(self, numbers: Sequence[int], store: TurnStore) -> dict[str, float]:
+    def names(self, numbers: Sequence[int], store: UserStore) -> dict[str, float]:
         """Sessions with the time at which each was written last, those without a file by their turns."""
         found: dict[str, float] = {}
-        folder = self._layout.user(self._user) / "sessions"
+        folder = self._layout.of(self._user).home / "sessions"
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 with suppress(OSError):
                     if is_id(entry.name):
-                        status = self._layout.session(self._user, entry.name).stat()
+                        status = self._layout.of(self._user).session(entry.name).stat()
                         found[entry.name] = status.st_mtime
         for number in numbers[: -_MOST_LOOKED - 1 : -1]:
             row = self._session_of(number, store)
@@ -123,12 +123,12 @@ class SessionReader:
                 found[row] = float(number) - 1e12  # behind all files, the newest first
         return found
 
-    def turns(self, session: str, numbers: Sequence[int], store: TurnStore) -> list[int]:
+    def turns(self, session: str, numbers: Sequence[int], store: UserStore) -> list[int]:
         """The saved turns of a session among the newest ones, ascending."""
         looked = numbers[-_MOST_LOOKED:]
         return [number for number in looked if self._session_of(number, store) == session]
 
-    def _session_of(self, number: int, store: TurnStore) -> str | None:
+    def _session_of(self, number: int, store: UserStore) -> str | None:
         if number not in self._known:
             row = read_row(store, number)
             if row is None or row.problem is not None or row.status not in SAVED_STATUSES:
@@ -177,7 +177,7 @@ def load_session_page(shelf: Shelf, query: Query) -> SessionPage:
     check_id(name, what="session")
     found, problem, is_made = _load(shelf, user, name)
     if found is None and problem is None:
-        raise NotFoundError(f"user {user} has no session {name}", where=str(shelf.layout.user(user)))
+        raise NotFoundError(f"user {user} has no session {name}", where=str(shelf.layout.of(user).home))
     turns = [one.turn for one in found.turns] if found else []
     rows = [row for number in turns[: -_MOST_TURNS - 1 : -1] if (row := read_row(store, number))]
     fields = tuple(_fields(shelf, user, found)) if found else ()
@@ -238,7 +238,7 @@ def _time(text: str) -> datetime | None:
 
 
 def _fields(shelf: Shelf, user: str, found: Session) -> Iterator[CarriedField]:
-    directory = shelf.layout.user(user)
+    directory = shelf.layout.of(user).home
     rows = field_rows(found.carry, lambda name: "\0" not in name and (directory / name).exists())
     for name, field in FIELDS.items():
         own = [(text, source) for of, text, source in rows if of == name]

@@ -11,8 +11,8 @@ from panda.documents.times import Clock
 from panda.errors import NotFoundError, Problem, TryAgainError, UsageError
 from panda.index.index import Index
 from panda.index.sources import turns_stamp
-from panda.store.layout import Layout, is_id, turn_numbers, users_of
-from panda.store.turns import TurnFolder, TurnStore
+from panda.store.layout import Layout, UserStore, is_id, users_of
+from panda.store.turns import TurnFolder
 
 Numbers = Sequence[int]
 _PATIENCE_SECONDS = 5.0
@@ -86,17 +86,17 @@ class Shelf:
         """Everybody whose turns are shown, and the first one even without any."""
         return sorted({self.user, *(self._selected if self._selected is not None else users_of(self.layout))})
 
-    def turns(self, user: str) -> TurnStore:
+    def turns(self, user: str) -> UserStore:
         """The turns of a user. Raises NotFoundError: the store has nothing of them."""
-        if not is_id(user) or (user != self.user and not self.layout.user(user).is_dir()):
+        if not is_id(user) or (user != self.user and not self.layout.of(user).home.is_dir()):
             raise NotFoundError(f"the store has no user {user[:80]}", where=str(self.layout.users))
-        return TurnStore(self.layout, user, self.clock)
+        return UserStore(self.layout.root, user, self.clock)
 
     def turn(self, user: str, number: str) -> TurnFolder:
         """A turn by its number as it stands in an address. Raises NotFoundError: there is none."""
         store = self.turns(user)
         if not (number.isascii() and number.isdigit() and len(number) < 16):
-            raise NotFoundError(f"{number[:80]!r} is no turn number", where=str(self.layout.turns(user)))
+            raise NotFoundError(f"{number[:80]!r} is no turn number", where=str(self.layout.of(user).turns))
         return store.open(int(number))
 
     def numbers(self, user: str) -> Numbers:
@@ -107,13 +107,13 @@ class Shelf:
         with self._lock:
             known, numbers = self._known.get(user, ("", ()))
             if known != stamp:
-                numbers = sorted(turn_numbers(self.layout, user))
+                numbers = sorted(self.layout.of(user).listed_numbers())
                 self._known[user] = stamp, numbers
             return numbers
 
     def sessions(self, user: str) -> list[str]:
         """Ids of a user's sessions, sorted; [] if there are none yet."""
-        with suppress(OSError), os.scandir(self.layout.user(user) / "sessions") as entries:
+        with suppress(OSError), os.scandir(self.layout.of(user).home / "sessions") as entries:
             return sorted(entry.name for entry in entries if is_id(entry.name))
         return []
 

@@ -266,7 +266,7 @@ def _evidence(
         nodes,
         StepNodes(reader, past).load,
         moment,
-        past=PastNotes(shelf.layout.knowledge(user), snapshot, gathered, moment),
+        past=PastNotes(shelf.layout.of(user).knowledge, snapshot, gathered, moment),
         issues=texts_of(sections[6].meta.get("issues")) if 6 in sections else (),
     )
     return found, max(0, len(stated) - _MOST_STATEMENTS)

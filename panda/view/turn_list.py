@@ -17,9 +17,9 @@ from panda.index.tables import IndexView, Integers, session_key
 from panda.retrieval.ranking import Bounds
 from panda.retrieval.search import search_index
 from panda.store.files import read_beneath
-from panda.store.layout import METADATA_JSON, RESPONSE_MD, check_id
+from panda.store.layout import METADATA_JSON, RESPONSE_MD, UserStore, check_id
 from panda.store.records import Status
-from panda.store.turns import TurnRow, TurnStore, read_row
+from panda.store.turns import TurnRow, read_row
 from panda.store.visits import load_keys
 from panda.view.shelf import Query, Shelf
 
@@ -137,7 +137,7 @@ class _StatusFile(Struct):
 def _may_have(shelf: Shelf, user: str, number: int, status: str) -> bool:
     """Whether a turn has a status, by a quick look; one that cannot be read may."""
     try:
-        path = shelf.layout.turn(user, number) / METADATA_JSON
+        path = shelf.layout.of(user).turn(number) / METADATA_JSON
         return load_keys(_StatusFile, path).status == status
     except Problem:
         return True
@@ -207,10 +207,10 @@ def _search(shelf: Shelf, user: str, words: str, wanted: Filter) -> tuple[list[i
     return [number for number in found if number is not None and number in shown], bool(report.behind)
 
 
-def _listed(store: TurnStore, row: TurnRow) -> ListedTurn:
+def _listed(store: UserStore, row: TurnRow) -> ListedTurn:
     problem = row.problem.message if row.problem else None
     query, data = shorten(row.query or "", _QUERY_CHARS), None
-    directory = store.layout.turn(store.user, row.number).directory
+    directory = store.turn(row.number).directory
     with suppress(Problem):
         data = read_beneath(directory, [RESPONSE_MD], most_bytes=4 * _ANSWER_CHARS)
     answer = strip_citations((data or b"").decode("utf-8", "ignore"))

@@ -24,8 +24,7 @@ from panda.replays.comparison import Thresholds, compare_runs, find_regressions,
 from panda.replays.runs import open_run
 from panda.session.file import load_session, verify_session
 from panda.store.interventions import Intervention, list_interventions
-from panda.store.layout import Layout
-from panda.store.turns import TurnStore
+from panda.store.layout import Layout, UserStore
 from panda.store.validate import check_store
 from tests.batches.scripted import QUESTION, Moody, run_batch, scripted_models, settings_of
 from tests.effort import tried
@@ -45,7 +44,7 @@ def asked(count: int, *, session: str | None = None, query: str = QUESTION) -> l
 
 def made_turns(layout: Layout) -> list[tuple[str | None, int]]:
     """Item and number of the turns that batches made, by number."""
-    store = TurnStore(layout, USER, settings_of(layout.root).clock)
+    store = UserStore(layout.root, USER, settings_of(layout.root).clock)
     folders = map(store.open, store.numbers())
     return [(one.read_metadata().item, one.number) for one in folders if one.read_metadata().run]
 
@@ -56,7 +55,7 @@ def check_sound(layout: Layout) -> None:
     index = Index(layout)
     assert index.behind(USER).count == 0
     index.close()
-    for path in (layout.user(USER) / "sessions").iterdir():
+    for path in (layout.of(USER).home / "sessions").iterdir():
         assert verify_session(layout, USER, path.name) == []
 
 
@@ -83,7 +82,7 @@ def test_an_item_sees_its_own_session_and_the_start(layout: Layout) -> None:
         Query("c1", told, session="c"),
     ]
     run_batch(layout.root, queries, jobs=2)
-    store = TurnStore(layout, USER, settings_of(layout.root).clock)
+    store = UserStore(layout.root, USER, settings_of(layout.root).clock)
     seen = {item: store.open(number).snapshot() for item, number in made_turns(layout)}
     ranges = {item: snapshot.turns for item, snapshot in seen.items() if snapshot is not None}
     assert ranges == {"a1": ((1, 2),), "a2": ((1, 3),), "b1": ((1, 2),), "c1": ((1, 2),)}
@@ -136,7 +135,7 @@ def test_what_is_tried_again_sees_what_came_before_it(layout: Layout) -> None:
     queries = [Query(f"q{n}", QUESTION, session="s", expect=one) for n, one in enumerate(wrong)]
     run_batch(layout.root, queries)
     run_batch(layout.root, None, resume="last", retry_failed=True)
-    store = TurnStore(layout, USER, settings_of(layout.root).clock)
+    store = UserStore(layout.root, USER, settings_of(layout.root).clock)
     assert made_turns(layout) == [("q0", 3), ("q1", 4), ("q2", 5), ("q1", 6)]
     snapshot = store.open(6).snapshot()
     assert snapshot is not None
@@ -165,7 +164,7 @@ def test_forgotten_words_do_not_stop_a_run(layout: Layout) -> None:
 def test_live_items_see_what_is_there(layout: Layout) -> None:
     """A live batch runs in the store: later items see the turns of other sessions."""
     run_batch(layout.root, asked(3), jobs=1, live=True)
-    store = TurnStore(layout, USER, settings_of(layout.root).clock)
+    store = UserStore(layout.root, USER, settings_of(layout.root).clock)
     snapshot = store.open(5).snapshot()
     assert snapshot is not None
     assert snapshot.turns == ((1, 4),)
@@ -276,7 +275,7 @@ def test_a_halted_item_is_adopted_and_tried_again(layout: Layout, tmp_path: Path
     queries = [Query("halts", f"{QUESTION} halt-without:{mark} please"), *asked(2)]
     found = run_batch(layout.root, queries)
     assert [(line.item, line.exit_code) for line in found.failed] == [("halts", 20)]
-    store = TurnStore(layout, USER, settings_of(layout.root).clock)
+    store = UserStore(layout.root, USER, settings_of(layout.root).clock)
     assert store.open(3).read_metadata().status == "halted"
     (one,) = list_interventions(layout)
     assert isinstance(one, Intervention)

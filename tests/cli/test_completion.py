@@ -25,7 +25,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_turn(layout, 11, query="q", response="r", session="work")
     write_turn(layout, 12, query="q", response="r", session="home", status="halted")
     write_turn(layout, 113, query="q", response="r", session="work")
-    (layout.turn("ann", 113) / "metadata.json").write_text("{", encoding="utf-8")
+    (layout.of("ann").turn(113) / "metadata.json").write_text("{", encoding="utf-8")
     write_turn(layout, 5, query="q", response="r", user="bob")
     for day in (1, 2):
         clock = partial(parse_time, f"2026-01-0{day}T10:00:00Z")

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from panda.store.layout import Layout
-from panda.store.turns import TurnStore
+from panda.store.layout import UserStore
 from tests.builders import still_clock
 from tests.script import PRICE_NODE
 from tests.session.processes import FreshTalk, fresh_talk
@@ -112,5 +111,5 @@ def test_the_embedded_model(tmp_path: Path, query: str, code: int, out: str, sta
     subprocess.run([panda, "init", "--quiet", "--root", root], check=True)
     done = subprocess.run([panda, "turn", query, "--root", root], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (code, out)
-    metadata = TurnStore(Layout(tmp_path / "store"), "default", still_clock).open(1).read_metadata()
+    metadata = UserStore(tmp_path / "store", "default", still_clock).open(1).read_metadata()
     assert metadata.status == status

@@ -16,9 +16,8 @@ from panda.history.transcript import render_transcript
 from panda.replays.selection import TurnFilter, select_turns
 from panda.store.files import write_json
 from panda.store.import_file import import_turns
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.records import Metadata
-from panda.store.turns import TurnStore
 from tests.api import Ended, run_here
 from tests.builders import NOW, build_store, import_line, still_clock
 from tests.script import Script, pick
@@ -126,7 +125,7 @@ def test_unfinished_and_forgotten_turns_are_told_and_left_out(tmp_path: Path) ->
 
 def test_a_damaged_turn_ends_with_3_and_the_others_come_out(tmp_path: Path) -> None:
     layout = build_store(tmp_path)
-    (layout.turn("demo", 2).directory / "metadata.json").write_text("{", encoding="utf-8")
+    (layout.of("demo").turn(2).directory / "metadata.json").write_text("{", encoding="utf-8")
     done = panda(tmp_path, "export", "1-3", "--as", "markdown", "--json")
     assert done.code == 3
     assert [one["turn"] for one in done.value["data"]["turns"]] == [1, 3]
@@ -208,8 +207,8 @@ def test_export_and_import_give_the_same_again(
     text = exported(one, numbered=numbered)
     import_turns(text.removesuffix("\n").split("\n"), two, still_clock)
     assert exported(two, numbered=numbered) == text
-    for line, number in zip(lines, TurnStore(two, "demo", still_clock).numbers(), strict=True):
-        folder = TurnStore(two, "demo", still_clock).open(number)
+    for line, number in zip(lines, UserStore(two.root, "demo", still_clock).numbers(), strict=True):
+        folder = UserStore(two.root, "demo", still_clock).open(number)
         assert (folder.read_metadata().query, folder.read_text("response.md")) == (
             line["query"],
             line["response"],
@@ -278,7 +277,7 @@ def test_two_stores_with_one_turn_are_refused(tmp_path: Path) -> None:
 def test_an_image_is_not_a_query(tmp_path: Path) -> None:
     """Asked again as text alone it would be another question."""
     layout = build_store(tmp_path)
-    path = layout.turn("demo", 1).directory / "metadata.json"
+    path = layout.of("demo").turn(1).directory / "metadata.json"
     value = json.loads(path.read_text(encoding="utf-8"))
     write_json(path, {**value, "image": "images/0123456789abcdef.png"})
     done = panda(tmp_path, "export", "1-2", "--as", "queries")

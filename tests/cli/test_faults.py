@@ -15,8 +15,8 @@ from panda.memory.fact import parse_hlc
 from panda.memory.log import MemoryLog
 from panda.memory.memory import StagedValue, apply_staged, stage_value
 from panda.store.files import held_lock
-from panda.store.layout import Layout
-from panda.store.turns import TurnStore
+from panda.store.layout import Layout, UserStore
+from panda.store.turns import claim_turn
 from tests.api import Ended, run_here
 from tests.builders import NOW, build_store
 
@@ -37,7 +37,7 @@ def panda(layout: Layout, *words: str) -> Ended:
 def test_name_without_directory(tmp_path: Path) -> None:
     """A turn's name that is no directory is left out by list, unknown to show, found by validate."""
     layout = build_store(tmp_path)
-    (layout.turns("demo") / "turn_000009").symlink_to("gone")
+    (layout.of("demo").turns / "turn_000009").symlink_to("gone")
     assert [line.split("\t")[0] for line in panda(layout, "list").rows] == ["1", "2", "3"]
     assert panda(layout, "show", "9").code == 2
     ended = panda(layout, "validate", str(layout.users))
@@ -47,7 +47,7 @@ def test_name_without_directory(tmp_path: Path) -> None:
 def test_turn_that_vanishes(tmp_path: Path) -> None:
     """While a turn comes and goes, list shows the others, and show and validate end with a clean code."""
     layout = build_store(tmp_path / "store")
-    turn, stop = layout.turn("demo", 2).directory, threading.Event()
+    turn, stop = layout.of("demo").turn(2).directory, threading.Event()
     shutil.copytree(turn, tmp_path / "kept")
 
     def come_and_go() -> None:
@@ -73,7 +73,7 @@ def test_turn_that_vanishes(tmp_path: Path) -> None:
 def test_torn_line(tmp_path: Path, name: str) -> None:
     """A last line that was cut short is found by validate with its number, and stops nothing else."""
     layout = build_store(tmp_path)
-    path = layout.user("demo") / name
+    path = layout.of("demo").home / name
     path.write_text('\n{"entity": ', encoding="utf-8")
     ended = panda(layout, "validate", str(layout.users))
     assert (ended.code, f"{path}:2: not valid JSON" in ended.out) == (3, True)
@@ -83,7 +83,7 @@ def test_torn_line(tmp_path: Path, name: str) -> None:
         log.refresh()
         assert list(log.assertions) == []
     else:
-        store = TurnStore(layout, "demo", lambda: NOW)
+        store = UserStore(layout.root, "demo", lambda: NOW)
         assert store.open(2).calls() == []
 
 
@@ -92,7 +92,7 @@ def test_clock_that_steps_back(tmp_path: Path) -> None:
     layout = build_store(tmp_path)
     earlier = NOW - timedelta(days=400)
     for moment in (NOW, earlier):
-        TurnStore(layout, "demo", lambda moment=moment: moment).claim("default", "chat", "q")  # type: ignore[misc]
+        claim_turn(UserStore(layout.root, "demo", lambda moment=moment: moment), "default", "chat", "q")  # type: ignore[misc]
 
     def say(value: str, turn: int) -> StagedValue:
         return stage_value(
@@ -105,7 +105,7 @@ def test_clock_that_steps_back(tmp_path: Path) -> None:
     log.refresh()
     readings = [parse_hlc(one.fact.hlc) for one in log.assertions]
     assert readings == sorted(set(readings))
-    assert "$700" in layout.preferences("demo").read_text(encoding="utf-8")
+    assert "$700" in layout.of("demo").preferences.read_text(encoding="utf-8")
     lines = [line.split("\t") for line in panda(layout, "list").rows]
     assert [(line[0], line[1]) for line in lines[-2:]] == [
         ("4", render_time(NOW)),
@@ -130,7 +130,7 @@ def test_dead_holder(tmp_path: Path) -> None:
 def test_a_turn_whose_memory_is_damaged(demo: Path, tmp_path: Path) -> None:
     """What keeps a turn from being judged is named with file and line."""
     layout = Layout(shutil.copytree(demo, tmp_path / "store"))
-    log = layout.memory_log("demo")
+    log = layout.of("demo").memory_log
     number = len(log.read_text(encoding="utf-8").splitlines()) + 1
     with log.open("a", encoding="utf-8") as file:
         file.write('{"id": "torn\n')

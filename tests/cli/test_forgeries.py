@@ -75,7 +75,7 @@ def test_every_damage_is_found(left: Path, tmp_path: Path, validate: Validate, f
     found = 0
     for seed in range(first, first + 20):
         root = shutil.copytree(left, tmp_path / str(seed))
-        turn = Layout(root).turn(USER, (ASKED, STATED)[seed % 2]).directory
+        turn = Layout(root).of(USER).turn((ASKED, STATED)[seed % 2]).directory
         before = files(turn)
         done = mutate(turn, seed)
         if files(turn) != before:
@@ -115,7 +115,7 @@ def swap(one: Path, other: Path) -> None:
 
 def turn(store: Layout, number: int = ASKED) -> Path:
     """A turn's directory."""
-    return store.turn(USER, number).directory
+    return store.of(USER).turn(number).directory
 
 
 FORGERIES: dict[str, Callable[[Layout], Any]] = {
@@ -139,14 +139,16 @@ FORGERIES: dict[str, Callable[[Layout], Any]] = {
     "visit of a cited node": lambda s: change(
         next(turn(s, 1).glob("webpage_cache/*/extracted.json")), "$697", "$597"
     ),
-    "value in the log": lambda s: change(s.memory_log(USER), '"Assam"', '"Darjeeling"'),
-    "value set by hand": lambda s: change(s.memory_log(USER), '"Sacher"', '"Linzer"'),
-    "confidence in the log": lambda s: change(s.memory_log(USER), '"confidence": 0.95', '"confidence": 0.5'),
-    "relation in the log": lambda s: change(s.memory_log(USER), '"cake"', '"pie"'),
-    "line of the log": lambda s: drop_line(s.memory_log(USER), '"Assam"'),
-    "session's head": lambda s: change_json(s.session(USER, SESSION), head_turn=ASKED),
-    "session's carry": lambda s: change(s.session(USER, SESSION), "697", "597"),
-    "turn counter": lambda s: s.turn_counter(USER).write_text("2\n"),
+    "value in the log": lambda s: change(s.of(USER).memory_log, '"Assam"', '"Darjeeling"'),
+    "value set by hand": lambda s: change(s.of(USER).memory_log, '"Sacher"', '"Linzer"'),
+    "confidence in the log": lambda s: change(
+        s.of(USER).memory_log, '"confidence": 0.95', '"confidence": 0.5'
+    ),
+    "relation in the log": lambda s: change(s.of(USER).memory_log, '"cake"', '"pie"'),
+    "line of the log": lambda s: drop_line(s.of(USER).memory_log, '"Assam"'),
+    "session's head": lambda s: change_json(s.of(USER).session(SESSION), head_turn=ASKED),
+    "session's carry": lambda s: change(s.of(USER).session(SESSION), "697", "597"),
+    "turn counter": lambda s: s.of(USER).turn_counter.write_text("2\n"),
 }
 
 
@@ -170,9 +172,9 @@ def test_seal_that_is_taken_off(store: Layout, validate: Validate) -> None:
 
 def test_next_turn_refuses_a_forged_session(store: Layout) -> None:
     """No turn goes on with what somebody put into session.json; without the file it is made again."""
-    change(store.session(USER, SESSION), "697", "597")
+    change(store.of(USER).session(SESSION), "697", "597")
     with pytest.raises(FileFormatError, match="changed since its last turn"):
         run_turn(store, "And its weight?", session=SESSION)
-    store.session(USER, SESSION).unlink()
+    store.of(USER).session(SESSION).unlink()
     ran = run_turn(store, "And its weight?", session=SESSION)
     assert (ran.metadata.status, ran.problems) == ("approved", [])

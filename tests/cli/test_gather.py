@@ -71,7 +71,7 @@ def test_planned_document_that_is_gone(tmp_path: Path) -> None:
     turn = app.start_turn("What do I drink?", "chat")
     gather(app, turn, "plan")
     before = (turn.folder.paths / "context.md").read_bytes()
-    layout.turn(USER, 2).directory.rename(tmp_path / "away")
+    layout.of(USER).turn(2).directory.rename(tmp_path / "away")
     with pytest.raises(HaltError):
         gather(app, app.resume_turn(turn.turn), "commit")
     assert (turn.folder.paths / "context.md").read_bytes() == before

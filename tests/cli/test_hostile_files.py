@@ -91,7 +91,7 @@ CLEAN = {0, 2, 3, 4, 20, 21, 22, 74}
 def make_sound_store(root: Path) -> Layout:
     """A store with a turn that was run, a visit, a preference and a note."""
     layout = laptop_store(root)
-    note = layout.knowledge(USER) / NOTE
+    note = layout.of(USER).knowledge / NOTE
     note.parent.mkdir(parents=True)
     note.write_text(f"# Ferries\n\n{WITNESS}\n", encoding="utf-8")
     assert run_turn(layout).error is None
@@ -165,7 +165,7 @@ def test_a_file_of_any_name_is_shown(
 ) -> None:
     """A file of a turn is shown by its bytes, and by the name that the list of files gives it."""
     root = Path(shutil.copytree(sound, tmp_path / "store"))
-    path = Layout(root).turn(USER, 1) / os.fsdecode(b"caf\xe9\n.md")
+    path = Layout(root).of(USER).turn(1) / os.fsdecode(b"caf\xe9\n.md")
     path.write_bytes(b"Lavazza")
     for name in (path.name, "caf%E9%0A.md"):
         words = ["show", "1", f"--file={name}", f"--root={root}", f"--user={USER}"]

@@ -85,7 +85,7 @@ def test_edits_by_hand(panda: Session) -> None:
 def test_unreadable_files(panda: Session) -> None:
     """A damaged file is named with its path, the rest is indexed, and the exit code is 3."""
     layout = Layout(panda.root)
-    path = layout.turn("ann", 2) / "context.md"
+    path = layout.of("ann").turn(2) / "context.md"
     path.write_text("no front matter", "utf-8")
     for words in (("rebuild",), ("rebuild", "--full")):
         ended = panda("index", *words)
@@ -135,7 +135,7 @@ def test_missing_summaries_are_written(panda: Session) -> None:
     panda_files = {path: path.read_bytes() for path in Layout(panda.root).users.rglob("*") if path.is_file()}
     ended = panda("index", "rebuild", "--summaries", "--limit", "1", "--user", "ann")
     assert (ended.code, "summaries: 1 written, 0 failed, 2 left" in ended.err) == (0, True)
-    path = Layout(panda.root).turn("ann", 1) / "index_summary.json"
+    path = Layout(panda.root).of("ann").turn(1) / "index_summary.json"
     assert json.loads(path.read_text("utf-8"))["summary"] == "I adopted a hamster Fine."
     after = {path: path.read_bytes() for path in Layout(panda.root).users.rglob("*") if path.is_file()}
     assert set(after) - set(panda_files) == {path}

@@ -115,8 +115,8 @@ def kill_often(place: Place, kind: str, times: int, seed: int) -> tuple[int, int
         if kind == "import":
             lines = [json.dumps(import_line(user=f"ben{number}", turn=n)) for n in range(1, 30)]
             (place.base / "turns.jsonl").write_text("\n".join(lines), encoding="utf-8")
-        if kind == "init" and place.layout.user("demo").exists():
-            place.layout.user("demo").rename(place.base / f"demo{number}")
+        if kind == "init" and place.layout.of("demo").home.exists():
+            place.layout.of("demo").home.rename(place.base / f"demo{number}")
         killed += not kill_after(act, rng.uniform(0.0, 0.9) * lasted)
         left += bool(place.left())
         assert place.panda("memory", "set", "size", f"{number}") == 0

@@ -37,7 +37,7 @@ def record(turn: int, recipe: str = "reflection", user: str = "ann") -> dict[str
 def layout(tmp_path: Path) -> Layout:
     """A store whose log has four lines."""
     found = Layout(tmp_path)
-    found.user("ann").mkdir(parents=True)
+    found.of("ann").home.mkdir(parents=True)
     for one in (record(1), record(2), record(2, "planner_chat"), record(2, user="bob")):
         append_json_line(found.executions_log, one)
     return found

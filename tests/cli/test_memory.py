@@ -16,7 +16,7 @@ class Shell:
 
     def __init__(self, root: Path) -> None:
         self.layout = Layout(root)
-        self.layout.user("ann").mkdir(parents=True)
+        self.layout.of("ann").home.mkdir(parents=True)
 
     def __call__(self, *words: str, stdin: str = "", group: str | None = "memory") -> Ended:
         options = ["--root", str(self.layout.root), "--user", "ann"]
@@ -44,7 +44,7 @@ def test_set_get_list_history_retract(shell: Shell) -> None:
     assert history == [["$500", "0.95"], ["$500", "retracted"], ["$900", "0.95"]]
     assert (shell("retract", "budget").code, shell("get", "budget").code) == (0, 2)
     assert shell("list").out == ""
-    assert "budget" not in shell.layout.preferences("ann").read_text(encoding="utf-8")
+    assert "budget" not in shell.layout.of("ann").preferences.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_wrong_usage(shell: Shell, words: list[str]) -> None:
     ended = shell("set", *words)
     assert (ended.code, ended.out) == (2, "")
     assert "error: " in ended.err
-    assert not shell.layout.memory_log("ann").exists()
+    assert not shell.layout.of("ann").memory_log.exists()
 
 
 def test_scopes_and_entities(shell: Shell) -> None:
@@ -117,16 +117,16 @@ def test_many_from_standard_input(shell: Shell) -> None:
     lines.append({"key": "ceo", "value": {"type": "ref", "v": "Ada"}, "entity": "acme", "scope": "team"})
     ended = shell("set", "-", stdin="".join(json.dumps(line) + "\n" for line in lines))
     assert (ended.code, len(shell("list").rows)) == (0, 46)
-    before = shell.layout.memory_log("ann").read_bytes()
+    before = shell.layout.of("ann").memory_log.read_bytes()
     for junk in ("{", "[]", '{"key": "x"}', '{"key": "x", "value": " "}', '{"key": "x", "value": 1, "a": 2}'):
         ended = shell("set", "-", stdin='{"key": "new", "value": 1}\n\n' + junk)
         assert (ended.code, "stdin:3" in ended.err) == (2, True)
-    assert shell.layout.memory_log("ann").read_bytes() == before
+    assert shell.layout.of("ann").memory_log.read_bytes() == before
 
 
 def test_edit_by_hand(shell: Shell) -> None:
     """A value typed into the file is listed with .50 and its date; what happened is told on stderr."""
-    shell.layout.preferences("ann").write_text("---\ncity:  Salem # here\n---\n", encoding="utf-8")
+    shell.layout.of("ann").preferences.write_text("---\ncity:  Salem # here\n---\n", encoding="utf-8")
     ended = shell("list")
     assert ended.rows[0].split("\t")[:5] == ["city", "Salem", "0.50", "MEDIUM", "2026-01-04T14:30:00Z"]
     assert "taken in: city, typed by hand" in ended.err
@@ -136,11 +136,11 @@ def test_edit_by_hand(shell: Shell) -> None:
 def test_store_that_cannot_be_written(shell: Shell) -> None:
     """A store marked as read-only is read, edits by hand included, and nothing is written."""
     shell.layout.read_only_mark.touch()
-    shell.layout.preferences("ann").write_text("---\ncity: Salem\n---\n", encoding="utf-8")
+    shell.layout.of("ann").preferences.write_text("---\ncity: Salem\n---\n", encoding="utf-8")
     assert shell("get", "city").out == "Salem\n"
     assert "not taken in yet" in shell("list").out
     assert shell("set", "city", "Rome").code == 2
-    assert [path.name for path in shell.layout.user("ann").iterdir()] == ["preferences.md"]
+    assert [path.name for path in shell.layout.of("ann").home.iterdir()] == ["preferences.md"]
 
 
 def test_contradictions(shell: Shell, tmp_path: Path) -> None:
@@ -168,14 +168,14 @@ def test_contradictions(shell: Shell, tmp_path: Path) -> None:
     assert shell("resolve", conflict[:12], "--winner", "o1").code == 0
     assert (shell("get", "pet").out, shell("conflicts").out, shell("lint").code) == ("dog\n", "", 0)
     assert shell("resolve", conflict, "--winner", "o1").code == 2
-    records = shell.layout.conflicts_log("ann").read_text(encoding="utf-8").splitlines()
+    records = shell.layout.of("ann").conflicts_log.read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["status"] for line in records] == ["resolved"]
 
 
 def test_merge_tells_lines_from_a_document_by_shape(shell: Shell, tmp_path: Path) -> None:
     """A log whose first line speaks of "facts", and a document of facts on one line or many, are merged."""
     shell("set", "motto", 'stick to "facts"')
-    lines = shell.layout.memory_log("ann").read_text(encoding="utf-8")
+    lines = shell.layout.of("ann").memory_log.read_text(encoding="utf-8")
     values = [json.loads(line) for line in lines.splitlines()]
     merged = []
     for name, text in (
@@ -203,14 +203,14 @@ def test_merge_of_junk(shell: Shell, tmp_path: Path) -> None:
 def test_validate_finds_what_was_typed_oddly(shell: Shell) -> None:
     """Keys typed twice or in both files, keys of no memory, lists that say otherwise, records of nothing."""
     shell("set", "pet", "cat")
-    preferences, facts = shell.layout.preferences("ann"), shell.layout.facts("ann")
+    preferences, facts = shell.layout.of("ann").preferences, shell.layout.of("ann").facts
     assert shell("validate", str(shell.layout.users), group=None).out == ""
     text = preferences.read_text(encoding="utf-8").replace("- pet: cat", "- pet: dog")
     preferences.write_text(text.replace("---\n", "---\ntea: a\ntea: b\n'panda:x': 1\n", 1), encoding="utf-8")
     facts.write_text("---\npet: fish\n---\n", encoding="utf-8")
     record = {"conflict_id": "c1", "fact_a": "f1", "fact_b": "f2", "status": "open"}
     lines = [json.dumps(record), json.dumps({**record, "status": "resolved"}), "{}"]
-    shell.layout.conflicts_log("ann").write_text(f"{lines[0]}\n", encoding="utf-8")
+    shell.layout.of("ann").conflicts_log.write_text(f"{lines[0]}\n", encoding="utf-8")
     ended = shell("validate", str(shell.layout.users), group=None)
     found = [line for line in ended.out.splitlines() if not line.startswith("  fix")]
     assert (ended.code, len(found)) == (3, 5)
@@ -222,6 +222,6 @@ def test_validate_finds_what_was_typed_oddly(shell: Shell) -> None:
         "the list shows",
     ):
         assert sum(part in line for line in found) == 1
-    shell.layout.conflicts_log("ann").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    ended = shell("validate", str(shell.layout.conflicts_log("ann")), group=None)
+    shell.layout.of("ann").conflicts_log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    ended = shell("validate", str(shell.layout.of("ann").conflicts_log), group=None)
     assert {line.split(":")[1] for line in ended.out.splitlines() if "conflicts.jsonl" in line} == {"2", "3"}

@@ -41,7 +41,7 @@ def test_kept_after_two_batches(tmp_path: Path) -> None:
     assert [(one["relation"], one["value"]) for one in dry["proposals"]] == [
         ("play_cello", "the cello in a trio")
     ]
-    assert not layout.proposed_facts("ann").exists()
+    assert not layout.of("ann").proposed_facts.exists()
     for _ in range(2):
         rows = run(layout, "reflect").rows
         assert [row.split("\t")[:5] for row in rows] == [

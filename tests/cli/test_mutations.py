@@ -55,7 +55,7 @@ def limited(seconds: int) -> Iterator[None]:
 def make_sound_store(root: Path) -> Path:
     """A store with two turns of the demo that hold every kind of file."""
     copy_demo(asset("panda-system-docs"), root, NOW)
-    turns = Layout(root).turns("demo")
+    turns = Layout(root).of("demo").turns
     for directory in turns.iterdir():
         if directory.name not in map(turn_name, TURNS):
             shutil.rmtree(directory)
@@ -70,13 +70,13 @@ def read_everything(root: Path, seed: int) -> dict[str, int]:
     """The exit code of each reading command that was not clean, on a store with one damaged turn."""
     layout = Layout(root)
     number = TURNS[seed % len(TURNS)]
-    turn = layout.turn("demo", number).directory
+    turn = layout.of("demo").turn(number).directory
     names = sorted(str(path.relative_to(turn)) for path in turn.rglob("*"))
     file = names[seed % len(names)] if names else "context.md"
     environ = {"HOME": str(root.parent), "XDG_CACHE_HOME": str(root.parent / "cache"), "NO_COLOR": "1"}
     common = ["--root", str(root), "--user", "demo"]
     commands = (
-        ["validate", str((turn, layout.user("demo"))[seed // 2 % 2]), *common],
+        ["validate", str((turn, layout.of("demo").home)[seed // 2 % 2]), *common],
         ["list", *common],
         ["show", str(number), *common],
         ["show", str(number), "--section", str(seed % 7), *common, "--json"],
@@ -109,7 +109,7 @@ def read_nodes(root: Path) -> None:
     for node in ("turn:809", "turn:811", "research:commerce.laptop", "visit:x"):
         with suppress(MemoryNodeError):
             reader.load(node)
-    for directory in layout.turn("demo", 811).directory.glob("webpage_cache/*"):
+    for directory in layout.of("demo").turn(811).directory.glob("webpage_cache/*"):
         with suppress(MemoryNodeError):
             reader.load(f"visit:visit_{directory.name[-10:]}")
     with suppress(Problem):
@@ -128,7 +128,7 @@ def damage(sound: Path, root: Path, seed: int) -> str:
     """A copy of the sound store with one damaged turn; gives what was done."""
     shutil.rmtree(root, ignore_errors=True)
     shutil.copytree(sound, root)
-    return mutate(Layout(root).turn("demo", TURNS[seed % len(TURNS)]).directory, seed)
+    return mutate(Layout(root).of("demo").turn(TURNS[seed % len(TURNS)]).directory, seed)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ def test_damaged_turns(
         with limited(SECONDS):
             found = read_everything(tmp_path / "store", seed)
             read_nodes(tmp_path / "store")
-            turn = Layout(tmp_path / "store").turn("demo", TURNS[seed % len(TURNS)]).directory
+            turn = Layout(tmp_path / "store").of("demo").turn(TURNS[seed % len(TURNS)]).directory
             before = content(turn)
             found |= write_beside(tmp_path / "store")
         assert content(turn) == before, f"seed {seed}: {done}"

@@ -52,7 +52,7 @@ def test_each_turn_begins_a_session(talk: FreshTalk) -> None:
     second = talk.answered(Script(), "turn", "How heavy is it?")
     assert [one.metadata.session_id for one in (first, second)] == ["t000003", "t000004"]
     assert {carried(second, step) for step in ("analyzer", "answer")} == {""}
-    assert json.loads(talk.layout.session(USER, "t000004").read_bytes())["turns"][0]["turn"] == 4
+    assert json.loads(talk.layout.of(USER).session("t000004").read_bytes())["turns"][0]["turn"] == 4
     assert talk.panda("session", "verify")[0] == 0
     assert check_store(talk.layout) == []
 
@@ -78,7 +78,7 @@ def test_the_newest_is_that_of_the_newest_saved_turn(talk: FreshTalk) -> None:
     """Numbers decide, not the times of files; a turn that halted is in no session yet."""
     talk.answered(Script(), "turn", ASKED, "--session", "b")
     talk.answered(Script(), "turn", ASKED, "--session", "a")
-    os.utime(talk.layout.session(USER, "b"), (4e9, 4e9))
+    os.utime(talk.layout.of(USER).session("b"), (4e9, 4e9))
     assert talk.answered(Script(planner="no JSON"), "turn", ASKED).exit_code == 20
     assert talk.answered(Script(), "turn", "-c", ASKED).metadata.session_id == "a"
     assert [
@@ -168,7 +168,7 @@ def test_a_name_that_is_taken(talk: FreshTalk, tmp_path: Path) -> None:
     line = json.dumps(import_line(user=USER, session="t000005", query="Older?", response="Yes."))
     (tmp_path / "lines.jsonl").write_text(line, encoding="utf-8")
     assert talk.panda("import", str(tmp_path / "lines.jsonl"))[0] == 0
-    shutil.rmtree(talk.layout.session(USER, "t000005").parent)  # as an import of many leaves it
+    shutil.rmtree(talk.layout.of(USER).session("t000005").parent)  # as an import of many leaves it
     names = [talk.answered(Script(), "turn", ASKED).metadata.session_id for _ in range(3)]
     assert names == ["t000005-2", "t000006-2", "t000007"]
 
@@ -195,14 +195,17 @@ def test_two_processes_run_side_by_side(talk: FreshTalk) -> None:
     go_on.set()
     _, err = first.communicate()
     assert (first.returncode, b"waiting" in err) == (0, False)
-    assert {path.name for path in (talk.layout.user(USER) / "sessions").glob("t*")} == {"t000003", "t000004"}
+    assert {path.name for path in (talk.layout.of(USER).home / "sessions").glob("t*")} == {
+        "t000003",
+        "t000004",
+    }
     assert talk.panda("session", "verify")[0] == 0
 
 
 def test_one_question_has_one_answer(tmp_path: Path) -> None:
     """The same question asked three times without --session ends the same each time, word for word."""
     root = tmp_path / "panda-system-docs"
-    note = Layout(root).knowledge("default") / "bees.md"
+    note = Layout(root).of("default").knowledge / "bees.md"
     note.parent.mkdir(parents=True)
     note.write_text("# Bees\n\nThe bees cost 240 euros in May.\n", encoding="utf-8")
     words = [PANDA, "turn", "How much did the bees cost?", "--root", str(root), "--quiet"]

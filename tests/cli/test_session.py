@@ -29,7 +29,7 @@ class Shell:
 
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.layout = Layout(root / "store")
-        self.layout.user("ann").mkdir(parents=True)
+        self.layout.of("ann").home.mkdir(parents=True)
         self._lines = root / "lines.jsonl"
         self._capsys = capsys
 
@@ -45,11 +45,11 @@ class Shell:
 
     def file(self) -> Any:
         """The value of session.json."""
-        return json.loads(self.layout.session("ann", "talk").read_text(encoding="utf-8"))
+        return json.loads(self.layout.of("ann").session("talk").read_text(encoding="utf-8"))
 
     def alter(self, value: Any) -> None:
         """Write session.json by hand."""
-        self.layout.session("ann", "talk").write_text(json.dumps(value), encoding="utf-8")
+        self.layout.of("ann").session("talk").write_text(json.dumps(value), encoding="utf-8")
 
 
 @pytest.fixture
@@ -73,16 +73,16 @@ def test_list(panda: Shell) -> None:
 def test_list_without_the_file(panda: Shell) -> None:
     """Its turns tell the same; one that is damaged is a warning."""
     before = panda("session", "list").rows
-    panda.layout.session("ann", "talk").unlink()
+    panda.layout.of("ann").session("talk").unlink()
     assert panda("session", "list").rows == before
-    (panda.layout.turn("ann", 2).directory / "context.md").write_text("damaged", encoding="utf-8")
+    (panda.layout.of("ann").turn(2).directory / "context.md").write_text("damaged", encoding="utf-8")
     ended = panda("session", "list")
     assert (ended.code, ended.rows, "warning: session talk: " in ended.err) == (0, [], True)
 
 
 def test_list_of_nobody(panda: Shell) -> None:
     """A user without sessions has an empty list, which is said."""
-    panda.layout.user("bob").mkdir()
+    panda.layout.of("bob").home.mkdir()
     ended = panda("session", "list", user="bob")
     assert (ended.code, ended.out) == (0, "")
     assert "user bob has no sessions" in ended.err
@@ -133,14 +133,14 @@ def test_close_and_reopen(panda: Shell) -> None:
 
 def has_turn(panda: Shell, number: int) -> bool:
     """Whether there is a turn of that number."""
-    return panda.layout.turn("ann", number).directory.exists()
+    return panda.layout.of("ann").turn(number).directory.exists()
 
 
 def test_verify(panda: Shell) -> None:
     """A session that says what its turns say is well; without its file it is made of them, the same."""
     assert panda("session", "verify").code == 0
     before = panda.file()
-    panda.layout.session("ann", "talk").unlink()
+    panda.layout.of("ann").session("talk").unlink()
     assert panda("session", "verify", "talk", "--json").value["data"]["problems"] == []
     assert panda("session", "show", "talk", "--json").value["data"]["carry"] == before["carry"]
 
@@ -164,7 +164,7 @@ def test_verify_finds_a_lost_turn(panda: Shell) -> None:
     found = panda("session", "verify", "talk", "--json").value["data"]["problems"]
     assert found[0]["message"] == "turn 2 is saved but not in the session"
     panda.alter(value)
-    shutil.rmtree(panda.layout.turn("ann", 1).directory)
+    shutil.rmtree(panda.layout.of("ann").turn(1).directory)
     ended = panda("session", "verify", "talk")
     assert ended.code == 3
     assert "turn_000001" in ended.out

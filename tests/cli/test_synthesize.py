@@ -112,25 +112,25 @@ def test_memory_of_the_user(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     words = ["synthesize", "--scope", "local", "--root", str(tmp_path), "--user", "ann", "--json"]
     assert run_here(words).code == 2
-    layout.user("ann").mkdir(parents=True)
+    layout.of("ann").home.mkdir(parents=True)
     assert run_here(words).value["data"]["fact_count"] == 0
     more = {"kind": "fact", "source_turn": 1, "asserted_at": NOW_TEXT, "content_type": "general_fact"}
     lines = [json.dumps({**one, **more}) for one in (FACT, RIVAL)]
-    layout.memory_log("ann").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    layout.of("ann").memory_log.write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert run_here(words).value["data"]["contradiction_count"] == 1
     settled = {"conflict_id": "k", "fact_a": "a", "fact_b": "b", "status": "resolved", "resolution_fact": "b"}
-    layout.conflicts_log("ann").write_text(f"{json.dumps(settled)}\n", encoding="utf-8")
+    layout.of("ann").conflicts_log.write_text(f"{json.dumps(settled)}\n", encoding="utf-8")
     (entry,) = run_here(words).value["data"]["summary"]
     assert (entry["value"]["type"], entry["contradicted"]) == ("string", False)
     before = tree(tmp_path)
-    layout.preferences("ann").write_text("---\ncup: blue\n---\n", encoding="utf-8")
+    layout.of("ann").preferences.write_text("---\ncup: blue\n---\n", encoding="utf-8")
     summary = run_here(words).value["data"]["summary"]
     assert ("user:ann", "cup", "blue") in [
         (one["entity"], one["relation"], one["value"]["v"]) for one in summary
     ]
-    layout.preferences("ann").unlink()
+    layout.of("ann").preferences.unlink()
     assert tree(tmp_path) == before
-    with layout.memory_log("ann").open("a", encoding="utf-8") as file:
+    with layout.of("ann").memory_log.open("a", encoding="utf-8") as file:
         file.write(json.dumps({**FACT, **more, "id": "c", "scope": "world"}) + "\n")
     ended = run_here(words)
-    assert ended.value["error"]["where"].startswith(f"{layout.memory_log('ann')}:3")
+    assert ended.value["error"]["where"].startswith(f"{layout.of('ann').memory_log}:3")

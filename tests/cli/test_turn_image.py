@@ -65,7 +65,7 @@ def test_description_is_read_and_never_a_fact(tmp_path: Path) -> None:
         (asked,) = asked_at(ran, step)
         assert f"describes it in its own words, which nobody has checked:\n\n{SEEN}" in asked.text
     assert "$999" not in ran.body(2) + ran.response
-    assert "$999" not in ran.layout.memory_log(ran.turn.user_id).read_text(encoding="utf-8")
+    assert "$999" not in ran.layout.of(ran.turn.user_id).memory_log.read_text(encoding="utf-8")
     assert ran.meta(0)["provenance"] == ["§0.raw_query", "image.json"]
     assert ran.metadata.status == "approved"
     assert ran.problems == []
@@ -136,7 +136,7 @@ def test_no_number_is_claimed(data: bytes | None, code: int, said: str, tmp_path
     if "EYES" in said:
         assert ended.value["error"]["where"].endswith("models.yaml (layers.EYES)")
         assert "models.yaml" in ended.value["error"]["fix"]
-    assert not layout.turn("ann", 3).directory.exists()
+    assert not layout.of("ann").turn(3).directory.exists()
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from panda.models.scripted import ScriptedModel
 from panda.settings import Settings, load_settings
 from panda.store.files import held_lock, write_json
 from panda.store.interventions import Intervention, list_interventions
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.temporaries import begin_writing, end_writing, is_temporary
-from panda.store.turns import TurnStore
+from panda.store.turns import claim_turn
 from panda.store.validate import check_store
 from tests.api import Ended, run_here
 from tests.builders import NOW, still_clock, tree
@@ -63,7 +63,7 @@ def test_a_halted_turn_is_taken_out(tmp_path: Path) -> None:
         "interventions": [intervention.id],
     }
     assert (intervention.is_open, intervention.value["resolution"]) == (False, "turn 3 was discarded")
-    assert not layout.turn(USER, 3).directory.exists()
+    assert not layout.of(USER).turn(3).directory.exists()
     assert check_store(layout) == []
     assert not [path for path in tmp_path.rglob(".*") if is_temporary(path) and "writing" not in path.name]
     assert run_turn(layout).turn.turn == 4
@@ -72,9 +72,9 @@ def test_a_halted_turn_is_taken_out(tmp_path: Path) -> None:
 def test_the_number_of_the_newest_turn_is_not_given_again_without_a_counter(tmp_path: Path) -> None:
     """The counter is lost, and the discarded turn had the highest number."""
     layout = halted_store(tmp_path)
-    layout.turn_counter(USER).unlink()
+    layout.of(USER).turn_counter.unlink()
     discard(tmp_path)
-    assert TurnStore(layout, USER, still_clock).claim("default", "chat", "next").number == 4
+    assert claim_turn(UserStore(layout.root, USER, still_clock), "default", "chat", "next").number == 4
 
 
 def test_the_index_does_not_know_it(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_the_index_does_not_know_it(tmp_path: Path) -> None:
 def test_other_unfinished_turns_too(status: str, tmp_path: Path) -> None:
     """Gathered, interrupted, or killed while it ran: nobody holds its session."""
     layout = halted_store(tmp_path)
-    path = layout.turn(USER, 3).directory / "metadata.json"
+    path = layout.of(USER).turn(3).directory / "metadata.json"
     write_json(path, {**json.loads(path.read_text(encoding="utf-8")), "status": status})
     assert panda(tmp_path, "turn", "--discard", "3").code == 0
 
@@ -111,7 +111,7 @@ def test_a_turn_that_its_session_knows_is_refused(tmp_path: Path) -> None:
     """Killed between session.json and its last write: it belongs to the conversation, and is ended."""
     layout = laptop_store(tmp_path)
     run_turn(layout)
-    path = layout.turn(USER, 3).directory / "metadata.json"
+    path = layout.of(USER).turn(3).directory / "metadata.json"
     value = json.loads(path.read_text(encoding="utf-8"))
     unsaved = {
         "next": {"phase": 7, "round": 0, "attempt": 0},
@@ -130,8 +130,8 @@ def test_a_turn_of_which_something_is_remembered_is_refused(tmp_path: Path) -> N
     """Killed in phase 7 after the memory was written: a fact would have no turn that said it."""
     layout = laptop_store(tmp_path)
     run_turn(layout, "My favorite tea is Assam.")
-    layout.session(USER, "default").unlink()
-    path = layout.turn(USER, 3).directory / "metadata.json"
+    layout.of(USER).session("default").unlink()
+    path = layout.of(USER).turn(3).directory / "metadata.json"
     value = json.loads(path.read_text(encoding="utf-8"))
     unsaved = {
         "next": {"phase": 7, "round": 0, "attempt": 0},
@@ -193,11 +193,11 @@ def test_another_turn_of_the_session_is_waited_for(tmp_path: Path) -> None:
     """A halted turn is not what runs: the lock is waited for, as long as --wait says."""
     layout = halted_store(tmp_path)
     with (
-        held_lock(layout.session_lock(USER, "default"), holder="another turn", wait_seconds=0),
+        held_lock(layout.of(USER).session_lock("default"), holder="another turn", wait_seconds=0),
         pytest.raises(LockHeldError, match="the lock is held by another turn"),
     ):
         discard(tmp_path)
-    assert layout.turn(USER, 3).directory.exists()
+    assert layout.of(USER).turn(3).directory.exists()
 
 
 def test_killed_at_every_write_it_is_there_or_gone(tmp_path: Path) -> None:
@@ -216,16 +216,16 @@ def test_killed_at_every_write_it_is_there_or_gone(tmp_path: Path) -> None:
         shutil.copytree(tmp_path / "store", work)
         run_killed(kill, discard, work)
         layout = Layout(work)
-        is_there = layout.turn(USER, 3).directory.exists()
+        is_there = layout.of(USER).turn(3).directory.exists()
         seen.add(is_there)
         if is_there:
-            assert tree(layout.turn(USER, 3).directory) == whole
+            assert tree(layout.of(USER).turn(3).directory) == whole
             discard(work)
         begin_writing(work)
-        assert not layout.turn(USER, 3).directory.exists()
-        assert not [path for path in layout.turns(USER).iterdir() if is_temporary(path)]
+        assert not layout.of(USER).turn(3).directory.exists()
+        assert not [path for path in layout.of(USER).turns.iterdir() if is_temporary(path)]
         assert check_store(layout) == []
-        assert TurnStore(layout, USER, still_clock).claim("s", "chat", "next").number == 4
+        assert claim_turn(UserStore(layout.root, USER, still_clock), "s", "chat", "next").number == 4
         end_writing()
     assert True in seen
 
@@ -262,7 +262,7 @@ def test_what_cannot_go_on_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     """The session has a later turn; a turn halts; one is damaged; the last is answered: 3."""
     layout = interrupted_store(tmp_path, "gone-on", "halts", "broken", "fine")
     run_turn(layout, session="gone-on")
-    (layout.turn(USER, 5).directory / "metadata.json").write_text("{", encoding="utf-8")
+    (layout.of(USER).turn(5).directory / "metadata.json").write_text("{", encoding="utf-8")
     script = Script(planner=[*["no JSON"] * 3, APPROVED["planner"]])
     app = scripted_app(layout, ScriptedModel(script, writes=True, scores=False))
     told: list[str] = []

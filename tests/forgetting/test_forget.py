@@ -73,7 +73,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("told")
     place = Place(base)
     copy_models(place.cache)
-    place.layout.user("ann").mkdir(parents=True)
+    place.layout.of("ann").home.mkdir(parents=True)
     for query in (f"My wifi password is {SECRET}.", "What is my wifi password?"):
         answered = place.panda("turn", query, "--session", "default")
         assert SECRET in answered.stdout.decode(), answered
@@ -96,7 +96,7 @@ def place(told: Path, tmp_path: Path) -> Place:
 def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
     """Commands in this process, on a store of imported turns."""
     root = tmp_path / "store"
-    Layout(root).user("ann").mkdir(parents=True)
+    Layout(root).of("ann").home.mkdir(parents=True)
 
     def run(*words: str) -> Ended:
         environ = {"HOME": str(tmp_path)}
@@ -122,7 +122,7 @@ def test_a_password_is_nowhere(place: Place, words: list[str]) -> None:
     assert place.holding(SECRET) == []
     assert not place.layout.vectors.exists()
     place.sound()
-    assert MARK.search((place.layout.turn("ann", 1) / "context.md").read_bytes())
+    assert MARK.search((place.layout.of("ann").turn(1) / "context.md").read_bytes())
     judged = place.panda("replay", "1-2", "--mode", "verify")
     assert judged.returncode == 3
     assert judged.stderr.count(b"partly forgotten at") == 2
@@ -133,7 +133,7 @@ def test_a_password_is_nowhere(place: Place, words: list[str]) -> None:
 
 def test_parts_of_a_password_go_with_its_key(place: Place) -> None:
     """What a derived file made of a part of the password is gone too."""
-    topics = (place.layout.turn("ann", 1) / "index_summary.json").read_text(encoding="utf-8")
+    topics = (place.layout.of("ann").turn(1) / "index_summary.json").read_text(encoding="utf-8")
     place.panda("forget", "wifi_password")
     assert place.holding(*SECRET.split("-")) == []
     assert "hunter2" in topics
@@ -155,14 +155,14 @@ def test_a_turn_goes_as_a_whole(place: Place) -> None:
     assert place.panda("forget", "1").returncode == 0
     assert place.holding(SECRET) == []
     place.sound()
-    left = sorted(path.name for path in place.layout.turn("ann", 1).directory.iterdir())
+    left = sorted(path.name for path in place.layout.of("ann").turn(1).directory.iterdir())
     assert left == ["context.md", "metadata.json"]
     assert b"forgotten" in place.panda("list").stdout
     session = load_session(place.layout, "ann", "default")
     assert session is not None
     assert [one.turn for one in session.turns] == [2]
     assert place.panda("forget", "1").returncode == 0
-    assert place.layout.turn_counter("ann").read_text(encoding="utf-8") == "2\n"
+    assert place.layout.of("ann").turn_counter.read_text(encoding="utf-8") == "2\n"
 
 
 def _forget(base: str, words: list[str]) -> None:
@@ -196,7 +196,7 @@ def test_killed_at_any_moment_it_is_ended_by_the_same_command(
 
 def test_a_reader_sees_the_former_or_the_new_file(place: Place) -> None:
     """While it works, every read of a file gives whole content."""
-    path = place.layout.turn("ann", 2) / "calls.jsonl"
+    path = place.layout.of("ann").turn(2) / "calls.jsonl"
     former = path.read_bytes()
     with subprocess.Popen(
         [PANDA, "forget", "wifi_password", "--root", str(place.layout.root), "--user", "ann"],
@@ -213,7 +213,7 @@ def test_a_reader_sees_the_former_or_the_new_file(place: Place) -> None:
 
 def test_a_running_turn_is_waited_for(place: Place) -> None:
     """While a session is locked nothing is changed, and the command ends with 75."""
-    with held_lock(place.layout.session_lock("ann", "default"), holder="panda turn", wait_seconds=0):
+    with held_lock(place.layout.of("ann").session_lock("default"), holder="panda turn", wait_seconds=0):
         assert place.panda("forget", "wifi_password", "--wait", "0").returncode == 75
     assert place.holding(SECRET)
 
@@ -222,15 +222,15 @@ def test_a_word_stays_where_it_was_not_told(tmp_path: Path, shell: Shell) -> Non
     """The value of a key goes from the turns that said or quote it; others that say the same are named."""
     layout = _imports(tmp_path, shell, ("Which whales are blue?", "The blue whale is blue."))
     shell("memory", "set", "favourite_color", "blue")
-    before = (layout.turn("ann", 1) / "context.md").read_bytes()
+    before = (layout.of("ann").turn(1) / "context.md").read_bytes()
     ended = shell("forget", "favourite_color", "--json")
     assert ended.code == 3
-    assert [one["path"] for one in ended.value["data"]["left"]] == [str(layout.turn("ann", 1).directory)]
-    assert (layout.turn("ann", 1) / "context.md").read_bytes() == before
-    assert b"blue" not in layout.memory_log("ann").read_bytes() + layout.preferences("ann").read_bytes()
+    assert [one["path"] for one in ended.value["data"]["left"]] == [str(layout.of("ann").turn(1).directory)]
+    assert (layout.of("ann").turn(1) / "context.md").read_bytes() == before
+    assert b"blue" not in layout.of("ann").memory_log.read_bytes() + layout.of("ann").preferences.read_bytes()
     assert shell("validate").code == 0
     assert shell("forget", "--text", "blue", "--yes").code == 0
-    assert b"blue" not in (layout.turn("ann", 1) / "context.md").read_bytes()
+    assert b"blue" not in (layout.of("ann").turn(1) / "context.md").read_bytes()
 
 
 def test_the_values_of_others_stay(tmp_path: Path, shell: Shell) -> None:
@@ -241,31 +241,31 @@ def test_the_values_of_others_stay(tmp_path: Path, shell: Shell) -> None:
     assert shell("import", str(ben)).code == 0
     shell("memory", "set", "code", SECRET)
     assert shell("forget", "code", "1").code == 0
-    assert SECRET in (layout.turn("ben", 1) / "context.md").read_text(encoding="utf-8")
-    assert SECRET not in (layout.turn("ann", 1) / "context.md").read_text(encoding="utf-8")
+    assert SECRET in (layout.of("ben").turn(1) / "context.md").read_text(encoding="utf-8")
+    assert SECRET not in (layout.of("ann").turn(1) / "context.md").read_text(encoding="utf-8")
     assert shell("forget", "--text", SECRET).code == 0
-    assert SECRET not in (layout.turn("ben", 1) / "context.md").read_text(encoding="utf-8")
+    assert SECRET not in (layout.of("ben").turn(1) / "context.md").read_text(encoding="utf-8")
 
 
 def test_short_texts_are_words(tmp_path: Path, shell: Shell) -> None:
     """A text of fewer than four characters is taken out only as a word of its own."""
     layout = _imports(tmp_path, shell, ("Is the cat in the catalogue?", "The cat concatenates."))
     assert shell("forget", "--text", "cat").code == 0
-    text = (layout.turn("ann", 1) / "response.md").read_text(encoding="utf-8")
+    text = (layout.of("ann").turn(1) / "response.md").read_text(encoding="utf-8")
     assert MARK.sub(b"*", text.encode()) == b"The * concatenates."
 
 
 def test_notes_are_only_named(tmp_path: Path, shell: Shell) -> None:
     """A note that holds the text is named and stays as it is; the command ends with 3."""
     layout = _imports(tmp_path, shell, (f"It is {SECRET}.", "Noted."))
-    note = layout.knowledge("ann") / "router.md"
+    note = layout.of("ann").knowledge / "router.md"
     note.parent.mkdir()
     note.write_text(f"# Router\n\n{SECRET}\n", encoding="utf-8")
     ended = shell("forget", "--text", SECRET, "--json")
     assert ended.code == 3
     assert [one["path"] for one in ended.value["data"]["left"]] == [str(note)]
     assert SECRET in note.read_text(encoding="utf-8")
-    assert SECRET not in (layout.turn("ann", 1) / "context.md").read_text(encoding="utf-8")
+    assert SECRET not in (layout.of("ann").turn(1) / "context.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("value", [QUOTED, "4711-0815", "zwei Wörter: [ja]"])
@@ -289,7 +289,7 @@ def test_values_that_are_no_texts(tmp_path: Path, shell: Shell, value: str, kind
     shell("memory", "set", "pin", value, "--type", kind)
     assert shell("forget", "pin").code == (3 if kind == "number" else 0)  # the imported turn says it too
     assert shell("memory", "list").out == ""
-    assert value.encode() not in layout.preferences("ann").read_bytes()
+    assert value.encode() not in layout.of("ann").preferences.read_bytes()
     assert shell("validate").code == 0
 
 
@@ -302,7 +302,7 @@ def test_only_the_text_goes_from_a_longer_statement(tmp_path: Path, shell: Shell
     assert MARK.sub(b"*", shell("memory", "get", "router").out.encode()) == b"in the cellar, *\n"
     assert shell("memory", "get", "guest").code == 2
     assert shell("validate").code == 0
-    assert SECRET.encode() not in layout.memory_log("ann").read_bytes()
+    assert SECRET.encode() not in layout.of("ann").memory_log.read_bytes()
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2), ("", 2)])
@@ -319,7 +319,7 @@ def test_a_terminal_is_asked(tmp_path: Path, shell: Shell, answer: str, code: in
     assert ended.returncode == code
     assert b"for good? [y/N]" in ended.stderr
     assert SECRET.encode() not in ended.stderr + ended.stdout
-    assert (SECRET.encode() in layout.memory_log("ann").read_bytes()) == (code == 2)
+    assert (SECRET.encode() in layout.of("ann").memory_log.read_bytes()) == (code == 2)
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("phrase")
     store = Store(base)
     copy_models(store.cache)
-    store.layout.user("default").mkdir(parents=True)
+    store.layout.of("default").home.mkdir(parents=True)
     for query in ("I have a bike.", TOLD, "What is my vault code?"):
         store.panda("turn", query, "--session", "s")
     store.panda("replay", "2-3", "--mode", "simulate")
@@ -160,7 +160,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _plant(store: Store) -> None:
     """What turns of other kinds leave: attempts, steps, artifacts, pages, interventions, reports."""
-    layout, turn = store.layout, store.layout.turn("default", 2)
+    layout, turn = store.layout, store.layout.of("default").turn(2)
     nfd, in_json = unicodedata.normalize("NFD", PHRASE), json.dumps({"text": json.dumps([PHRASE.upper()])})
     (turn / "attempts").joinpath("1").mkdir(parents=True)
     (turn / "attempts/1/response.md").write_text("It is\n> " + "\n> ".join(PHRASE.split()), encoding="utf-8")
@@ -223,14 +223,14 @@ def test_of_a_text_nothing_is_left(store: Store) -> None:
     assert store.telling(digests) == []
     assert store.dangling() == []
     for name in ("2", "3"):
-        turn = store.layout.turn("default", int(name)).directory
+        turn = store.layout.of("default").turn(int(name)).directory
         assert json.loads((turn / "index_summary.json").read_text(encoding="utf-8"))["topics"] == []
         for line in map(json.loads, (turn / "calls.jsonl").read_text(encoding="utf-8").splitlines()):
             options = [one["continuation"] for one in line.get("options") or ()]
             assert not {"monkey", "purple", "washer"} & {one.strip().lower() for one in options}
-    step = json.loads((store.layout.turn("default", 2) / "steps/step_01.json").read_text(encoding="utf-8"))
+    step = json.loads((store.layout.of("default").turn(2) / "steps/step_01.json").read_text(encoding="utf-8"))
     assert (step["entities"], step["data"]["sha256"]) == ([], None)
-    calls = (store.layout.turn("default", 2) / "calls.jsonl").read_text(encoding="utf-8").splitlines()
+    calls = (store.layout.of("default").turn(2) / "calls.jsonl").read_text(encoding="utf-8").splitlines()
     cost = {"n", "kind", "recipe", "usage", "seconds", "forgotten_at"}
     assert {frozenset(json.loads(line)) for line in calls if "forgotten_at" in line} == {frozenset(cost)}
     told = [said, *(store.panda("show", n, code=None) for n in ("2", "3")), store.panda("validate")]
@@ -259,8 +259,8 @@ def test_of_a_key_or_turn_what_it_made_goes_and_the_rest_is_named(store: Store, 
     digests = store.digests(PHRASE)
     said = store.panda("forget", *words, "--json", code=3)
     left = {Path(one["path"]) for one in json.loads(said)["data"]["left"]}
-    assert store.layout.turn("default", 9).directory in left
-    assert store.layout.turn("default", 4).directory not in left
+    assert store.layout.of("default").turn(9).directory in left
+    assert store.layout.of("default").turn(4).directory not in left
     for path in [Path(one) for one in store.holding(PHRASE)]:
         assert any(path.is_relative_to(one) for one in left) or "sessions" in path.parts, path
     for path in [Path(one) for one, _ in store.telling(digests)]:
@@ -278,7 +278,7 @@ def test_of_a_key_or_turn_what_it_made_goes_and_the_rest_is_named(store: Store, 
 )
 def test_any_kind_of_text(store: Store, secret: str) -> None:
     """Three characters, signs of patterns, other scripts, signs alone, hexadecimal digits: each goes."""
-    turn = store.layout.turn("default", 2)
+    turn = store.layout.of("default").turn(2)
     (turn / "artifacts/draft.md").write_text(
         f"x {secret}\n{json.dumps(secret)} {quote(secret)}", encoding="utf-8"
     )
@@ -299,7 +299,7 @@ def test_a_journal_of_a_stranger_leads_nowhere(store: Store, foreign: str) -> No
     mine = {"status": "forgotten", "seal": {}, "session_id": "s", "turn": 8, "user_id": "default"}
     for name in ("metadata.json", "session.json", "mine.txt"):
         (other / name).write_text(json.dumps(mine), encoding="utf-8")
-    (store.layout.turns("default") / "turn_000008").symlink_to(other)
+    (store.layout.of("default").turns / "turn_000008").symlink_to(other)
     turns = [foreign.format(base=store.base)]
     sessions = [
         ["default", str(other)],
@@ -310,7 +310,7 @@ def test_a_journal_of_a_stranger_leads_nowhere(store: Store, foreign: str) -> No
     ]
     journal = {"at": "2026-01-01T00:00:00Z", "turns": turns, "seals": turns, "sessions": sessions}
     (store.layout.root / "forgetting.json").write_text(json.dumps(journal), encoding="utf-8")
-    metadata = store.layout.turn("default", 3) / "metadata.json"
+    metadata = store.layout.of("default").turn(3) / "metadata.json"
     value = json.loads(metadata.read_text(encoding="utf-8")) | {"session_id": str(other)}
     metadata.write_text(json.dumps(value), encoding="utf-8")
     store.panda("forget", "--text", PHRASE, code=None)

@@ -22,7 +22,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("told")
     place = Place(base)
     copy_models(place.cache)
-    place.layout.user("ann").mkdir(parents=True)
+    place.layout.of("ann").home.mkdir(parents=True)
     said = (f"My wifi password is {SECRET}.", "The mooring costs 88 a month.", "The gate code is 4711-a.")
     for query in (*said, "The code of the garage is 5522-b.", "What is my wifi password?"):
         assert place.panda("turn", query, "--session", "talk").returncode == 0

@@ -18,9 +18,9 @@ from panda.documents.progress import no_progress
 from panda.history.export_file import ExportFile
 from panda.history.intake import BATCH_TURNS
 from panda.settings import load_settings
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.temporaries import begin_writing, end_writing, is_temporary
-from panda.store.turns import TurnStore
+from panda.store.turns import claim_turn
 from panda.store.validate import check_store
 from tests.builders import NOW, build_store, still_clock, tree
 from tests.cli.programs import Ended, run_words
@@ -37,7 +37,7 @@ class Shell:
         self.base, self.capsys = base, capsys
         self.layout = build_store(base / "store")
         for user in ("ann", "bob"):
-            self.layout.user(user).mkdir()
+            self.layout.of(user).home.mkdir()
 
     def __call__(self, *words: str, user: str = "ann") -> Ended:
         root = ["--root", str(self.layout.root), "--user", user]
@@ -45,7 +45,7 @@ class Shell:
 
     def turns(self, user: str = "ann") -> list[tuple[int, str, str, str]]:
         """Number, session, query and reply of all turns."""
-        store = TurnStore(self.layout, user, still_clock)
+        store = UserStore(self.layout.root, user, still_clock)
         folders = [store.open(number) for number in store.numbers()]
         metadata = [(folder, folder.read_metadata()) for folder in folders]
         return [(m.turn, m.session_id, m.query, f.read_text("response.md")) for f, m in metadata]
@@ -94,10 +94,10 @@ def test_the_same_export_again_changes_nothing(shell: Shell) -> None:
     """And one that has grown since adds what is new alone."""
     export = write_export(shell.base / "a.json", talk(1, "A", "a"), talk(2, "B", "b"))
     assert shell("import", str(export)).code == 0
-    before = tree(shell.layout.turns("ann"))
+    before = tree(shell.layout.of("ann").turns)
     again = shell("import", str(export), "--json").value["data"]
     assert (again["created"], again["unchanged"], again["sessions"]) == (0, 2, [])
-    assert tree(shell.layout.turns("ann")) == before
+    assert tree(shell.layout.of("ann").turns) == before
     write_export(export, talk(2, "B", "b"), talk(1, "A", "a", "A2", "a2"))
     more = shell("import", str(export), "--json").value["data"]
     assert (more["created"], more["unchanged"]) == (1, 2)
@@ -146,7 +146,7 @@ def test_a_list_in_an_object_and_split_lists(shell: Shell) -> None:
 
 def test_stdin_is_read_too(tmp_path: Path) -> None:
     """A pipe is kept in a file meanwhile, since it is read twice; errors call it <stdin>."""
-    build_store(tmp_path / "store").user("ann").mkdir()
+    build_store(tmp_path / "store").of("ann").home.mkdir()
     data = json.dumps([talk(1, "A", "a")]).encode()
     words = ["import", "-", "--root", str(tmp_path / "store"), "--user", "ann", "--dry-run", "--json"]
     done = subprocess.run([*COMMAND, *words], input=data, capture_output=True, cwd=tmp_path)
@@ -194,7 +194,7 @@ def test_a_file_that_is_cut_short_changes_nothing(damage: Any, shell: Shell) -> 
     export.write_bytes(damage(export.read_bytes()))
     done = shell("import", "--from", "chatgpt", str(export))
     assert (done.code, "it does not read" in done.err, str(export) in done.err) == (2, True, True)
-    assert not shell.layout.turns("ann").exists()
+    assert not shell.layout.of("ann").turns.exists()
 
 
 def test_damaged_archives_are_refused(shell: Shell) -> None:
@@ -238,7 +238,7 @@ def test_a_dry_run_tells_and_writes_nothing(shell: Shell) -> None:
         json.dumps({"user": "bob", "session": "s", "at": "2026-01-01", "query": "Q", "response": "R"})
     )
     assert shell("import", str(lines), "--dry-run", "--json").value["data"]["created"] == 1
-    assert not shell.layout.turns("bob").exists()
+    assert not shell.layout.of("bob").turns.exists()
 
 
 def test_what_came_in_is_found_listed_exported(shell: Shell) -> None:
@@ -277,14 +277,16 @@ def test_a_running_import_is_waited_for_and_numbers_are_nobody_elses(shell: Shel
 
         def advance(self) -> None:
             if self.label == "importing" and not claimed:
-                claimed.append(TurnStore(layout, "ann", still_clock).claim("mine", "chat", "now").number)
+                claimed.append(
+                    claim_turn(UserStore(layout.root, "ann", still_clock), "mine", "chat", "now").number
+                )
 
     given = {"root": str(layout.root), "user": "ann", "now": NOW, "trust": True}
     settings = load_settings(given, {"HOME": "/nowhere"}, shell.base)
     file = ExportFile(export, str(export), "chatgpt")
     done = import_file(file, layout, settings, Progress, lambda text: None, dry_run=False)
     assert (done.created, claimed) == (BATCH_TURNS + 29, [BATCH_TURNS + 30])
-    assert TurnStore(layout, "ann", still_clock).numbers() == list(range(1, BATCH_TURNS + 31))
+    assert UserStore(layout.root, "ann", still_clock).numbers() == list(range(1, BATCH_TURNS + 31))
 
 
 def work(root: str, export: str) -> None:
@@ -310,13 +312,13 @@ def test_killed_at_any_write_and_again_each_turn_is_there_once(shell: Shell) -> 
         run_killed(kill, work, str(root), str(export))
         work(str(root), str(export))
         end_writing()
-        store = TurnStore(Layout(root), "ann", still_clock)
+        store = UserStore(root, "ann", still_clock)
         said_ = [store.open(one).read_metadata() for one in store.numbers()]
         assert sorted(one.query for one in said_) == ["A", "B", "C"]
         order = [one.query for one in said_ if one.session_id == CHATGPT.format(1)]
         assert order == ["A", "B"]
-        assert not [path for path in store.layout.turns("ann").iterdir() if is_temporary(path)]
-        assert check_store(store.layout) == []
+        assert not [path for path in store.turns.iterdir() if is_temporary(path)]
+        assert check_store(store) == []
 
 
 def test_a_real_process_killed_midway(tmp_path: Path) -> None:
@@ -324,7 +326,7 @@ def test_a_real_process_killed_midway(tmp_path: Path) -> None:
     store = build_store(tmp_path / "store")
     export = write_export(tmp_path / "a.json", *(talk(n, "A", "a", "B", "b") for n in range(1, 451)))
     words = ["import", "--from", "chatgpt", str(export), "--root", str(store.root), "--user", "ann", "--json"]
-    store.user("ann").mkdir()
+    store.of("ann").home.mkdir()
     seen = set()
     for least in (1, BATCH_TURNS + 1, 2 * BATCH_TURNS + 1):
         process = subprocess.Popen([*COMMAND, *words], stdout=subprocess.DEVNULL, cwd=tmp_path)
@@ -344,5 +346,5 @@ def test_a_real_process_killed_midway(tmp_path: Path) -> None:
 
 
 def _count(layout: Layout) -> int:
-    turns = layout.turns("ann")
+    turns = layout.of("ann").turns
     return sum(one.name.startswith("turn_") for one in os.scandir(turns)) if turns.is_dir() else 0

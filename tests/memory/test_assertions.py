@@ -81,11 +81,11 @@ def read_log(layout: Layout) -> MemoryLog:
 def test_first_value_makes_the_files(layout: Layout) -> None:
     """A value of a new user makes log and file, both as their formats say."""
     assert apply(layout, staged()) == 1
-    line = json.loads(layout.memory_log("ann").read_text(encoding="utf-8"))
+    line = json.loads(layout.of("ann").memory_log.read_text(encoding="utf-8"))
     check_json("memory.jsonl", line, "memory.jsonl")
     assert (line["entity"], line["relation"], line["value"]["v"]) == ("user:ann", "budget", "$900")
     assert (line["confidence"], line["source"]) == (0.95, "turn:812")
-    entry = parse_memory_file(layout.preferences("ann").read_text(encoding="utf-8"), where="p")[0]
+    entry = parse_memory_file(layout.of("ann").preferences.read_text(encoding="utf-8"), where="p")[0]
     assert (entry.text, entry.confidence, entry.source_turn, entry.updated_at) == ("$900", 0.95, 812, NOW)
 
 
@@ -93,9 +93,9 @@ def test_twice_changes_nothing(layout: Layout) -> None:
     """Applying the same staged values again leaves every file as it is."""
     values = [staged(), staged("owns_bike", True, kind="fact")]
     apply(layout, *values)
-    before = {path: path.read_bytes() for path in layout.user("ann").iterdir()}
+    before = {path: path.read_bytes() for path in layout.of("ann").home.iterdir()}
     assert apply(layout, *values, at=lambda: NOW + timedelta(days=1)) == 0
-    assert {path: path.read_bytes() for path in layout.user("ann").iterdir()} == before
+    assert {path: path.read_bytes() for path in layout.of("ann").home.iterdir()} == before
 
 
 def test_other_value_retracts_the_earlier_one(layout: Layout) -> None:
@@ -114,27 +114,29 @@ def test_old_turn_does_not_come_back(layout: Layout) -> None:
     apply(layout, staged(value="$500", turn=1))
     apply(layout, staged(value="$900", turn=2))
     assert apply(layout, staged(value="$500", turn=1)) == 0
-    assert "$900" in layout.preferences("ann").read_text(encoding="utf-8")
+    assert "$900" in layout.of("ann").preferences.read_text(encoding="utf-8")
 
 
 def test_crash_between_log_and_file_is_made_good(layout: Layout) -> None:
     """If the file still shows the former value, the second run writes it without a second log line."""
     apply(layout, staged(value="$500", turn=1))
-    former = {path: path.read_bytes() for path in (layout.preferences("ann"), layout.memory_shown("ann"))}
+    former = {
+        path: path.read_bytes() for path in (layout.of("ann").preferences, layout.of("ann").memory_shown)
+    }
     apply(layout, staged(value="$900", turn=2))
-    after = layout.preferences("ann").read_bytes()
+    after = layout.of("ann").preferences.read_bytes()
     for path, content in former.items():
         path.write_bytes(content)
     assert apply(layout, staged(value="$900", turn=2)) == 0
-    assert layout.preferences("ann").read_bytes() == after
+    assert layout.of("ann").preferences.read_bytes() == after
 
 
 def test_hand_made_file_keeps_all_other_lines(layout: Layout) -> None:
     """Only the entry and its readable line differ; comments, order and odd spacing stay."""
-    layout.preferences("ann").parent.mkdir(parents=True)
-    layout.preferences("ann").write_text(HAND_MADE, encoding="utf-8")
+    layout.of("ann").preferences.parent.mkdir(parents=True)
+    layout.of("ann").preferences.write_text(HAND_MADE, encoding="utf-8")
     apply(layout, staged("budget", "$900"), staged("brands", ("ASUS", "HP")), staged("pets", "cat"))
-    text = layout.preferences("ann").read_text(encoding="utf-8")
+    text = layout.of("ann").preferences.read_text(encoding="utf-8")
     fields = 'confidence: 0.95, source_turn: 812, updated_at: "2026-01-04T14:30:00Z"}'
     expected = HAND_MADE.replace("budget:   $500   # firm", f'budget:   {{value: "$900", {fields}   # firm')
     expected = expected.replace(
@@ -202,19 +204,19 @@ def test_any_values_read_back(changes: list[tuple[str, Value]]) -> None:
 
 def test_corrupt_log_is_named(layout: Layout) -> None:
     """A broken line of the log is an error with its place, and no file is touched."""
-    layout.memory_log("ann").parent.mkdir(parents=True)
-    layout.memory_log("ann").write_text("{}\n", encoding="utf-8")
+    layout.of("ann").memory_log.parent.mkdir(parents=True)
+    layout.of("ann").memory_log.write_text("{}\n", encoding="utf-8")
     with pytest.raises(FileFormatError) as caught:
         apply(layout, staged())
     assert str(caught.value.where).endswith("memory.jsonl:1 (id)")
-    assert not layout.preferences("ann").exists()
+    assert not layout.of("ann").preferences.exists()
 
 
 def test_lock_is_respected(layout: Layout) -> None:
     """While somebody else holds the user's memory nothing is written."""
-    with held_lock(layout.memory_lock("ann"), holder="test", wait_seconds=0), pytest.raises(LockHeldError):
+    with held_lock(layout.of("ann").memory_lock, holder="test", wait_seconds=0), pytest.raises(LockHeldError):
         apply_staged(layout, "ann", [staged()], clock, 0)
-    assert not layout.memory_log("ann").exists()
+    assert not layout.of("ann").memory_log.exists()
 
 
 @pytest.mark.parametrize(("relation", "value"), [(" ", "x"), ("budget", "  "), ("panda:x", "y")])

@@ -33,7 +33,7 @@ def ran(tmp_path: Path) -> Ran:
 
 
 def context(layout: Layout) -> Path:
-    return layout.turn(USER, 3) / "context.md"
+    return layout.of(USER).turn(3) / "context.md"
 
 
 def edit(layout: Layout, before: str, after: str) -> None:
@@ -44,11 +44,11 @@ def edit(layout: Layout, before: str, after: str) -> None:
 
 
 def problems(layout: Layout) -> list[Problem]:
-    return judge_gathered(layout.root, [layout.turn(USER, 3).directory])
+    return judge_gathered(layout.root, [layout.of(USER).turn(3).directory])
 
 
 def findings(layout: Layout) -> list[str]:
-    return [problem.message for problem in judge_gathered(layout.root, [layout.turn(USER, 3).directory])]
+    return [problem.message for problem in judge_gathered(layout.root, [layout.of(USER).turn(3).directory])]
 
 
 def test_good_turn(ran: Ran) -> None:
@@ -116,7 +116,7 @@ def test_judged_as_of_then(tmp_path: Path) -> None:
     """What was believable when it was gathered stays so; what was expired then is a finding."""
     layout = laptop_store(tmp_path)
     ran = run_turn(layout)
-    path = layout.turn(USER, 3) / "gathered_context.json"
+    path = layout.of(USER).turn(3) / "gathered_context.json"
     values = json.loads(path.read_text(encoding="utf-8"))
     assert findings(ran.layout) == []
     values["gathered_at"] = "2026-02-04T14:30:00Z"
@@ -126,7 +126,7 @@ def test_judged_as_of_then(tmp_path: Path) -> None:
 
 def change_budget(layout: Layout) -> None:
     """Type another budget into preferences.md, a day later."""
-    preferences = layout.preferences(USER)
+    preferences = layout.of(USER).preferences
     text = preferences.read_text(encoding="utf-8")
     later = (NOW + timedelta(days=1)).isoformat()
     preferences.write_text(
@@ -174,14 +174,14 @@ def test_a_source_that_never_was(ran: Ran, recorded: bool) -> None:
     """A source that is not there and that the turn is not known to have loaded is a fault, not a doubt."""
     edit(ran.layout, '["visit:visit_loq"]', '["visit:visit_made_up"]')
     if not recorded:
-        (ran.layout.turn(USER, 3) / "gathered_context.json").unlink()
+        (ran.layout.of(USER).turn(3) / "gathered_context.json").unlink()
     told = {one.verdict for one in problems(ran.layout) if "visit_made_up: no visit" in one.message}
     assert told == {Verdict.UNSOUND}
 
 
 def test_a_source_that_was_deleted_since(ran: Ran) -> None:
     """Lines whose source was loaded and is gone now are not judged."""
-    shutil.rmtree(ran.layout.turn(USER, 1).webpage_cache / "page-visit_loq")
+    shutil.rmtree(ran.layout.of(USER).turn(1).webpage_cache / "page-visit_loq")
     told = {one.verdict for one in problems(ran.layout) if "visit_loq" in one.message}
     assert told == {Verdict.NOT_JUDGED}
 
@@ -189,7 +189,7 @@ def test_a_source_that_was_deleted_since(ran: Ran) -> None:
 def test_a_note_that_changed_since(tmp_path: Path) -> None:
     """A note that was edited or deleted since leaves its lines not judged, unless they still stand in it."""
     layout = laptop_store(tmp_path)
-    note = layout.knowledge(USER) / "notes.md"
+    note = layout.of(USER).knowledge / "notes.md"
     note.parent.mkdir(parents=True)
     text = "---\nupdated: {at}\n---\n\nThe ThinkPad battery lasts 11 hours.\n{more}"
     note.write_text(text.format(at="2026-01-01", more=""), encoding="utf-8")
@@ -213,7 +213,7 @@ def test_a_judge_that_fails_says_so(ran: Ran) -> None:
     say(ran.layout, "$700", NOW + timedelta(hours=1))
     change_budget(ran.layout)
     edit(ran.layout, "budget: $500-800 [1]", "budget: $500-1800 [1]")
-    with ran.layout.memory_log(USER).open("ab") as log:
+    with ran.layout.of(USER).memory_log.open("ab") as log:
         log.write(b"{broken\n{}\n")
     assert problems(ran.layout)
 
@@ -221,7 +221,7 @@ def test_a_judge_that_fails_says_so(ran: Ran) -> None:
 @pytest.mark.parametrize("name", ["metadata.json", "gathered_context.json"])
 def test_files_that_do_not_read(ran: Ran, name: str) -> None:
     """A §2 whose turn does not read is not judged, and that is told."""
-    (ran.layout.turn(USER, 3) / name).write_text("{", encoding="utf-8")
+    (ran.layout.of(USER).turn(3) / name).write_text("{", encoding="utf-8")
     (only,) = problems(ran.layout)
     assert only.verdict is Verdict.NOT_JUDGED
     assert only.path.endswith(name)
@@ -264,7 +264,7 @@ def test_turn_without_section(tmp_path: Path) -> None:
     """An imported turn has no §2 and no findings."""
     layout = laptop_store(tmp_path)
     write_visit(layout, 2, "visit_x", {"title": "x"}, quality=0.9, at=NOW, user=USER)
-    assert judge_gathered(layout.root, [layout.turn(USER, 2).directory]) == []
+    assert judge_gathered(layout.root, [layout.of(USER).turn(2).directory]) == []
 
 
 def test_a_forgery_behind_damage_is_told(ran: Ran) -> None:
@@ -272,7 +272,7 @@ def test_a_forgery_behind_damage_is_told(ran: Ran) -> None:
     say(ran.layout, "$700", NOW + timedelta(hours=1))
     change_budget(ran.layout)
     edit(ran.layout, "budget: $500-800 [1]", "budget: $500-1800 [1]")
-    ran.layout.memory_log(USER).write_bytes(b"{broken\n{}\n")
+    ran.layout.of(USER).memory_log.write_bytes(b"{broken\n{}\n")
     words = ["validate", "3", "--user", USER, "--root", str(ran.layout.root), "--json"]
     ended = run_here(words)
     assert ended.code == 3

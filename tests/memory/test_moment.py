@@ -24,7 +24,7 @@ TURN = 5
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     layout = Layout(tmp_path)
-    layout.user(USER).mkdir(parents=True)
+    layout.of(USER).home.mkdir(parents=True)
     return layout
 
 
@@ -94,7 +94,7 @@ def test_a_forgotten_line_leaves_the_others(layout: Layout) -> None:
         say(layout, key, "x", hours=-1, turn=3)
     snapshot = look(layout)
     say(layout, "lamp", "x", hours=1, turn=4)
-    path = layout.memory_log(USER)
+    path = layout.of(USER).memory_log
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     path.write_text("".join([lines[0], *lines[2:]]), encoding="utf-8")
     assert known(layout, snapshot) == ["tea", "cup"]
@@ -110,7 +110,7 @@ def test_memory_stands_still(layout: Layout) -> None:
     reader = NodeReader(layout, USER, lambda: NOW, moment)
     before = reader.preferences()
     say(layout, "desk", "oak", hours=0, turn=4)
-    with layout.preferences(USER).open("a", encoding="utf-8") as file:
+    with layout.of(USER).preferences.open("a", encoding="utf-8") as file:
         file.write("typed below\n")
     assert reader.preferences() == before
     moment.release()
@@ -138,7 +138,7 @@ def test_visits_of_a_page_are_found_by_the_index(tmp_path: Path) -> None:
     for number in (2, 3, 4):
         write_turn(layout, number, query="tents", response="", user=USER)
     for number in (1, 2, 4):
-        visit_id, directory = place_visit(layout.turn(USER, number), url)
+        visit_id, directory = place_visit(layout.of(USER).turn(number), url)
         write_visit(directory, replace(VISIT, visit_id=visit_id, url=url, title=f"seen in {number}"))
     index = Index(layout)
     index.freshen(USER)
@@ -147,5 +147,5 @@ def test_visits_of_a_page_are_found_by_the_index(tmp_path: Path) -> None:
     assert reader.visits([url, "https://shop.example/"])[url].title == "seen in 4"
     moment.pin(5, Snapshot(turns=((1, 3),), memory=None, files={}, notes=0, knowledge={}), NOW)
     assert reader.visits([url])[url].title == "seen in 2"
-    write_visit(place_visit(layout.turn(USER, 5), url)[1], replace(VISIT, url=url, title="seen in 5"))
+    write_visit(place_visit(layout.of(USER).turn(5), url)[1], replace(VISIT, url=url, title="seen in 5"))
     assert reader.visits([url])[url].title == "seen in 5"

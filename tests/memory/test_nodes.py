@@ -73,7 +73,7 @@ def standing(reader: NodeReader, node_id: str) -> list[str]:
 
 def test_what_a_turn_quoted_stands_in_its_source(layout: Layout, reader: NodeReader) -> None:
     """Of a turn that quoted a note only what the user told is evidence; the quotation leads to the note."""
-    write(layout.knowledge("ann") / "oil.md", "The oil is 5W-30.\n")
+    write(layout.of("ann").knowledge / "oil.md", "The oil is 5W-30.\n")
     items = [("The oil is 5W-30.", "knowledge:oil.md"), ("It is 5W-30.", "knowledge:gone.md")]
     clauses = [("I drive a Skoda.", "tells"), ("Which oil does it need?", "asks")]
     query = " ".join(text for text, _ in clauses)
@@ -85,7 +85,7 @@ def test_what_a_turn_quoted_stands_in_its_source(layout: Layout, reader: NodeRea
 
 def test_a_turn_that_told_nothing_leads_to_what_it_quoted(layout: Layout, reader: NodeReader) -> None:
     """Instead of a turn that only asked and quoted, the note is loaded; one that is gone is left out."""
-    write(layout.knowledge("ann") / "oil.md", "The oil is 5W-30.\n")
+    write(layout.of("ann").knowledge / "oil.md", "The oil is 5W-30.\n")
     items = [("The oil is 5W-30.", "knowledge:oil.md"), ("It is 5W-30.", "knowledge:gone.md")]
     write_turn(layout, 1, query="Which oil?", response="x", items=items, clauses=[("Which oil?", "asks")])
     assert [node.id for node in load_nodes(reader, ["turn:1"])] == ["turn:1", "knowledge:oil.md"]
@@ -127,7 +127,7 @@ def test_running_turn_is_no_node(layout: Layout, reader: NodeReader) -> None:
 
 def test_preferences(layout: Layout, reader: NodeReader) -> None:
     """Mapped, block and bare values give one line each, verbatim; what lacks a confidence counts .50."""
-    write(layout.preferences("ann"), PREFERENCES)
+    write(layout.of("ann").preferences, PREFERENCES)
     nodes = {node.id: node for node in reader.preferences()}
     assert [node.text for node in nodes.values()] == [
         "budget: $500-800",
@@ -164,10 +164,12 @@ def test_contradictions_are_never_plain(layout: Layout, reader: NodeReader) -> N
         json.dumps({**fact, "id": i, "value": {"type": t, "v": v}, "confidence": c, "hlc": h})
         for i, t, v, c, h in said
     ]
-    log, pair = layout.memory_log("ann"), {"fact_a": "a", "fact_b": "b", "resolution_fact": "a"}
+    log, pair = layout.of("ann").memory_log, {"fact_a": "a", "fact_b": "b", "resolution_fact": "a"}
     write(log, f"{lines[0]}\n{lines[1]}\n")
     assert reader.load("memory:tea").text == "tea: Assam (CONTRADICTED: also Sencha)"
-    write(layout.conflicts_log("ann"), json.dumps({"conflict_id": "k", "status": "resolved", **pair}) + "\n")
+    write(
+        layout.of("ann").conflicts_log, json.dumps({"conflict_id": "k", "status": "resolved", **pair}) + "\n"
+    )
     assert reader.load("memory:tea").text == "tea: Assam"
     write(log, "\n".join(lines) + "\n")
     assert reader.load("memory:tea").text == "tea: Assam (CONTRADICTED: as string, also as text)"
@@ -175,7 +177,7 @@ def test_contradictions_are_never_plain(layout: Layout, reader: NodeReader) -> N
 
 def test_broken_preferences_name_the_line(layout: Layout, reader: NodeReader) -> None:
     """Invalid YAML is an error with file and line."""
-    write(layout.preferences("ann"), "---\nbudget: 1\nbrands: [a\n---\n")
+    write(layout.of("ann").preferences, "---\nbudget: 1\nbrands: [a\n---\n")
     with pytest.raises(MemoryNodeError) as caught:
         reader.load("memory:budget")
     assert caught.value.where is not None
@@ -265,10 +267,10 @@ def test_topics_as_json_writes_them(layout: Layout, reader: NodeReader, topic: s
     write_turn(layout, 1, query="Q?", response="A.")
     write_research(layout, 1, {"topic": topic, "summary": "A crane."})
     write_visit(layout, 1, "visit_é", {"title": "The llama"}, quality=0.9)
-    bad = layout.turn("ann", 1).webpage_cache / "bad"
+    bad = layout.of("ann").turn(1).webpage_cache / "bad"
     bad.mkdir()
     (bad / "manifest.json").write_bytes(b"\xff\xfe")
-    (layout.turn("ann", 2).directory / "research.json").mkdir(parents=True)
+    (layout.of("ann").turn(2).directory / "research.json").mkdir(parents=True)
     find = Retriever(Index(layout), "ann").find
     research, visit = (find(word, before_turn=None)[0].node_id for word in ("crane", "llama"))
     assert reader.load(research).items[0].text == "A crane."
@@ -277,7 +279,7 @@ def test_topics_as_json_writes_them(layout: Layout, reader: NodeReader, topic: s
 
 def test_knowledge_documents(layout: Layout, reader: NodeReader) -> None:
     """A knowledge document gives its sentences and list items; a short item gets its heading."""
-    path = layout.knowledge("ann") / "Research" / "troll_farms.md"
+    path = layout.of("ann").knowledge / "Research" / "troll_farms.md"
     write(path, "---\nconfidence: 0.6\n---\n# Farms\nThey were in St. Petersburg. See [[IRA]].\n\n- Olgino\n")
     node = reader.load("knowledge:Research/troll_farms.md")
     assert node.source_type == "fact"
@@ -300,7 +302,7 @@ def test_knowledge_documents(layout: Layout, reader: NodeReader) -> None:
 )
 def test_names_are_bytes(layout: Layout, reader: NodeReader, name: bytes, node_id: str) -> None:
     """A note of any name is found and loaded under an id that is text; an id of before is known too."""
-    path = layout.knowledge("ann") / os.fsdecode(name)
+    path = layout.of("ann").knowledge / os.fsdecode(name)
     write(path, "The crane stands in Bergen.")
     write(path.parent / "other.md", f"See [[{node_id.removeprefix('knowledge:')}]].")
     found = Retriever(Index(layout), "ann").find("Where is the crane?", before_turn=None)
@@ -315,7 +317,7 @@ def test_names_are_bytes(layout: Layout, reader: NodeReader, name: bytes, node_i
 def test_one_letter_of_two_names(layout: Layout) -> None:
     """Two notes whose names differ in a byte that is no character are two nodes."""
     for byte in (b"\xe8", b"\xe9"):
-        write(layout.knowledge("ann") / os.fsdecode(byte + b".md"), "The crane.")
+        write(layout.of("ann").knowledge / os.fsdecode(byte + b".md"), "The crane.")
     found = Retriever(Index(layout), "ann").find("crane", before_turn=None)
     assert sorted(one.node_id for one in found) == ["knowledge:%E8.md", "knowledge:%E9.md"]
 
@@ -323,14 +325,14 @@ def test_one_letter_of_two_names(layout: Layout) -> None:
 @pytest.mark.parametrize("name", ["%2E%2E%2Fpreferences.md", "a%00.md", "a\0.md", "x" * 300])
 def test_no_name_leads_out(layout: Layout, reader: NodeReader, name: str) -> None:
     """Escapes of dots, slashes and NUL, and names too long for any file, are unknown nodes."""
-    write(layout.preferences("ann"), "x: y")
+    write(layout.of("ann").preferences, "x: y")
     with pytest.raises(MemoryNodeError):
         reader.load(f"knowledge:{name}")
 
 
 def test_links_between_notes(layout: Layout, reader: NodeReader) -> None:
     """A note leads to notes that it links to by path or by a name that one note has, and is followed once."""
-    vault = layout.knowledge("ann")
+    vault = layout.of("ann").knowledge
     write(vault / "Trip.md", "See [[people/nora|Nora]], [[Money#Rent]], [[Twice]], [[Nowhere]] and [[Trip]].")
     write(vault / "People" / "Nora.md", "Nora has the key. [[Far]]")
     for name in ("Plans/Money", "Twice", "old/Twice", "old/more/Twice", "Far", ".trash/Nora"):
@@ -363,7 +365,7 @@ def test_corrupt_metadata(layout: Layout, reader: NodeReader) -> None:
 def test_long_document_by_section(tmp_path: Path) -> None:
     """A long document is found, loaded and cited by section; a short one as a whole."""
     layout = Layout(tmp_path)
-    path = layout.knowledge("ann") / "travel#1.md"
+    path = layout.of("ann").knowledge / "travel#1.md"
     path.parent.mkdir(parents=True)
     filler = "Bring warm clothes for the evening. " * 120
     path.write_text(
@@ -386,7 +388,7 @@ def test_long_document_by_section(tmp_path: Path) -> None:
 
 def test_sections_keep_their_names(layout: Layout, reader: NodeReader) -> None:
     """However long a note and its sections grow or shrink, an id names the same section; former ids too."""
-    path, filler = layout.knowledge("ann") / "travel.md", "Bring warm clothes for the evening. "
+    path, filler = layout.of("ann").knowledge / "travel.md", "Bring warm clothes for the evening. "
     names = [f"knowledge:travel.md#{name}" for name in ("visa", "money", "visa-2")]
     for length in (0, 250, 0):
         write(path, f"# Visa\nThe first. {filler * length}\n# Money\nThe second.\n# Visa\nThe third.\n")
@@ -402,8 +404,8 @@ def test_sections_keep_their_names(layout: Layout, reader: NodeReader) -> None:
 
 def test_notes_tell_their_day(layout: Layout, reader: NodeReader) -> None:
     """A day in a file's name or a heading is that of the lines below, which carry it unless they name one."""
-    write(layout.knowledge("ann") / "2026-05-12 vet.md", "Momo got her shots.\nNext: 1 June 2027.\n")
-    write(layout.knowledge("ann") / "meters.md", "# Meters\n## 1 July 2026\ngas 6,203 cubic metres used\n")
+    write(layout.of("ann").knowledge / "2026-05-12 vet.md", "Momo got her shots.\nNext: 1 June 2027.\n")
+    write(layout.of("ann").knowledge / "meters.md", "# Meters\n## 1 July 2026\ngas 6,203 cubic metres used\n")
     vet, meters = reader.load("knowledge:2026-05-12 vet.md"), reader.load("knowledge:meters.md")
     assert [item.text for item in vet.items] == [
         "2026-05-12 vet: Momo got her shots.",
@@ -418,8 +420,8 @@ def test_notes_tell_their_day(layout: Layout, reader: NodeReader) -> None:
 
 def test_short_lines_carry_what_they_stand_under(layout: Layout, reader: NodeReader) -> None:
     """The line that introduces a list, else the heading, else the note's name, but not a label."""
-    write(layout.knowledge("ann") / "party.md", "Guests\n\nNoor\nMika\n\n# Food\nCake.\n\nDrinks: tea\n")
-    write(layout.knowledge("ann") / "gym.md", "Closed.\n")
+    write(layout.of("ann").knowledge / "party.md", "Guests\n\nNoor\nMika\n\n# Food\nCake.\n\nDrinks: tea\n")
+    write(layout.of("ann").knowledge / "gym.md", "Closed.\n")
     texts = [item.text for item in reader.load("knowledge:party.md").items]
     assert texts == ["Guests", "Guests: Noor", "Guests: Mika", "Food: Cake.", "Drinks: tea"]
     assert reader.load("knowledge:gym.md").text == "gym: Closed."

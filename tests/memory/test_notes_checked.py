@@ -15,7 +15,7 @@ def check(layout: Layout, *places: Path) -> list[Problem]:
 def test_notes_that_cannot_be_read_are_findings(tmp_path: Path) -> None:
     """What no turn can quote and no index takes in is told with its path; other notes are none."""
     layout = build_store(tmp_path / "store")
-    notes = layout.knowledge("demo")
+    notes = layout.of("demo").knowledge
     (notes / "deep").mkdir(parents=True)
     (notes / "good.md").write_text("---\ntitle: Good\n---\n\nTea.\n", encoding="utf-8")
     (notes / ".obsidian").mkdir()
@@ -33,18 +33,18 @@ def test_notes_that_cannot_be_read_are_findings(tmp_path: Path) -> None:
 def test_notes_below_a_place(tmp_path: Path) -> None:
     """Of a place only its own notes are checked."""
     layout = build_store(tmp_path / "store")
-    notes = layout.knowledge("demo")
+    notes = layout.of("demo").knowledge
     (notes / "deep").mkdir(parents=True)
     for path in (notes / "one.md", notes / "deep" / "two.md"):
         path.write_bytes(b"\xff")
     assert [Path(one.path).name for one in check(layout, notes / "deep")] == ["two.md"]
-    assert check(layout, layout.turns("demo")) == []
+    assert check(layout, layout.of("demo").turns) == []
 
 
 def test_lines_that_cannot_be_quoted_are_told(tmp_path: Path) -> None:
     """With line and reason, as information: the note itself is sound."""
     layout = build_store(tmp_path / "store")
-    notes = layout.knowledge("demo")
+    notes = layout.of("demo").knowledge
     notes.mkdir(parents=True)
     body = f"Tea is green.\n\nWhy tea?\n\n{'so ' * 400}long.\n\n[[Money]], [[Trips]]\n"
     text = f"---\ntitle: Tea\n---\n\n{body}"

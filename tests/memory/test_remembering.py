@@ -35,7 +35,7 @@ def later() -> datetime:
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     layout = Layout(tmp_path)
-    layout.user(USER).mkdir(parents=True)
+    layout.of(USER).home.mkdir(parents=True)
     return layout
 
 
@@ -79,11 +79,11 @@ def take_in(layout: Layout, now: datetime = LATER) -> Sequence[Assertion]:
 def test_typed_value_is_used_and_dated(layout: Layout) -> None:
     """A value typed by hand counts at once with .50; the next read dates it and leaves it as it is."""
     text = "---\ncity:   Salem   # my town\n---\nNotes.\n"
-    write(layout.preferences(USER), text)
+    write(layout.of(USER).preferences, text)
     assert known(layout)["city"].confidence(NOW, missing=0) == 0.50
     (assertion,) = take_in(layout)
     assert (assertion.fact.value.v, assertion.fact.confidence, assertion.asserted_at) == ("Salem", 0.5, LATER)
-    assert layout.preferences(USER).read_text(encoding="utf-8") == text
+    assert layout.of(USER).preferences.read_text(encoding="utf-8") == text
     node = NodeReader(layout, USER, later).load("memory:city")
     assert (node.at, node.items[0].confidence, node.items[0].text) == (LATER, 0.5, "city: Salem")
     assert take_in(layout) == ()
@@ -92,7 +92,7 @@ def test_typed_value_is_used_and_dated(layout: Layout) -> None:
 def test_value_typed_over_an_entry(layout: Layout) -> None:
     """Typed over inside an entry of panda's, date, turn, confidence and list line follow the new value."""
     say(layout, "budget", "$500")
-    path = layout.preferences(USER)
+    path = layout.of(USER).preferences
     write(path, path.read_text(encoding="utf-8").replace('{value: "$500",', "{value:  $900,"))
     before = known(layout)["budget"]
     assert (before.text, before.start, before.at) == ("$900", 0.5, None)
@@ -107,9 +107,9 @@ def test_value_typed_over_an_entry(layout: Layout) -> None:
 def test_foreign_entry_keeps_what_stands_beside_it(layout: Layout) -> None:
     """An entry that the log never knew keeps its own confidence and date, and is not rewritten."""
     text = "---\npet: {value: cat, confidence: 0.25, updated_at: 2025-06-01}\nold: {value: x}\n---\n"
-    write(layout.preferences(USER), text)
+    write(layout.of(USER).preferences, text)
     take_in(layout)
-    assert layout.preferences(USER).read_text(encoding="utf-8") == text
+    assert layout.of(USER).preferences.read_text(encoding="utf-8") == text
     reader = NodeReader(layout, USER, later)
     assert reader.load("memory:pet").items[0].confidence == 0.25
     assert reader.load("memory:old").items[0].confidence == 0.5
@@ -120,7 +120,7 @@ def test_deleted_key_is_retracted(layout: Layout) -> None:
     """A key deleted by hand is gone, for every reader at once; its line in the list goes, too."""
     say(layout, "pet", "cat")
     say(layout, "tea", "Assam")
-    path = layout.preferences(USER)
+    path = layout.of(USER).preferences
     write(path, "".join(line for line in path.read_text("utf-8").splitlines(True) if "pet:" not in line[:5]))
     assert values(layout) == {"tea": "Assam"}
     (retraction,) = take_in(layout)
@@ -132,18 +132,18 @@ def test_deleted_key_is_retracted(layout: Layout) -> None:
 def test_missing_file_is_made_again(layout: Layout) -> None:
     """A file that is gone is no deletion of all that it held."""
     say(layout, "pet", "cat")
-    layout.preferences(USER).unlink()
+    layout.of(USER).preferences.unlink()
     assert values(layout) == {"pet": "cat"}
     assert take_in(layout) == ()
-    assert "pet: cat" in layout.preferences(USER).read_text(encoding="utf-8")
+    assert "pet: cat" in layout.of(USER).preferences.read_text(encoding="utf-8")
 
 
 def test_hand_edit_as_the_latest_word(layout: Layout) -> None:
     """What was set and then typed back by hand is an edit, not a leftover."""
     say(layout, "pet", "cat")
-    former = layout.preferences(USER).read_bytes()
+    former = layout.of(USER).preferences.read_bytes()
     say(layout, "pet", "dog")
-    layout.preferences(USER).write_bytes(former)
+    layout.of(USER).preferences.write_bytes(former)
     take_in(layout)
     assert values(layout) == {"pet": "cat"}
     assert log_of(layout).assertions[-1].fact.source == "file:preferences.md"
@@ -154,7 +154,7 @@ def test_crash_between_log_and_file(layout: Layout, mark: str) -> None:
     """Where a write was cut short after the log, the files follow it; nothing counts as an edit by hand."""
     say(layout, "pet", "cat")
     say(layout, "tea", "Assam")
-    paths = [layout.preferences(USER), layout.memory_shown(USER)]
+    paths = [layout.of(USER).preferences, layout.of(USER).memory_shown]
     former = [path.read_bytes() for path in paths]
     say(layout, "pet", "dog")
     say(layout, "city", "Salem")
@@ -174,11 +174,11 @@ def test_crash_between_log_and_file(layout: Layout, mark: str) -> None:
 
 def test_broken_file_stops_before_the_log(layout: Layout) -> None:
     """Where a memory file cannot be read, nothing is written at all."""
-    write(layout.preferences(USER), "---\na: [1\n---\n")
+    write(layout.of(USER).preferences, "---\na: [1\n---\n")
     with pytest.raises(DocumentError) as caught:
         say(layout, "pet", "cat")
     assert "preferences.md:" in str(caught.value.where)
-    assert not layout.memory_log(USER).exists()
+    assert not layout.of(USER).memory_log.exists()
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_broken_file_stops_before_the_log(layout: Layout) -> None:
 @pytest.mark.parametrize("kind", ["preference", "fact"])
 def test_odd_lines_settle(layout: Layout, line: str, kind: Kind) -> None:
     """Whatever is typed is taken in once: the log does not grow, the file stays, both stay readable."""
-    path = layout.preferences(USER) if kind == "preference" else layout.facts(USER)
+    path = layout.of(USER).preferences if kind == "preference" else layout.of(USER).facts
     write(path, f"---\n{line}\nmine: yes\n---\n")
     take_in(layout)
     assert take_in(layout) == ()
@@ -216,12 +216,12 @@ def test_odd_lines_settle(layout: Layout, line: str, kind: Kind) -> None:
 
 def test_key_in_both_files(layout: Layout) -> None:
     """A key that is a preference and a fact stays in both files; the preference holds."""
-    write(layout.preferences(USER), "---\nlocation: Oregon\n---\n")
-    write(layout.facts(USER), "---\nlocation: Salem\n---\n")
+    write(layout.of(USER).preferences, "---\nlocation: Oregon\n---\n")
+    write(layout.of(USER).facts, "---\nlocation: Salem\n---\n")
     assert len(take_in(layout)) == 1
     assert take_in(layout) == ()
     say(layout, "location", "Rome")
-    assert "Salem" in layout.facts(USER).read_text(encoding="utf-8")
+    assert "Salem" in layout.of(USER).facts.read_text(encoding="utf-8")
     assert (
         log_of(layout).contenders(Subject("local", "user:ann", "location"), now=NOW)[0].fact.value.v == "Rome"
     )
@@ -259,14 +259,14 @@ My   notes.
 
 def test_hundred_sets_leave_the_rest(layout: Layout) -> None:
     """Comments, order and odd spacing of a hand-edited file survive a hundred values set, byte for byte."""
-    write(layout.preferences(USER), ODD)
+    write(layout.of(USER).preferences, ODD)
     memory = Memory(layout, USER, clock, 5)
     for number in range(100):
         key = ("new", "other thing", "zz")[number % 3]
         with memory.held():
             statement = Statement("preference", "user:ann", key, typed_value(number), "user:ann", 0.95)
             memory.assert_all([statement])
-    text = layout.preferences(USER).read_text(encoding="utf-8")
+    text = layout.of(USER).preferences.read_text(encoding="utf-8")
     kept = re.sub(r"(?m)^-? ?\"?(new|zz|other thing)\"?: .*\n", "", text)
     assert kept == ODD.replace("zz:    ~\n", "")
     assert values(layout)["new"] == "99"
@@ -287,7 +287,7 @@ def test_resolving(layout: Layout, tmp_path: Path) -> None:
     resolve(memory, found[0].conflict_id, NOW, winner="o1")
     (left,) = find_contradictions(log_of(layout), NOW)
     assert (left.winner.fact.value.v, left.rival.fact.value.v) == ("Bob", "Cy")
-    assert 'ceo: {value: "Bob"' in layout.facts(USER).read_text(encoding="utf-8")
+    assert 'ceo: {value: "Bob"' in layout.of(USER).facts.read_text(encoding="utf-8")
     resolve(memory, "ceo", NOW, value=lambda one: typed_value("Dee"))
     assert find_contradictions(log_of(layout), NOW) == []
     assert values(layout) == {"ceo": "Dee"}
@@ -314,7 +314,7 @@ def test_merging_both_ways(tmp_path: Path) -> None:
     nothing."""
     stores = [Layout(tmp_path / name) for name in ("a", "b")]
     for number, layout in enumerate(stores):
-        layout.user(USER).mkdir(parents=True)
+        layout.of(USER).home.mkdir(parents=True)
         for key in ("pet", "tea"):
             say(layout, key, f"{key}{number}")
     memory = Memory(stores[0], USER, later, 5)
@@ -323,17 +323,17 @@ def test_merging_both_ways(tmp_path: Path) -> None:
     merge_files(Memory(stores[1], USER, clock, 5), files_of(stores[0]))
     assert values(stores[0]) == values(stores[1])
     assert values(stores[0])["pet"] == "fish"
-    shown = [layout.preferences(USER).read_text(encoding="utf-8") for layout in stores]
+    shown = [layout.of(USER).preferences.read_text(encoding="utf-8") for layout in stores]
     assert [entry.value for entry in parse_memory_file(shown[0], where="p")] == [
         entry.value for entry in parse_memory_file(shown[1], where="p")
     ]
-    before = {path: path.read_bytes() for path in stores[1].user(USER).iterdir()}
+    before = {path: path.read_bytes() for path in stores[1].of(USER).home.iterdir()}
     assert merge_files(Memory(stores[1], USER, clock, 5), files_of(stores[0])).assertions == ()
-    assert {path: path.read_bytes() for path in stores[1].user(USER).iterdir()} == before
+    assert {path: path.read_bytes() for path in stores[1].of(USER).home.iterdir()} == before
 
 
 def files_of(layout: Layout) -> list[Path]:
-    return [path for path in (layout.memory_log(USER), layout.conflicts_log(USER)) if path.exists()]
+    return [path for path in (layout.of(USER).memory_log, layout.of(USER).conflicts_log) if path.exists()]
 
 
 @pytest.mark.parametrize(
@@ -350,11 +350,11 @@ def test_junk_is_refused_whole(layout: Layout, tmp_path: Path, line: str) -> Non
     }.get(line, line)
     path = tmp_path / "junk.jsonl"
     write(path, f"{good}\n\n{junk}\n{json.dumps(fact('o9', 'x', 0.5))}\n")
-    before = {one: one.read_bytes() for one in layout.user(USER).iterdir()}
+    before = {one: one.read_bytes() for one in layout.of(USER).home.iterdir()}
     with pytest.raises(FileFormatError) as caught:
         merge_files(Memory(layout, USER, clock, 5), [path])
     assert f"{path}:3" in str(caught.value.where)
-    assert {one: one.read_bytes() for one in layout.user(USER).iterdir()} == before
+    assert {one: one.read_bytes() for one in layout.of(USER).home.iterdir()} == before
 
 
 def test_lint(layout: Layout, tmp_path: Path) -> None:
@@ -408,7 +408,7 @@ def test_two_processes(layout: Layout) -> None:
         process.join(120)
     readings = [parse_hlc(one.fact.hlc) for one in log_of(layout).assertions]
     assert (len(readings), readings) == (60, sorted(set(readings)))
-    assert len(parse_memory_file(layout.facts(USER).read_text(encoding="utf-8"), where="f")) == 60
+    assert len(parse_memory_file(layout.of(USER).facts.read_text(encoding="utf-8"), where="f")) == 60
 
 
 @pytest.mark.parametrize("step", [0, -1, 1000])

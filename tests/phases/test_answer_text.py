@@ -28,7 +28,7 @@ oven --at 180
 def ask(tmp_path: Path, note: str, query: str, line: str) -> Ran:
     """The answer to a query that this line of a note answers, by a model that quotes."""
     layout = laptop_store(tmp_path)
-    notes = layout.knowledge(USER)
+    notes = layout.of(USER).knowledge
     notes.mkdir(parents=True)
     (notes / "buns.md").write_text(note, encoding="utf-8")
     return run_turn(layout, query, answer=Preferring("PROCEED", "question", line), writes=False, scores=True)

@@ -46,7 +46,7 @@ def bikes(root: Path) -> Layout:
         f"along. Its price there is ${n}99 with the lights included."
         for n in range(40)
     ]
-    note = layout.user(USER) / "knowledge" / "bikes.md"
+    note = layout.of(USER).home / "knowledge" / "bikes.md"
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text("# Bikes\n\n" + "\n\n".join(said) + "\n", encoding="utf-8")
     return layout

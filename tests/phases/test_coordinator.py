@@ -85,10 +85,10 @@ def test_statement_is_remembered(tmp_path: Path) -> None:
     staged = ran.folder.read_json("staged_memory.json")
     assert staged["applied"] is True
     assert [value["relation"] for value in staged["staged"]] == ["said_t3_1", "favorite_tea"]
-    preferences = ran.layout.preferences(USER).read_text()
+    preferences = ran.layout.of(USER).preferences.read_text()
     assert "favorite_tea" in preferences
     assert "budget: {value:" in preferences
-    assert len(ran.layout.memory_log(USER).read_text().splitlines()) >= 1
+    assert len(ran.layout.of(USER).memory_log.read_text().splitlines()) >= 1
     assert ran.metadata.status == "approved"
     assert ran.problems == []
 
@@ -108,7 +108,7 @@ def test_statement_of_a_failed_turn(tmp_path: Path) -> None:
     )
     assert ran.metadata.status == "failed"
     assert ran.folder.read_json("staged_memory.json")["applied"] is False
-    log = layout.memory_log(USER).read_text(encoding="utf-8")
+    log = layout.of(USER).memory_log.read_text(encoding="utf-8")
     assert "Assam" in log
     assert "wants" not in log
     assert ran.response.startswith("Noted: My favorite tea is Assam.")

@@ -99,8 +99,8 @@ def test_the_next_step(tmp_path: Path) -> None:
 def test_a_list_that_is_ordered(tmp_path: Path) -> None:
     """Who orders a list by its name gets it whole, whatever line a model prefers."""
     layout = laptop_store(tmp_path)
-    layout.knowledge(USER).mkdir(parents=True)
-    (layout.knowledge(USER) / "crew.md").write_text(
+    layout.of(USER).knowledge.mkdir(parents=True)
+    (layout.of(USER).knowledge / "crew.md").write_text(
         "# Crew\n\n- Malte: sound\n- Ines: lights\n", encoding="utf-8"
     )
     assert said(follow(layout, "show me the crew list", "sound")) == "- Malte: sound [1]\n- Ines: lights [1]"

@@ -28,7 +28,7 @@ def noted(ran: Ran) -> list[tuple[str | None, Any, str | None]]:
 
 def facts(layout: Layout) -> str:
     """facts.md."""
-    path = layout.facts(USER)
+    path = layout.of(USER).facts
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
@@ -47,7 +47,7 @@ def test_a_sentence_without_a_key(tmp_path: Path) -> None:
     assert (ran.metadata.status, ran.metadata.answered) == ("approved", True)
     assert ran.response.startswith("Noted: Lina can’t do anything on mondays")
     assert 'said_t3_1: {value: "Lina can’t do anything on mondays' in facts(layout)
-    (line,) = layout.memory_log(USER).read_text(encoding="utf-8").splitlines()[-1:]
+    (line,) = layout.of(USER).memory_log.read_text(encoding="utf-8").splitlines()[-1:]
     assert (json.loads(line)["kind"], json.loads(line)["confidence"]) == ("statement", 0.95)
     assert ran.problems == []
 
@@ -57,9 +57,11 @@ def test_deleting_the_line_retracts_it(tmp_path: Path) -> None:
     layout = laptop_store(tmp_path)
     tell(layout, "The spare key hangs in the shed.")
     lines = facts(layout).split("\n")
-    layout.facts(USER).write_text("\n".join(one for one in lines if "said_t3_1" not in one), encoding="utf-8")
+    layout.of(USER).facts.write_text(
+        "\n".join(one for one in lines if "said_t3_1" not in one), encoding="utf-8"
+    )
     tell(layout, "The bikes are in the cellar.")
-    last = [json.loads(one) for one in layout.memory_log(USER).read_text(encoding="utf-8").splitlines()]
+    last = [json.loads(one) for one in layout.of(USER).memory_log.read_text(encoding="utf-8").splitlines()]
     assert [one["confidence"] for one in last if one["relation"] == "said_t3_1"] == [0.95, 0.0]
     assert "spare key" not in facts(layout)
 
@@ -69,7 +71,7 @@ def test_several_values_are_one_list(tmp_path: Path) -> None:
     layout = laptop_store(tmp_path)
     assert noted(tell(layout, "I'm allergic to penicillin")) == [("allergic_to", ["penicillin"], None)]
     assert noted(tell(layout, "I’m allergic to nuts")) == [("allergic_to", ["penicillin", "nuts"], None)]
-    assert 'allergic_to: {value: ["penicillin", "nuts"]' in layout.preferences(USER).read_text(
+    assert 'allergic_to: {value: ["penicillin", "nuts"]' in layout.of(USER).preferences.read_text(
         encoding="utf-8"
     )
     gone = tell(layout, "I'm no longer allergic to nuts")
@@ -86,7 +88,7 @@ def test_corrections_replace(tmp_path: Path) -> None:
     assert noted(ran) == [("landlord", "Ms. Grün", "Mr. Pauli")]
     assert "- landlord: Ms. Grün, instead of: Mr. Pauli" in ran.response
     assert "Pauli" not in facts(layout)
-    assert "Pauli" in layout.memory_log(USER).read_text(encoding="utf-8")
+    assert "Pauli" in layout.of(USER).memory_log.read_text(encoding="utf-8")
 
 
 def test_a_correction_by_a_shorter_name(tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_a_correction_by_a_shorter_name(tmp_path: Path) -> None:
     layout = laptop_store(tmp_path)
     tell(layout, "Our bee vet is Dr. Lind.")
     assert noted(tell(layout, "No, the vet is Dr. Kamp.")) == [("bee_vet", "Dr. Kamp", "Dr. Lind")]
-    preferences = layout.preferences(USER).read_text(encoding="utf-8")
+    preferences = layout.of(USER).preferences.read_text(encoding="utf-8")
     assert ("Lind" in preferences + facts(layout), "\nvet:" in preferences) == (False, False)
     tell(layout, "Our cow vet is Dr. Ost.")
     assert noted(tell(layout, "No, the vet is Dr. Abt.")) == [("vet", "Dr. Abt", None)]

@@ -51,7 +51,7 @@ def test_glued_lines_are_no_structure(tmp_path: Path, note: str) -> None:
     text = GLUED[note]
     assert text in [passage.text for passage in split_passages(note)]
     layout = laptop_store(tmp_path)
-    notes = layout.knowledge(USER)
+    notes = layout.of(USER).knowledge
     notes.mkdir(parents=True)
     (notes / "tea.md").write_text(f"# Kinds\n\n{note}\n", encoding="utf-8")
     (notes / "other.md").write_text("# More\n\n- Black tea is strong.\n", encoding="utf-8")
@@ -86,7 +86,7 @@ def test_glued_lines_are_no_structure(tmp_path: Path, note: str) -> None:
 def test_ordinary_quotes_stay_as_they_are(tmp_path: Path, text: str) -> None:
     """A quote that only resembles structure is told word for word."""
     layout = laptop_store(tmp_path)
-    notes = layout.knowledge(USER)
+    notes = layout.of(USER).knowledge
     notes.mkdir(parents=True)
     (notes / "tea.md").write_text(f"# Kinds\n\n{text}\n", encoding="utf-8")
     answer = {"items": [{"text": text, "node_ids": ["knowledge:tea.md"]}]}

@@ -45,7 +45,7 @@ def test_a_model_that_writes_is_shown_the_session(tmp_path: Path) -> None:
 def test_a_list_is_quoted_with_its_items(tmp_path: Path) -> None:
     """The line that introduces a list is quoted with the list."""
     layout = laptop_store(tmp_path)
-    notes = layout.user(USER) / "knowledge" / "hotels.md"
+    notes = layout.of(USER).home / "knowledge" / "hotels.md"
     notes.parent.mkdir()
     notes.write_text(
         "Hotels that friends like:\n\n- Palace: $310\n- Jasmim: $95\n\nBook early.\n", encoding="utf-8"

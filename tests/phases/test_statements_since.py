@@ -27,7 +27,7 @@ def since(
     """What was told since of an answer about the rent, whose note was written some days ago."""
     layout = laptop_store(tmp_path)
     turn = run_turn(layout, "How much is the rent of the flat?").turn
-    note = layout.knowledge(USER) / "flat.md"
+    note = layout.of(USER).knowledge / "flat.md"
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(f"{RENT.text}\n", encoding="utf-8")
     os.utime(note, ((NOW - timedelta(days=days)).timestamp(),) * 2)
@@ -36,7 +36,7 @@ def since(
         f"updated_at: 2026-01-0{n}T10:00:00Z}}\n"
         for n, one in enumerate(told, 2)
     ]
-    layout.facts(USER).write_text("".join(["---\n", *entries, "---\n"]), encoding="utf-8")
+    layout.of(USER).facts.write_text("".join(["---\n", *entries, "---\n"]), encoding="utf-8")
     reader = NodeReader(layout, USER, still_clock)
     return told_since(turn, items, reader, ClosestLines(reader, None))
 

@@ -107,7 +107,7 @@ def test_section_grows_with_every_call(tmp_path: Path) -> None:
     )
 
     def answer(asked: Any) -> Any:
-        path = layout.turn("ann", 3) / "context.md"
+        path = layout.of("ann").turn(3) / "context.md"
         seen.append(path.read_text(encoding="utf-8") if path.exists() else "")
         return script(asked)
 

@@ -69,7 +69,7 @@ def run(
     model = ScriptedModel(script, writes=writes, scores=not writes)
     app = scripted_app(layout, model, project=project)
     if visited is not None:
-        folder = layout.turn(USER, 1).directory
+        folder = layout.of(USER).turn(1).directory
         then = replace(app.tools, turn=1, folder=folder, clock=lambda: NOW - timedelta(days=2))
         assert run_tool("web.fetch", {"url": visited}, then).error is None
         app.index.rebuild([USER])[USER]  # a visit in a turn that has ended is none that turns look out for
@@ -83,7 +83,7 @@ def run(
 
 def node_of(url: str, turn: int) -> str:
     """The node of the first visit of a page in one of ann's turns."""
-    return f"visit:{place_visit(Layout(Path('/')).turn(USER, turn), url)[0]}"
+    return f"visit:{place_visit(Layout(Path('/')).of(USER).turn(turn), url)[0]}"
 
 
 def asking_again(url: str, answer: str, node_id: str, lines: Pick = _IN_STOCK) -> Script:

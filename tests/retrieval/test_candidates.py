@@ -36,7 +36,7 @@ def test_kinds_are_merged_by_score(layout: Layout, retriever: Retriever) -> None
     write_turn(layout, 805, query="Tell me of troll farms", response="They exist.", session="s2")
     write_visit(layout, 811, "visit_a", {"title": "Lenovo LOQ 15", "specs": {"gpu": "RTX 4050"}}, quality=0.9)
     write_research(layout, 811, {"topic": "commerce.laptop", "summary": "12 laptops", "claims": []})
-    layout.preferences("ann").write_text("---\nbudget: $500-800\n---\n", encoding="utf-8")
+    layout.of("ann").preferences.write_text("---\nbudget: $500-800\n---\n", encoding="utf-8")
     found = retriever.find("laptop with RTX 4050", before_turn=None)
     assert {one.node_id for one in found} == {
         "turn:811",
@@ -83,7 +83,7 @@ def test_many_keys_leave_room_for_turns(layout: Layout, retriever: Retriever) ->
     for number in range(1, 21):
         write_turn(layout, number, query="apple", response="x")
     keys = "".join(f"key_{n}: value\n" for n in range(40))
-    layout.preferences("ann").write_text(f"---\n{keys}---\n", encoding="utf-8")
+    layout.of("ann").preferences.write_text(f"---\n{keys}---\n", encoding="utf-8")
     found = [one.node_id for one in retriever.find("apple", limit=30, before_turn=None)]
     assert len(found) == 30
     assert sum(node_id.startswith("turn:") for node_id in found) == 20

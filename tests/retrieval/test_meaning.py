@@ -29,7 +29,7 @@ def layout(tmp_path: Path) -> Layout:
     write_turn(layout, 2, query="laptop price", response="697 dollars.")
     write_turn(layout, 3, query="bees in spring", response="They fly from March on.")
     write_turn(layout, 4, query="ein huhn im stall", response="das huhn ist weiß")
-    note = layout.knowledge("ann") / "garden.md"
+    note = layout.of("ann").knowledge / "garden.md"
     note.parent.mkdir()
     note.write_text("# Garden\n\nThe pond is deep. The hose leaks at the tap.\n", "utf-8")
     return layout
@@ -132,7 +132,7 @@ def test_a_limit_holds_for_texts_of_other_languages_too(tmp_path: Path) -> None:
 def test_a_turn_takes_few_of_many(tmp_path: Path) -> None:
     """Where turns would not get through all that lacks vectors, they see to some alone."""
     layout = Layout(tmp_path)
-    note = layout.knowledge("ann") / "garden.md"
+    note = layout.of("ann").knowledge / "garden.md"
     note.parent.mkdir(parents=True)
     note.write_text("".join(f"# Bed {number}\n\nThe pond is deep.\n\n" for number in range(1_600)), "utf-8")
     index, meaning, scripted = opened(layout)
@@ -172,9 +172,9 @@ def test_changed_rows_are_filled_anew_and_the_former_dropped(layout: Layout) -> 
 def test_a_forgotten_turn_leaves_no_vector(layout: Layout) -> None:
     ranked(layout, "x")
     kept = set(dump_vectors(layout))
-    for path in layout.turn("ann", 3).directory.iterdir():
+    for path in layout.of("ann").turn(3).directory.iterdir():
         path.unlink()
-    layout.turn("ann", 3).directory.rmdir()
+    layout.of("ann").turn(3).directory.rmdir()
     index, meaning, scripted = opened(layout)
     index.freshen("ann")
     assert meaning.fill("ann") == 0

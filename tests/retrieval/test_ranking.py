@@ -87,7 +87,7 @@ def test_who_said_it(layout: Layout, index: Index) -> None:
 
 def test_knowledge_by_section(layout: Layout, index: Index) -> None:
     """A long document is found by the section that speaks of the query."""
-    path = layout.knowledge("ann") / "pets.md"
+    path = layout.of("ann").knowledge / "pets.md"
     path.parent.mkdir(parents=True)
     path.write_text("# Pets\nGeneral.\n\n## Hamsters\nThey need wheels.\n\n## Birds\nThey fly.\n", "utf-8")
     index.freshen("ann")

@@ -57,7 +57,7 @@ def judge(store: Layout, *words: str) -> tuple[int, list[str], int, int]:
 def test_a_run_of_which_all_failed_is_red(store: Layout) -> None:
     """Every turn that could not be run again is an error of the run, and nothing allows them all."""
     for number in range(FIRST_TURN, FIRST_TURN + len(QUESTIONS)):
-        store.turn("demo", number).directory.joinpath("calls.jsonl").unlink()
+        store.of("demo").turn(number).directory.joinpath("calls.jsonl").unlink()
     assert panda(store, "replay", ALL)[0] == 3
     code, regressions, tests, errors = judge(store)
     assert code == 3
@@ -70,7 +70,7 @@ def test_a_run_of_which_all_failed_is_red(store: Layout) -> None:
 
 def test_a_run_with_one_error_is_red_unless_allowed(store: Layout) -> None:
     """One turn of two that could not be run again is red; with --allow-missing the other one counts."""
-    store.turn("demo", FIRST_TURN).directory.joinpath("calls.jsonl").unlink()
+    store.of("demo").turn(FIRST_TURN).directory.joinpath("calls.jsonl").unlink()
     assert panda(store, "replay", f"{FIRST_TURN}-{FIRST_TURN + 1}")[0] == 3
     assert judge(store)[0] == 3
     assert judge(store)[2:] == (3, 1)
@@ -122,7 +122,7 @@ def test_an_empty_run_is_red(store: Layout, finished: bool) -> None:
 def test_versions_that_can_run_nothing_are_not_equal(store: Layout) -> None:
     """Two versions of a recipe of which neither could run the turn are not equal; both runs are finished."""
     name = "pipeline/phase1_reflection"
-    store.turn("demo", FIRST_TURN).directory.joinpath("metadata.json").write_text("{")
+    store.of("demo").turn(FIRST_TURN).directory.joinpath("metadata.json").write_text("{")
     code, value = panda(store, "recipe", "compare", name, name, "--on", str(FIRST_TURN))
     assert code == 3
     assert value["data"]["verdict"] == "not judged"

@@ -41,7 +41,7 @@ def panda(store: Layout, capsys: pytest.CaptureFixture[str]) -> Panda:
 
 
 def turn_of(store: Layout) -> Path:
-    return store.turn("demo", FIRST_TURN).directory
+    return store.of("demo").turn(FIRST_TURN).directory
 
 
 def test_verify_finds_nothing(store: Layout, panda: Panda) -> None:

@@ -68,7 +68,7 @@ def test_a_recap_is_sound(tmp_path: Path) -> None:
 def asked_for_a_weight(root: Path) -> tuple[Ran, Path]:
     """A turn that tells more of a note than §2 quotes of it, and the note."""
     layout = laptop_store(root)
-    note = layout.knowledge(USER) / "loq.md"
+    note = layout.of(USER).knowledge / "loq.md"
     note.parent.mkdir(parents=True)
     text = "---\nupdated: 2026-01-01\n---\n\nThe LOQ is grey.\n\nThe LOQ weighs 2.4 kg.\n"
     note.write_text(text, encoding="utf-8")

@@ -143,7 +143,7 @@ class FreshTalk(Talk):
     @property
     def newest(self) -> TurnFolder:
         """The files of the newest turn."""
-        numbers = [int(path.name[5:]) for path in self.layout.turns(USER).glob("turn_*")]
+        numbers = [int(path.name[5:]) for path in self.layout.of(USER).turns.glob("turn_*")]
         return open_turn(self.layout, max(numbers))
 
     def outputs(self, query: str, replies: Mapping[str, Any], *, as_json: bool) -> tuple[int, str, str]:

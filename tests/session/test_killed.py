@@ -100,10 +100,10 @@ def assert_remembered_once(layout: Layout, number: int) -> None:
     folder = open_turn(layout, number)
     assert folder.read_metadata().status == "approved"
     assert folder.read_json("staged_memory.json")["applied"] is True
-    log = [json.loads(line) for line in layout.memory_log(USER).read_text(encoding="utf-8").splitlines()]
+    log = [json.loads(line) for line in layout.of(USER).memory_log.read_text(encoding="utf-8").splitlines()]
     told = [(one["value"]["v"], one["confidence"] > 0) for one in log if one["relation"] == "favorite_tea"]
     assert told == [("Earl Grey", True), ("Earl Grey", False), ("Assam", True)]
-    preferences = layout.preferences(USER).read_text(encoding="utf-8")
+    preferences = layout.of(USER).preferences.read_text(encoding="utf-8")
     assert (preferences.count("favorite_tea: {"), preferences.count("Earl Grey")) == (1, 0)
     calls = [json.loads(line) for line in folder.read_text("calls.jsonl").splitlines()]
     assert [count for count in Counter(one["n"] for one in calls).values() if count > 1] == []

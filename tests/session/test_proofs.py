@@ -119,7 +119,7 @@ def test_a_blocked_turn(tmp_path: Path) -> None:
 def listed(talk: Talk) -> None:
     """A turn that lists four dishes."""
     menu = "I found: " + ", ".join(DISHES[:-1]) + " and " + DISHES[-1] + "."
-    lines = talk.layout.user(USER) / "knowledge" / "dishes.md"
+    lines = talk.layout.of(USER).home / "knowledge" / "dishes.md"
     lines.parent.mkdir(parents=True, exist_ok=True)
     lines.write_text(f"# Dishes\n\n{menu}\n", encoding="utf-8")
     ran = talk.say(

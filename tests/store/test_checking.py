@@ -12,9 +12,9 @@ from msgspec import structs
 from panda.documents.context import Section, Text
 from panda.errors import NotFoundError
 from panda.store.files import write_json
-from panda.store.layout import Layout, TurnPaths
+from panda.store.layout import Layout, TurnPaths, UserStore
 from panda.store.records import BY_DIRECTORY, BY_NAME, Next, Status
-from panda.store.turns import TurnStore
+from panda.store.turns import claim_turn
 from panda.store.validate import check_store
 from tests.builders import build_store, import_line, still_clock
 
@@ -41,9 +41,9 @@ def add_visit(paths: TurnPaths, slug: str, **changes: object) -> None:
 
 def test_a_sound_store_has_no_problems(layout: Layout) -> None:
     """Imported turns, a claimed one, visits, memory and an empty root are all well."""
-    TurnStore(layout, "demo", still_clock).claim("default", "chat", "## 1. Reflection Decision")
-    add_visit(layout.turn("demo", 1), "a-0123456789")
-    layout.preferences("demo").write_text("---\nbudget: $500-800\n---\n")
+    claim_turn(UserStore(layout.root, "demo", still_clock), "default", "chat", "## 1. Reflection Decision")
+    add_visit(layout.of("demo").turn(1), "a-0123456789")
+    layout.of("demo").preferences.write_text("---\nbudget: $500-800\n---\n")
     assert found(layout) == []
     assert check_store(Layout(layout.root / "nothing")) == []
 
@@ -65,12 +65,12 @@ def test_no_query_or_response_makes_a_store_unsound(tmp_path: Path, text: str) -
         tmp_path, import_line(turn=1, query=text, response=text, summary=text, topics=[text])
     )
     assert found(layout) == []
-    document = TurnStore(layout, "demo", still_clock).open(1).read_context()
+    document = UserStore(layout.root, "demo", still_clock).open(1).read_context()
     assert [(one.number, one.text) for one in document.sections] == [(0, text), (5, text)]
 
 
 def rewrite(layout: Layout, name: str, change: Callable[[str], str]) -> None:
-    path = layout.turn("demo", 2) / name
+    path = layout.of("demo").turn(2) / name
     path.write_text(change(path.read_text()))
 
 
@@ -132,13 +132,13 @@ def test_damage_in_a_turn_is_found(
     problems = found(layout)
     assert any(place == where and words in message for place, message in problems), problems
     assert all("turn_000002" in place for place, _ in problems)
-    assert found(layout, layout.turn("demo", 2).directory) == problems
+    assert found(layout, layout.of("demo").turn(2).directory) == problems
 
 
 def test_missing_files_of_a_turn_are_found(layout: Layout) -> None:
     """metadata.json and context.md always, response.md when there was an answer."""
     for number, name in ((1, "context.md"), (2, "metadata.json"), (3, "response.md")):
-        (layout.turn("demo", number) / name).unlink()
+        (layout.of("demo").turn(number) / name).unlink()
     assert found(layout) == [
         (f"users/demo/turns/turn_00000{number}/{name}", f"{name} is missing")
         for number, name in ((1, "context.md"), (2, "metadata.json"), (3, "response.md"))
@@ -170,8 +170,8 @@ def test_sections_are_those_that_status_and_route_imply(
     sound: bool,
 ) -> None:
     """Exactly those; a process that died may have left the section of its next phase."""
-    store = TurnStore(Layout(tmp_path), "demo", still_clock)
-    folder = store.claim("default", "chat", "q")
+    store = UserStore(tmp_path, "demo", still_clock)
+    folder = claim_turn(store, "default", "chat", "q")
     body = tuple(Section(number, (Text("x"),)) for number in sections)
     folder.write_context(replace(folder.read_context(), sections=body))
     folder.write_text("response.md", "x")
@@ -184,11 +184,11 @@ def test_sections_are_those_that_status_and_route_imply(
 
 def test_visits_need_a_manifest_and_an_id_of_their_own(layout: Layout) -> None:
     """A directory without manifest, and one visit_id in two turns, are found."""
-    add_visit(layout.turn("demo", 1), "a-0123456789")
-    add_visit(layout.turn("demo", 3), "a-0123456789")
-    (layout.turn("demo", 2).webpage_cache / "b-0123456789").mkdir(parents=True)
+    add_visit(layout.of("demo").turn(1), "a-0123456789")
+    add_visit(layout.of("demo").turn(3), "a-0123456789")
+    (layout.of("demo").turn(2).webpage_cache / "b-0123456789").mkdir(parents=True)
     messages = [message for _, message in found(layout)]
-    first = layout.turn("demo", 1).webpage_cache / "a-0123456789"
+    first = layout.of("demo").turn(1).webpage_cache / "a-0123456789"
     assert messages == [
         "manifest.json is missing",
         "extracted.json is missing",
@@ -198,13 +198,13 @@ def test_visits_need_a_manifest_and_an_id_of_their_own(layout: Layout) -> None:
 
 def test_files_beside_the_turns_are_checked(layout: Layout) -> None:
     """Memory files, the memory log, the counter, interventions, leftovers, names of turns."""
-    user = layout.user("demo")
-    layout.preferences("demo").write_text("---\nbudget: [\n---\n")
-    layout.memory_log("demo").write_text('{"id": 1}\n{"torn": ')
-    layout.turn_counter("demo").write_text("2\n")
+    user = layout.of("demo").home
+    layout.of("demo").preferences.write_text("---\nbudget: [\n---\n")
+    layout.of("demo").memory_log.write_text('{"id": 1}\n{"torn": ')
+    layout.of("demo").turn_counter.write_text("2\n")
     (user / ".facts.md.0123456789ab.panda.tmp").write_text("")
-    (layout.turn("demo", 1) / ".plan.json.0123456789ab.tmp").write_text("")
-    (layout.turns("demo") / "turn_12").mkdir()
+    (layout.of("demo").turn(1) / ".plan.json.0123456789ab.tmp").write_text("")
+    (layout.of("demo").turns / "turn_12").mkdir()
     layout.interventions.mkdir()
     (layout.interventions / "x.json").write_text("{}")
     problems = found(layout)
@@ -221,10 +221,16 @@ def test_files_beside_the_turns_are_checked(layout: Layout) -> None:
 def test_single_files_and_directories_can_be_checked(layout: Layout) -> None:
     """A file, a user, a turns directory or any other directory gives its own problems alone."""
     rewrite(layout, "metadata.json", lambda text: text.replace("imported", "odd"))
-    bad = layout.turn("demo", 2) / "metadata.json"
-    for path in (bad, layout.user("demo"), layout.turns("demo"), layout.root, layout.user("demo").parent):
+    bad = layout.of("demo").turn(2) / "metadata.json"
+    for path in (
+        bad,
+        layout.of("demo").home,
+        layout.of("demo").turns,
+        layout.root,
+        layout.of("demo").home.parent,
+    ):
         assert [where for where, _ in found(layout, path)] == [f"{METADATA} (status)"]
-    assert found(layout, layout.turn("demo", 1).directory, layout.turn("demo", 2) / "context.md") == []
+    assert found(layout, layout.of("demo").turn(1).directory, layout.of("demo").turn(2) / "context.md") == []
     with pytest.raises(NotFoundError, match="no such file"):
         check_store(layout, [layout.root / "missing"])
 
@@ -241,7 +247,7 @@ def test_a_step_whose_number_is_not_its_name_is_found(layout: Layout) -> None:
     }
     step |= {"claims": [], "entities": [], "artifacts": [], "seconds": 0.1, "text": ""}
     step |= {"plan": 0, "round": 1, "goal": None, "kind": "read", "note": None, "conclusion": None}
-    paths = layout.turn("demo", 1)
+    paths = layout.of("demo").turn(1)
     write_json(paths.step(1), step)
     write_json(paths.step(2), step)
     write_json(paths.step(3), {**step, "step": 3, "status": "fine"})

@@ -11,8 +11,7 @@ from panda.documents.times import parse_time
 from panda.errors import UsageError
 from panda.memory.reader import NodeReader
 from panda.store.demo import copy_demo, newest_turn_time
-from panda.store.layout import Layout, asset
-from panda.store.turns import TurnStore
+from panda.store.layout import Layout, UserStore, asset
 from panda.store.validate import check_store
 
 NOW = datetime(2027, 3, 28, 1, 30, 7, tzinfo=UTC)
@@ -78,7 +77,7 @@ def test_the_copied_store_is_valid(tmp_path: Path) -> None:
     copy_demo(DEMO, tmp_path, NOW)
     assert check_store(Layout(tmp_path)) == check_store(Layout(DEMO)) == []
     reader = NodeReader(Layout(tmp_path), "demo", lambda: NOW)
-    store = TurnStore(Layout(tmp_path), "demo", lambda: NOW)
+    store = UserStore(tmp_path, "demo", lambda: NOW)
     for number in store.numbers():
         turn = store.open(number)
         assert turn.read_context().front.turn == number == turn.read_metadata().turn
@@ -104,4 +103,4 @@ def test_the_page_on_turn_directories_names_files_of_turn_811() -> None:
     page = (Path(__file__).parents[2] / "docs/turn-directory.md").read_text()
     names = re.findall(r"^\| `([\w./]+)` \|", page, re.MULTILINE)
     assert len(names) == 12
-    assert [name for name in names if not (Layout(DEMO).turn("demo", 811) / name).is_file()] == []
+    assert [name for name in names if not (Layout(DEMO).of("demo").turn(811) / name).is_file()] == []

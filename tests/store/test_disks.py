@@ -14,8 +14,8 @@ from panda.errors import MemoryNodeError, StoreError
 from panda.index.index import Index
 from panda.store.files import append_json_line, read_json_lines, write_atomic, write_json
 from panda.store.interventions import write_intervention
-from panda.store.layout import Layout
-from panda.store.turns import TurnStore
+from panda.store.layout import Layout, UserStore
+from panda.store.turns import claim_turn
 from tests.api import run_here
 from tests.builders import build_store, still_clock, tree
 from tests.stores import write_turn
@@ -78,13 +78,13 @@ def test_full_disk_and_lines(disk: Path) -> None:
 def test_full_disk_and_claims(disk: Path) -> None:
     """A turn that cannot be written claims nothing: no directory stays, and the next number is free."""
     layout = build_store(disk / "store")
-    before = tree(layout.turns("demo"))
+    before = tree(layout.of("demo").turns)
     fill(disk)
     with pytest.raises(StoreError, match="No space left on device"):
-        TurnStore(layout, "demo", still_clock).claim("default", "chat", "query " * 5000)
-    assert tree(layout.turns("demo")) == before
+        claim_turn(UserStore(layout.root, "demo", still_clock), "default", "chat", "query " * 5000)
+    assert tree(layout.of("demo").turns) == before
     (disk / "filler").unlink()
-    assert TurnStore(layout, "demo", still_clock).claim("default", "chat", "q").number >= 4
+    assert claim_turn(UserStore(layout.root, "demo", still_clock), "default", "chat", "q").number >= 4
 
 
 def test_full_disk_and_commands(disk: Path) -> None:
@@ -158,7 +158,7 @@ def test_read_only_disk(disk: Path) -> None:
     with pytest.raises(StoreError, match="Read-only file system"):
         append_json_line(layout.executions_log, {})
     with pytest.raises(StoreError, match="Read-only file system"):
-        TurnStore(Layout(layout.root), "demo", still_clock).claim("default", "chat", "q")
+        claim_turn(UserStore(layout.root, "demo", still_clock), "default", "chat", "q")
     assert tree(disk) == before
 
 

@@ -8,8 +8,8 @@ import pytest
 from panda.errors import ImportFileError, StoreError
 from panda.store.files import write_json
 from panda.store.import_file import import_turns
-from panda.store.layout import Layout
-from panda.store.turns import TurnStore
+from panda.store.layout import Layout, UserStore
+from panda.store.turns import claim_turn
 from tests.builders import build_store, import_line, still_clock, tree
 
 
@@ -21,7 +21,7 @@ def test_an_imported_turn_has_its_four_files_and_reads_back(tmp_path: Path) -> N
     """§0 is the query, §5 the response, metadata says imported, the summary goes to the index."""
     query = "## 2. Gathered Context\r\nwhat?\n"
     layout = build_store(tmp_path, import_line(turn=812, query=query, summary="S", topics=["laptop"]))
-    folder = TurnStore(layout, "demo", still_clock).open(812)
+    folder = UserStore(layout.root, "demo", still_clock).open(812)
     assert sorted(tree(folder.paths.directory)) == [
         "context.md",
         "index_summary.json",
@@ -38,7 +38,7 @@ def test_an_imported_turn_has_its_four_files_and_reads_back(tmp_path: Path) -> N
     assert metadata.created_at == document.front.created_at
     assert folder.read_json("index_summary.json")["topics"] == ["laptop"]
     assert folder.read_text("response.md") == "The Lenovo LOQ 15 at $697.00."
-    assert layout.turn_counter("demo").read_text() == "812\n"
+    assert layout.of("demo").turn_counter.read_text() == "812\n"
 
 
 def test_given_numbers_fill_gaps_and_others_come_after_all_numbers(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_given_numbers_fill_gaps_and_others_come_after_all_numbers(tmp_path: Pat
     )
     assert [(one.turn, one.created) for one in report.turns] == [(10, True), (3, True), (11, True)]
     import_turns(lines(import_line(turn=4, query="four")), layout, still_clock)
-    assert TurnStore(layout, "demo", still_clock).claim("default", "chat", "next").number == 12
+    assert claim_turn(UserStore(layout.root, "demo", still_clock), "default", "chat", "next").number == 12
 
 
 def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_wrong_line_is_named_and_nothing_is_changed(tmp_path: Path, bad: objec
         import_turns(lines(good, import_line(user="eva"), bad), layout, still_clock)
     assert (caught.value.where or "").startswith("<stdin>:3")
     assert tree(tmp_path) == before
-    assert not layout.user("eva").exists()
+    assert not layout.of("eva").home.exists()
 
 
 def test_a_file_that_is_not_utf8_is_named_with_its_line(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_a_file_that_is_not_utf8_is_named_with_its_line(tmp_path: Path) -> None:
 def test_a_write_that_fails_leaves_no_turn_and_no_temporary_file(tmp_path: Path) -> None:
     """A turns directory that cannot be written is a StoreError; nothing new is there."""
     layout = Layout(tmp_path)
-    layout.user("demo").mkdir(parents=True)
-    layout.turns("demo").write_text("in the way")
+    layout.of("demo").home.mkdir(parents=True)
+    layout.of("demo").turns.write_text("in the way")
     with pytest.raises(StoreError):
         import_turns(lines(import_line()), layout, still_clock)
     assert tree(tmp_path) == {"users/demo/turns": b"in the way"}
@@ -123,6 +123,6 @@ def test_a_write_that_fails_leaves_no_turn_and_no_temporary_file(tmp_path: Path)
 def test_a_turn_that_cannot_be_read_equals_no_line(tmp_path: Path) -> None:
     """A given number with damaged files is an error, never an overwrite."""
     layout = build_store(tmp_path)
-    write_json(layout.turn("demo", 2) / "metadata.json", {"turn": 2})
+    write_json(layout.of("demo").turn(2) / "metadata.json", {"turn": 2})
     with pytest.raises(ImportFileError, match="taken"):
         import_turns(lines(import_line(turn=2)), layout, still_clock)

@@ -46,7 +46,7 @@ def test_rebuilt_index_has_the_same_rows(layout: Layout) -> None:
         )
         write_visit(layout, number, f"visit_{number}", {"title": "x", "price": f"${number}"}, quality=0.9)
         index.rebuild(["ann"])["ann"]
-    shutil.rmtree(layout.turn("ann", 3).directory)
+    shutil.rmtree(layout.of("ann").turn(3).directory)
     index.rebuild(["ann"])["ann"]
     index.close()
     grown = dump_index(layout)
@@ -63,10 +63,10 @@ def test_every_kind_of_source_is_found(layout: Layout) -> None:
     write_research(
         layout, 1, {"topic": "pets.hamster", "summary": "cages", "claims": [{"claim": "wheels matter"}]}
     )
-    layout.preferences("ann").write_text("---\nfavorite_rodent: Syrian\n---\n", encoding="utf-8")
-    layout.facts("ann").write_text("---\nowns_macbook_pro: true\n---\n", encoding="utf-8")
-    (layout.knowledge("ann") / "Research").mkdir(parents=True)
-    (layout.knowledge("ann") / "Research" / "troll_farms.md").write_text(
+    layout.of("ann").preferences.write_text("---\nfavorite_rodent: Syrian\n---\n", encoding="utf-8")
+    layout.of("ann").facts.write_text("---\nowns_macbook_pro: true\n---\n", encoding="utf-8")
+    (layout.of("ann").knowledge / "Research").mkdir(parents=True)
+    (layout.of("ann").knowledge / "Research" / "troll_farms.md").write_text(
         "# Olgino\nInfluence.", encoding="utf-8"
     )
     index = Index(layout)
@@ -85,7 +85,7 @@ def test_unsaved_turns_are_not_indexed(layout: Layout) -> None:
     started = write_turn(layout, 1, query="apple", response="", status="running")
     (started / "context.md").unlink()
     write_turn(layout, 2, query="apple", response="", status="halted")
-    layout.turn("ann", 3).directory.mkdir()
+    layout.of("ann").turn(3).directory.mkdir()
     index = Index(layout)
     assert index.rebuild(["ann"])["ann"].problems == ()
     assert found(index, "apple") == []

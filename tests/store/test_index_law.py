@@ -27,7 +27,7 @@ def text(chance: random.Random) -> str:
 def change(layout: Layout, chance: random.Random) -> str:
     """Add, change or remove one thing; returns the user."""
     user, number = chance.choice(("ann", "bob")), chance.randint(1, 40)
-    paths = layout.turn(user, number)
+    paths = layout.of(user).turn(number)
     kind = chance.random()
     if kind < 0.25 and paths.directory.exists():
         shutil.rmtree(paths.directory)
@@ -40,8 +40,8 @@ def change(layout: Layout, chance: random.Random) -> str:
         write_visit(layout, number, f"v{number}", {"title": text(chance)}, quality=0.9, user=user)
     elif kind < 0.6:
         lines = "".join(f"key_{n}: {text(chance)}\n" for n in range(chance.randint(0, 3)))
-        layout.user(user).mkdir(parents=True, exist_ok=True)
-        layout.preferences(user).write_text(f"---\n{lines}---\n", encoding="utf-8")
+        layout.of(user).home.mkdir(parents=True, exist_ok=True)
+        layout.of(user).preferences.write_text(f"---\n{lines}---\n", encoding="utf-8")
     else:
         write_turn(
             layout,

@@ -19,7 +19,7 @@ class Watched:
     def __init__(self, tmp_path: Path) -> None:
         self.root, self.outside = tmp_path / "store", tmp_path / "outside"
         self.layout = Layout(self.root)
-        self.user = self.layout.user("ann")
+        self.user = self.layout.of("ann").home
         self.user.mkdir(parents=True)
         self.outside.mkdir()
         self.allowed: set[tuple[str, str]] = set()
@@ -103,7 +103,7 @@ def test_links_within_the_store_pass(store: Watched) -> None:
     (store.outside / "a/note.md").write_text("note", encoding="utf-8")
     (store.outside / "b").symlink_to("a")
     store.allow(store.link("users/ann/knowledge", store.outside))
-    assert read_text(store.layout.knowledge("ann") / "b/note.md") == "note"
+    assert read_text(store.layout.of("ann").knowledge / "b/note.md") == "note"
 
 
 def test_a_link_out_of_a_trusted_directory_is_another_link(store: Watched, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_link_out_of_a_trusted_directory_is_another_link(store: Watched, tmp_p
     (store.outside / "note.md").symlink_to(tmp_path / "secret")
     store.allow(store.link("users/ann/knowledge", store.outside))
     with pytest.raises(UntrustedError):
-        read_text(store.layout.knowledge("ann") / "note.md")
+        read_text(store.layout.of("ann").knowledge / "note.md")
     found = leaving_links(store.root, store.allows)
     assert (str(store.outside / "note.md"), str(tmp_path / "secret")) in found
 
@@ -128,8 +128,8 @@ def test_a_circle_passes_and_ends(store: Watched) -> None:
     circle = store.link("users/ann/knowledge/circle.md", "circle.md")
     check_links(circle)
     store.link("users/ann/knowledge/a/again", "..")
-    write_atomic(store.layout.knowledge("ann") / "a/note.md", "note")
-    notes = list_notes(str(store.layout.knowledge("ann")))
+    write_atomic(store.layout.of("ann").knowledge / "a/note.md", "note")
+    notes = list_notes(str(store.layout.of("ann").knowledge))
     assert sorted(notes) == ["a/note.md", "circle.md"]
 
 
@@ -140,7 +140,7 @@ def test_linked_directories_of_knowledge(store: Watched) -> None:
     (store.outside / "sub/back").symlink_to(store.outside)
     first = store.link("users/ann/knowledge/a", store.outside)
     store.link("users/ann/knowledge/b", store.outside)
-    knowledge = str(store.layout.knowledge("ann"))
+    knowledge = str(store.layout.of("ann").knowledge)
     assert list_notes(knowledge) == {"a": False, "b": False}
     store.allow(first)
     assert list_notes(knowledge) == {"a/sub/note.md": True, "b": False}
@@ -165,13 +165,13 @@ def test_dots_do_not_lead_out(store: Watched) -> None:
         with pytest.raises(FileFormatError):
             below(store.user, name)
         with pytest.raises(FileFormatError):
-            store.layout.turn("ann", 1) / name
+            store.layout.of("ann").turn(1) / name
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o755])
 def test_a_file_keeps_its_mode(mode: int, store: Watched) -> None:
     """What is replaced keeps its permissions; nobody else can read it in between."""
-    path = store.layout.preferences("ann")
+    path = store.layout.of("ann").preferences
     path.write_text("old", encoding="utf-8")
     path.chmod(mode)
     write_atomic(path, "new")
@@ -182,10 +182,10 @@ def test_a_new_file_follows_the_umask(store: Watched) -> None:
     """Files that were not there get the permissions that the user wants for new files."""
     before = os.umask(0o027)
     try:
-        write_atomic(store.layout.preferences("ann"), "new")
+        write_atomic(store.layout.of("ann").preferences, "new")
     finally:
         os.umask(before)
-    assert store.layout.preferences("ann").stat().st_mode & 0o777 == 0o640
+    assert store.layout.of("ann").preferences.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_link_is_written_through(store: Watched) -> None:

@@ -177,7 +177,7 @@ def test_a_store_is_walked_after_a_kill(tmp_path: Path) -> None:
     layout = build_store(tmp_path / "store")
     outside = tmp_path / "project"
     outside.mkdir()
-    deep = layout.turn("demo", 2) / "attempts"
+    deep = layout.of("demo").turn(2) / "attempts"
     deep.mkdir()
 
     def act() -> object:
@@ -216,12 +216,12 @@ def test_a_mark_names_nothing_outside(way: str, tmp_path: Path) -> None:
 def test_a_living_writer_is_left_alone(tmp_path: Path) -> None:
     """A second writer sweeps nothing of one that is at work, and the user's notes are never looked at."""
     layout = build_store(tmp_path / "store")
-    note = layout.knowledge("demo") / ".a.0123456789ab.panda.tmp"
+    note = layout.of("demo").knowledge / ".a.0123456789ab.panda.tmp"
     write_atomic(note, "the user's own")
 
     def act() -> object:
         begin_writing(layout.root)
-        made = held_temporary(layout.turn("demo", 1) / "a.md")
+        made = held_temporary(layout.of("demo").turn(1) / "a.md")
         made.__enter__()
         return made
 

@@ -7,9 +7,9 @@ import pytest
 
 from panda.documents.context import Section, Text
 from panda.errors import DocumentError, FileFormatError, NotFoundError, UsageError
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 from panda.store.records import Metadata, Next
-from panda.store.turns import TurnStore
+from panda.store.turns import claim_turn
 from tests.builders import NOW, still_clock
 
 CALL = {
@@ -28,13 +28,13 @@ CALL = {
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> TurnStore:
-    return TurnStore(Layout(tmp_path), "demo", still_clock)
+def store(tmp_path: Path) -> UserStore:
+    return UserStore(tmp_path, "demo", still_clock)
 
 
-def test_a_claimed_turn_has_an_empty_document_and_a_running_status(store: TurnStore) -> None:
+def test_a_claimed_turn_has_an_empty_document_and_a_running_status(store: UserStore) -> None:
     """The first turn is 1; context.md has front matter alone; metadata says what comes next."""
-    folder = store.claim("default", "chat", "hi\n", seed=7)
+    folder = claim_turn(store, "default", "chat", "hi\n", seed=7)
     document = folder.read_context()
     assert (folder.number, document.sections, document.front.session_id) == (1, (), "default")
     assert folder.read_metadata() == Metadata(
@@ -54,25 +54,25 @@ def test_a_claimed_turn_has_an_empty_document_and_a_running_status(store: TurnSt
     )
 
 
-def test_numbers_go_on_after_counter_and_highest_and_are_not_reused(store: TurnStore) -> None:
+def test_numbers_go_on_after_counter_and_highest_and_are_not_reused(store: UserStore) -> None:
     """A removed turn's number stays used; a directory beyond the counter counts."""
-    folder = store.claim("default", "chat", "a")
+    folder = claim_turn(store, "default", "chat", "a")
     for path in folder.paths.directory.iterdir():
         path.unlink()
     folder.paths.directory.rmdir()
-    assert store.claim("default", "chat", "b").number == 2
-    store.layout.turn("demo", 41).directory.mkdir()
-    (store.layout.turns("demo") / "notes").mkdir()
-    assert store.claim("default", "chat", "c").number == 42
+    assert claim_turn(store, "default", "chat", "b").number == 2
+    store.turn(41).directory.mkdir()
+    (store.turns / "notes").mkdir()
+    assert claim_turn(store, "default", "chat", "c").number == 42
     assert (store.numbers(), store.highest(), store.counter()) == ([2, 41, 42], 42, 42)
 
 
-def test_claims_at_the_same_time_get_different_numbers(store: TurnStore) -> None:
+def test_claims_at_the_same_time_get_different_numbers(store: UserStore) -> None:
     """Eight threads claim three turns each: 24 numbers without a gap."""
     numbers: list[int] = []
 
     def claim_three() -> None:
-        numbers.extend(store.claim("default", "chat", "x").number for _ in range(3))
+        numbers.extend(claim_turn(store, "default", "chat", "x").number for _ in range(3))
 
     threads = [threading.Thread(target=claim_three) for _ in range(8)]
     for thread in threads:
@@ -83,29 +83,29 @@ def test_claims_at_the_same_time_get_different_numbers(store: TurnStore) -> None
     assert store.counter() == 24
 
 
-def test_names_that_are_no_ids_are_refused(store: TurnStore) -> None:
+def test_names_that_are_no_ids_are_refused(store: UserStore) -> None:
     """User and session ids are 1 to 64 of a-z, 0-9, _ and -."""
     for name in ("", "..", "A", "a/b", "x" * 65, "ä", "a\n"):
         with pytest.raises(UsageError, match="user id"):
-            TurnStore(store.layout, name, still_clock)
+            UserStore(store.root, name, still_clock)
         with pytest.raises(UsageError, match="session id"):
-            store.claim(name, "chat", "q")
+            claim_turn(store, name, "chat", "q")
     assert store.numbers() == []
 
 
-def test_a_missing_turn_and_a_broken_counter_are_named(store: TurnStore) -> None:
+def test_a_missing_turn_and_a_broken_counter_are_named(store: UserStore) -> None:
     """NotFoundError for the turn, FileFormatError with a fix for the counter."""
     with pytest.raises(NotFoundError, match="no turn 5"):
         store.open(5)
-    store.claim("default", "chat", "a")
-    store.layout.turn_counter("demo").write_text("many")
+    claim_turn(store, "default", "chat", "a")
+    store.turn_counter.write_text("many")
     with pytest.raises(FileFormatError, match="no number: 'many'"):
         store.counter()
 
 
-def test_json_files_are_checked_before_they_are_written_and_after_they_are_read(store: TurnStore) -> None:
+def test_json_files_are_checked_before_they_are_written_and_after_they_are_read(store: UserStore) -> None:
     """A value that does not fit is refused with its key, and the former file stays."""
-    folder = store.claim("default", "chat", "a")
+    folder = claim_turn(store, "default", "chat", "a")
     good = {"decision": "PROCEED", "confidence": 0.9, "reasoning": None, "question": None}
     folder.write_json("reflection.json", good)
     with pytest.raises(FileFormatError, match="is not one of") as caught:
@@ -117,9 +117,9 @@ def test_json_files_are_checked_before_they_are_written_and_after_they_are_read(
         folder.read_json("reflection.json")
 
 
-def test_calls_are_appended_one_a_line(store: TurnStore) -> None:
+def test_calls_are_appended_one_a_line(store: UserStore) -> None:
     """calls() gives them in order; a record of another shape is refused."""
-    folder = store.claim("default", "chat", "a")
+    folder = claim_turn(store, "default", "chat", "a")
     assert folder.calls() == []
     folder.append_call(CALL)
     folder.append_call({**CALL, "n": 2, "added": "field"})
@@ -128,9 +128,9 @@ def test_calls_are_appended_one_a_line(store: TurnStore) -> None:
     assert [call["n"] for call in folder.calls()] == [1, 2]
 
 
-def test_a_damaged_call_is_named_with_its_line(store: TurnStore) -> None:
+def test_a_damaged_call_is_named_with_its_line(store: UserStore) -> None:
     """calls() raises FileFormatError for a line that lacks what a replay needs."""
-    folder = store.claim("default", "chat", "a")
+    folder = claim_turn(store, "default", "chat", "a")
     folder.append_call(CALL)
     lines = (folder.paths / "calls.jsonl").read_text().replace('"logprob"', '"x"')
     (folder.paths / "calls.jsonl").write_text(lines)
@@ -140,9 +140,9 @@ def test_a_damaged_call_is_named_with_its_line(store: TurnStore) -> None:
     assert "calls.jsonl:1" in caught.value.where
 
 
-def test_superseded_sections_are_copied_and_the_document_stays(store: TurnStore) -> None:
+def test_superseded_sections_are_copied_and_the_document_stays(store: UserStore) -> None:
     """attempts/1/context.md holds just the sections asked for, with the same front matter."""
-    folder = store.claim("default", "chat", "a")
+    folder = claim_turn(store, "default", "chat", "a")
     document = (
         folder.read_context().with_section(Section(0, (Text("a"),))).with_section(Section(5, (Text("b"),)))
     )
@@ -155,9 +155,9 @@ def test_superseded_sections_are_copied_and_the_document_stays(store: TurnStore)
     assert len(folder.superseded()) == 1
 
 
-def test_a_damaged_document_is_named_with_its_line(store: TurnStore) -> None:
+def test_a_damaged_document_is_named_with_its_line(store: UserStore) -> None:
     """read_context raises DocumentError with file and line."""
-    folder = store.claim("default", "chat", "a")
+    folder = claim_turn(store, "default", "chat", "a")
     with (folder.paths / "context.md").open("a") as file:
         file.write("\n## 9. Nothing\n")
     with pytest.raises(DocumentError, match="unknown section") as caught:
@@ -167,10 +167,10 @@ def test_a_damaged_document_is_named_with_its_line(store: TurnStore) -> None:
 
 def test_claiming_clears_what_killed_claims_left(tmp_path: Path) -> None:
     """What a killed process was building is gone after the next claim, and no number is lost to it."""
-    store = TurnStore(Layout(tmp_path), "ann", still_clock)
-    store.claim("default", "chat", "hello")
-    left = store.layout.turns("ann") / ".turn_000002.0123456789ab.tmp"
+    store = UserStore(tmp_path, "ann", still_clock)
+    claim_turn(store, "default", "chat", "hello")
+    left = store.turns / ".turn_000002.0123456789ab.tmp"
     left.mkdir()
     (left / "context.md").write_text("half", encoding="utf-8")
-    assert store.claim("default", "chat", "hello").number == 2
+    assert claim_turn(store, "default", "chat", "hello").number == 2
     assert not left.exists()

@@ -92,7 +92,7 @@ def test_sources_that_disagree(site: Site, context: ToolContext) -> None:
     first, second = two_shops(site, context)
     result = run_tool("internet.research", {"query": QUERY}, context)
     assert result.error is None
-    paths = context.layout.turn("ann", 1)
+    paths = context.layout.of("ann").turn(1)
     value = json.loads((paths / "research.json").read_text(encoding="utf-8"))
     check_json("research.json", value, "research.json")
     told = {claim["claim"]: claim["visit_id"] for claim in value["claims"] if "price" in claim["claim"]}
@@ -124,7 +124,7 @@ def test_a_report_that_fails_loses_nothing(site: Site, context: ToolContext) -> 
     result = run_tool("internet.research", {"query": QUERY}, replace(context, ask=ask))
     assert result.error is None
     assert any("$649.00" in claim.text for claim in result.claims)
-    assert json.loads((context.layout.turn("ann", 1) / "research.json").read_text())["summary"]
+    assert json.loads((context.layout.of("ann").turn(1) / "research.json").read_text())["summary"]
 
 
 def test_a_conflict_says_each_price_once() -> None:

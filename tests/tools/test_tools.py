@@ -46,7 +46,9 @@ def test_memory_query_finds_visits_and_preferences(layout: Layout, context: Cont
         quality=0.9,
         at=NOW - timedelta(days=40),
     )
-    layout.preferences("ann").write_text("---\nfavorite_hamster: Syrian\nbudget: $9\n---\n", encoding="utf-8")
+    layout.of("ann").preferences.write_text(
+        "---\nfavorite_hamster: Syrian\nbudget: $9\n---\n", encoding="utf-8"
+    )
     result = run_tool("memory.query", {"query": "which hamster do I like?"}, context("x"))
     assert result.status == "success"
     assert {match["node_id"] for match in result.data["matches"]} == {
@@ -72,13 +74,13 @@ def test_doc_search_gives_lines(layout: Layout, context: Context) -> None:
         query="Tell me of hamsters.",
         response="They sleep by day.\n\nSyrian hamsters live alone.",
     )
-    path = layout.knowledge("ann") / "pets.md"
+    path = layout.of("ann").knowledge / "pets.md"
     path.parent.mkdir(parents=True)
     path.write_text("# Pets\n\nCats purr.\n\nA hamster needs a wheel.\n", encoding="utf-8")
     result = run_tool("doc.search", {"query": "syrian hamsters"}, context("x"))
     found = {passage["text"]: passage for passage in result.data["passages"]}
     first = result.data["passages"][0]
-    lines = (layout.user("ann") / first["provenance"]).read_text(encoding="utf-8").split("\n")
+    lines = (layout.of("ann").home / first["provenance"]).read_text(encoding="utf-8").split("\n")
     assert lines[first["line"] - 1] == "Syrian hamsters live alone."
     assert (found["A hamster needs a wheel."]["line"], found["A hamster needs a wheel."]["node_id"]) == (
         5,
@@ -89,7 +91,7 @@ def test_doc_search_gives_lines(layout: Layout, context: Context) -> None:
 
 def test_doc_search_gives_no_questions_and_no_quotations(layout: Layout, context: Context) -> None:
     """An earlier question is no hit, and what an earlier answer quoted is found where it stands."""
-    path = layout.knowledge("ann") / "pets.md"
+    path = layout.of("ann").knowledge / "pets.md"
     path.parent.mkdir(parents=True)
     path.write_text("A hamster needs a wheel.\n", encoding="utf-8")
     asked = "What does a hamster need?"
@@ -118,7 +120,7 @@ def test_memory_create_stages_and_writes_nothing(layout: Layout, context: Contex
     value = {"staged": [result.data["staged"]], "applied": False}
     check_json("staged_memory.json", value, "staged_memory.json")
     assert result.data["staged"]["source_turn"] == 900
-    assert not layout.user("ann").exists()
+    assert not layout.of("ann").home.exists()
 
 
 @pytest.mark.parametrize(

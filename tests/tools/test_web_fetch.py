@@ -45,7 +45,7 @@ def context(layout: Layout, site: Site) -> Iterator[Context]:
 
         web = WebClient(AddressRules((parse_allowed(site.place),)), timeout_seconds=5)
         write_turn(layout, turn, query=query, response="", status="running")
-        folder = layout.turn("ann", turn).directory
+        folder = layout.of("ann").turn(turn).directory
         reader = NodeReader(layout, "ann", clock)
         return ToolContext(
             layout, "ann", turn, query, reader, Retriever(index, "ann"), clock, web=lambda: web, folder=folder
@@ -61,7 +61,7 @@ def test_visit_is_written(layout: Layout, site: Site, context: Context) -> None:
     result = run_tool("web.fetch", {"url": url}, context("Is the Lenovo LOQ still in stock?"))
     assert result.error is None
     assert (result.data["from"], result.data["page_type"]) == ("server", "product")
-    directory = layout.turn("ann", 1).webpage_cache / visit_slug(url)
+    directory = layout.of("ann").turn(1).webpage_cache / visit_slug(url)
     assert {path.name for path in directory.iterdir()} == {"manifest.json", "content.md", "extracted.json"}
     node_id = f"visit:{result.data['visit_id']}"
     assert {claim.node_id for claim in result.claims} == {node_id}

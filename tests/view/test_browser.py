@@ -130,7 +130,7 @@ def test_the_list_follows_new_turns(page: Browser, server: Server, root: Path, t
 
 def test_the_page_of_a_running_turn_follows_it(page: Browser, server: Server, root: Path) -> None:
     """While a turn runs its page shows what it writes, and what was opened stays open."""
-    path = Layout(root).turn("demo", 812).directory / "metadata.json"
+    path = Layout(root).of("demo").turn(812).directory / "metadata.json"
     saved = json.loads(path.read_text())
     going = {
         "status": "running",

@@ -28,7 +28,7 @@ def noted(tmp_path: Path, text: str) -> Layout:
 
 
 def write_note(layout: Layout, text: str, at: datetime) -> None:
-    path = layout.knowledge(USER) / "tea.md"
+    path = layout.of(USER).knowledge / "tea.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"# Tea\n\n{text}\n\n{OTHERS}\n", encoding="utf-8")
     os.utime(path, (at.timestamp(), at.timestamp()))
@@ -88,8 +88,10 @@ def test_another_note_that_changed_is_no_matter(tmp_path: Path) -> None:
     answered(layout, "The tin holds 250 g of Assam.")
     write_note(layout, "The tin holds 250 g of Assam.", NOW + timedelta(days=1))
     for number in range(70):  # more than there are digests
-        (layout.knowledge(USER) / f"other-{number}.md").write_text("# Other\n\nNothing.\n", encoding="utf-8")
-    os.utime(layout.knowledge(USER) / "tea.md", (NOW.timestamp() - 9, NOW.timestamp() - 9))
+        (layout.of(USER).knowledge / f"other-{number}.md").write_text(
+            "# Other\n\nNothing.\n", encoding="utf-8"
+        )
+    os.utime(layout.of(USER).knowledge / "tea.md", (NOW.timestamp() - 9, NOW.timestamp() - 9))
     assert "changed since" not in page_of(layout)
 
 

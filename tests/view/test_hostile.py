@@ -49,7 +49,7 @@ def change_json(path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", [SCRIPT, STEERING], ids=["markup", "steering"])
 def test_texts_never_become_markup(root: Path, text: str) -> None:
     """Script tags in every text of a turn stay text, and what steers a reader's eye is written out."""
-    turn = Layout(root).turn("demo", 813).directory
+    turn = Layout(root).of("demo").turn(813).directory
     document = parse_context((turn / "context.md").read_text(), where="")
     sections = tuple(Section(one.number, (*one.blocks, Text(text))) for one in document.sections)
     (turn / "context.md").write_text(render_context(type(document)(document.front, sections)))
@@ -98,7 +98,7 @@ def test_an_address_never_becomes_markup(demo: Path) -> None:
 )
 def test_a_damaged_file_is_named_and_the_rest_is_shown(root: Path, name: str) -> None:
     """Where a file is damaged stands which it is and why; answer or question are still there."""
-    path = Layout(root).turn("demo", 813).directory / name
+    path = Layout(root).of("demo").turn(813).directory / name
     path.write_bytes(b'\xff{"broken": \n' + path.read_bytes()[:40])
     reply = client_of(root).get("/turns/demo/813")
     assert reply.status_code == 200
@@ -111,7 +111,7 @@ def test_a_damaged_file_is_named_and_the_rest_is_shown(root: Path, name: str) ->
 @pytest.mark.parametrize("name", ["metadata.json", "context.md", "response.md", "calls.jsonl", "plan.json"])
 def test_a_missing_file_is_no_fault_of_the_others(root: Path, name: str) -> None:
     """Whichever file is gone, the page is there."""
-    (Layout(root).turn("demo", 813).directory / name).unlink()
+    (Layout(root).of("demo").turn(813).directory / name).unlink()
     client = client_of(root)
     assert client.get("/turns/demo/813").status_code == 200
     assert client.get("/").status_code == 200
@@ -119,7 +119,7 @@ def test_a_missing_file_is_no_fault_of_the_others(root: Path, name: str) -> None
 
 def test_an_empty_turn_directory(root: Path) -> None:
     """A turn without any file is listed as unreadable, and its page says what is missing."""
-    Layout(root).turn("demo", 900).directory.mkdir()
+    Layout(root).of("demo").turn(900).directory.mkdir()
     client = client_of(root)
     assert "unreadable" in client.get("/").text
     assert "No question can be read" in client.get("/turns/demo/900").text
@@ -128,7 +128,7 @@ def test_an_empty_turn_directory(root: Path) -> None:
 @pytest.mark.parametrize("status", ["running", "halted", "interrupted", "gathered", "clarify"])
 def test_turns_that_have_not_come_to_an_end(root: Path, status: str) -> None:
     """A turn that stopped on its way shows what there is."""
-    turn = Layout(root).turn("demo", 813).directory
+    turn = Layout(root).of("demo").turn(813).directory
     metadata = json.loads((turn / "metadata.json").read_text())
     metadata |= {"status": status, "next": {"phase": 3, "round": 0, "attempt": 0}, "saved_at": None}
     metadata |= {"question": "Which of the two?" if status == "clarify" else None, "seal": None}
@@ -145,7 +145,7 @@ def test_turns_that_have_not_come_to_an_end(root: Path, status: str) -> None:
 
 def test_huge_files_are_cut_and_say_so(root: Path) -> None:
     """A page of a turn with huge files has a bounded size, and names what it leaves out."""
-    turn = Layout(root).turn("demo", 813).directory
+    turn = Layout(root).of("demo").turn(813).directory
     (turn / "response.md").write_text("word " * 400_000)
     line = json.loads((turn / "calls.jsonl").read_text().splitlines()[0])
     line["prefix"]["content"] = "prompt " * 100_000
@@ -166,7 +166,7 @@ def test_huge_files_are_cut_and_say_so(root: Path) -> None:
 def test_links_and_pipes_in_a_turn_are_not_followed(root: Path, tmp_path: Path) -> None:
     """A link that leads out of the turn shows nothing of where it leads, and a pipe is not waited for."""
     (tmp_path / "secret.txt").write_text("a secret")
-    turn = Layout(root).turn("demo", 813).directory
+    turn = Layout(root).of("demo").turn(813).directory
     (turn / "notes.txt").symlink_to(tmp_path / "secret.txt")
     (turn / "out").symlink_to(tmp_path)
     (turn / "plan.json").unlink()
@@ -199,6 +199,6 @@ def test_mutated_turns(root: Path, seed: int) -> None:
     """However the files of a turn are damaged, its page is there."""
     client = client_of(root)
     for number in (811, 813):
-        done = mutate(Layout(root).turn("demo", number).directory, seed)
+        done = mutate(Layout(root).of("demo").turn(number).directory, seed)
         assert client.get(f"/turns/demo/{number}").status_code == 200, done
     assert client.get("/").status_code == 200

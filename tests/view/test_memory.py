@@ -140,7 +140,7 @@ def test_contradictions_stand_side_by_side(layout: Layout) -> None:
 
 def test_edits_by_hand_are_shown_and_not_taken_in(layout: Layout) -> None:
     """What somebody has typed into a memory file is shown as that, and the store stays as it was."""
-    path = layout.preferences("demo")
+    path = layout.of("demo").preferences
     path.write_text(path.read_text().replace("---\n", "---\ntyped_one: brown\n", 1))
     before = tree(layout.root)
     shown = page_words(client_of(layout.root).get("/memory/demo").text)
@@ -170,7 +170,7 @@ def test_a_damaged_memory_file_is_named_and_the_log_is_shown(
     layout: Layout, name: str, data: bytes | None
 ) -> None:
     """Of a file that cannot be read the page says so, and shows what the log says."""
-    path = layout.user("demo") / name
+    path = layout.of("demo").home / name
     path.unlink(missing_ok=True)
     if data is None:
         path.mkdir()
@@ -186,7 +186,7 @@ def test_a_damaged_memory_file_is_named_and_the_log_is_shown(
 @pytest.mark.parametrize("line", ["{", "[]", "{}", '{"id": 3}', "\x00", '{"id": "a", "value": 1e999}'])
 def test_of_a_damaged_log_nothing_is_said_to_hold(layout: Layout, line: str) -> None:
     """The damaged line is named with its number; the other lines are shown as what was said."""
-    log = layout.memory_log("demo")
+    log = layout.of("demo").memory_log
     lines = log.read_text().splitlines()
     log.write_text("\n".join([*lines[:2], line, *lines[2:]]) + "\n")
     client = client_of(layout.root)
@@ -203,7 +203,7 @@ def test_of_a_damaged_log_nothing_is_said_to_hold(layout: Layout, line: str) -> 
 def test_damage_of_any_kind_never_breaks_a_page(layout: Layout, tmp_path: Path) -> None:
     """Whatever is cut, swapped, linked or made a pipe among the files of a memory: pages stay pages."""
     names = ("memory.jsonl", "conflicts.jsonl", "preferences.md", "facts.md", "memory.shown.json")
-    user = layout.user("demo")
+    user = layout.of("demo").home
     sound = {name: (user / name).read_bytes() for name in names if (user / name).exists()}
     client = client_of(layout.root)
     for seed in range(tried(20, 60)):
@@ -243,7 +243,7 @@ def test_what_a_session_carries_is_shown_with_where_it_comes_from(layout: Layout
 @pytest.mark.parametrize("data", [b"", b"{", b"{}", b"[1]", b"\xff"])
 def test_a_damaged_session_is_named_and_made_of_its_turns(layout: Layout, data: bytes) -> None:
     """A session.json that does not read is named; what it would carry is made of the turns."""
-    path = layout.session("demo", "default")
+    path = layout.of("demo").session("default")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     path.with_name("closed.json").write_bytes(data)

@@ -50,7 +50,7 @@ def make_run(
     plan = [PlannedTurn(number, "demo") for number in numbers]
     run = RunFolder.create(layout, still_clock, mode, plan, fingerprint=RAN_ON, options={"selection": ["1"]})
     for number, changes in turns.items():
-        where = str(layout.turn("demo", number).directory)
+        where = str(layout.of("demo").turn(number).directory)
         line = TurnLine(number, "demo", where, "same", outcome=outcome(number))
         run.add(replace(line, **changes))
     if not planned:
@@ -263,7 +263,7 @@ def test_items_of_a_batch_that_were_run_again_count_once(layout: Layout) -> None
     """Of an item that got another number only the line of that number counts."""
     plan = [PlannedTurn(813, "demo", item="a", session="s")]
     run = RunFolder.create(layout, still_clock, "batch", plan, fingerprint=RAN_ON, options={})
-    where = str(layout.turn("demo", 811).directory)
+    where = str(layout.of("demo").turn(811).directory)
     run.add(TurnLine(811, "demo", where, "failed", ("bad",), outcome=outcome(811, item="a"), item="a"))
     run.add(TurnLine(813, "demo", where, "passed", (), outcome=outcome(813, item="a"), item="a", exit_code=0))
     (run.directory / "queries.jsonl").write_text(json.dumps({"id": "a", "query": "What?"}) + "\n")

@@ -110,7 +110,7 @@ def test_links_of_the_answer_lead_to_the_quoted_words(recorded: Path) -> None:
             for tag, attributes in page.elements
             if tag == "a" and attributes.get("class") == "mark"
         ]
-        response = Layout(recorded).turn("demo", number).directory / "response.md"
+        response = Layout(recorded).of("demo").turn(number).directory / "response.md"
         said = response.read_text() if response.exists() else ""
         for anchor in anchors:
             quoted = marks.get(anchor)
@@ -207,7 +207,7 @@ def test_filters_and_search(demo: Path) -> None:
     assert 811 in listed(client.get("/?q=RTX+4050").text)
     assert listed(client.get("/?session=none_such").text) == []
     assert listed(client.get("/?status=failed").text) == []
-    files = {number: Layout(demo).turn("demo", number) / "metadata.json" for number in everything}
+    files = {number: Layout(demo).of("demo").turn(number) / "metadata.json" for number in everything}
     by_day = {number: json.loads(path.read_text())["created_at"][:10] for number, path in files.items()}
     day = by_day[811]
     found = listed(client.get(f"/?since={day}&until={day}").text)
@@ -217,7 +217,7 @@ def test_filters_and_search(demo: Path) -> None:
 def test_turns_of_a_session_that_are_not_saved_are_found(tmp_path: Path) -> None:
     """A turn that runs or halted is in no index, and found by its session and status all the same."""
     layout = build_store(tmp_path / "store", *[import_line(turn=n, session="blue") for n in (1, 2)])
-    metadata = layout.turn("demo", 2) / "metadata.json"
+    metadata = layout.of("demo").turn(2) / "metadata.json"
     metadata.write_text(metadata.read_text().replace('"imported"', '"halted"'))
     client = client_of(tmp_path / "store")
     assert listed(client.get("/?session=blue").text) == [2, 1]

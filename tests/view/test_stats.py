@@ -68,7 +68,7 @@ def layout(tmp_path: Path) -> Layout:
     """A store with turns that ended in different ways."""
     layout = build_store(tmp_path / "store", *[import_line(turn=n) for n in range(1, 5)])
     for number, status in ((1, "approved"), (2, "failed"), (3, "running"), (4, "clarify")):
-        path = layout.turn("demo", number) / "metadata.json"
+        path = layout.of("demo").turn(number) / "metadata.json"
         path.write_text(path.read_text().replace('"imported"', f'"{status}"'))
     return layout
 

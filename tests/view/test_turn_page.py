@@ -10,8 +10,8 @@ import pytest
 from panda.documents.context import Meta, Section, Text
 from panda.errors import ReplyError
 from panda.store.interventions import resolve_intervention, write_intervention
-from panda.store.layout import Layout
-from panda.store.turns import TurnFolder, TurnStore
+from panda.store.layout import Layout, UserStore
+from panda.store.turns import TurnFolder
 from panda.view.answer import render_markdown
 from panda.view.evidence import Source, Statement
 from panda.view.shelf import Query
@@ -33,7 +33,7 @@ def root(recorded: Path, tmp_path: Path) -> Path:
 
 def turn_of(root: Path, number: int = 813) -> TurnFolder:
     """A turn to change."""
-    return TurnStore(Layout(root), "demo", at_noon).open(number)
+    return UserStore(root, "demo", at_noon).open(number)
 
 
 def page_of(root: Path, number: int = 813) -> TurnPage:
