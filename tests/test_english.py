@@ -35,6 +35,7 @@ FORMATS = {
     "memory/gathered.py:_LINE": "a line of our §2",
     "memory/gathered.py:_PLAIN": "a line of our §2",
     "memory/fact.py:VALUE_TYPES": "types of values",
+    "store/records.py:Value": "types of values",
     "store/carry.py:StepType": "kinds of steps",
     "store/records.py:StepEntity": "what a step did to an entity",
     "tools/content.py:_DraftArguments": "values of an argument",
@@ -54,6 +55,7 @@ WISHES = ("dates", "reading", "wording")
 """Modules of panda/language that read what a query wants."""
 NOT_OF_QUERIES = {
     "evidence_spans.py:named_turns": "whether lines are told apart by their turns",
+    "turn.py:plain_recap": "a query that was not read yet",
     "reflection.py:content_stems": "whether a query has a word that can be looked up",
     "recall.py:asked_step": "the step within the list that the last reply quoted",
     "synthesizer.py:find_days": "days in lines and answers",

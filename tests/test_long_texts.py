@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import pytest
 import yaml
@@ -105,6 +105,7 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
     bool: lambda text: True,
     bool | None: lambda text: None,
     datetime: lambda text: datetime(2026, 1, 14, 12, tzinfo=UTC),
+    Literal["details", "now", "address"]: lambda text: "now",
     Sequence[str]: lambda text: [text],
     Collection[str]: lambda text: [text],
     Mapping[str, object]: lambda text: {text[:60] or "a": text},

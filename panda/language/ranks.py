@@ -12,6 +12,7 @@ from panda.language.things import UNITS, scale_of, within
 from panda.language.words import (
     FUNCTION_WORDS,
     alternatives,
+    is_ordinary,
     phrases,
     query_terms,
     read_groups,
@@ -62,6 +63,12 @@ def rows_meant(query: str, rows: Sequence[str]) -> list[int] | None:
     if found is None and not ways:
         return None
     return found or list(range(len(rows)))
+
+
+def judges(query: str) -> bool:
+    """Whether a query wants the first of a list by what no amount says, as the best or the nicest."""
+    ways = list(_superlatives(plain_text(query[:MESSAGE_CHARS])))
+    return bool(ways) and not any(kinds for _, _, kinds in ways)
 
 
 def adds_up(query: str) -> bool:
@@ -123,10 +130,10 @@ def _added(values: Sequence[tuple[Fraction, str]]) -> str:
     return f"{' + '.join(written for _, written in values)} = {total}"
 
 
-def _superlatives(query: str) -> Iterator[tuple[frozenset[str], int, Sequence[str]]]:
+def _superlatives(query: str) -> Iterator[tuple[frozenset[str], int, Sequence[str] | None]]:
     """
     Of each superlative the terms of the other words, whether more is first (1) or less (-1), and the kinds of
-    amounts that it compares; none where it does not say of what.
+    amounts that it compares; none where it does not say of what, None where no amount compares it.
     """
     scales = read_groups("scales.txt")
     most, least = (read_words("rank_words.txt", name) for name in ("most", "least"))
@@ -141,6 +148,8 @@ def _superlatives(query: str) -> Iterator[tuple[frozenset[str], int, Sequence[st
         elif base := scale_of(word) if word.endswith("est") else None:
             way, *kinds = scales[base].split()
             yield rest, 1 if way == "max" else -1, kinds
+        elif word.endswith("est") and not is_ordinary(word) and any(map(is_ordinary, (word[:-3], word[:-2]))):
+            yield rest, 1, None  # "nicest": nothing that is written compares it
 
 
 def _values(row: str) -> dict[_Key, tuple[Fraction, str]]:
@@ -166,9 +175,11 @@ def _values(row: str) -> dict[_Key, tuple[Fraction, str]]:
 
 
 def _compared(
-    asked: frozenset[str], told: Sequence[Mapping[_Key, object]], kinds: Sequence[str]
+    asked: frozenset[str], told: Sequence[Mapping[_Key, object]], kinds: Sequence[str] | None
 ) -> tuple[_Key | None, bool]:
     """What rows are compared by, and whether the query names it; else the only thing that most have."""
+    if kinds is None:
+        return None, False
     counts = Counter(key for values in told for key in values)
     keys = [key for key, count in counts.items() if count > 1 and count >= _AT_LEAST * len(told)]
     keys = [key for key in keys if _is_of(key, kinds)] if kinds else keys

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from panda.choosing.decision import Option
 from panda.errors import MemoryNodeError
 from panda.language.lists import shared_terms
-from panda.language.ranks import adds_up, compares, rows_meant, total_of
+from panda.language.ranks import adds_up, compares, judges, rows_meant, total_of
 from panda.language.things import within
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
@@ -60,7 +60,8 @@ def ranked_items(
 
     Args:
         lines: The evidence on offer, its closeness as prior.
-        answered: Whether the closest line answers; if not, only things that the query names are compared.
+        answered: Whether the closest line answers; if not, only things that the query names are compared, and
+            a list that it names is told whole where it wants what no amount says (the nicest).
 
     Returns:
         Of the first group that can be compared; where values can't be, all of the group that the two closest
@@ -69,7 +70,7 @@ def ranked_items(
     is_comparison = compares(turn.meant)
     if adds_up(turn.meant) and (added := _total(turn, lines, reader)):
         return added
-    if not asks_by_value(turn.meant) or not (answered or is_comparison):
+    if not asks_by_value(turn.meant) or not (answered or is_comparison or judges(turn.meant)):
         return []
     asked = {term for word in find_query_words(f"{turn.query} {turn.meant}") for term in split_terms(word)}
     closest = _closest(lines)
@@ -87,7 +88,8 @@ def ranked_items(
         about = {term for row in rows for term in split_terms(f"{row.about} {row.name} {row.text}")}
         if found and (len(meant) < len(rows) or is_comparison) and (not place or asked & about):
             return _side_by_side([rows[at] for at in meant]) if is_comparison else found
-        if not place and sum(item.text == line.text for line in closest[:2] for item in found) > 1:
+        is_closest = sum(item.text == line.text for line in closest[:2] for item in found) > 1
+        if not place and is_closest and (answered or asked & about):
             whole = found
     return whole
 

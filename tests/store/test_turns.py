@@ -108,12 +108,12 @@ def test_json_files_are_checked_before_they_are_written_and_after_they_are_read(
     folder = claim_turn(store, "default", "chat", "a")
     good = {"decision": "PROCEED", "confidence": 0.9, "reasoning": None, "question": None}
     folder.write_json("reflection.json", good)
-    with pytest.raises(FileFormatError, match="is not one of") as caught:
+    with pytest.raises(FileFormatError, match="'MAYBE'") as caught:
         folder.write_json("reflection.json", {**good, "decision": "MAYBE"})
     assert caught.value.where == f"{folder.paths / 'reflection.json'} (decision)"
     assert folder.read_json("reflection.json") == good
     (folder.paths / "reflection.json").write_text('{"decision": "PROCEED"}')
-    with pytest.raises(FileFormatError, match="is a required property"):
+    with pytest.raises(FileFormatError, match="is missing"):
         folder.read_json("reflection.json")
 
 
@@ -123,7 +123,7 @@ def test_calls_are_appended_one_a_line(store: UserStore) -> None:
     assert folder.calls() == []
     folder.append_call(CALL)
     folder.append_call({**CALL, "n": 2, "added": "field"})
-    with pytest.raises(FileFormatError, match="'guess' is not one of"):
+    with pytest.raises(FileFormatError, match="'guess'"):
         folder.append_call({**CALL, "kind": "guess"})
     assert [call["n"] for call in folder.calls()] == [1, 2]
 
@@ -134,7 +134,7 @@ def test_a_damaged_call_is_named_with_its_line(store: UserStore) -> None:
     folder.append_call(CALL)
     lines = (folder.paths / "calls.jsonl").read_text().replace('"logprob"', '"x"')
     (folder.paths / "calls.jsonl").write_text(lines)
-    with pytest.raises(FileFormatError, match="'logprob' is a required property") as caught:
+    with pytest.raises(FileFormatError, match="logprob is missing") as caught:
         folder.calls()
     assert caught.value.where is not None
     assert "calls.jsonl:1" in caught.value.where
