@@ -1,5 +1,7 @@
 """What each JSON file of the store holds, as one Struct: written by who makes it, checked by being read."""
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
@@ -10,23 +12,29 @@ import msgspec
 from msgspec import UNSET, Meta
 from msgspec import UnsetType as Unset
 
-from panda.documents.records import Id, Name, Place, Record, Time, decode, encode
+from panda.documents.records import Id, Name, Place, Record, Time, Whole, decode, encode
 from panda.errors import FileFormatError, Location, NotApprovedError, Problem
 from panda.language.reading import Reading, plain_recap
 from panda.store import layout
 from panda.store.carry import Carry, FlowPhase, StepType, SummaryKind
 from panda.store.carry import Outcome as TurnOutcome
-from panda.store.files import parse_json, read_bytes, to_text
+from panda.store.files import parse_json, read_bytes, read_text, to_text
 from panda.store.seals import part_of
 
+_R = TypeVar("_R")
 _F = TypeVar("_F", bound="FileRecord")
 
 
-class FileRecord(Record, frozen=True):
+class FileRecord(Whole, frozen=True):
     """What one file holds; keys that it does not name are refused unless it says otherwise."""
 
     FILE: ClassVar[str]
     """Its path in its directory."""
+
+    @property
+    def file_name(self) -> str:
+        """Its own path in its directory, where several have one type."""
+        return self.FILE
 
     def to_json(self) -> dict[str, Any]:
         """The value that is written."""
@@ -44,7 +52,7 @@ def _decoder(cls: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(cls)
 
 
-def parse(cls: type[_F], data: bytes | str, *, where: str, line: int = 1) -> _F:
+def parse(cls: type[_R], data: bytes | str, *, where: str, line: int = 1) -> _R:
     """
     The record that a file, or one of its lines, holds.
 
@@ -52,14 +60,48 @@ def parse(cls: type[_F], data: bytes | str, *, where: str, line: int = 1) -> _F:
         FileFormatError: It is not UTF-8, not JSON, or a key is unknown, missing or of another type.
     """
     try:
-        found: _F = _decoder(cls).decode(data)
-    except (
-        msgspec.MsgspecError,
-        UnicodeDecodeError,
-    ):  # half a character, an older form, or a fault to be told
+        found: _R = _decoder(cls).decode(data)  # type: ignore[arg-type]
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # half a character, an older form, or a fault
         text = data if isinstance(data, str) else to_text(data, where)
-        return decode(cls, cls.upgrade(parse_json(text, where=where, line=line)), where=where)
+        value = parse_json(text, where=where, line=line)
+        if isinstance(cls, type) and issubclass(cls, FileRecord):
+            value = cls.upgrade(value)
+        try:
+            return decode(cls, value, where=where)
+        except FileFormatError as exc:
+            exc.line = line + _line_of(text, exc.key or "") - 1
+            raise
     return found
+
+
+_BETWEEN = re.compile(r"[\s,:]*")
+
+
+def _line_of(text: str, key: str) -> int:
+    """The line of a JSON text on which a key stands, or else what would hold it."""
+    read, at, holder = json.JSONDecoder().raw_decode, 0, 0
+
+    def skip() -> int:
+        between = _BETWEEN.match(text, at)
+        return between.end() if between else at
+
+    for part in re.findall(r"\[\d+\]|[^.\[\]]+", key):
+        at = holder = skip()
+        is_object, place, at = text[at] == "{", 0, at + 1
+        while text[at := skip()] not in "]}" and text[holder] in "{[":
+            start = at
+            name: Any = f"[{place}]"
+            if is_object:
+                name, at = read(text, at)
+                at = skip()
+            if name == part:
+                holder = start
+                break
+            _, at = read(text, at)
+            place += 1
+        else:
+            break
+    return text.count("\n", 0, holder) + 1
 
 
 def load(cls: type[_F], path: Path) -> _F:
@@ -71,6 +113,21 @@ def find(cls: type[_F], directory: Path) -> _F | None:
     """The record of a directory; None if it has no such file (raises as load)."""
     path = directory / cls.FILE
     return load(cls, path) if path.is_file() else None
+
+
+def load_lines(cls: type[_R], path: Path) -> list[_R]:
+    """
+    The record of each line of a file, but for a last one that a write cut short; none if there is no file.
+    Raises FileFormatError as parse does; StoreError: it cannot be read.
+    """
+    if not path.is_file():
+        return []
+    lines, where = read_text(path).split("\n"), str(path)
+    try:
+        parse_json(lines[-1], where=where)
+    except FileFormatError:
+        lines.pop()
+    return [parse(cls, text, where=where, line=n) for n, text in enumerate(lines, 1) if text.strip()]
 
 
 Number = Annotated[int, Meta(ge=1)]
@@ -86,7 +143,7 @@ Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 _MemoryFile = Annotated[str, Meta(extra_json_schema={"enum": ["preferences.md", "facts.md"]})]
 Ranges = tuple[tuple[Number, Number], ...]  # whole numbers as ranges, first and last of each, ascending
 MemoryKind = Literal["preference", "fact", "statement"]
-Scalar = str | float | bool | None
+Scalar = str | int | float | bool | None
 Instant = Annotated[datetime, Meta(tz=True)]
 
 
@@ -107,7 +164,7 @@ class Next(Record, frozen=True):
     attempt: Count  # how often phase 5 was begun anew by the validator
 
 
-class Metadata(FileRecord, frozen=True, kw_only=True, omit_defaults=False):
+class Metadata(FileRecord, frozen=True, kw_only=True):
     """metadata.json: what the turn is and how far it came."""
 
     FILE = layout.METADATA_JSON
@@ -160,10 +217,15 @@ class Totals(Record, frozen=True):
     seconds: float | None
 
 
-class PhaseMetrics(Totals, frozen=True):
+class PhaseMetrics(Record, frozen=True):
     phase: PhaseNumber
     layer: str | None
     recipes: Texts
+    calls: Count
+    prompt_tokens: int | None
+    reused_tokens: int | None
+    output_tokens: int | None
+    seconds: float | None
 
 
 class Coverage(Record, frozen=True):
@@ -201,7 +263,7 @@ class MemoryMark(Record, frozen=True):
     conflicts: Count  # lines of conflicts.jsonl
 
 
-class Snapshot(FileRecord, frozen=True, kw_only=True, omit_defaults=False):
+class Snapshot(FileRecord, frozen=True, kw_only=True):
     """What was there when a turn began."""
 
     FILE = layout.SNAPSHOT_JSON
@@ -260,6 +322,7 @@ class Option(Record, frozen=True, forbid_unknown_fields=False):
     continuation: str
     logprob: float
     tokens: int
+    known: bool = False
 
 
 class Usage(Record, frozen=True):
@@ -274,27 +337,19 @@ class Prefix(Record, frozen=True, forbid_unknown_fields=False):
     role: str = ""
 
 
-class _Call(Record, frozen=True, kw_only=True, forbid_unknown_fields=False, tag_field="kind"):
+class _Call(Whole, frozen=True, kw_only=True, forbid_unknown_fields=False, tag_field="kind"):
     n: Number
-    phase: PhaseNumber
-    recipe: str
-    attempt: Count
-    hashes: dict[str, str | None]
-    usage: Usage
-    seconds: Annotated[float, Meta(ge=0)]
-    parameters: dict[str, Any] | Unset = UNSET
-    messages: tuple[Message, ...] | None = None
-    options: tuple[Option, ...] | None = None
-    output: str | None = None
-    finish_reason: str | None = None
-    reasoning: str = ""
-    lenient: Texts = ()
-    error: str | dict[str, Any] | None = None
     execution: Count = 0
     round: Count = 0
     revision: Count = 0
-    property: str = ""
-    prefix: Prefix | Unset = UNSET
+    phase: PhaseNumber
+    recipe: str
+    attempt: Count
+    layer: str | Unset = UNSET
+    model: str | Unset = UNSET
+    hashes: dict[str, str | None]
+    usage: Usage
+    seconds: Annotated[float, Meta(ge=0)]
 
     def __post_init__(self) -> None:
         if "model" not in self.hashes:
@@ -316,6 +371,8 @@ class GeneratedCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=Fals
     parameters: dict[str, Any]
     output: str
     finish_reason: Literal["stop", "length"]
+    lenient: Texts | Unset = UNSET
+    reasoning: str | Unset = UNSET
 
 
 class ForgottenCall(Record, frozen=True, tag_field="kind", tag="forgotten"):
@@ -326,6 +383,9 @@ class ForgottenCall(Record, frozen=True, tag_field="kind", tag="forgotten"):
     usage: Usage
     seconds: Annotated[float, Meta(ge=0)]
     forgotten_at: Time
+
+
+Call = ChoiceCall | GeneratedCall | ForgottenCall
 
 
 class Image(FileRecord, frozen=True):
@@ -385,12 +445,12 @@ class ResearchCacheMatch(Record, frozen=True):
     reuse_recommendation: str | None
 
 
-class Candidate(Record, frozen=True):
+class Candidate(Record, frozen=True, kw_only=True):
     node_id: str
     score: float | None
+    index: float | Unset = UNSET
     chosen: bool
     by: Literal["model", "index", "always_include"]
-    index: float | Unset = UNSET
 
 
 class RetrievalPlan(FileRecord, frozen=True):
@@ -437,7 +497,7 @@ class Document(Record, frozen=True):
     cut: bool
 
 
-class GatheredContext(FileRecord, frozen=True):
+class GatheredContext(FileRecord, frozen=True, kw_only=True):
     """gathered_context.json."""
 
     FILE = layout.GATHERED_CONTEXT_JSON
@@ -447,9 +507,9 @@ class GatheredContext(FileRecord, frozen=True):
     context_quality: Share
     gaps: Texts
     stale: Texts
-    verdict: Verdict
     documents: tuple[Document, ...] = ()
     metrics: ContextMetrics | Unset = UNSET
+    verdict: Verdict
 
 
 class Goal(Record, frozen=True):
@@ -519,35 +579,35 @@ class SummaryOfSession(Record, frozen=True):
     engagement_kind: SummaryKind | None
 
 
-class Summary(FileRecord, frozen=True):
+class Summary(FileRecord, frozen=True, kw_only=True):
     """summary.json."""
 
     FILE = layout.SUMMARY_JSON
 
     turn: Number
     outcome: TurnOutcome
-    turn_summary: str | None
-    summary_kind: SummaryKind | None
-    answered: bool
-    sources: Texts
+    decision: str | None = None
+    goal: str | None = None
+    steps: tuple[SummaryStep, ...] = ()
     steps_completed: Count
-    errors: Texts
+    steps_total: Count = 0
     entities_created: Texts = ()
     entities_updated: Texts = ()
     entities_deleted: Texts = ()
     artifacts_generated: Texts = ()
     artifacts_saved: Texts = ()
-    analysis_conclusions: Texts = ()
-    decision: str | None = None
-    goal: str | None = None
     entity_curation: str | None = None
+    analysis_conclusions: Texts = ()
+    errors: Texts
     blocked_reason: str | None = None
+    flow: FlowPhase | None = None
+    turn_summary: str | None
+    summary_kind: SummaryKind | None
+    session: SummaryOfSession | Unset = UNSET
+    answered: bool
+    sources: Texts
     question: str | None = None
     pending: str | None = None
-    steps_total: Count = 0
-    flow: FlowPhase | None = None
-    steps: tuple[SummaryStep, ...] = ()
-    session: SummaryOfSession | Unset = UNSET
 
 
 class IndexSummary(FileRecord, frozen=True):
@@ -606,14 +666,14 @@ class Noted(Record, frozen=True):
     replaces: str | None
 
 
-class StagedMemory(FileRecord, frozen=True):
+class StagedMemory(FileRecord, frozen=True, kw_only=True):
     """staged_memory.json."""
 
     FILE = layout.STAGED_MEMORY_JSON
 
     staged: tuple[Staged, ...]
+    noted: tuple[Noted, ...] | Unset = UNSET  # what the reply says was noted, once it is known
     applied: bool
-    noted: tuple[Noted, ...] = ()
 
 
 class Claim(Record, frozen=True):
@@ -640,6 +700,10 @@ class Step(FileRecord, frozen=True):
     """steps/step_NN.json."""
 
     FILE = "steps/step_{:02d}.json"
+
+    @property
+    def file_name(self) -> str:
+        return layout.step_name(self.step)
 
     step: Number
     plan: Count
@@ -709,19 +773,19 @@ class Research(FileRecord, frozen=True, forbid_unknown_fields=False):
     sources: tuple[Source, ...] = ()
 
 
-class Manifest(FileRecord, frozen=True):
+class Manifest(FileRecord, frozen=True, kw_only=True):
     """manifest.json of a visit."""
 
     FILE = layout.MANIFEST_JSON
 
     visit_id: Text
     url: Text
-    visited_at: Time
+    final_url: str | None = None
     page_type: str | None = None
     extraction_quality: Share | None = None
     refreshes: str | None = None
     title: str | None = None
-    final_url: str | None = None
+    visited_at: Time
     etag: str | None = None
     last_modified: str | None = None
     unchanged: bool | None = None
@@ -740,19 +804,35 @@ class Zone(Record, frozen=True, forbid_unknown_fields=False):
     items: Texts
 
 
-class Extracted(FileRecord, frozen=True, forbid_unknown_fields=False):
-    """extracted.json of a visit."""
+class Extracted(FileRecord, frozen=True, omit_defaults=True):
+    """extracted.json of a visit; what else a page said stays, in `more`."""
 
     FILE = layout.EXTRACTED_JSON
 
     title: str | None = None
-    price: str | float | None = None
+    price: str | int | float | None = None
     availability: str | None = None
     specs: dict[str, Any] | None = None
     products: tuple[dict[str, Any], ...] | None = None
     offers: tuple[dict[str, Any], ...] | None = None
     tables: tuple[Table, ...] | None = None
     zones: tuple[Zone, ...] | None = None
+    more: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        value = super().to_json()
+        value.update(value.pop("more", {}))
+        return value
+
+    @classmethod
+    def upgrade(cls, value: Any) -> Any:
+        """Files that panda did not write hold it one deeper; keys without a field go into `more`."""
+        if not isinstance(value, dict):
+            return value
+        inner = value.get("extracted_data")
+        value = inner if isinstance(inner, dict) else value
+        more = {key: value[key] for key in value if key not in cls.__struct_fields__}
+        return {**{key: value[key] for key in value if key not in more}, "more": more}
 
 
 class MemoryLine(FileRecord, frozen=True):
@@ -812,7 +892,7 @@ class SessionTurn(Record, frozen=True, kw_only=True):
     directory: Annotated[str, Meta(pattern=r"^turn_\d{6,}\Z")]  # name of its directory
 
 
-class Session(FileRecord, frozen=True, kw_only=True, omit_defaults=False):
+class Session(FileRecord, frozen=True, kw_only=True):
     """The value of session.json."""
 
     FILE = layout.SESSION_JSON
@@ -868,7 +948,7 @@ class ImportLine(FileRecord, frozen=True):
     topics: Texts | None = None
 
 
-class Intervention(FileRecord, frozen=True):
+class Intervention(FileRecord, frozen=True, kw_only=True):
     """interventions/ID.json."""
 
     FILE = "interventions/{}.json"
@@ -880,6 +960,7 @@ class Intervention(FileRecord, frozen=True):
     turn: int | None
     phase: PhaseNumber | None
     recipe: str | None
+    recipe_version: str | None = None
     type: str
     severity: Literal["critical", "high", "medium", "low"]
     message: str
@@ -892,7 +973,6 @@ class Intervention(FileRecord, frozen=True):
     status: Literal["open", "resolved"]
     resolved_at: Time | None
     resolution: str | None
-    recipe_version: str | None = None
 
 
 class ReferenceResolution(Record, frozen=True):
@@ -930,7 +1010,7 @@ class Answered(Record, frozen=True):
     agreed: bool
 
 
-class QueryAnalysis(FileRecord, frozen=True, kw_only=True):
+class QueryAnalysis(FileRecord, frozen=True, kw_only=True, omit_defaults=True):
     """query_analysis.json: what the query was taken to mean."""
 
     FILE = layout.QUERY_ANALYSIS_JSON
@@ -961,7 +1041,7 @@ class QueryAnalysis(FileRecord, frozen=True, kw_only=True):
 
 
 BY_NAME: Mapping[str, Any] = {
-    layout.CALLS_JSONL: ChoiceCall | GeneratedCall | ForgottenCall,
+    layout.CALLS_JSONL: Call,
     **{record.FILE: record for record in FileRecord.__subclasses__() if "{" not in record.FILE},
 }
 BY_DIRECTORY: Mapping[str, Any] = {"steps": Step, "interventions": Intervention}

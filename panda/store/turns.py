@@ -47,11 +47,25 @@ from panda.store.layout import (
     step_name,
 )
 from panda.store.links import check_links
-from panda.store.records import FileRecord, Metadata, Next, Snapshot, check_json, load
+from panda.store.records import (
+    Call,
+    ChoiceCall,
+    FileRecord,
+    ForgottenCall,
+    GeneratedCall,
+    Metadata,
+    Next,
+    Snapshot,
+    Step,
+    check_json,
+    load,
+    load_lines,
+)
 from panda.store.seals import seal_files
 from panda.store.temporaries import held_temporary
 
 _R = TypeVar("_R", bound=FileRecord)
+_CALL: Any = Call
 
 IMAGES = "images"  # directory of a turn
 
@@ -158,8 +172,34 @@ class TurnFolder:
         return self.load(cls) if self.has(cls.FILE) else None
 
     def save(self, record: FileRecord) -> None:
-        """Replaces the file of the turn that holds such a record."""
-        write_json(self._target(record.FILE), encode(record))
+        """
+        Replaces the file of the turn that holds such a record; a step that of its number. Raises
+        FileFormatError: the record would not be read.
+        """
+        value = record.to_json()
+        decode(type(record), value, where=str(self.paths / record.file_name))
+        write_json(self._target(record.file_name), value)
+
+    def load_steps(self) -> list[Step]:
+        """The tool calls of the turn, in order. Raises FileFormatError: one does not say what it must."""
+        found: list[Step] = []
+        while self.has(name := step_name(len(found) + 1)):
+            found.append(load(Step, self.paths / name))
+        return found
+
+    def load_calls(self) -> list[ChoiceCall | GeneratedCall]:
+        """
+        The model calls of the turn, in order, but for those that were forgotten. Raises FileFormatError: a
+        line of calls.jsonl does not say what it must; names it.
+        """
+        lines = load_lines(_CALL, self.paths / CALLS_JSONL)
+        return [call for call in lines if not isinstance(call, ForgottenCall)]
+
+    def append(self, call: Call) -> None:
+        """Adds a line to calls.jsonl. Raises FileFormatError: the record would not be read."""
+        value = encode(call)
+        decode(_CALL, value, where=str(self.paths / CALLS_JSONL))
+        append_json_line(self._target(CALLS_JSONL), value)
 
     def read_metadata(self) -> Metadata:
         """The turn's metadata.json. Raises FileFormatError: it is not JSON, or does not fit its schema."""

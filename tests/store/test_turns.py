@@ -1,30 +1,42 @@
 """Turn directories: numbers are claimed once, files are checked against their schemas."""
 
+import json
 import threading
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from panda.documents.context import Section, Text
 from panda.errors import DocumentError, FileFormatError, NotFoundError, UsageError
 from panda.store.layout import UserStore
-from panda.store.records import Metadata, Next
+from panda.store.records import (
+    ChoiceCall,
+    Claim,
+    ForgottenCall,
+    Metadata,
+    Next,
+    Option,
+    Prefix,
+    Reflection,
+    Step,
+    Usage,
+)
 from panda.store.turns import claim_turn
 from tests.builders import NOW, still_clock
 
-CALL = {
-    "n": 1,
-    "phase": 0,
-    "recipe": "pipeline/phase0_query_analyzer",
-    "attempt": 0,
-    "kind": "choose",
-    "hashes": {"recipe": "ab", "prompts": "cd", "schema": "ef", "model": "01"},
-    "property": "intent",
-    "prefix": {"sha256": "ab", "content": "Message: hello"},
-    "options": [{"context": "", "continuation": " query", "logprob": -1.5, "tokens": 1}],
-    "usage": {"prompt": 10, "reused": None, "output": 1},
-    "seconds": 0.1,
-}
+CALL = ChoiceCall(
+    n=1,
+    phase=0,
+    recipe="pipeline/phase0_query_analyzer",
+    attempt=0,
+    hashes={"recipe": "ab", "prompts": "cd", "schema": "ef", "model": "01"},
+    property="intent",
+    prefix=Prefix("ab", "Message: hello"),
+    options=(Option("", " query", -1.5, 1),),
+    usage=Usage(10, None, 1),
+    seconds=0.1,
+)
 
 
 @pytest.fixture
@@ -104,40 +116,69 @@ def test_a_missing_turn_and_a_broken_counter_are_named(store: UserStore) -> None
 
 
 def test_json_files_are_checked_before_they_are_written_and_after_they_are_read(store: UserStore) -> None:
-    """A value that does not fit is refused with its key, and the former file stays."""
+    """A value that does not fit is refused with its key and line, and the former file stays."""
     folder = claim_turn(store, "default", "chat", "a")
-    good = {"decision": "PROCEED", "confidence": 0.9, "reasoning": None, "question": None}
-    folder.write_json("reflection.json", good)
-    with pytest.raises(FileFormatError, match="'MAYBE'") as caught:
-        folder.write_json("reflection.json", {**good, "decision": "MAYBE"})
-    assert caught.value.where == f"{folder.paths / 'reflection.json'} (decision)"
-    assert folder.read_json("reflection.json") == good
-    (folder.paths / "reflection.json").write_text('{"decision": "PROCEED"}')
-    with pytest.raises(FileFormatError, match="is missing"):
-        folder.read_json("reflection.json")
+    good = Reflection("PROCEED", 0.9, None, None)
+    folder.save(good)
+    with pytest.raises(FileFormatError, match=r"<= 1\.0") as caught:
+        folder.save(structs.replace(good, confidence=1.5))
+    assert caught.value.where == f"{folder.paths / 'reflection.json'} (confidence)"
+    assert folder.load(Reflection) == folder.find(Reflection) == good
+    path = folder.paths / "reflection.json"
+    path.write_text('{\n  "decision": "PROCEED"\n}')
+    with pytest.raises(FileFormatError, match="confidence is missing") as caught:
+        folder.load(Reflection)
+    assert caught.value.where == f"{path}:1 (confidence)"
+    path.write_text(json.dumps({**good.to_json(), "reasonning": "x"}, indent=2))
+    with pytest.raises(FileFormatError, match="unknown key 'reasonning'") as caught:
+        folder.load(Reflection)
+    assert (caught.value.where, caught.value.fix) == (f"{path}:6 (reasonning)", "did you mean reasoning?")
+    path.unlink()
+    assert folder.find(Reflection) is None
+
+
+def test_steps_are_read_in_order(store: UserStore) -> None:
+    """Each is the file of its number; a value deep inside that does not fit is named with its line."""
+    folder = claim_turn(store, "default", "chat", "a")
+    assert folder.load_steps() == []
+    claims = (Claim("a", 0.5, "s", None, None), Claim("b", 0.5, "s", None, None))
+    step = Step(1, 0, 1, None, "t", None, {}, None, None, "success", None, None, claims, (), (), "", None)
+    for number in (2, 1):
+        folder.save(structs.replace(step, step=number))
+    assert [step.step for step in folder.load_steps()] == [1, 2]
+    path = folder.paths / "steps/step_02.json"
+    text = path.read_text()
+    path.write_text(text.replace('"text": "b"', '"text": 7'))
+    with pytest.raises(FileFormatError, match="Expected `str`, got `int`") as caught:
+        folder.load_steps()
+    line = text.split("\n").index('      "text": "b",') + 1
+    assert caught.value.where == f"{path}:{line} (claims[1].text)"
 
 
 def test_calls_are_appended_one_a_line(store: UserStore) -> None:
-    """calls() gives them in order; a record of another shape is refused."""
+    """They are read in order; one that would not be read is refused, one that was cut short is left out."""
     folder = claim_turn(store, "default", "chat", "a")
-    assert folder.calls() == []
-    folder.append_call(CALL)
-    folder.append_call({**CALL, "n": 2, "added": "field"})
-    with pytest.raises(FileFormatError, match="'guess'"):
-        folder.append_call({**CALL, "kind": "guess"})
-    assert [call["n"] for call in folder.calls()] == [1, 2]
+    assert folder.load_calls() == []
+    folder.append(CALL)
+    folder.append(structs.replace(CALL, n=2))
+    with pytest.raises(FileFormatError, match=">= 1"):
+        folder.append(structs.replace(CALL, n=0))
+    with (folder.paths / "calls.jsonl").open("a") as file:
+        file.write('{"n": 3')
+    assert folder.load_calls() == [CALL, structs.replace(CALL, n=2)]
 
 
 def test_a_damaged_call_is_named_with_its_line(store: UserStore) -> None:
-    """calls() raises FileFormatError for a line that lacks what a replay needs."""
+    """A line that lacks what a replay needs is refused; what was forgotten is passed over."""
     folder = claim_turn(store, "default", "chat", "a")
-    folder.append_call(CALL)
-    lines = (folder.paths / "calls.jsonl").read_text().replace('"logprob"', '"x"')
-    (folder.paths / "calls.jsonl").write_text(lines)
+    folder.append(ForgottenCall(1, "a/b", CALL.usage, 0.1, "2026-01-04T14:30:00Z"))
+    folder.append(CALL)
+    assert folder.load_calls() == [CALL]
+    path = folder.paths / "calls.jsonl"
+    path.write_text(path.read_text().replace('"logprob"', '"x"'))
     with pytest.raises(FileFormatError, match="logprob is missing") as caught:
-        folder.calls()
-    assert caught.value.where is not None
-    assert "calls.jsonl:1" in caught.value.where
+        folder.load_calls()
+    assert caught.value.where == f"{path}:2 (options[0].logprob)"
 
 
 def test_superseded_sections_are_copied_and_the_document_stays(store: UserStore) -> None:
