@@ -26,10 +26,10 @@ _REBUILD = """
 import sys
 from pathlib import Path
 from panda.documents.times import parse_time
-from panda.index.index import Index, rebuild_index
+from panda.index.index import Index
 from panda.store.layout import Layout
 layout = Layout(Path(sys.argv[1]))
-rebuild_index(Index(layout), layout, lambda: parse_time("2026-01-01"), full=sys.argv[2] == "full")
+Index(layout).rebuild(full=sys.argv[2] == "full")
 """
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from rank_bm25 import BM25Okapi
 
 from panda.documents.times import parse_time
-from panda.index.index import Index, rebuild_index
+from panda.index.index import Index
 from panda.index.tables import IndexView
 from panda.index.vectors import VectorStore
 from panda.models.kept_encoder import KeptEncoder
@@ -87,7 +87,7 @@ def _indexed(turns: Rows, layout: Layout) -> tuple[Index, Meaning]:
     import_turns([json.dumps(turn) for turn in turns], layout, lambda: parse_time("2026-01-01"))
     index = Index(layout)
     clock = partial(parse_time, "2026-01-01")
-    rebuild_index(index, layout, clock)
+    index.rebuild()
     settings = load_settings({}, os.environ, layout.root)
     encoder = open_layers(settings, os.environ).encoder()
     assert encoder is not None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from panda.documents.progress import Progress
 from panda.history.export_file import ExportFile
 from panda.history.intake import Intake, IntakePlan
-from panda.index.index import index_imported
+from panda.index.index import Index
 from panda.session.file import write_imported
 from panda.settings import Settings
 from panda.store.import_file import ImportedTurn, ImportReport, import_turns
@@ -47,7 +47,11 @@ def import_file(
     done = replace(done, new_users=sorted({turn.user for turn in done.report.turns}.difference(known)))
     if dry_run:
         return done
-    index_imported(layout, done.report)
+    index = Index(layout)
+    created = [turn for turn in done.report.turns if turn.created]
+    for user in sorted({turn.user for turn in created}):
+        index.record(user, [turn.turn for turn in created if turn.user == user])
+    index.close()
     if done.plan is None:
         sessions = _newest_sessions([turn for turn in done.report.turns if turn.created])
         write_imported(layout, sessions[:MOST_SESSIONS], progress)

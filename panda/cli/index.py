@@ -10,14 +10,16 @@ from panda.actions.search import opened_meaning
 from panda.actions.search import search as search_turns
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
 from panda.cli.text import clipped, one_line, problem_text
-from panda.documents.times import time_text
-from panda.errors import CheckError
-from panda.index.index import Index, IndexStatus, index_status, rebuild_index
-from panda.index.tables import SyncReport
+from panda.documents.times import render_time
+from panda.errors import CheckError, Problem
+from panda.index.index import Index, size_of
+from panda.index.sources import turn_of
+from panda.index.tables import IndexView, SyncReport
+from panda.index.vectors import VectorStore
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL
 from panda.retrieval.search import Hit
-from panda.store.files import held_lock
+from panda.store.files import held_lock, read_json, write_json
 from panda.store.layout import UserStore, count_turns, users_of
 from panda.store.temporaries import begin_writing
 
@@ -163,34 +165,43 @@ def status(invocation: Invocation) -> Result:
 
     Example: panda index status --user demo
     """
-    user, index = invocation.settings.user, _index(invocation)
-    found = index_status(index, invocation.store(), user)
+    user, layout, index = invocation.settings.user, invocation.store(), _index(invocation)
+    difference = index.behind(user)
+    rows = index.read(user, IndexView.count_rows, as_it_is=True)
     with _meaning(invocation, index) as meaning:
         missing = None if meaning is None else meaning.count_missing(user)
-    counts = ("research", "size_bytes", "turns_behind", "files_behind", "unreadable")
+    kept = VectorStore(layout).count()
+    try:
+        rebuilt_at = str(read_json(layout.last_rebuild)["at"])
+    except (Problem, KeyError, TypeError):  # never, or made by another hand
+        rebuilt_at = None
+    size_bytes = size_of(layout.turn_index) + size_of(layout.vectors)
+    unreadable, sources = len(difference.retried), difference.sources
+    turns = sum(turn_of(source) > 0 for source in sources)
     data = {
         "user": user,
-        "rows": dict(found.rows),
-        **{name: getattr(found, name) for name in counts},
-        "vectors": None if missing is None else {"kept": found.vectors, "rows_missing": missing},
-        "fresh": not found.files_behind,
-        "rebuilt_at": time_text(found.rebuilt_at),
+        "rows": rows,
+        "research": rows.get("research_cache", 0),
+        "size_bytes": size_bytes,
+        "turns_behind": turns,
+        "files_behind": len(sources),
+        "unreadable": unreadable,
+        "vectors": None if missing is None else {"kept": kept, "rows_missing": missing},
+        "fresh": not sources,
+        "rebuilt_at": rebuilt_at,
     }
-    return Result(data, Table(("what", "value"), _status_rows(found, missing)))
-
-
-def _status_rows(status: IndexStatus, missing: int | None) -> list[tuple[str, object]]:
-    behind = f"behind by {status.files_behind} files or turns, {status.turns_behind} of them turns"
     lack = f"; {missing:,} rows lack some: panda index rebuild" if missing else ""
-    return [
-        *((f"rows: {name}", count) for name, count in status.rows.items()),
-        ("research files", status.research),
-        ("size", f"{status.size_bytes / 1e6:.1f} MB"),
-        *([] if missing is None else [("vectors", f"{status.vectors:,}{lack}")]),
-        ("state", behind if status.files_behind else "fresh"),
-        *([("unreadable files", status.unreadable)] if status.unreadable else []),
-        ("last rebuild", time_text(status.rebuilt_at) or "never"),
+    behind = f"behind by {len(sources)} files or turns, {turns} of them turns"
+    shown: list[tuple[str, object]] = [
+        *((f"rows: {name}", count) for name, count in rows.items()),
+        ("research files", data["research"]),
+        ("size", f"{size_bytes / 1e6:.1f} MB"),
+        *([] if missing is None else [("vectors", f"{kept:,}{lack}")]),
+        ("state", behind if sources else "fresh"),
+        *([("unreadable files", unreadable)] if unreadable else []),
+        ("last rebuild", rebuilt_at or "never"),
     ]
+    return Result(data, Table(("what", "value"), shown))
 
 
 def _rebuilt_data(reports: Mapping[str, SyncReport], written: "SummaryReport | None") -> dict[str, object]:
@@ -241,7 +252,11 @@ def _rebuilt(invocation: Invocation, index: Index, user: str | None, *, full: bo
         begin_writing(layout.root, invocation.settings.project_dir)
     started = time.monotonic()
     with invocation.reporter.progress("indexing", count_turns(layout)) as advance:
-        reports = rebuild_index(index, layout, invocation.settings.clock, user=user, full=full, watch=advance)
+        reports = index.rebuild(None if user is None else [user], full=full, watch=advance)
+    if not layout.read_only_mark.exists():
+        seconds = round(time.monotonic() - started, 3)
+        at = render_time(invocation.settings.clock())
+        write_json(layout.last_rebuild, {"at": at, "full": full, "seconds": seconds})
     done = reports.values()
     invocation.reporter.step(
         f"{sum(one.updated for one in done)} indexed, {sum(one.removed for one in done)} gone, "

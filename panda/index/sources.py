@@ -20,7 +20,7 @@ from panda.documents.text import escape_path, one_line, shorten, strip_citations
 from panda.documents.yaml_text import split_front_matter
 from panda.errors import FileFormatError, Problem, StoreError, UntrustedError
 from panda.language.dates import day_of
-from panda.store.files import read_text, read_text_at
+from panda.store.files import read_text
 from panda.store.layout import (
     CONTEXT_MD,
     EXTRACTED_JSON,
@@ -276,23 +276,16 @@ class Source(NamedTuple):
 
 
 def read_sources(layout: Layout, user: str, stamps: Mapping[str, str]) -> Iterator[tuple[str, Source]]:
-    """Each source with what it gives; every file is read once, the way to the turns checked once for all."""
-    root, turns = str(layout.of(user).home), -1
-    with suppress(OSError, UntrustedError):  # whoever reads a turn will be told
-        check_links(f"{root}/turns")
-        turns = os.open(f"{root}/turns", os.O_RDONLY | os.O_DIRECTORY)
+    """Each source with what it gives; every file is read once."""
+    root = str(layout.of(user).home)
 
     def read(some: Sequence[str]) -> list[tuple[str, Source]]:
         return [
-            (name, _read_turn(root, turns, name, stamps[name]) if turn_of(name) else _read_file(root, name))
+            (name, _read_turn(root, name, stamps[name]) if turn_of(name) else _read_file(root, name))
             for name in some
         ]
 
-    try:
-        yield from _side_by_side(read, list(stamps))
-    finally:
-        if turns >= 0:
-            os.close(turns)
+    yield from _side_by_side(read, list(stamps))
 
 
 def _read_file(root: str, source: str) -> Source:
@@ -306,7 +299,7 @@ def _read_file(root: str, source: str) -> Source:
         return Source([], problems=(exc,))
 
 
-def _read_turn(root: str, turns: int, source: str, stamp: str) -> Source:
+def _read_turn(root: str, source: str, stamp: str) -> Source:
     """A turn with its research and visits; what does not read is told, and the rest is there."""
     parts = [part.rpartition(":")[0] for part in stamp.split("/")]
     entries: list[IndexEntry] = []
@@ -324,7 +317,7 @@ def _read_turn(root: str, turns: int, source: str, stamp: str) -> Source:
     research = tried(lambda: _research_entry(root, source)) if RESEARCH_JSON in parts else None
     topic = research.node_id.partition(":")[2] if research else None
     is_turn = METADATA_JSON in parts or CONTEXT_MD in parts
-    turn = tried(lambda: _turn_entry(root, turns, source, parts, topic)) if is_turn else None
+    turn = tried(lambda: _turn_entry(root, source, parts, topic)) if is_turn else None
     for name in (part.removeprefix(_VISIT) for part in parts if part.startswith(_VISIT)):
         tried(partial(_visit_entry, root, source, name))
     return Source(entries, problems=tuple(problems), is_settled=turn is not None)
@@ -334,22 +327,11 @@ class _Tool(Struct):
     tool: str | None = None
 
 
-def _turn_entry(
-    root: str, turns: int, source: str, files: Sequence[str], topic: str | None
-) -> IndexEntry | None:
+def _turn_entry(root: str, source: str, files: Sequence[str], topic: str | None) -> IndexEntry | None:
     """The entry of a turn; None if it is not saved."""
     paths, number = TurnPaths(Path(f"{root}/{source}")), turn_of(source)
     named = [name for name in files if name == INDEX_SUMMARY_JSON]  # of the others it needs but the topic
-    try:
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        directory = os.open(source.removeprefix(_TURNS), flags, dir_fd=turns)
-    except OSError:  # a link, or nothing there
-        turn = load_turn(paths, number, names=named)
-    else:
-        try:
-            turn = load_turn(paths, number, names=named, read=partial(read_text_at, directory))
-        finally:
-            os.close(directory)
+    turn = load_turn(paths, number, names=named)
     if turn.status not in SAVED_STATUSES:
         return None
     words: list[str] = []

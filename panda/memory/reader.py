@@ -294,7 +294,7 @@ class NodeReader:
 
     def _anywhere(self, load: Callable[[str, str, _Turns], Node], node_id: str, name: str) -> Node:
         """Load from the turns that the index names and the running one; from all if it is in none of them."""
-        turns = self._turns_by(lambda view: view.turns_holding(node_id))
+        turns = self._turns_by(lambda view: [one.turn for one in view.nodes([node_id]) if one.turn])
         if turns is not None:
             with suppress(NotFoundError, StoreError):
                 return load(node_id, name, turns)

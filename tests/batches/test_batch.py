@@ -53,7 +53,7 @@ def check_sound(layout: Layout) -> None:
     """The store has no problem, its index knows every turn, and each session is what its turns say."""
     assert check_store(layout) == []
     index = Index(layout)
-    assert index.behind(USER).count == 0
+    assert not index.behind(USER).sources
     index.close()
     for path in (layout.of(USER).home / "sessions").iterdir():
         assert verify_session(layout, USER, path.name) == []

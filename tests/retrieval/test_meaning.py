@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from panda.index.index import Index, rebuild_index
+from panda.index.index import Index
 from panda.index.tables import AsOf
 from panda.index.vectors import VectorStore
 from panda.models.kept_encoder import KeptEncoder
@@ -157,7 +157,7 @@ def test_changed_rows_are_filled_anew_and_the_former_dropped(layout: Layout) -> 
     ranked(layout, "x")
     write_turn(layout, 2, query="laptop prize", response="697 dollars.")
     index, meaning, _ = opened(layout)
-    rebuild_index(index, layout, still_clock, full=True)
+    index.rebuild(full=True)
     assert meaning.count_missing("ann") == 1
     before = VectorStore(layout).count()
     assert meaning.fill("ann") == 0

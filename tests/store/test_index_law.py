@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panda.index.index import Index, rebuild_index
+from panda.index.index import Index
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.store.layout import Layout
 from tests.stores import NOW, dump_index, write_research, write_turn, write_visit
@@ -67,14 +67,14 @@ def test_500_changes_in_any_order(tmp_path: Path, seed: int) -> None:
         index.freshen(change(layout, chance))
     for user in ("ann", "bob"):
         index.freshen(user)
-        assert index.behind(user).count == 0
+        assert not index.behind(user).sources
     index.close()
     grown = dump_index(layout)
     for way in ("deleted", "full"):
         if way == "deleted":
             shutil.rmtree(layout.indexes)
         other = Index(layout)
-        rebuild_index(other, layout, lambda: NOW, full=way == "full")
+        other.rebuild(full=way == "full")
         other.close()
         assert dump_index(layout) == grown
     shutil.rmtree(layout.root)
@@ -91,7 +91,7 @@ def test_changes_of_many_files_are_taken_in(tmp_path: Path) -> None:
         index.rebuild(["ann"])["ann"]
     index.close()
     grown = dump_index(layout)
-    rebuild_index(index, layout, lambda: NOW, full=True)
+    index.rebuild(full=True)
     index.close()
     assert dump_index(layout) == grown
 
@@ -100,27 +100,27 @@ ADD = """
 import sys
 from pathlib import Path
 from panda.store.import_file import import_turns
-from panda.index.index import index_imported
+from panda.index.index import Index
 from panda.store.layout import Layout
 from tests.stores import NOW
 layout = Layout(Path(sys.argv[1]))
 for n in range(12):
     line = '{"user": "ann", "session": "s%s", "at": "2026-01-04", "query": "apple %s", "response": "x"}'
-    index_imported(layout, import_turns([line % (sys.argv[2], n)], layout, lambda: NOW))
+    report = import_turns([line % (sys.argv[2], n)], layout, lambda: NOW)
+    Index(layout).record("ann", [turn.turn for turn in report.turns])
 """
 
 REBUILD = """
 import sys, time
 from pathlib import Path
 from panda.index.index import Index
-from panda.index.index import rebuild_index
 from panda.store.layout import Layout
 from tests.stores import NOW
 layout = Layout(Path(sys.argv[1]))
 index = Index(layout)
 until = time.monotonic() + float(sys.argv[2])
 while time.monotonic() < until:
-    rebuild_index(index, layout, lambda: NOW, full=True)
+    index.rebuild(full=True)
     print("rebuilt", flush=True)
 """
 
@@ -146,7 +146,7 @@ def test_four_writers_and_a_rebuild(tmp_path: Path) -> None:
     index = Index(layout)
     index.freshen("ann")
     assert len(index.read("ann", lambda view: rank_rows(view, "apple", bounds=Bounds()))) == 48
-    assert index.behind("ann").count == 0
+    assert not index.behind("ann").sources
     index.close()
 
 
@@ -166,6 +166,6 @@ def test_killed_rebuild(tmp_path: Path) -> None:
         process.communicate()
         assert index.freshen("ann").problems == ()
         assert len(index.read("ann", lambda view: rank_rows(view, "apple", bounds=Bounds()))) == 199
-    rebuild_index(index, layout, lambda: NOW, full=True)
+    index.rebuild(full=True)
     index.close()
     assert [path.name for path in layout.indexes.iterdir() if path.name.startswith(".")] == []

@@ -171,7 +171,7 @@ def test_an_index_that_cannot_be_written_is_read_from_a_copy(layout: Layout, sta
         def act() -> tuple[int, int]:
             index = Index(layout)
             index.freshen("ann")
-            return found(index), index.behind("ann").count
+            return found(index), len(index.behind("ann").sources)
 
         assert unprivileged(act) == f"({expected}, 0)"
         assert tree(held.root) == before
