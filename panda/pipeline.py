@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from msgspec import structs
+from msgspec import UNSET, UnsetType, structs
 
 from panda.compression.budgets import Limits, count_tokens
 from panda.compression.documents import RECIPES, REWRITE, compressed_line
@@ -30,8 +30,15 @@ from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.recipes.versions import version_in_force
 from panda.store.files import append_json_line
 from panda.store.interventions import write_intervention
-from panda.store.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
-from panda.store.records import FileRecord, Next, Status
+from panda.store.records import (
+    ContextMetrics,
+    GatheredContext,
+    Metrics,
+    Next,
+    PhaseMetrics,
+    Status,
+    Totals,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -115,11 +122,8 @@ class Pipeline:
         metadata = turn.folder.read_metadata()
         going_on = metadata.next
         assert going_on is not None
-        for name, value in getattr(outcome, "files", {}).items():
-            if isinstance(value, FileRecord):
-                turn.folder.save(value)
-            else:
-                turn.folder.write_json(name, value)
+        for record in () if isinstance(outcome, Retry) else outcome.files:
+            turn.folder.save(record)
         if outcome.section is not None:
             self._write_section(turn, outcome.section)
         if outcome.section is not None or not isinstance(outcome, Stop):
@@ -174,24 +178,28 @@ class Pipeline:
 
     def _write_metrics(self, turn: Turn, seconds: Mapping[int, float]) -> None:
         """metrics.json: calls, tokens and seconds by phase and in all, and what phase 2 measured."""
-        rows: list[dict[str, object]] = []
+        rows: list[PhaseMetrics] = []
         total = Usage(0, 0, 0)
         for number, phase in self._phases.items():
             calls = [call for call in turn.calls if call["phase"] == number]
             if calls or number in seconds:
                 usage = sum((Usage(**call["usage"]) for call in calls), Usage(0, 0, 0))
                 total += usage
-                recipes = list(dict.fromkeys(call["recipe"] for call in calls))
-                took = round(seconds[number], 3) if number in seconds else None
-                about = {"phase": number, "layer": phase.layer, "recipes": recipes, "calls": len(calls)}
-                rows.append({**about, **_tokens(usage), "seconds": took})
-        whole = {"calls": len(turn.calls), **_tokens(total), "seconds": round(sum(seconds.values()), 3)}
-        metrics: dict[str, object] = {"phases": rows, "totals": whole}
+                row = PhaseMetrics(
+                    phase=number,
+                    layer=phase.layer,
+                    recipes=tuple(dict.fromkeys(call["recipe"] for call in calls)),
+                    calls=len(calls),
+                    **_tokens(usage),
+                    seconds=round(seconds[number], 3) if number in seconds else None,
+                )
+                rows.append(row)
+        whole = Totals(calls=len(turn.calls), **_tokens(total), seconds=round(sum(seconds.values()), 3))
+        context: ContextMetrics | UnsetType = UNSET
         with suppress(FileFormatError):  # a damaged file halts the phase that needs it, not this
-            if turn.folder.has(GATHERED_CONTEXT_JSON):
-                measured = turn.read(GATHERED_CONTEXT_JSON).get("metrics")
-                metrics |= {"context": measured} if measured else {}
-        turn.folder.write_json(METRICS_JSON, metrics)
+            gathered = turn.folder.find(GatheredContext)
+            context = gathered.metrics if gathered else UNSET
+        turn.folder.save(Metrics(phases=tuple(rows), totals=whole, context=context))
 
 
 def mark_turn(turn: Turn, status: Status, intervention: str | None = None) -> None:

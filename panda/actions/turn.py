@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 from panda.app import App
 from panda.compression.budgets import count_tokens
 from panda.documents.context import render_section
+from panda.documents.records import encode
 from panda.errors import FileFormatError, HaltError, Problem, UsageError
 from panda.models.contract import Model
 from panda.phases.turn import Turn, check_query
@@ -32,6 +33,7 @@ from panda.store.layout import (
     SUMMARY_JSON,
     TOOLRESULTS_MD,
 )
+from panda.store.records import Image, Metrics, StagedMemory
 from panda.store.turns import TurnFolder
 from panda.store.validate import stray_notes
 from panda.tools.table import describe_tools
@@ -96,7 +98,7 @@ def _watched(turn: Turn, tell: Tell, work: Callable[[], _T]) -> tuple[_T | None,
     except (HaltError, FileFormatError) as exc:
         error = exc
     if (image := turn.described_image) is not None:
-        tell(f"{image['file']}, as {image['model']} describes it: {image['description']}")
+        tell(f"{image.file}, as {image.model} describes it: {image.description}")
     for warning in turn.warnings:
         tell(f"warning: {warning}")
     return found, error
@@ -108,11 +110,9 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
     answer = folder.read_context().section(5)
     meta: Mapping[str, Any] = answer.meta if answer else {}
     places = dict(zip(meta.get("node_ids", ()), meta.get("provenance", ()), strict=True))
-    phases = folder.read_json(METRICS_JSON)["phases"] if folder.has(METRICS_JSON) else []
-    staged = folder.read_json(STAGED_MEMORY_JSON) if folder.has(STAGED_MEMORY_JSON) else {}
-    writes = [
-        step["data"] for step in folder.steps() if step["kind"] == "write" and step["status"] == "success"
-    ]
+    metrics, staged, image = folder.find(Metrics), folder.find(StagedMemory), folder.find(Image)
+    phases = encode(metrics.phases) if metrics else []
+    writes = [step.data for step in folder.load_steps() if step.kind == "write" and step.status == "success"]
     return {
         "turn": metadata.turn,
         "turn_dir": str(folder.paths.directory),
@@ -126,11 +126,11 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
             for item in meta.get("items", ())
             for node_id in item["node_ids"]
         ],
-        "noted": staged.get("noted", []),
+        "noted": encode((staged and staged.noted) or []),
         "changes": [
             {key: one[key] for key in ("path", "diff", "dry_run")} for one in writes if "diff" in one
         ],
-        "image": folder.read_json(IMAGE_JSON) if folder.has(IMAGE_JSON) else None,
+        "image": encode(image),
         "phases": [{"recipe" if key == "recipes" else key: row[key] for key in row} for row in phases],
         "reason": metadata.reason,
         "intervention": metadata.intervention,
@@ -204,10 +204,10 @@ def gather(app: App, turn: Turn, until: Until) -> Look:
         return _on_disk(turn)
     with app.pipeline.guard(turn, _GATHERING):
         if until == "plan":
-            look = Look(dict(app.gatherer.plan(turn)), None, None)
+            look = Look(app.gatherer.plan(turn).to_json(), None, None)
         else:
             found = app.gatherer.gather(turn)
-            look = Look(dict(found.plan), dict(found.values), render_section(found.section))
+            look = Look(found.plan.to_json(), found.values.to_json(), render_section(found.section))
     mark_turn(turn, "interrupted")
     return look
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from panda.documents.times import Clock
 from panda.index.index import Index
-from panda.memory.memory import StagedValue, apply_staged
+from panda.memory.memory import apply_staged
 from panda.session.file import commit_turn, fold_turns, load_session
 from panda.store.files import (
     append_json_lines,
@@ -18,7 +18,8 @@ from panda.store.files import (
     sync_file,
     write_json,
 )
-from panda.store.layout import STAGED_MEMORY_JSON, Layout, UserStore, below
+from panda.store.layout import Layout, UserStore, below
+from panda.store.records import StagedMemory
 from panda.store.temporaries import held_temporary
 
 Files = Mapping[str, bytes]
@@ -86,10 +87,8 @@ def join_turn(
     metadata = folder.read_metadata()
     if metadata.saved_at is None:
         return
-    if folder.has(STAGED_MEMORY_JSON):
-        staged = [StagedValue.from_json(one) for one in folder.read_json(STAGED_MEMORY_JSON)["staged"]]
-        due = [one for one in staged if one.told or metadata.ending == "approved"]
-        apply_staged(layout, user, due, clock, wait_seconds)
+    if (memory := folder.find(StagedMemory)) is not None:
+        apply_staged(layout, user, memory.due(metadata.ending), clock, wait_seconds)
     name = metadata.session_id
     with held_lock(
         layout.of(user).session_lock(name), holder=f"panda batch, turn {number}", wait_seconds=wait_seconds

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
+
+from msgspec.structs import replace
 
 from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence, find_proofs
@@ -12,6 +14,7 @@ from panda.documents.records import encode
 from panda.documents.text import escape_item, unescape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, mean_by_recency
 from panda.memory.node import Item, Node, SourceType
+from panda.store.records import GatheredItem, GatheredSection
 
 TITLES: Mapping[SourceType, str] = {
     "preference": "Session Preferences",
@@ -48,33 +51,12 @@ _WITHOUT_NODES = {"Source References", "Context Assessment"}
 
 
 @dataclass(frozen=True)
-class GatheredItem:
-    """One line of §2."""
-
-    text: str  # the line; what it claims stands in its nodes
-    node_ids: tuple[str, ...]  # nodes it comes from; empty for what the query itself says
-
-
-@dataclass(frozen=True)
 class DraftSection:
     """What 2.2 wants in one part of §2."""
 
     title: str  # as drafted; whether it is a canonical one is checked later
     items: tuple[GatheredItem, ...]
     confidence_avg: float | None = None  # what the draft claims; code computes its own
-
-
-@dataclass(frozen=True)
-class GatheredSection:
-    """One titled part of §2."""
-
-    title: str  # one of TITLES, or Constraints
-    source_type: str | tuple[str, ...]  # kind of its nodes; several only for Constraints
-    items: tuple[GatheredItem, ...]
-    confidence_avg: float | None  # mean confidence of its nodes, newer ones counting more; None without nodes
-    node_ids: tuple[str, ...]  # all nodes, each once; a line's [n] counts in this list from 1
-    provenance: tuple[str, ...]  # where they are, in the order of node_ids; for the query "§0.raw_query"
-    source: Literal["always_include"] | None = None  # set when a rule and not a choice put it here
 
 
 def draft_of_lines(lines: Sequence[tuple[Node, Item]]) -> list[DraftSection]:
@@ -263,11 +245,6 @@ def _age(at: datetime, now: datetime) -> str:
 def is_stale(node: Node, now: datetime) -> bool:
     """Whether a node is past the time at which its maker wanted it refreshed."""
     return node.expires_at is not None and node.expires_at <= now
-
-
-def sections_to_json(sections: Sequence[GatheredSection]) -> list[dict[str, object]]:
-    """The parts as gathered_context.json holds them."""
-    return [encode(section) for section in sections]
 
 
 def answer_items(answer: Section | None) -> list[GatheredItem]:

@@ -1,11 +1,11 @@
 """The memory of a user: what it says now, and how it is written, also what a turn has staged for it."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from panda.documents.memory_file import is_statement, render_value, statement_key
 from panda.documents.text import one_line
@@ -23,7 +23,6 @@ from panda.memory.fact import (
     Subject,
     entity_name,
     file_value,
-    parse_value,
     tick,
     typed_value,
 )
@@ -32,41 +31,11 @@ from panda.memory.log import MemoryLog
 from panda.memory.synthesis import CONTRADICTED, find_alternative
 from panda.store.files import append_json_lines, held_lock, write_atomic
 from panda.store.layout import Layout
+from panda.store.records import Scalar, Staged, Value
 
 Action = Literal["sets", "adds", "removes", "retracts"]
 """sets: the value holds. adds, removes: of a list. retracts: what was said holds no longer."""
-Value = str | bool | int | float | None | tuple["Value", ...]
-
-
-@dataclass(frozen=True)
-class StagedValue:
-    """A value that a turn wants remembered; nothing is written before the turn is approved."""
-
-    kind: SaidKind  # which file shows it
-    entity: str  # normalised, as "user:ann"
-    relation: str  # key, as "budget"
-    value: Value  # a scalar or a tuple of scalars
-    content_type: str  # how it ages
-    source_turn: int  # turn in which it was said
-    text: str  # the user's own words
-    action: Action = "sets"  # what it does to what was said before
-    told: bool = False  # whether code noted it, so that it counts however the turn ends
-
-    @property
-    def subject(self) -> Subject:
-        """What it will compete for."""
-        return Subject("local", self.entity, self.relation)
-
-    def to_json(self) -> dict[str, object]:
-        """As in staged_memory.json: what is as it mostly is is left out, the value has its type."""
-        value = {**asdict(self), "value": typed_value(self.value).to_json()}
-        defaults = {field.name: field.default for field in fields(self)}
-        return {name: one for name, one in value.items() if one != defaults[name]}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> "StagedValue":
-        """From an object of staged_memory.json that satisfies its schema."""
-        return cls(**{**raw, "value": parse_value(raw["value"]).v})
+Plain = Scalar | tuple[Scalar, ...]
 
 
 def normalise_entity(text: str) -> str:
@@ -82,13 +51,13 @@ def stage_value(
     user: str,
     kind: SaidKind,
     relation: str,
-    value: Value,
+    value: Plain,
     text: str,
     source_turn: int,
     entity: str | None = None,
     action: Action = "sets",
     told: bool = False,
-) -> StagedValue:
+) -> Staged:
     """
     A value to be remembered, checked and normalised; writes nothing.
 
@@ -105,7 +74,9 @@ def stage_value(
         raise UsageError(f"the value of {relation} is blank", fix="say what to remember")
     about = normalise_entity(entity) if entity is not None else f"user:{user}"
     ages = "preference" if kind == "preference" else "general_fact"
-    return StagedValue(kind, about, relation, value, ages, source_turn, one_line(text), action, told)
+    typed = typed_value(value)
+    stored = Value(typed.type, typed.v)  # type: ignore[arg-type]  # one of VALUE_TYPES
+    return Staged(kind, about, relation, stored, ages, source_turn, one_line(text), action, told)
 
 
 class Memory:
@@ -314,7 +285,7 @@ def retraction(of: Assertion, source: str, source_turn: int | None = None) -> St
 
 
 def apply_staged(
-    layout: Layout, user: str, staged: Sequence[StagedValue], clock: Clock, wait_seconds: float
+    layout: Layout, user: str, staged: Sequence[Staged], clock: Clock, wait_seconds: float
 ) -> list[Assertion]:
     """
     Write staged values of a turn to the user's log and memory files.
@@ -356,7 +327,7 @@ def take_in_edits(layout: Layout, user: str, clock: Clock, wait_seconds: float) 
     return memory
 
 
-def listed(values: Value | None, staged: Value, action: Action) -> Value:
+def listed(values: Plain, staged: Plain, action: Action) -> Plain:
     """
     A list with values added to it, or without them; *values* is what holds: a list, one value, or None.
 
@@ -372,10 +343,11 @@ def listed(values: Value | None, staged: Value, action: Action) -> Value:
     return tuple(one for one in held if str(one).casefold() not in gone)
 
 
-def _statement(staged: StagedValue, log: MemoryLog, now: datetime) -> Statement | None:
+def _statement(staged: Staged, log: MemoryLog, now: datetime) -> Statement | None:
     """What a staged value comes to as things stand; None if there is nothing left to do."""
-    value, action, source = staged.value, staged.action, f"turn:{staged.source_turn}"
-    winner = next(iter(log.contenders(staged.subject, now=now)), None)
+    value, action, source = staged.value.v, staged.action, f"turn:{staged.source_turn}"
+    subject = Subject("local", staged.entity, staged.relation)
+    winner = next(iter(log.contenders(subject, now=now)), None)
     if action in ("adds", "removes"):
         value = listed(winner.fact.value.v if winner else None, value, action)
         action = "sets" if value else "retracts"

@@ -4,11 +4,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from panda.documents.context import parse_context
 from panda.documents.markdown import is_only_wikilinks, split_passages
@@ -27,8 +28,6 @@ from panda.memory.gathered import (
     CUT_MARK,
     NO_CONSTRAINTS,
     UNKNOWN_NODE,
-    GatheredItem,
-    GatheredSection,
     ReadSection,
     check_sections,
     read_gathered,
@@ -51,7 +50,7 @@ from panda.store.layout import (
     TurnPaths,
     turn_number,
 )
-from panda.store.records import check_json
+from panda.store.records import GatheredItem, GatheredSection, check_json
 from panda.store.seals import is_sealed
 from panda.store.temporaries import is_temporary
 from panda.store.turns import TurnFolder
@@ -395,4 +394,4 @@ class _Judge:
     def _whole(self, part: ReadSection) -> GatheredSection:
         """The part with the lines that were cut from it, which its nodes and its confidence belong to."""
         lines = self._lines.get(part.section.title, ()) if part.is_cut else ()
-        return replace(part.section, items=tuple(dict.fromkeys([*lines, *part.section.items])))
+        return structs.replace(part.section, items=tuple(dict.fromkeys([*lines, *part.section.items])))

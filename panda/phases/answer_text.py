@@ -7,8 +7,8 @@ from itertools import groupby
 
 from panda.documents.evidence import Proof
 from panda.documents.text import escape_quote
-from panda.memory.gathered import GatheredItem
 from panda.memory.node import Item
+from panda.store.records import GatheredItem
 
 _MARK = re.compile(r"[ \t]?\[(\d{1,3}(?:[ ]*,[ ]*\d{1,3})*)\](?!\()")
 _FENCE = re.compile(r"[ ]{0,3}(```|~~~)")

@@ -32,15 +32,12 @@ from panda.memory.budget import (
 from panda.memory.gathered import (
     CONSTRAINTS,
     DraftSection,
-    GatheredItem,
-    GatheredSection,
     build_sections,
     check_sections,
     draft_of_lines,
     is_stale,
     node_label,
     render_gathered,
-    sections_to_json,
     with_own_confidence,
 )
 from panda.memory.node import Item, Node, wanted_list
@@ -56,13 +53,21 @@ from panda.retrieval.candidates import (
     Candidate,
     Retriever,
     build_plan,
-    judge_candidates,
     offered_candidates,
     planned_nodes,
     ruled_nodes,
 )
 from panda.retrieval.relevance import find_names, measure_closeness, share_of_words
-from panda.store.layout import GATHERED_CONTEXT_JSON, RETRIEVAL_PLAN_JSON
+from panda.store.records import (
+    ContextMetrics,
+    Coverage,
+    Document,
+    GatheredContext,
+    GatheredItem,
+    GatheredSection,
+    RetrievalPlan,
+    Verdict,
+)
 
 _MOST_LINES = 40
 _MOST_LISTED = 12
@@ -105,7 +110,7 @@ def line_options(query: str, documents: Sequence[LoadedDocument], closest: Close
 
 
 def draft_of(
-    query: str, values: Mapping[str, Any], lines: Sequence[Line], plan: Mapping[str, Any], reading: Reading
+    query: str, values: Mapping[str, Any], lines: Sequence[Line], plan: RetrievalPlan, reading: Reading
 ) -> tuple[DraftSection, ...]:
     """
     The draft that a reply of 2.2 stands for.
@@ -155,7 +160,7 @@ def _by_rule(
     query: str,
     reading: Reading,
     lines: Sequence[Line],
-    plan: Mapping[str, Any],
+    plan: RetrievalPlan,
     shown: Collection[str] = (),
 ) -> list[Line]:
     """A line of what a rule put into the plan or the query names; details of the page it asks about."""
@@ -172,9 +177,9 @@ def _by_rule(
     return found
 
 
-def _ruled(plan: Mapping[str, Any]) -> list[str]:
+def _ruled(plan: RetrievalPlan) -> list[str]:
     """What a rule put into the plan."""
-    return [str(one["node_id"]) for one in plan["candidates"] if one["by"] == "always_include"]
+    return [one.node_id for one in plan.candidates if one.by == "always_include"]
 
 
 def gathered_values(
@@ -184,52 +189,37 @@ def gathered_values(
     *,
     verdict: str,
     confidence: float | None,
-) -> dict[str, object]:
-    """The value of gathered_context.json, with the figures of S0 §7."""
+) -> GatheredContext:
+    """§2 as it is kept, with the figures of S0 §7."""
     averages = [section.confidence_avg for section in sections if section.confidence_avg is not None]
     quality = round(sum(averages) / len(averages), 2) if averages else 0.0
-    gaps = [] if verdict == "pass" else [_GAP]
+    gaps = () if verdict == "pass" else (_GAP,)
     limits = next(section for section in sections if section.title == CONSTRAINTS)
     nodes = [node_id for section in sections if section.title != CONSTRAINTS for node_id in section.node_ids]
-    kinds = ("turn", "memory", "fact", "knowledge", "research", "visit")
-    return {
-        "sections": sections_to_json(sections),
-        "gathered_at": render_time(now),
-        "context_quality": quality,
-        "gaps": gaps,
-        "stale": [one.node.id for one in documents if is_stale(one.node, now)],
-        "documents": [
-            {
-                "node_id": one.node.id,
-                "provenance": one.node.provenance,
-                "tokens": one.tokens,
-                "kept_tokens": one.kept_tokens,
-                "cut": one.is_cut,
-            }
+    coverage = {kind: sum(id_.startswith(f"{kind}:") for id_ in nodes) for kind in Coverage.__struct_fields__}
+    return GatheredContext(
+        sections=tuple(sections),
+        gathered_at=render_time(now),
+        context_quality=quality,
+        gaps=gaps,
+        stale=tuple(one.node.id for one in documents if is_stale(one.node, now)),
+        documents=tuple(
+            Document(one.node.id, one.node.provenance, one.tokens, one.kept_tokens, one.is_cut)
             for one in documents
-        ],
-        "metrics": {
-            "context_quality": quality,
-            "coverage": {kind: sum(node_id.startswith(f"{kind}:") for node_id in nodes) for kind in kinds},
-            "constraints": len(limits.items),
-            "constraints_missing": not limits.items,
-        },
-        "verdict": {
-            "status": "clarify" if verdict == "clarify" else "pass",
-            "issues": gaps,
-            "confidence": confidence,
-        },
-    }
+        ),
+        metrics=ContextMetrics(quality, Coverage(**coverage), len(limits.items), not limits.items),
+        verdict=Verdict("clarify" if verdict == "clarify" else "pass", gaps, confidence),
+    )
 
 
 @dataclass(frozen=True)
 class Gathered:
     """What phase 2 found, whether it is committed or not."""
 
-    plan: Mapping[str, Any]  # the retrieval plan
+    plan: RetrievalPlan
     documents: tuple[LoadedDocument, ...]  # what was loaded, and what of it was cut
     section: Section  # §2
-    values: Mapping[str, Any]  # gathered_context.json
+    values: GatheredContext
     outcome: Outcome  # how the phase ends
 
 
@@ -252,14 +242,14 @@ class ContextGatherer:
         """Plan, load, draft, check, judge; a draft that fails is made again once, with guidance."""
         return self.gather(turn).outcome
 
-    def plan(self, turn: Turn) -> Mapping[str, Any]:
+    def plan(self, turn: Turn) -> RetrievalPlan:
         """
         2.1: the retrieval plan, which is written to the turn; one that is there already is kept. Raises
         HaltError: The model gave no valid reply, or research that was chosen cannot be read.
         """
-        if turn.folder.has(RETRIEVAL_PLAN_JSON):
+        if (known := turn.folder.find(RetrievalPlan)) is not None:
             turn.count_execution(self.executor.book.recipe_for("phase2_1_retrieval", turn.mode).key)
-            return turn.read(RETRIEVAL_PLAN_JSON)
+            return known
         found, previous = self._candidates(turn)
         nodes: dict[str, Node] = {}
         candidates, origins = self._followed(turn, found, nodes)
@@ -283,21 +273,24 @@ class ContextGatherer:
         relevant = reply.choices.get("relevant")
         ids = [candidate.node_id for candidate in found]
         ruled = ruled_nodes(turn.analysis, ids, previous)
-        judged = judge_candidates(
-            candidates,
-            scores=relevant.scores if relevant else {},
-            chosen=reply.values["relevant"],
-            by_rule=[
-                *(one for node_id in ruled for one in origins.get(node_id, (node_id,))),
-                *(one for number in recalled_turns(turn) if (one := f"turn:{number}") in ids),
-            ],
-        )
-        chosen = [one.candidate.node_id for one in judged if one.chosen]
+        by_rule = [
+            *(one for node_id in ruled for one in origins.get(node_id, (node_id,))),
+            *(one for number in recalled_turns(turn) if (one := f"turn:{number}") in ids),
+        ]
+        taken = {*reply.values["relevant"], *by_rule}
+        chosen = [one.node_id for one in candidates if one.node_id in taken]
         if not chosen and candidates:
             turn.warn("no saved source is relevant to the query")
-        research = next((self.reader.load(one) for one in chosen if one.startswith("research:")), None)
-        plan = build_plan(judged, research, self.clock(), reasoning=reply.values.get("reasoning"))
-        turn.folder.write_json(RETRIEVAL_PLAN_JSON, plan)
+        plan = build_plan(
+            candidates,
+            next((self.reader.load(one) for one in chosen if one.startswith("research:")), None),
+            self.clock(),
+            scores=relevant.scores if relevant else {},
+            chosen=reply.values["relevant"],
+            by_rule=by_rule,
+            reasoning=reply.values.get("reasoning"),
+        )
+        turn.folder.save(plan)
         return plan
 
     def gather(self, turn: Turn) -> Gathered:
@@ -338,7 +331,7 @@ class ContextGatherer:
             guidance = str(reply.values.get("guidance") or "Look at further sources.")
         raise HaltError(
             "§2 failed its checks twice",
-            where=str(turn.folder.paths / GATHERED_CONTEXT_JSON),
+            where=str(turn.folder.paths / GatheredContext.FILE),
             expected="every line of §2 supported by the node it cites",
             received="; ".join(issues),
             fix="look at the nodes that are named; correct the file, the prompt or the model, then resume",
@@ -357,7 +350,7 @@ class ContextGatherer:
         must += analysis.reference_nodes
         must += [f"turn:{number}" for number in recalled_turns(turn)]
         image = turn.described_image
-        shown = find_names(image["description"]) if image else []
+        shown = find_names(image.description) if image else []
         asked = [analysis.resolved_query, reference.title if reference else None, *shown]
         query = " ".join(dict.fromkeys(filter(None, asked)))
         most = _MOST_CANDIDATES if self._writes(turn) else _MOST_RANKED
@@ -422,7 +415,7 @@ class ContextGatherer:
         try:
             nodes = load_nodes(self.reader, chosen)
         except MemoryNodeError as exc:
-            plan = turn.folder.paths / RETRIEVAL_PLAN_JSON
+            plan = turn.folder.paths / RetrievalPlan.FILE
             fix = f"restore or mend it, or delete {plan} so that the turn plans anew; then resume the turn"
             raise MemoryNodeError(
                 exc.message, where=exc.where, fix=fix, expected=exc.expected, details=exc.details
@@ -443,7 +436,7 @@ class ContextGatherer:
         self,
         turn: Turn,
         documents: Sequence[LoadedDocument],
-        plan: Mapping[str, Any],
+        plan: RetrievalPlan,
         guidance: str | None,
     ) -> tuple[DraftSection, ...]:
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
@@ -465,14 +458,14 @@ class ContextGatherer:
             self.executor,
             "phase2_5_context_validator",
             turn,
-            options={"evidence": self.closest.rate(turn.meant, evidence_of(sections_to_json(sections)))},
+            options={"evidence": self.closest.rate(turn.meant, evidence_of(sections))},
             extra={"gathered_context": text},
         )
 
     def _gathered(
         self,
         turn: Turn,
-        plan: Mapping[str, Any],
+        plan: RetrievalPlan,
         documents: Sequence[LoadedDocument],
         sections: Sequence[GatheredSection],
         reply: Reply,
@@ -482,8 +475,7 @@ class ContextGatherer:
         section = render_gathered(sections, nodes, now)
         verdict = "clarify" if reply.asks_back else str(reply.values["verdict"])
         values = gathered_values(sections, documents, now, verdict=verdict, confidence=reply.confidence)
-        files = {GATHERED_CONTEXT_JSON: values}
-        outcome: Outcome = Advance(section, files)
+        outcome: Outcome = Advance(section, (values,))
         if verdict == "clarify":
-            outcome = Stop("clarify", None, files, question=question_of(reply, turn))
+            outcome = Stop("clarify", None, (values,), question=question_of(reply, turn))
         return Gathered(plan, tuple(documents), section, values, outcome)

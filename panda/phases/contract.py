@@ -1,11 +1,11 @@
 """What a phase is, and what it can end with."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from panda.documents.context import Section
 from panda.phases.turn import Turn
+from panda.store.records import FileRecord
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Advance:
     """The phase is done; the turn goes on."""
 
     section: Section | None = None  # section to commit to context.md
-    files: Mapping[str, object] = field(default_factory=dict)  # JSON files for the turn directory, by name
+    files: tuple[FileRecord, ...] = ()  # to write into the turn's directory
     to: int | None = None  # phase to go on with; None is the next one
     answered: bool | None = None  # set by the phase that knows whether the query was answered
 
@@ -33,7 +33,7 @@ class Stop:
 
     status: Literal["clarify", "failed"]  # how it ends
     section: Section | None = None  # section to commit
-    files: Mapping[str, object] = field(default_factory=dict)  # JSON files to write
+    files: tuple[FileRecord, ...] = ()  # to write
     question: str | None = None  # question to the user, for clarify
     reason: str | None = None  # why it failed
 

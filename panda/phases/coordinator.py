@@ -1,12 +1,17 @@
 """Phase 4: the tool loop (S3 §16, §26). What a tool gives is kept whole in steps/, §4 shows it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from typing import Any, Literal
+
+from msgspec import convert
+from msgspec.structs import replace
 
 from panda.choosing.decision import Option
 from panda.compression.budgets import count_tokens
 from panda.compression.sections import fit_section
+from panda.documents.records import encode
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError
 from panda.memory.budget import LONGEST_LINE_CHARS
@@ -22,10 +27,19 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
-from panda.session.turn_files import call_digest, step_type
+from panda.session.turn_files import call_digest, step_type, type_of_tool
 from panda.store.carry import CachedStep
-from panda.store.files import read_json
-from panda.store.layout import PLAN_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD, below
+from panda.store.layout import TOOLRESULTS_MD, below
+from panda.store.records import (
+    FileRecord,
+    Plan,
+    Progress,
+    Reused,
+    Staged,
+    StagedMemory,
+    Step,
+    load,
+)
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.files import settle_change
 from panda.tools.table import TOOLS, describe_tools, fill_arguments, run_tool, why_unavailable
@@ -34,7 +48,6 @@ MOST_ROUNDS = 10
 MOST_CALLS = 20
 MOST_FAILURES = 3
 _DONE = "done"
-Step = Mapping[str, Any]
 Arguments = Mapping[str, Any]
 Calls = Sequence[Arguments]
 
@@ -44,53 +57,66 @@ def reused_step(turn: Turn, step: Step) -> Step | None:
     A step with the result that an earlier turn of the session got for the same call.
 
     Args:
-        step: The step as far as it is known: tool, arguments and what it is for.
+        step: The step before its result is known.
 
     Returns:
         The whole step, with `reused` saying where the result comes from; None if the call has to be made:
         nobody made it, it does not read, something was written since, it has expired, or is wanted anew.
     """
-    digest = call_digest(step["tool"], step["arguments"])
-    found = [one for one in turn.carry.step_cache if one.call == digest][-1:]
-    made = _result(turn, found[0]) if found else None
-    return {**made, **step} if made is not None and not _written_since(turn, found[0]) else None
+    digest = call_digest(step.tool, step.arguments)
+    cached = next((known for known in reversed(turn.carry.step_cache) if known.call == digest), None)
+    made = _result(turn, cached) if cached else None
+    if made is None or cached is None or _written_since(turn, cached):
+        return None
+    return replace(with_result(step, made), reused=made.reused)
 
 
 def reused_steps(turn: Turn) -> list[Step]:
     """The results of the session's last turn that read something, as steps of this one."""
-    newest = (_result(turn, one) for one in turn.carry.step_cache if one.detail == "full")
-    decided = {"plan": turn.round, "round": 1, "note": None, "conclusion": None}
-    return [{**made, **decided, "step": n} for n, made in enumerate(filter(None, newest), 1)]
+    newest = (_result(turn, cached) for cached in turn.carry.step_cache if cached.detail == "full")
+    return [
+        replace(made, step=n, plan=turn.round, round=1, note=None, conclusion=None)
+        for n, made in enumerate(filter(None, newest), 1)
+    ]
 
 
-def _result(turn: Turn, cached: CachedStep) -> dict[str, Any] | None:
+def with_result(step: Step, result: ToolResult | Step) -> Step:
+    """A step with what a tool gave for it."""
+    given = {name: getattr(result, name) for name in ToolResult.__dataclass_fields__}
+    return replace(step, **{**given, "data": encode(result.data)})
+
+
+def _result(turn: Turn, cached: CachedStep) -> Step | None:
     """The step that made a cached result, with where it comes from; None if it may not be used."""
     try:
-        made = read_json(below(turn.layout.of(turn.user_id).home, cached.path))
+        made = load(Step, below(turn.layout.of(turn.user_id).home, cached.path))
     except (StoreError, FileFormatError):
         turn.warn(f"{cached.path} cannot be read; the call is made again")
         return None
-    if made["status"] != "success" or step_type(made) not in ("read", "analyze"):
+    if made.status != "success" or step_type(made) not in ("read", "analyze"):
         return None
     now = turn.context.front.created_at
-    expiries = [parse_time(claim["expires_at"]) for claim in made["claims"] if claim["expires_at"]]
+    expiries = [parse_time(claim.expires_at) for claim in made.claims if claim.expires_at]
     if any(at <= now for at in expiries) or turn.analysis.data_requirements.needs_live_data:
         return None
-    return {**made, "artifacts": [], "seconds": None, "reused": {"turn": cached.turn, "step": cached.step}}
+    return replace(made, artifacts=(), seconds=None, reused=Reused(cached.turn, cached.step))
 
 
 def _written_since(turn: Turn, cached: CachedStep) -> bool:
     """Whether something was written after a result was got: by a tool, or into the user's memory."""
-    place = (cached.turn, cached.step)
-    later = [{"tool": one.tool} for one in turn.carry.step_cache if (one.turn, one.step) > place]
-    if any(step_type(step) == "write" for step in (*later, *turn.steps())):
+    later = [
+        known for known in turn.carry.step_cache if (known.turn, known.step) > (cached.turn, cached.step)
+    ]
+    if any(type_of_tool(known.tool) == "write" for known in later):
         return True
-    got = next((one.timestamp for one in turn.carry.recent_turns if one.turn == cached.turn), None)
+    if any(step_type(step) == "write" for step in turn.steps()):
+        return True
+    got = next((recent.timestamp for recent in turn.carry.recent_turns if recent.turn == cached.turn), None)
     log = MemoryLog(turn.layout, turn.user_id)
     log.refresh()
     metadata = turn.folder.read_metadata()
     known = known_then(log, turn.turn, metadata.created_at, turn.folder.snapshot())
-    return got is None or any(one.asserted_at > parse_time(got) for one in known)
+    return got is None or any(assertion.asserted_at > parse_time(got) for assertion in known)
 
 
 @dataclass(frozen=True)
@@ -109,30 +135,26 @@ class Coordinator:
         plan = turn.plan
         loop = _Loop(self.executor, self.context_of(turn), turn, plan)
         ending, reason = loop.run()
-        progress = {
-            "ending": ending,
-            "reason": reason,
-            "rounds": loop.rounds,
-            "calls": len(loop.current),
-            "goals": goals_progress(plan["goals"], loop.current, said_done=loop.said_done, ended=True),
-        }
+        goals = goals_progress(plan.goals, loop.current, said_done=loop.said_done, ended=True)
+        progress = Progress(
+            ending=ending, reason=reason, rounds=loop.rounds, calls=len(loop.current), goals=goals
+        )
         turn.folder.write_text(TOOLRESULTS_MD, render_results(loop.steps))
-        made = [step for step in loop.steps if step["tool"] == "memory.create"]
-        staged = [step["data"]["staged"] for step in made if step["status"] == "success"]
-        files: dict[str, object] = {PLAN_JSON: {**plan, "progress": progress}}
-        files |= {STAGED_MEMORY_JSON: {"staged": staged, "applied": False}} if staged else {}
-        return Advance(render_section(loop.steps, progress), files)
+        made = [step for step in loop.steps if step.tool == "memory.create" and step.status == "success"]
+        files: list[FileRecord] = [replace(plan, progress=progress)]
+        if made:
+            staged = [step.data["staged"] for step in made]
+            files.append(StagedMemory(staged=convert(staged, tuple[Staged, ...]), applied=False))
+        return Advance(render_section(loop.steps, progress), tuple(files))
 
 
 class _Loop:
     """The rounds of one run of the phase; a resumed one takes the steps that a killed one has made."""
 
-    def __init__(
-        self, executor: RecipeExecutor, context: ToolContext, turn: Turn, plan: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, executor: RecipeExecutor, context: ToolContext, turn: Turn, plan: Plan) -> None:
         self._executor = executor
         pages = tuple(page.text for page in live_pages(turn, context.reader))
-        self._context = replace(context, pages=pages, ask=self._values)
+        self._context = changed(context, pages=pages, ask=self._values)
         self._turn = turn
         self._plan = plan
         self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode)
@@ -141,7 +163,7 @@ class _Loop:
         self._carry = turn.present_carry
         self._query = turn.analysis.resolved_query
         on_disk = turn.steps()
-        self.steps: list[Step] = [step for step in on_disk if step["plan"] < turn.round]
+        self.steps: list[Step] = [step for step in on_disk if step.plan < turn.round]
         self._made: Sequence[Step] = on_disk[len(self.steps) :]
         self.current: list[Step] = []
         self.rounds = 0
@@ -149,7 +171,7 @@ class _Loop:
         self._notices: list[str] = []
         self._failures: list[tuple[str, str | None]] = []
 
-    def run(self) -> tuple[str, str | None]:
+    def run(self) -> tuple[Literal["done", "blocked", "limited"], str | None]:
         """The rounds; gives how they ended, and why if not done."""
         while self.rounds < MOST_ROUNDS:
             waiting = self._waiting()
@@ -172,7 +194,7 @@ class _Loop:
 
     def _waiting(self) -> Mapping[str, Calls]:
         """The tools on offer, planned ones first; for a model that does not write with all their calls."""
-        planned = [name for name in self._plan["tools"] if name in self._available]
+        planned = [name for name in self._plan.tools if name in self._available]
         names = dict.fromkeys([*planned, *self._available])
         filled = {name: fill_arguments(TOOLS[name], self._query, self._context) for name in names}
         if self._writes:
@@ -183,8 +205,8 @@ class _Loop:
         return {name: given for name, given in left if given}
 
     def _ask(self, waiting: Mapping[str, Calls]) -> Reply:
-        progress = goals_progress(self._plan["goals"], self.current, said_done=self.said_done)
-        told = [f"{one['id']}: {one['status']}" for one in progress] + self._notices
+        progress = goals_progress(self._plan.goals, self.current, said_done=self.said_done)
+        told = [f"{goal.id}: {goal.status}" for goal in progress] + self._notices
         may_end = not self._owes_a_call(waiting)
         pages = live_pages(self._turn, self._context.reader) if "web.fetch" in waiting else []
         return ask(
@@ -193,7 +215,7 @@ class _Loop:
             self._turn,
             options={
                 "tool": [Option(name, name) for name in (*waiting, *([_DONE] if may_end else []))],
-                "goal": [Option(goal["id"], goal["goal"]) for goal in self._plan["goals"]],
+                "goal": [Option(goal.id, goal.goal) for goal in self._plan.goals],
                 "results": tool_spans(self._turn, self.steps) if may_end else [],
                 "pages": pages,
             },
@@ -211,16 +233,16 @@ class _Loop:
 
     def _owes_a_call(self, waiting: Mapping[str, Calls]) -> bool:
         """Whether the plan's first tool has not been tried; a model that writes may think anew."""
-        tried = {step["tool"] for step in self.current}
-        return not self._writes and any(n in waiting and n not in tried for n in self._plan["tools"][:1])
+        tried = {step.tool for step in self.current}
+        return not self._writes and any(n in waiting and n not in tried for n in self._plan.tools[:1])
 
     def _calls_of(self, reply: Reply, waiting: Mapping[str, Calls]) -> Iterator[tuple[str, Arguments, str]]:
         """Tool, arguments and goal of each call of a reply; where it gives none, the query's arguments."""
-        goals = self._plan["goals"]
+        goals = self._plan.goals
         progress = goals_progress(goals, self.current, said_done=self.said_done)
         (first, *_) = ready_goals(goals, progress) or goals
         for said in reply.values["calls"]:
-            tool, goal = said["tool"], said.get("goal", first["id"])
+            tool, goal = said["tool"], said.get("goal", first.id)
             given = [said["arguments"]] if "arguments" in said else waiting.get(tool) or [{}]
             yield from ((tool, arguments, goal) for arguments in given)
 
@@ -229,32 +251,33 @@ class _Loop:
         twin, refused = self._twin(tool, arguments), ""
         excluded = uses_excluded(map(str, arguments.values()), self._carry) if self._writes else []
         if twin is not None:
-            refused = f"{tool} was called like that in step {twin['step']}; see what it gave"
+            refused = f"{tool} was called like that in step {twin.step}; see what it gave"
         elif excluded:
             refused = f"{tool} would use what the user ruled out: {excluded[0].label}"
         if refused:
             self._notices.append(refused)
             self._failures.append((tool, refused))
             return
-        step: Step = {
-            "step": len(self.steps) + 1,
-            "plan": self._turn.round,
-            "round": self.rounds,
-            "goal": goal,
-            "tool": tool,
-            "kind": TOOLS[tool].kind if tool in TOOLS else None,
-            "arguments": dict(arguments),
-            "note": reply.values.get("note"),
-            "conclusion": reply.values.get("conclusion"),
-        }
+        step = Step(
+            step=len(self.steps) + 1,
+            plan=self._turn.round,
+            round=self.rounds,
+            goal=goal,
+            tool=tool,
+            kind=TOOLS[tool].kind if tool in TOOLS else None,
+            arguments=dict(arguments),
+            note=reply.values.get("note"),
+            conclusion=reply.values.get("conclusion"),
+            status="started",
+        )
         settled = self._taken_up(step) or reused_step(self._turn, step) or self._recorded(step)
-        step = settled or {**step, **self._run(step).to_json()}
+        step = settled or with_result(step, self._run(step))
         self._keep(step)
-        self._failures.append((tool, None if step["status"] == "success" else step["error"]))
+        self._failures.append((tool, None if step.status == "success" else step.error))
         self._append()
 
     def _keep(self, step: Step) -> None:
-        self._turn.write_step(step["step"], step)
+        self._turn.folder.save(step)
         self.steps.append(step)
         self.current.append(step)
 
@@ -269,40 +292,36 @@ class _Loop:
         """Run the tool; what a tool is about to change is on disk before it does."""
 
         def intend(result: ToolResult) -> None:
-            started = {**step, **result.to_json(), "status": "started"}
-            self._turn.write_step(step["step"], started)
+            self._turn.folder.save(replace(with_result(step, result), status="started"))
 
-        context = replace(self._context, step=step["step"], intend=intend)
+        context = changed(self._context, step=step.step, intend=intend)
         with self._turn.as_one_execution():
-            result = run_tool(step["tool"], step["arguments"], context)
+            result = run_tool(step.tool, step.arguments, context)
         for fault in result.data.get("faults", ()) if isinstance(result.data, dict) else ():
             self._turn.warn(fault)
         for claim in result.claims:
             if len(claim.text) > LONGEST_LINE_CHARS:
                 told = f"a line of {len(claim.text):,} characters is too long to quote ({claim.source})"
-                self._turn.warn(f"{step['tool']}: {told}")
+                self._turn.warn(f"{step.tool}: {told}")
         quotable = tuple(one for one in result.claims if len(one.text) <= LONGEST_LINE_CHARS)
-        return replace(result, claims=quotable)
+        return changed(result, claims=quotable)
 
     def _taken_up(self, step: Step) -> Step | None:
         """The same step as a killed run has left it, if that settles it."""
         made = self._made[len(self.current)] if len(self.current) < len(self._made) else None
         project = self._context.project
-        if made is None or (made["tool"], made["arguments"]) != (step["tool"], step["arguments"]):
+        if made is None or (made.tool, made.arguments) != (step.tool, step.arguments):
             return None
-        if project is not None and project.dry and step["kind"] == "write":
+        if project is not None and project.dry and step.kind == "write":
             return None  # the change was in memory alone and has to be made there again
-        return made if project is None or made["status"] != "started" else settle_change(made, project)
+        return made if project is None or made.status != "started" else settle_change(made, project)
 
     def _recorded(self, step: Step) -> Step | None:
         """The step as a recording answers it; only calls that reach outside the store are recorded."""
-        tool = TOOLS.get(step["tool"])
+        tool = TOOLS.get(step.tool)
         is_recorded = tool is not None and tool.reaches_out
-        found = self._turn.recordings.step(step["tool"], step["arguments"]) if is_recorded else None
-        if found is None:
-            return None
-        blank = ToolResult("error").to_json()
-        return {**step, **{key: found.get(key, value) for key, value in blank.items()}}
+        found = self._turn.recordings.step(step.tool, step.arguments) if is_recorded else None
+        return with_result(step, found) if found is not None else None
 
     def _append(self) -> None:
         """§4 as far as it is, within its budget, and toolresults.md."""
@@ -313,9 +332,9 @@ class _Loop:
     def _twin(self, tool: str, arguments: Arguments) -> Step | None:
         """An earlier call just like this one, with no change of a file since."""
         for step in reversed(self.steps):
-            if (step["tool"], step["arguments"]) == (tool, dict(arguments)):
+            if (step.tool, step.arguments) == (tool, dict(arguments)):
                 return step
-            if any(one["type"] == "file" and one["op"] != "read" for one in step["entities"]):
+            if any(entity.type == "file" and entity.op != "read" for entity in step.entities):
                 return None
         return None
 

@@ -14,13 +14,13 @@ from panda.language.reading import named_turns
 from panda.language.words import split_words
 from panda.memory.budget import is_usable
 from panda.memory.confidence import claim_type
-from panda.memory.gathered import CONSTRAINTS, GatheredItem, node_caption
+from panda.memory.gathered import CONSTRAINTS, node_caption
 from panda.memory.node import Item, Node, line_title
 from panda.models.contract import Encoder
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, measure_closeness, share_of_words
-from panda.store.layout import GATHERED_CONTEXT_JSON
+from panda.store.records import GatheredContext, GatheredItem, GatheredSection, Step
 
 TOLD = ("turn:", "research:")
 """Nodes that tell of things what was so then."""
@@ -105,18 +105,18 @@ def gathered_spans(turn: Turn) -> list[Option]:
     names_page, anew = bool(named_pages(turn)), _Anew(turn.steps(), turn.meant)
     return [
         span
-        for span in evidence_of(turn.read(GATHERED_CONTEXT_JSON)["sections"])
+        for span in evidence_of(turn.gathered)
         if not anew.outdates(span.text, span.node_ids) and not (names_page and _ADDRESS.search(span.text))
     ]
 
 
-def evidence_of(sections: Sequence[Mapping[str, Any]]) -> list[Option]:
-    """The lines of §2's parts, as gathered_context.json holds them, but for the constraints; each once."""
+def evidence_of(sections: Sequence[GatheredSection]) -> list[Option]:
+    """The lines of §2's parts but for the constraints; each once."""
     items = {
-        item["text"]: tuple(item["node_ids"])
+        item.text: item.node_ids
         for section in reversed(sections)
-        if section["title"] != CONSTRAINTS
-        for item in reversed(section["items"])
+        if section.title != CONSTRAINTS
+        for item in reversed(section.items)
     }
     return [Option(f"g{n}", text, node_ids) for n, (text, node_ids) in enumerate(reversed(items.items()), 1)]
 
@@ -132,9 +132,9 @@ def without_addresses(turn: Turn, spans: Sequence[Option]) -> list[Option]:
 class _Anew:
     """What tools have looked at again."""
 
-    def __init__(self, steps: Sequence[Mapping[str, Any]], query: str) -> None:
+    def __init__(self, steps: Sequence[Step], query: str) -> None:
         self._node_ids = read_anew(steps)
-        labels = " ".join(entity["label"] for step in steps for entity in step["entities"])
+        labels = " ".join(entity.label for step in steps for entity in step.entities)
         self._others = folded_names(query) - set(map(str.lower, split_words(labels)))
 
     def outdates(self, text: str, node_ids: Sequence[str]) -> bool:
@@ -147,7 +147,7 @@ class _Anew:
         return bool(self._node_ids & set(node_ids)) or (told and changes and not about_another)
 
 
-def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> list[Option]:
+def tool_spans(turn: Turn, steps: Sequence[Step] | None = None) -> list[Option]:
     """
     What the tools of this turn found.
 
@@ -163,14 +163,14 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
     meant, made = turn.meant, turn.steps() if steps is None else steps
     anew, names_page = _Anew(made, meant), bool(named_pages(turn))
     for step in made:
-        own = f"turn:{turn.turn}" if step["tool"] == "memory.create" else f"step:{step['step']}"
-        for claim in step["claims"]:
-            node_ids = (claim["node_id"] or own,)
-            says_nothing = names_page and _ADDRESS.search(claim["text"])
-            stale = step["tool"] in LOOKING_UP and anew.outdates(claim["text"], node_ids)
+        own = f"turn:{turn.turn}" if step.tool == "memory.create" else f"step:{step.step}"
+        for claim in step.claims:
+            node_ids = (claim.node_id or own,)
+            says_nothing = names_page and _ADDRESS.search(claim.text)
+            stale = step.tool in LOOKING_UP and anew.outdates(claim.text, node_ids)
             if not says_nothing and not stale:
-                prior = share_of_words(meant, claim["text"])
-                found.append(Option(f"t{len(found) + 1}", claim["text"], node_ids, prior))
+                prior = share_of_words(meant, claim.text)
+                found.append(Option(f"t{len(found) + 1}", claim.text, node_ids, prior))
     return found
 
 
@@ -188,8 +188,8 @@ def cited_texts(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
     address, lines and time, its age as §2 shows it, and what the tools of this turn told of it.
     """
     steps = turn.steps()
-    gathered = turn.read(GATHERED_CONTEXT_JSON) if turn.folder.has(GATHERED_CONTEXT_JSON) else {}
-    at = parse_time(gathered["gathered_at"]) if "gathered_at" in gathered else None
+    gathered = turn.folder.find(GatheredContext)
+    at = parse_time(gathered.gathered_at) if gathered else None
 
     @cache
     def text_of(node_id: str) -> str:
@@ -218,7 +218,7 @@ def cited_lines(reader: NodeLoader, node_ids: Sequence[str]) -> list[str]:
     return lines
 
 
-def step_texts(steps: Sequence[Mapping[str, Any]], node_id: str) -> str:
+def step_texts(steps: Sequence[Step], node_id: str) -> str:
     """
     What the tools of this turn told of a node; of a step, everything that it gave.
 
@@ -227,9 +227,9 @@ def step_texts(steps: Sequence[Mapping[str, Any]], node_id: str) -> str:
     """
     texts: list[str] = []
     for step in steps:
-        own = node_id == f"step:{step['step']}" and step["status"] == "success"
-        texts += [claim["text"] for claim in step["claims"] if own or claim["node_id"] == node_id]
-        texts += [step["text"], *_strings(step["data"])] if own else []
+        own = node_id == f"step:{step.step}" and step.status == "success"
+        texts += [claim.text for claim in step.claims if own or claim.node_id == node_id]
+        texts += [step.text, *_strings(step.data)] if own else []
     return "\n".join(texts)
 
 

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from panda.memory.gathered import GatheredItem, answer_items
+from panda.memory.gathered import answer_items
 from panda.phases.turn import Turn
+from panda.store.records import GatheredItem
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Pages that a turn's gathered context rests on, and what of them this turn has read anew."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
@@ -11,6 +10,7 @@ from panda.memory.node import Node
 from panda.memory.reader import NodeReader
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, share_of_words
+from panda.store.records import Step
 from panda.store.visits import visit_ids
 
 _MOST_PAGES = 2
@@ -26,7 +26,7 @@ def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
         Named ones, then at most two that share most words with the query; each with its address as text.
         Those that this turn has asked for already are left out.
     """
-    asked = {step["arguments"].get("url") for step in turn.steps() if step["tool"] == "web.fetch"}
+    asked = {step.arguments.get("url") for step in turn.steps() if step.tool == "web.fetch"}
     named = [Option(f"u{n}", url, (), 1.0) for n, url in enumerate(named_pages(turn), 1) if url not in asked]
     if named or not turn.analysis.data_requirements.needs_live_data:
         return named
@@ -65,24 +65,24 @@ def speaks_of(query: str, text: str) -> bool:
     return not names or not names.isdisjoint(map(str.lower, split_words(text)))
 
 
-def read_anew(steps: Sequence[Mapping[str, Any]]) -> set[str]:
+def read_anew(steps: Sequence[Step]) -> set[str]:
     """Nodes of visits that this turn has looked at again: refreshed, or found to be away."""
     found: set[str] = set()
     for step in steps:
-        if step["tool"] not in ("web.fetch", "internet.research"):
+        if step.tool not in ("web.fetch", "internet.research"):
             continue
-        if step["status"] != "success":
-            found |= {claim["node_id"] for claim in step["claims"] if claim["node_id"]}
+        if step.status != "success":
+            found |= {claim.node_id for claim in step.claims if claim.node_id}
             continue
-        known = step["data"].get("refreshes") or []
+        known = step.data.get("refreshes") or []
         replaced = [known] if isinstance(known, str) else known
-        found |= {f"visit:{visit_id}" for visit_id in (*replaced, *step["data"].get("away", ()))}
+        found |= {f"visit:{visit_id}" for visit_id in (*replaced, *step.data.get("away", ()))}
     return found
 
 
 def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
     """Visits among the gathered nodes, and those that gathered turns and research lead to."""
-    waiting = [node_id for section in turn.gathered for node_id in section["node_ids"]]
+    waiting = [node_id for section in turn.gathered for node_id in section.node_ids]
     seen: set[str] = set()
     visits: list[Node] = []
     while waiting:

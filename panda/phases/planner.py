@@ -1,7 +1,7 @@
 """Phase 3: answer from what is gathered, or use tools first (S3 §16.2)."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.registry import uses_excluded
-from panda.store.layout import PLAN_JSON
+from panda.store.records import Plan
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
 
@@ -51,14 +51,14 @@ class Planner:
         if refusal is not None:
             plan = self._plan(turn, refusal)
             _check_excluded(turn, plan)
-        meta = {key: plan[key] for key in ("next_step", "confidence", "round")}
+        meta = {"next_step": plan.next_step, "confidence": plan.confidence, "round": plan.round}
         section = Section(3, (Meta(meta), Text("\n\n".join(_lines(plan)))))
-        files = {PLAN_JSON: json.loads(json.dumps(plan))}
-        if plan["next_step"] == "clarify":
-            return Stop("clarify", section, files, question=plan["question"])
-        return Advance(section, files, to=_AFTER_TOOLS if plan["next_step"] == "synthesis" else None)
+        if plan.next_step == "clarify":
+            return Stop("clarify", section, (plan,), question=plan.question)
+        return Advance(section, (plan,), to=_AFTER_TOOLS if plan.next_step == "synthesis" else None)
 
-    def _plan(self, turn: Turn, refusal: str | None) -> dict[str, Any]:
+    def _plan(self, turn: Turn, refusal: str | None) -> Plan:
+        """What a reply decides; what a model that does not write leaves out comes from the query."""
         recipe = self.executor.book.recipe_for("phase3_planner", turn.mode)
         context, is_written = self.context_of(turn), self.executor.writes(recipe.key)
         told = turn.reading.statements if turn.reading.only_tells else ()  # noted, and nothing looked up
@@ -84,95 +84,80 @@ class Planner:
         )
         values = {"tools": names, **reply.values}
         if not is_written and "web.fetch" in names and named_pages(turn):
-            values["tools"] = list(dict.fromkeys(["web.fetch", *values["tools"]]))
-        if reply.asks_back:
-            values["next_step"] = "clarify"
-        question = question_of(reply, turn) if values["next_step"] == "clarify" else None
-        return _plan(turn, values, question, reply.confidence, failures)
+            values["tools"] = dict.fromkeys(["web.fetch", *values["tools"]])
+        next_step: Any = "clarify" if reply.asks_back else values["next_step"]
+        question = question_of(reply, turn) if next_step == "clarify" else None
+        limits = [item.text for part in turn.gathered if part.title == CONSTRAINTS for item in part.items]
+        return Plan(
+            next_step=next_step,
+            goal=values.get("goal"),
+            goals=plan_goals(values.get("goals") or (), turn.analysis.resolved_query, turn.warn),
+            approach=values.get("approach"),
+            success_criteria=tuple(values.get("success_criteria") or ()),
+            constraints=tuple(values.get("constraints") or limits),
+            tasks=tuple(map(str, values.get("tasks") or ())),
+            tools=tuple(values["tools"]) if next_step == "coordinator" else (),
+            question=question,
+            question_kind=values.get("question_kind", "question") if question else None,
+            confidence=reply.confidence,
+            reason=turn.reason,
+            failed=tuple(failures),
+            round=turn.round,
+            progress=None,
+        )
 
 
-def _excluded(turn: Turn, plan: Mapping[str, Any]) -> list[str]:
+def _excluded(turn: Turn, plan: Plan) -> list[str]:
     """What the user ruled out and the plan uses all the same; what the query itself says does not count."""
-    texts = [plan["goal"], plan["approach"], *plan["tasks"], *(goal["goal"] for goal in plan["goals"])]
+    texts = [plan.goal, plan.approach, *plan.tasks, *(goal.goal for goal in plan.goals)]
     query = turn.analysis.resolved_query
     found = uses_excluded([text for text in texts if text and text not in query], turn.present_carry)
     return [f"{one.ref} ({one.label}): {one.reason}" for one in found]
 
 
-def _refusal(turn: Turn, plan: Mapping[str, Any]) -> str | None:
+def _refusal(turn: Turn, plan: Plan) -> str | None:
     """Why a plan is not taken, for the next attempt."""
     excluded = _excluded(turn, plan)
     if excluded:
         return f"Your last plan was refused: it uses what the user ruled out: {'; '.join(excluded)}"
     pending = turn.present_carry.pending_clarification
     answer = turn.analysis.pending
-    if plan["next_step"] == "clarify" and pending and answer and answer.status == "answered":
+    if plan.next_step == "clarify" and pending and answer and answer.status == "answered":
         return f"The user has answered the question of turn {pending.asked_turn}: plan, do not ask again."
     return None
 
 
-def _check_excluded(turn: Turn, plan: Mapping[str, Any]) -> None:
+def _check_excluded(turn: Turn, plan: Plan) -> None:
     """Raises ReplyError if the second plan uses what the user ruled out."""
     excluded = _excluded(turn, plan)
     if excluded:
         raise ReplyError(
             f"the plan uses what the user ruled out: {excluded[0]}",
-            where=str(turn.folder.paths / PLAN_JSON),
+            where=str(turn.folder.paths / Plan.FILE),
             fix="ask again, naming what may be used; `panda session show` lists what is excluded",
             expected="a plan without excluded entities",
             received="; ".join(excluded),
         )
 
 
-def _plan(
-    turn: Turn,
-    values: Mapping[str, Any],
-    question: str | None,
-    confidence: float | None,
-    failures: Sequence[str],
-) -> dict[str, Any]:
-    """The content of plan.json; what a model that does not write leaves out comes from the query."""
-    limits = [
-        item["text"] for part in turn.gathered if part["title"] == CONSTRAINTS for item in part["items"]
-    ]
-    return {
-        "next_step": values["next_step"],
-        "goal": values.get("goal"),
-        "goals": plan_goals(values.get("goals") or (), turn.analysis.resolved_query, turn.warn),
-        "approach": values.get("approach"),
-        "success_criteria": list(values.get("success_criteria") or ()),
-        "constraints": list(values.get("constraints") or limits),
-        "tasks": [str(task) for task in values.get("tasks") or ()],
-        "tools": list(values["tools"]) if values["next_step"] == "coordinator" else [],
-        "question": question,
-        "question_kind": values.get("question_kind", "question") if question else None,
-        "confidence": confidence,
-        "reason": turn.reason,
-        "failed": list(failures),
-        "round": turn.round,
-        "progress": None,
-    }
-
-
-def _lines(plan: Mapping[str, Any]) -> list[str]:
+def _lines(plan: Plan) -> list[str]:
     """§3 as text."""
-    lines = [f"**Next step:** {plan['next_step']}"]
-    lines += [f"**Goal:** {plan['goal']}"] if plan["goal"] else []
+    lines = [f"**Next step:** {plan.next_step}"]
+    lines += [f"**Goal:** {plan.goal}"] if plan.goal else []
     goals = []
-    for goal in plan["goals"]:
-        after = f", after {', '.join(goal['depends_on'])}" if goal["depends_on"] else ""
-        measure = f" Done when: {goal['success_criteria']}" if goal["success_criteria"] else ""
-        goals.append(f"- {goal['id']} (priority {goal['priority']}{after}): {goal['goal']}{measure}")
+    for goal in plan.goals:
+        after = f", after {', '.join(goal.depends_on)}" if goal.depends_on else ""
+        measure = f" Done when: {goal.success_criteria}" if goal.success_criteria else ""
+        goals.append(f"- {goal.id} (priority {goal.priority}{after}): {goal.goal}{measure}")
     lines += ["**Goals:**\n" + "\n".join(goals)]
-    lines += [f"**Approach:** {plan['approach']}"] if plan["approach"] else []
-    for name in ("success_criteria", "constraints"):
-        items = "\n".join(f"- {item}" for item in plan[name])
-        lines += [f"**{name.replace('_', ' ').capitalize()}:**\n{items}"] if items else []
-    lines += ["\n".join(f"- {task}" for task in plan["tasks"])] if plan["tasks"] else []
-    lines += [f"**Tools:** {', '.join(plan['tools'])}"] if plan["tools"] else []
-    lines += [f"**Tried before:** {plan['reason']}"] if plan["reason"] else []
-    kind = "Proposal" if plan["question_kind"] == "proposal" else "Question"
-    return [*lines, f"**{kind}:** {plan['question']}"] if plan["question"] else lines
+    lines += [f"**Approach:** {plan.approach}"] if plan.approach else []
+    for name, items in (("Success criteria", plan.success_criteria), ("Constraints", plan.constraints)):
+        lines += [f"**{name}:**\n" + "\n".join(f"- {item}" for item in items)] if items else []
+    lines += ["\n".join(f"- {task}" for task in plan.tasks)] if plan.tasks else []
+    lines += [f"**Tools:** {', '.join(plan.tools)}"] if plan.tools else []
+    lines += [f"**Tried before:** {plan.reason}"] if plan.reason else []
+    kind = "Proposal" if plan.question_kind == "proposal" else "Question"
+    return [*lines, f"**{kind}:** {plan.question}"] if plan.question else lines
 
 
 def _failures(turn: Turn) -> list[str]:
@@ -180,9 +165,9 @@ def _failures(turn: Turn) -> list[str]:
     if not turn.round:
         return []
     failed = [
-        f"Failed: {step['tool']} {json.dumps(step['arguments'], ensure_ascii=False):.200}: {step['error']}"
+        f"Failed: {step.tool} {json.dumps(step.arguments, ensure_ascii=False):.200}: {step.error}"
         for step in turn.steps()
-        if step["status"] in ("error", "blocked")
+        if step.status in ("error", "blocked")
     ]
     refused = [document.section(5) for document in turn.superseded()[-1:]]
     return [*failed, *(f"Refused answer: {one_line(answer.text):.300}" for answer in refused if answer)]

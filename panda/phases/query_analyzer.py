@@ -482,7 +482,7 @@ class QueryAnalyzer:
         places = ["§0.raw_query", *([IMAGE_JSON] if turn.image else [])]
         provenance = {"source_type": "user_query", "node_ids": [], "provenance": places}
         section = Section(0, (Text(turn.query), Meta({**provenance, **meta})))
-        return Advance(section, {analysis.FILE: analysis})
+        return Advance(section, (analysis,))
 
     def _with_forgotten(self, turn: Turn, reading: Reading, reply: Reply) -> Reading:
         """The reading of a wish to forget, or of the answer which of several things that means."""

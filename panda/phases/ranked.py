@@ -16,7 +16,6 @@ from panda.language.ranks import adds_up, compares, judges, rows_meant, total_of
 from panda.language.things import within
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
-from panda.memory.gathered import GatheredItem
 from panda.memory.node import Item, Node
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS
@@ -25,7 +24,7 @@ from panda.phases.turn import Turn
 from panda.retrieval.candidates import planned_nodes
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
-from panda.store.layout import RETRIEVAL_PLAN_JSON
+from panda.store.records import GatheredItem, RetrievalPlan
 
 _WITHIN = 0.15  # how far behind the first line another one's list still counts
 _FEW = 4  # so many things are compared where the query names none of them
@@ -116,7 +115,7 @@ def _groups(
     turn: Turn, closest: Sequence[Option], reader: NodeReader, *, is_comparison: bool
 ) -> Iterator[list[_Row]]:
     """The lists of the closest lines, then all others of what the plan chose, pages as one group."""
-    plan = turn.read(RETRIEVAL_PLAN_JSON)
+    plan = turn.folder.load(RetrievalPlan)
     planned = planned_nodes(plan)
     if is_comparison:  # of two that are named one may be all that is close
         planned += [one for one in planned_nodes(plan, chosen=False) if one.startswith("visit:")]

@@ -20,14 +20,13 @@ from panda.language.lists import (
 )
 from panda.language.reading import asked_step
 from panda.memory.budget import is_usable
-from panda.memory.gathered import GatheredItem
 from panda.memory.node import Item, Node
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.turn import Turn
 from panda.session.registry import uses_excluded
 from panda.store.carry import clip
-from panda.store.layout import GATHERED_CONTEXT_JSON
+from panda.store.records import GatheredContext, GatheredItem
 from panda.store.visits import load_turn
 
 _MOST_TURNS = 8
@@ -258,7 +257,7 @@ def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
     }
     found = [node_id for _, node_ids in _gathered_lines(turn) for node_id in node_ids]
     steps = turn.steps() if turn.phase > 2 else ()
-    found += [claim["node_id"] for step in steps for claim in step["claims"] if claim["node_id"]]
+    found += [claim.node_id for step in steps for claim in step.claims if claim.node_id]
     gathered = [node_id for node_id in dict.fromkeys(found) if node_id.startswith(_NOTED)]
     known = [
         one
@@ -289,10 +288,10 @@ def _told(turn: Turn, reader: NodeReader) -> list[tuple[int, str]]:
     return sorted(dict.fromkeys(told))
 
 
-def _gathered_lines(turn: Turn) -> list[tuple[str, list[str]]]:
+def _gathered_lines(turn: Turn) -> list[tuple[str, tuple[str, ...]]]:
     """The items of §2, each with its nodes; none before phase 3."""
-    sections = turn.gathered if turn.phase > 2 and turn.folder.has(GATHERED_CONTEXT_JSON) else []
-    return [(item["text"], item["node_ids"]) for section in sections for item in section["items"]]
+    sections = turn.gathered if turn.phase > 2 and turn.folder.has(GatheredContext.FILE) else ()
+    return [(item.text, item.node_ids) for section in sections for item in section.items]
 
 
 def _lines(reader: NodeReader, node_id: str) -> Sequence[Item]:

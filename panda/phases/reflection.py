@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, Literal
 
-from msgspec import structs
+from msgspec.structs import replace
 
 from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
-from panda.documents.records import encode
 from panda.errors import MemoryNodeError
 from panda.language.wording import content_stems
 from panda.memory.node import Node
@@ -24,7 +24,7 @@ from panda.recipes.reply import Reply
 from panda.retrieval.candidates import Retriever
 from panda.session.registry import curation_of_reading, with_written
 from panda.store.carry import Curation
-from panda.store.layout import REFLECTION_JSON
+from panda.store.records import Reflection as Decided
 
 _RECENT, _OFFERED = 3, 24
 _LOOKED_AT, _TOLD = 8, 3
@@ -69,39 +69,40 @@ class Reflection:
                 "found": "\n".join(lines) or "Nothing was found." if is_written else "",
             },
         )
-        decided = "CLARIFY" if reply.asks_back else reply.values["decision"]
+        decided: Any = "CLARIFY" if reply.asks_back else reply.values["decision"]
         if not is_written and reply.choices["decision"].scorer == "prior" and not content_stems(turn.query):
             decided = "CLARIFY"  # nothing could tell, and it names nothing
         unsure = decided == "CLARIFY" and reply.below_threshold and not reply.asks_back
         clear = _answers(turn) or (_REASONS["unsure"] if unsure else None)
         if decided == "CLARIFY" and not is_written:
             clear = clear or self._known(turn)
-        decision = "PROCEED" if clear else decided
+        decision: Literal["PROCEED", "CLARIFY"] = "PROCEED" if clear else decided
         question = question_of(reply, turn) if decision == "CLARIFY" else None
         said = None if reply.asks_back else reply.values.get("reasoning")
         reasoning = said or clear or _REASONS[decision]
         shown = {"decision": decision, "confidence": reply.confidence}
-        values = {**shown, "reasoning": reasoning, "question": question}
+        record = Decided(decision, reply.confidence, reasoning, question)
         curation = _curate(turn, reply) if turn.carry.registry.records else Curation()
         if curation != Curation():
-            values["entity_curation"] = encode(structs.replace(curation, turn=turn.turn))
+            record = replace(record, entity_curation=replace(curation, turn=turn.turn))
         asked = f"\n\n**Question:** {question}" if question else ""
         body = f"**Decision:** {decision}\n\n{reasoning}{asked}"
         section = Section(1, (Meta({**shown, "provenance": ["§0.raw_query"]}), Text(body)))
         if decision == "CLARIFY":
-            return Stop("clarify", section, {REFLECTION_JSON: values}, question=question)
-        return Advance(section, {REFLECTION_JSON: values})
+            return Stop("clarify", section, (record,), question=question)
+        return Advance(section, (record,))
 
     def _of_forgetting(self, turn: Turn) -> Outcome:
         """Nothing is looked up for a wish to forget; which of several things it means is asked."""
         question = said_of_forgetting(turn, self.reader) if len(turn.reading.forget) > 1 else None
-        decision, reasoning = "CLARIFY" if question else "PROCEED", "Something is to be forgotten."
-        values = {"decision": decision, "confidence": None, "reasoning": reasoning, "question": question}
+        decision: Literal["PROCEED", "CLARIFY"] = "CLARIFY" if question else "PROCEED"
+        reasoning = "Something is to be forgotten."
+        record = Decided(decision, None, reasoning, question)
         meta = {"decision": decision, "confidence": None, "provenance": ["§0.raw_query"]}
         section = Section(1, (Meta(meta), Text(f"**Decision:** {decision}\n\n{reasoning}")))
         if question:
-            return Stop("clarify", section, {REFLECTION_JSON: values}, question=question)
-        return Advance(section, {REFLECTION_JSON: values}, to=5)
+            return Stop("clarify", section, (record,), question=question)
+        return Advance(section, (record,), to=5)
 
     def _known(self, turn: Turn) -> str | None:
         """Why there is something to go on with, however the query looks; None if nothing is close to it."""

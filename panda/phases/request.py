@@ -15,9 +15,9 @@ from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.recipes.steps import CARRY, IMAGE
 from panda.session.render import CARRY_TOKENS, render_carry
-from panda.store.files import parse_json, read_text
+from panda.store.files import read_text
 from panda.store.layout import below
-from panda.store.records import QueryAnalysis
+from panda.store.records import QueryAnalysis, Step, load
 
 _SLACK_TOKENS = 40
 _QUOTED_CHARS = 80
@@ -48,11 +48,10 @@ def _lines_of(turn: Turn, path: str) -> Sequence[str]:
     """The lines of a kept result or content; what is gone says so."""
     try:
         place = below(turn.layout.of(turn.user_id).home, path)
-        text = read_text(place)
         if place.suffix != ".json" or place.parent.name != "steps":
-            return text.splitlines()
-        step = parse_json(text, where=str(place))
-        return [*(claim["text"] for claim in step["claims"]), *step.get("text", "").splitlines()]
+            return read_text(place).splitlines()
+        step = load(Step, place)
+        return [*(claim.text for claim in step.claims), *step.text.splitlines()]
     except (StoreError, FileFormatError):
         return [f"[{path} cannot be read]"]
 
@@ -113,8 +112,8 @@ def _image_document(turn: Turn) -> str:
     image = turn.described_image
     if image is None:
         return ""
-    said = f"{image['file']}, as the model {image['model']} ({image['layer']}) describes it in its own words,"
-    return f"{said} which nobody has checked:\n\n{image['description']}"
+    said = f"{image.file}, as the model {image.model} ({image.layer}) describes it in its own words,"
+    return f"{said} which nobody has checked:\n\n{image.description}"
 
 
 def question_of(reply: Reply, turn: Turn) -> str:

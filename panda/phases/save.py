@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from msgspec import structs
 
@@ -12,7 +11,7 @@ from panda.documents.text import one_line, shorten, strip_citations
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, HaltError, Problem, StoreError
 from panda.memory.gathered import answer_items
-from panda.memory.memory import StagedValue, apply_staged
+from panda.memory.memory import apply_staged
 from panda.phases.contract import Advance
 from panda.phases.request import ask, writes
 from panda.phases.statements import Noting, render_noted
@@ -23,10 +22,8 @@ from panda.retrieval.relevance import find_query_words, share_of_words
 from panda.session.file import commit_turn, load_session
 from panda.session.fold import (
     REPLY_CHARS,
-    SessionTexts,
     merge_by_rule,
     reply_of,
-    summary_json,
     summary_of,
     to_merge,
 )
@@ -34,15 +31,12 @@ from panda.session.pending import fate_of
 from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.store.layout import (
     CONTEXT_MD,
-    INDEX_SUMMARY_JSON,
     RESEARCH_JSON,
     RESPONSE_MD,
-    STAGED_MEMORY_JSON,
-    SUMMARY_JSON,
     Layout,
     UserStore,
 )
-from panda.store.records import QueryAnalysis
+from panda.store.records import IndexSummary, QueryAnalysis, SessionTexts, StagedMemory, Summary
 from panda.store.turns import TurnFolder
 from panda.store.visits import SAVED_STATUSES, load_research
 
@@ -61,8 +55,8 @@ class SummaryReport:
     seconds: float = 0.0  # how long it took
 
 
-def summarise(executor: RecipeExecutor, turn: Turn) -> dict[str, object]:
-    """The content of index_summary.json. Raises HaltError: the recipe gave no valid reply."""
+def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
+    """What the index shows of a turn. Raises HaltError: the recipe gave no valid reply."""
     answer = turn.context.section(5) if turn.answered is not False else None
     items = [item.text for item in answer_items(answer)]
     names = dict.fromkeys(word.lower() for word in find_query_words(" ".join([turn.query, *items])))
@@ -75,13 +69,14 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> dict[str, object]:
     reply = ask(executor, "phase7_summarizer", turn, options={"words": words}, variables={"line": line})
     topics = reply.values.get("topics", reply.values.get("words", ()))
     topic = load_research(turn.folder.paths / RESEARCH_JSON).topic if turn.folder.has(RESEARCH_JSON) else None
-    return {
-        "summary": reply.values["summary"],
-        "topics": list(dict.fromkeys(one_line(topic) for topic in topics)),
-        "intent": analysis.intent if (analysis := turn.folder.find(QueryAnalysis)) else None,
-        "has_research": topic is not None,
-        "research_topic": topic,
-    }
+    analysis = turn.folder.find(QueryAnalysis)
+    return IndexSummary(
+        summary=reply.values["summary"],
+        topics=tuple(dict.fromkeys(one_line(topic) for topic in topics)),
+        intent=analysis.intent if analysis else None,
+        has_research=topic is not None,
+        research_topic=topic,
+    )
 
 
 class _SavedTurn(Turn):
@@ -102,8 +97,8 @@ def turns_without_summary(store: UserStore) -> Iterator[int]:
     for number in store.numbers():
         folder = store.open(number)
         try:
-            has_one = folder.has(INDEX_SUMMARY_JSON) and folder.read_json(INDEX_SUMMARY_JSON)["summary"]
-            if not has_one and folder.read_metadata().status in SAVED_STATUSES:
+            index = folder.find(IndexSummary)
+            if not (index and index.summary) and folder.read_metadata().status in SAVED_STATUSES:
                 yield number
         except (FileFormatError, StoreError):  # told by `rebuild`
             continue
@@ -135,16 +130,16 @@ def write_summaries(
         report.left -= 1
         folder = store.open(number)
         try:
-            value = summarise(executor, _SavedTurn(folder, store))
+            made = summarise(executor, _SavedTurn(folder, store))
         except (HaltError, FileFormatError) as exc:
             where = str(exc.path or folder.paths / CONTEXT_MD)
             problem = Problem(f"no summary: {exc.message}", where, line=exc.line, key=exc.key, fix=exc.fix)
             report.problems.append(problem)
             watch(store.user, report.left, number, f"no summary: {exc.message}")
             continue
-        folder.write_json(INDEX_SUMMARY_JSON, value)
+        folder.save(made)
         report.written += 1
-        watch(store.user, report.left, number, str(value["summary"]))
+        watch(store.user, report.left, number, str(made.summary))
     report.seconds = time.monotonic() - started
     return report
 
@@ -180,12 +175,12 @@ class Save:
             turn.folder.write_text(RESPONSE_MD, "\n\n".join([*said, turn.question or _NOT_APPROVED]) + "\n")
         text = None
         try:
-            index_summary = summarise(self.executor, turn)
-            turn.folder.write_json(INDEX_SUMMARY_JSON, index_summary)
-            text = str(index_summary["summary"])
+            index = summarise(self.executor, turn)
+            turn.folder.save(index)
+            text = str(index.summary)
         except HaltError as exc:
             turn.warn(f"no summary for the index yet: {exc.message}")
-        turn.folder.write_json(SUMMARY_JSON, self._summary(turn, text))
+        turn.folder.save(self._summary(turn, text))
         session = turn.session
         is_own = turn.folder.read_metadata().run is None  # the store of a batch is none of its items
         if len(turn.reading.forget) == 1 and turn.ending == "approved" and is_own:
@@ -198,25 +193,28 @@ class Save:
         commit_turn(self.layout, turn.user_id, session, turn.turn)
         return Advance()
 
-    def _summary(self, turn: Turn, text: str | None) -> dict[str, Any]:
-        """The value of summary.json."""
+    def _summary(self, turn: Turn, text: str | None) -> Summary:
         items = answer_items(turn.context.section(5))
         written = writes(self.executor, "phase7_summarizer", turn)
-        ended: dict[str, Any] = {
-            "turn": turn.turn,
-            "outcome": turn.ending,
-            "turn_summary": text,
-            "summary_kind": ("model" if written else "verbatim") if text else None,
-            "answered": bool(turn.answered),
-            "sources": list(dict.fromkeys(n for item in items for n in item.node_ids)),
-            "question": turn.question,
-        }
+        ended = Summary(
+            turn=turn.turn,
+            outcome=turn.ending,
+            turn_summary=text,
+            summary_kind=("model" if written else "verbatim") if text else None,
+            answered=bool(turn.answered),
+            sources=tuple(dict.fromkeys(n for item in items for n in item.node_ids)),
+            question=turn.question,
+            steps_completed=0,
+            errors=(),
+        )
         files = replace(load_turn_files(turn.folder.paths, turn.turn), summary=ended)
         made = summary_of(turn.carry, files)
         if turn.ending == "failed" and made.blocked_reason is None:
             made = structs.replace(made, blocked_reason=turn.reason)
-        values = {**summary_json(made, self._texts(turn, files)), **ended}
-        return {**values, "pending": fate_of(turn.carry, files)}
+        own = ("detail", "turn_summary", "summary_kind")
+        did = {name: getattr(made, name) for name in made.__struct_fields__ if name not in own}
+        texts = self._texts(turn, files)
+        return structs.replace(ended, **did, session=texts, pending=fate_of(turn.carry, files))
 
     def _texts(self, turn: Turn, files: TurnFiles) -> SessionTexts:
         """What the session keeps of the turn in prose, by a model where it writes and there is need."""
@@ -253,11 +251,8 @@ class Save:
         )
 
     def _apply_memory(self, turn: Turn) -> None:
-        """Write what is staged: all of an approved turn, of others what was told."""
-        if not turn.folder.has(STAGED_MEMORY_JSON):
-            return
-        value = turn.read(STAGED_MEMORY_JSON)
-        staged = [StagedValue.from_json(raw) for raw in value["staged"]]
-        due = [one for one in staged if one.told or turn.ending == "approved"]
-        apply_staged(self.layout, turn.user_id, due, self.clock, self.wait_seconds)
-        turn.folder.write_json(STAGED_MEMORY_JSON, {**value, "applied": due == staged})
+        memory = turn.folder.find(StagedMemory)
+        if memory is not None:
+            due = memory.due(turn.ending)
+            apply_staged(self.layout, turn.user_id, due, self.clock, self.wait_seconds)
+            turn.folder.save(structs.replace(memory, applied=len(due) == len(memory.staged)))

@@ -1,9 +1,12 @@
 """What the user tells: what a turn notes of it, and what was told since of what an answer quotes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
@@ -15,15 +18,14 @@ from panda.language.statements import says_only, says_otherwise
 from panda.language.text import count_kind, wanted_kind
 from panda.language.words import is_ordinary, split_terms, split_words
 from panda.memory.fact import Assertion, SaidKind, Subject
-from panda.memory.gathered import GatheredItem
-from panda.memory.memory import Action, StagedValue, Value, listed, normalise_entity, stage_value
+from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_value
 from panda.memory.past import Moment
 from panda.memory.reader import NodeReader
 from panda.models.contract import Encoder
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words, folded_names, measure_closeness
-from panda.store.layout import STAGED_MEMORY_JSON
+from panda.store.records import GatheredItem, Noted, Staged, StagedMemory, Value
 
 _CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
 """How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""
@@ -38,24 +40,6 @@ _MOST = 2
 
 
 @dataclass(frozen=True)
-class Noted:
-    """One thing that was told, as the user is answered."""
-
-    text: str  # the sentence, word for word
-    node_id: str  # where it is kept
-    key: str | None  # what of; None if that is not sure
-    value: Any  # of the key, all of a list; None without a key, or if nothing is left
-    replaces: str | None  # what was said before and no longer holds; None if nothing does
-
-    @property
-    def line(self) -> str:
-        """What was understood: the key with its value, and what that replaces; "" if nothing was."""
-        said = f"{self.key}: {render_value(self.value)}" if self.key else ""
-        replaced = f"instead of: {self.replaces}" if self.replaces else ""
-        return ", ".join(filter(None, [said, replaced]))
-
-
-@dataclass(frozen=True)
 class Noting:
     """Stages what is told."""
 
@@ -67,14 +51,13 @@ class Noting:
         """What a turn notes; staged_memory.json holds it from then on."""
         if not turn.reading.statements:
             return ()
-        given = turn.read(STAGED_MEMORY_JSON) if turn.folder.has(STAGED_MEMORY_JSON) else {}
-        if "noted" not in given:
-            noted, staged = _Staging(turn, self).stage_all()
-            others = [one for one in given.get("staged", ()) if not one.get("told")]
-            staged_values = [*others, *(one.to_json() for one in staged)]
-            given = {"staged": staged_values, "noted": [asdict(one) for one in noted], "applied": False}
-            turn.folder.write_json(STAGED_MEMORY_JSON, given)
-        return tuple(Noted(**one) for one in given["noted"])
+        given = turn.folder.find(StagedMemory)
+        if given is not None and given.noted is not UNSET:
+            return given.noted
+        noted, staged = _Staging(turn, self).stage_all()
+        others = [one for one in given.staged if not one.told] if given else []
+        turn.folder.save(StagedMemory(staged=(*others, *staged), noted=tuple(noted), applied=False))
+        return tuple(noted)
 
 
 class _Staging:
@@ -83,10 +66,10 @@ class _Staging:
     def __init__(self, turn: Turn, noting: Noting) -> None:
         self._turn, self._user, self._encoder = turn, noting.user, noting.encoder
         self._log, self._now = noting.moment.memory.log, turn.context.front.created_at
-        self._lists: dict[tuple[str, str], Value] = {}
-        self._staged: dict[tuple[str, str, Action], StagedValue] = {}
+        self._lists: dict[tuple[str, str], Plain] = {}
+        self._staged: dict[tuple[str, str, Action], Staged] = {}
 
-    def stage_all(self) -> tuple[list[Noted], list[StagedValue]]:
+    def stage_all(self) -> tuple[list[Noted], list[Staged]]:
         statements = self._turn.reading.statements
         noted = []
         for n, text in enumerate(dict.fromkeys(one.text for one in statements), 1):
@@ -106,7 +89,7 @@ class _Staging:
         entity = self._entity(one)
         kind: SaidKind = "preference" if one.entity is None else "fact"
         replaces: str | None = None
-        value: Value = one.value
+        value: Plain = one.value
         if one.action == "adds":
             value = listed(self._held(entity, key), value, "adds")
             self._lists[entity, key] = value
@@ -119,7 +102,7 @@ class _Staging:
                 self._take_back(entity, key, replaces)
         prefix = "memory" if kind == "preference" else "fact"
         node_id = f"{prefix}:{Subject('local', entity, key).key(self._user)}"
-        return Noted(one.text, node_id, key, _plain(value), replaces)
+        return Noted(one.text, node_id, key, value, replaces)
 
     def _key_in_full(self, one: Statement, key: str) -> str:
         """The one key held that has a shorter name's words, for a correction of what that does not name."""
@@ -142,7 +125,7 @@ class _Staging:
                 self._stage("preference", key, (item,), one.text, action="removes")
                 self._take_back(entity, key, str(item))
                 node_id = f"memory:{Subject('local', entity, key).key(self._user)}"
-                return Noted(one.text, node_id, key, _plain(left) or None, str(item))
+                return Noted(one.text, node_id, key, left or None, str(item))
         return None
 
     def _unkeyed(self, one: Statement, key: str) -> Noted:
@@ -176,7 +159,7 @@ class _Staging:
             if is_statement(subject.relation):
                 yield from self._log.contenders(subject, now=self._now)[:1]
 
-    def _held(self, entity: str, key: str) -> Value:
+    def _held(self, entity: str, key: str) -> Plain:
         """What holds of a key; None for nothing."""
         if (entity, key) in self._lists:
             return self._lists[entity, key]
@@ -190,7 +173,7 @@ class _Staging:
         self,
         kind: SaidKind,
         key: str,
-        value: Value,
+        value: Plain,
         text: str,
         *,
         entity: str | None = None,
@@ -209,12 +192,9 @@ class _Staging:
         )
         before = self._staged.get((one.entity, key, action))
         if before is not None and action in ("adds", "removes"):
-            one = replace(one, value=listed(before.value, one.value, "adds"))
+            both = listed(before.value.v, one.value.v, "adds")
+            one = replace(one, value=Value("list", both))
         self._staged[one.entity, key, action] = one
-
-
-def _plain(value: Value) -> object:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def render_noted(noted: Sequence[Noted], mark: str = "") -> str:
@@ -231,7 +211,10 @@ def render_noted(noted: Sequence[Noted], mark: str = "") -> str:
     lines: dict[str, str] = {}
     for one in noted:
         lead = f"Noted: {escape_quote(one.text)}{mark}"
-        lines[lead] = lines.get(lead, "") + (f"\n- {one.line}" if one.line else "")
+        said = f"{one.key}: {render_value(one.value)}" if one.key else ""
+        replaced = f"instead of: {one.replaces}" if one.replaces else ""
+        understood = ", ".join(filter(None, [said, replaced]))
+        lines[lead] = lines.get(lead, "") + (f"\n- {understood}" if understood else "")
     return "\n\n".join(lead + rest for lead, rest in lines.items())
 
 

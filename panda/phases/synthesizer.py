@@ -17,7 +17,7 @@ from panda.language.text import without_greeting
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
 from panda.memory.confidence import claim_type
-from panda.memory.gathered import GatheredItem, answer_items
+from panda.memory.gathered import answer_items
 from panda.memory.node import Item, wanted_list
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS, Quoted, cited_paragraphs, render_answer, without_doubles
@@ -42,7 +42,8 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
-from panda.store.layout import GATHERED_CONTEXT_JSON, RESPONSE_MD, step_name
+from panda.store.layout import RESPONSE_MD, step_name
+from panda.store.records import GatheredItem
 
 _PAGE = "visit:"
 _CURRENT = (_PAGE, "research:")
@@ -287,8 +288,7 @@ class Synthesizer:
             return "All right."
         if is_undone(turn):
             return "This can't be done here: no tool at hand carries it out. Nothing was changed or sent."
-        searched = turn.read(GATHERED_CONTEXT_JSON)["sections"]
-        names = [node_id for section in searched for node_id in section["node_ids"]]
+        names = [node_id for section in turn.gathered for node_id in section.node_ids]
         names += [span.node_ids[0] for span in tool_spans(turn)]
         where = ", ".join(dict.fromkeys(names)) or "the index of saved turns, memory, research and visits"
         return f"Nothing that is saved answers this. Searched: {where}."
@@ -297,10 +297,10 @@ class Synthesizer:
 def _contested(turn: Turn) -> list[GatheredItem]:
     """Contradictions that this turn's research found: an answer shows them whatever else it says."""
     return [
-        GatheredItem(text, (f"research:{step['data']['topic']}",))
+        GatheredItem(text, (f"research:{step.data['topic']}",))
         for step in turn.steps()
-        if step["tool"] == "internet.research" and step["status"] == "success"
-        for text in step["data"]["conflicts"][:_MOST_CONTESTED]
+        if step.tool == "internet.research" and step.status == "success"
+        for text in step.data["conflicts"][:_MOST_CONTESTED]
     ]
 
 
@@ -312,8 +312,8 @@ def of_named_pages(turn: Turn, spans: Sequence[Option]) -> list[Option]:
         spans: All evidence on offer.
     """
     wanted = named_pages(turn)
-    read = [s for s in turn.steps() if s["tool"] == "web.fetch" and s["arguments"].get("url") in wanted]
-    nodes = {claim["node_id"] for step in read for claim in step["claims"]}
+    read = [s for s in turn.steps() if s.tool == "web.fetch" and s.arguments.get("url") in wanted]
+    nodes = {claim.node_id for step in read for claim in step.claims}
     return [span for span in spans if nodes & set(span.node_ids)]
 
 

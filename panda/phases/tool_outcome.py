@@ -1,8 +1,7 @@
 """What tools gave: §4, toolresults.md, and what stands below an answer, or why it was not done."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from panda.documents.context import Block, Meta, Section, Text
 from panda.documents.text import one_line
@@ -12,82 +11,73 @@ from panda.language.reading import asks_again, orders_change
 from panda.phases.evidence_spans import LOOKING_UP
 from panda.phases.turn import Turn
 from panda.store.files import read_text
-from panda.store.layout import below, step_name
+from panda.store.layout import below
+from panda.store.records import Progress, Step
 
 _SHOWN_CLAIMS = 8
 _SHOWN_LINES = 120
-Steps = Sequence[Mapping[str, Any]]
 
 
-def render_section(steps: Steps, progress: Mapping[str, Any] | None) -> Section:
-    """
-    §4: a `_meta` block and the findings of every call, then how the loop ended and how far each goal came.
-
-    Args:
-        progress: As in plan.json; None while the loop runs.
-    """
+def render_section(steps: Sequence[Step], progress: Progress | None) -> Section:
+    """§4: a `_meta` block and the findings of every call; once the loop ended how, and how far goals came."""
     blocks: list[Block] = []
     for step in steps:
-        nodes = (claim["node_id"] for claim in step["claims"] if claim["node_id"])
-        meta = {key: step[key] for key in ("step", "tool", "goal", "status")}
-        meta["node_ids"] = list(dict.fromkeys(nodes))
-        meta["provenance"] = list(dict.fromkeys(claim["source"] for claim in step["claims"]))
+        meta: dict[str, object] = {"step": step.step, "tool": step.tool, "goal": step.goal}
+        meta |= {"status": step.status}
+        meta["node_ids"] = list(dict.fromkeys(claim.node_id for claim in step.claims if claim.node_id))
+        meta["provenance"] = list(dict.fromkeys(claim.source for claim in step.claims))
         blocks += [Meta(meta), Text("\n".join(_step_lines(step)))]
     if not steps:
         blocks.append(Text("No tool was called."))
     if progress is not None:
-        lines = [
-            f"**Ended:** {progress['ending']}" + (f" ({progress['reason']})" if progress["reason"] else "")
-        ]
-        for goal in progress["goals"]:
-            reason = f" ({one_line(goal['reason'])})" if goal["reason"] else ""
-            lines.append(f"- {goal['id']}: {goal['status']}{reason}")
-        ending = {key: progress[key] for key in ("ending", "rounds", "calls")}
+        lines = [f"**Ended:** {progress.ending}" + (f" ({progress.reason})" if progress.reason else "")]
+        for goal in progress.goals:
+            lines.append(f"- {goal.id}: {goal.status}{f' ({one_line(goal.reason)})' if goal.reason else ''}")
+        ending = {"ending": progress.ending, "rounds": progress.rounds, "calls": progress.calls}
         blocks += [Meta(ending), Text("\n".join(lines))]
     return Section(4, tuple(blocks))
 
 
-def _step_lines(step: Mapping[str, Any]) -> list[str]:
-    file = step_name(step["step"])
-    lines = [f"- {one_line(claim['text'])} [{claim['source']}]" for claim in step["claims"][:_SHOWN_CLAIMS]]
-    more = len(step["claims"]) - _SHOWN_CLAIMS
-    lines += [f"- […] {more} more in {file}"] if more > 0 else []
-    lines += [f"- error: {one_line(step['error'])}"] if step["error"] else []
-    shown = step["text"].splitlines()
+def _step_lines(step: Step) -> list[str]:
+    lines = [f"- {one_line(claim.text)} [{claim.source}]" for claim in step.claims[:_SHOWN_CLAIMS]]
+    more = len(step.claims) - _SHOWN_CLAIMS
+    lines += [f"- […] {more} more in {step.file_name}"] if more > 0 else []
+    lines += [f"- error: {one_line(step.error)}"] if step.error else []
+    shown = step.text.splitlines()
     lines += [f"    {line}" for line in shown[:_SHOWN_LINES]]
     more = len(shown) - _SHOWN_LINES
-    lines += [f"    […] {more} more lines in {file}"] if more > 0 else []
-    lines += [f"- note: {one_line(step['note'])}"] if step["note"] else []
-    lines += [f"- conclusion: {one_line(step['conclusion'])}"] if step["conclusion"] else []
+    lines += [f"    […] {more} more lines in {step.file_name}"] if more > 0 else []
+    lines += [f"- note: {one_line(step.note)}"] if step.note else []
+    lines += [f"- conclusion: {one_line(step.conclusion)}"] if step.conclusion else []
     return lines or ["- nothing found"]
 
 
-def render_results(steps: Steps) -> str:
+def render_results(steps: Sequence[Step]) -> str:
     """
     toolresults.md: every call with its whole findings; what tools quote is indented, so that no line of a
     file or page can pass for one of ours.
     """
     parts = []
     for step in steps:
-        lines = [f"## Step {step['step']}: {step['tool']} ({step['status']})", ""]
-        lines += [f"- {one_line(claim['text'])} ({claim['source']})" for claim in step["claims"]]
-        lines += [f"- error: {one_line(step['error'])}"] if step["error"] else []
-        lines += [f"    {line}" for line in step["text"].splitlines()]
-        lines += [] if step["claims"] or step["error"] or step["text"] else ["- nothing found"]
+        lines = [f"## Step {step.step}: {step.tool} ({step.status})", ""]
+        lines += [f"- {one_line(claim.text)} ({claim.source})" for claim in step.claims]
+        lines += [f"- error: {one_line(step.error)}"] if step.error else []
+        lines += [f"    {line}" for line in step.text.splitlines()]
+        lines += [] if step.claims or step.error or step.text else ["- nothing found"]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n" if parts else ""
 
 
 def attachments(turn: Turn) -> list[str]:
     """The drafts and the changes of files that this turn made, as they stand below its answer."""
-    steps = [step for step in turn.steps() if step["status"] == "success"]
+    steps = [step for step in turn.steps() if step.status == "success"]
     drafts = [
         f"### {path.rpartition('/')[2].removesuffix('.md')}\n\n{turn.file_text(path).rstrip()}"
         for step in steps
-        if step["kind"] == "generate"
-        for path in step["artifacts"]
+        if step.kind == "generate"
+        for path in step.artifacts
     ]
-    diffs = [step["data"]["diff"] for step in steps if step["kind"] == "write" and "diff" in step["data"]]
+    diffs = [step.data["diff"] for step in steps if step.kind == "write" and "diff" in step.data]
     if not diffs:
         return drafts
     would = "Would change" if turn.dry_run else "Changed"
@@ -113,7 +103,7 @@ def kept_again(turn: Turn) -> list[str]:
         return []
     if entry.key not in turn.query and not any(asks_again(one.text) for one in turn.reading.clauses):
         return []
-    if any(step["kind"] == "generate" and step["status"] == "success" for step in turn.steps()):
+    if any(step.kind == "generate" and step.status == "success" for step in turn.steps()):
         return []
     try:
         text = read_text(below(turn.layout.of(turn.user_id).home, entry.path))
@@ -131,24 +121,24 @@ def is_undone(turn: Turn) -> bool:
     """
     clauses = turn.reading.clauses
     orders = bool(clauses) and all(one.mood == "orders" and not orders_to_look(one.text) for one in clauses)
-    done = any(step["status"] == "success" and step["tool"] not in LOOKING_UP for step in turn.steps())
-    planned = turn.plan["next_step"] == "coordinator"
+    done = any(step.status == "success" and step.tool not in LOOKING_UP for step in turn.steps())
+    planned = turn.plan.next_step == "coordinator"
     return turn.mode == "chat" and orders and planned and not done
 
 
 def shortfall(turn: Turn) -> list[str]:
     """What the tools were to do and did not, a paragraph each; [] if all was done."""
     plan = turn.plan
-    progress = plan["progress"]
-    wrote = any(step["kind"] == "write" and step["status"] == "success" for step in turn.steps())
+    progress = plan.progress
+    wrote = any(step.kind == "write" and step.status == "success" for step in turn.steps())
     ordered = [one.text for one in turn.reading.clauses if one.mood == "orders"]
     unchanged = turn.mode == "code" and not wrote and any(map(orders_change, ordered))
     told = ["No file was changed."] if unchanged else []
-    last = {step["tool"]: step for step in turn.steps() if turn.mode == "code" and step["kind"] != "read"}
-    told += [f"{name} failed: {step['error']}" for name, step in last.items() if step["status"] == "error"]
-    if progress is None or plan["next_step"] != "coordinator" or progress["ending"] == "done":
+    last = {step.tool: step for step in turn.steps() if turn.mode == "code" and step.kind != "read"}
+    told += [f"{name} failed: {step.error}" for name, step in last.items() if step.status == "error"]
+    if progress is None or plan.next_step != "coordinator" or progress.ending == "done":
         return told
-    goals = {goal["id"]: goal["goal"] for goal in plan["goals"]}
-    open_goals = [one for one in progress["goals"] if one["status"] != "done"]
-    lines = [f"- {goals[one['id']]}: {one['reason'] or 'not reached'}" for one in open_goals]
-    return [*told, "\n".join([f"Not finished, {progress['ending']}: {progress['reason']}.", *lines])]
+    goals = {goal.id: goal.goal for goal in plan.goals}
+    missed = [goal for goal in progress.goals if goal.status != "done"]
+    lines = [f"- {goals[goal.id]}: {goal.reason or 'not reached'}" for goal in missed]
+    return [*told, "\n".join([f"Not finished, {progress.ending}: {progress.reason}.", *lines])]

@@ -17,16 +17,21 @@ from panda.session.turn_files import TurnFiles
 from panda.store.carry import EMPTY, Carry
 from panda.store.files import read_text
 from panda.store.layout import (
-    GATHERED_CONTEXT_JSON,
-    IMAGE_JSON,
     INDEX_SUMMARY_JSON,
     METADATA_JSON,
-    PLAN_JSON,
-    REFLECTION_JSON,
     Layout,
-    step_name,
 )
-from panda.store.records import Metadata, QueryAnalysis, Session
+from panda.store.records import (
+    GatheredContext,
+    GatheredSection,
+    Image,
+    Metadata,
+    Plan,
+    QueryAnalysis,
+    Reflection,
+    Session,
+    Step,
+)
 from panda.store.turns import TurnFolder
 from panda.store.visits import SAVED_STATUSES, load_object
 
@@ -123,15 +128,13 @@ class Turn:
         return self.folder.load(QueryAnalysis)
 
     @property
-    def plan(self) -> dict[str, Any]:
-        """plan.json."""
-        return self.read(PLAN_JSON)
+    def plan(self) -> Plan:
+        return self.folder.load(Plan)
 
     @property
-    def gathered(self) -> list[dict[str, Any]]:
-        """The parts of §2 as gathered_context.json holds them."""
-        sections: list[dict[str, Any]] = self.read(GATHERED_CONTEXT_JSON)["sections"]
-        return sections
+    def gathered(self) -> tuple[GatheredSection, ...]:
+        """The parts of §2."""
+        return self.folder.load(GatheredContext).sections
 
     @property
     def meant(self) -> str:
@@ -173,10 +176,6 @@ class Turn:
     @property
     def present_carry(self) -> Carry:
         """What it knows of its session, with what its own phases before the present one have decided."""
-
-        def read(name: str, phase: int) -> dict[str, Any] | None:
-            return self.read(name) if self.phase > phase and self.folder.has(name) else None
-
         return carry_within(
             self.carry,
             TurnFiles(
@@ -185,8 +184,8 @@ class Turn:
                 at="",
                 query=self.query,
                 analysis=self.folder.find(QueryAnalysis) if self.phase > 0 else None,
-                reflection=read(REFLECTION_JSON, 1),
-                plan=read(PLAN_JSON, 3),
+                reflection=self.folder.find(Reflection) if self.phase > 1 else None,
+                plan=self.folder.find(Plan) if self.phase > 3 else None,
                 steps=tuple(self.steps()) if self.phase > 4 else (),
             ),
         )
@@ -205,14 +204,10 @@ class Turn:
         now = (self.phase, self.round, self.attempt)
         return (record["phase"], record["round"], record["revision"]) == now
 
-    def read(self, name: str) -> dict[str, Any]:
-        """A JSON file of the turn that an earlier phase wrote."""
-        return self.folder.read_json(name)
-
     @property
-    def described_image(self) -> dict[str, Any] | None:
-        """image.json: what EYES said of the image; None without an image, or before it was described."""
-        return self.read(IMAGE_JSON) if self.image and self.folder.has(IMAGE_JSON) else None
+    def described_image(self) -> Image | None:
+        """What EYES said of the image; None without an image, or before it was described."""
+        return self.folder.find(Image) if self.image else None
 
     def file_text(self, name: str) -> str:
         """A file of the turn as text; "" if it is not there."""
@@ -233,13 +228,9 @@ class Turn:
         """The sections that earlier attempts of this turn left, oldest first."""
         return self.folder.superseded()[: self.round + self.attempt]
 
-    def steps(self) -> list[dict[str, Any]]:
+    def steps(self) -> list[Step]:
         """The tool steps made so far, in order."""
-        return self.folder.steps()
-
-    def write_step(self, number: int, value: Mapping[str, object]) -> None:
-        """Keep the result of a tool step, counted from 1."""
-        self.folder.write_json(step_name(number), json.loads(json.dumps(value)))
+        return self.folder.load_steps()
 
     # The journal, as the recipe executor needs it.
 

@@ -9,16 +9,17 @@ from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence, tell_claims
 from panda.documents.text import one_line
 from panda.language.text import claims_done, without_greeting
-from panda.memory.gathered import GatheredItem, answer_items
+from panda.memory.gathered import answer_items
 from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance, Outcome, Retry, Stop
 from panda.phases.evidence_spans import ClosestLines, NodeLoader, cited_lines, cited_texts
-from panda.phases.goals import goal_verdicts
+from panda.phases.goals import GoalVerdict, goal_verdicts
 from panda.phases.recall import recalled, recalled_turns
 from panda.phases.request import ask, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.turn_files import step_type
+from panda.store.records import GatheredItem, Step
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
@@ -43,14 +44,14 @@ class Validator:
         if not items:
             return Advance(_section("APPROVE", None, [], [], "Nothing is claimed, so nothing needs support."))
         issues, rejected = check_items(self.reader, turn, items)
-        goals = turn.plan["goals"]
+        plan = turn.plan
         said: Sequence[Mapping[str, Any]] = ()
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
         else:
             plain = [Option(f"a{n}", item.text, tuple(item.node_ids)) for n, item in enumerate(items, 1)]
             options = self.closest.rate(turn.meant, plain)
-            parts = [Option(goal["id"], goal["goal"]) for goal in goals]
+            parts = [Option(goal.id, goal.goal) for goal in plan.goals]
             past = recalled(turn, self.reader, writes(self.executor, "phase6_validator", turn))
             reply = ask(
                 self.executor,
@@ -63,7 +64,7 @@ class Validator:
             reason = str(reply.values.get("reason") or _REASONS[verdict])
             rejected = [] if verdict == "APPROVE" else [item.text for item in items]
         verdict = _within_limits(verdict, turn)
-        judged = goal_verdicts(turn.plan, items, verdict, said)
+        judged = goal_verdicts(plan, items, verdict, said)
         best = _best_attempt(turn, len(issues)) if verdict == "FAIL" else None
         section = _section(verdict, confidence, issues, rejected, reason, judged, best)
         match verdict:
@@ -115,9 +116,9 @@ _REASONS = {
 }
 
 
-def _anything_written(steps: Sequence[Mapping[str, Any]]) -> bool:
+def _anything_written(steps: Sequence[Step]) -> bool:
     """Whether a tool of this turn has changed, made or remembered something."""
-    return any(step["status"] == "success" and step_type(step) != "read" for step in steps)
+    return any(step.status == "success" and step_type(step) != "read" for step in steps)
 
 
 def _within_limits(verdict: str, turn: Turn) -> str:
@@ -144,16 +145,14 @@ def _section(
     issues: Sequence[str],
     rejected: Sequence[str],
     reason: str,
-    goals: Sequence[Mapping[str, Any]] = (),
+    goals: Sequence[GoalVerdict] = (),
     best: str | None = None,
 ) -> Section:
     meta: dict[str, object] = {"verdict": verdict, "confidence": confidence}
     meta |= {"issues": list(issues), "rejected": list(rejected)}
-    meta |= {"goals": {goal["id"]: goal["verdict"] for goal in goals}} if goals else {}
+    meta |= {"goals": {goal.id: goal.verdict for goal in goals}} if goals else {}
     meta |= {"best_attempt": best} if best else {}
     lines = [f"**Verdict:** {verdict}", reason]
-    lines += [
-        "\n".join(f"- {g['id']}: {g['verdict']}" + (f" ({g['why']})" if g["why"] else "") for g in goals)
-    ]
+    lines += ["\n".join(f"- {g.id}: {g.verdict}" + (f" ({g.why})" if g.why else "") for g in goals)]
     lines += [f"The best attempt, not approved: {best}"] if best else []
     return Section(6, (Meta(meta), Text("\n\n".join(line for line in lines if line))))

@@ -12,6 +12,7 @@ from panda.errors import HaltError
 from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, ScoreCase, Usage
 from panda.recipes.recipe import Recipe
 from panda.store.layout import turn_name
+from panda.store.records import Step
 
 _SHOWN_LINES = 40
 _TAIL = 400
@@ -47,7 +48,7 @@ class Recordings:
         """Log-probability and number of tokens of a continuation, if it was scored before."""
         return self._scores.get((digest, prefix, case.context, case.continuation))
 
-    def step(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def step(self, tool: str, arguments: Mapping[str, Any]) -> Step | None:
         """What the same call of a tool that reaches outside the store gave before; None: it is to be made."""
         return None
 
@@ -85,16 +86,16 @@ class LiveOnMiss(Recordings):
         steps: The tool calls of the turn, as its steps/ hold them; each answers once.
     """
 
-    def __init__(self, calls: Sequence[Mapping[str, Any]], steps: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, calls: Sequence[Mapping[str, Any]], steps: Sequence[Step] = ()) -> None:
         super().__init__(calls)
         self.misses: list[Miss] = []
-        self.restore: Callable[[Mapping[str, Any]], None] = lambda step: None
+        self.restore: Callable[[Step], None] = lambda step: None
         """Told of a recorded step that answers, to bring back the files that it made."""
         self._steps = list(steps)
 
-    def step(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def step(self, tool: str, arguments: Mapping[str, Any]) -> Step | None:
         for place, step in enumerate(self._steps):
-            if (step["tool"], step["arguments"]) == (tool, arguments):
+            if (step.tool, step.arguments) == (tool, arguments):
                 self.restore(step)
                 return self._steps.pop(place)
         self.misses.append(Miss(tool, "tool", f"+{json.dumps(arguments, ensure_ascii=False)}"))
@@ -121,9 +122,20 @@ class Replay(LiveOnMiss):
     of the same recipe so that all misses of a turn come to light; a tool that was not called fails.
     """
 
-    def step(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = super().step(tool, arguments)
-        return found if found is not None else {"status": "error", "error": "this call is not recorded"}
+    def step(self, tool: str, arguments: Mapping[str, Any]) -> Step:
+        return super().step(tool, arguments) or Step(
+            step=1,
+            plan=0,
+            round=1,
+            goal=None,
+            tool=tool,
+            kind=None,
+            arguments=dict(arguments),
+            note=None,
+            conclusion=None,
+            status="error",
+            error="this call is not recorded",
+        )
 
     def score(self, recipe: str, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int]:
         found = Recordings.score(self, recipe, digest, prefix, case)

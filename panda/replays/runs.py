@@ -259,9 +259,9 @@ def _decisions(folder: TurnFolder, asked: Sequence[str]) -> Iterator[Decision]:
 
 def _calls_of_tools(folder: TurnFolder, asked: Sequence[str]) -> Iterator[Decision]:
     recipe = recipe_of("phase4_coordinator", asked)
-    for step in folder.steps():
-        call = {"tool": step["tool"], "arguments": step["arguments"], "status": step["status"]}
-        yield Decision(4, recipe, f"step {step['step']}", call)
+    for step in folder.load_steps():
+        call = {"tool": step.tool, "arguments": step.arguments, "status": step.status}
+        yield Decision(4, recipe, f"step {step.step}", call)
 
 
 def recipe_of(step: str, asked: Sequence[str]) -> str:

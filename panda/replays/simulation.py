@@ -8,11 +8,10 @@ stood. What then differs from the saved turn comes from changed code, prompts, r
 
 import difflib
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from panda.app import App
 from panda.errors import HaltError, UsageError
@@ -40,7 +39,7 @@ from panda.store.layout import (
     UserStore,
 )
 from panda.store.links import check_links, forget_store
-from panda.store.records import Snapshot
+from panda.store.records import Snapshot, Step
 from panda.store.temporaries import held_temporary, work_directory
 from panda.store.turns import IMAGES, TurnFolder, load_picture
 from panda.store.visits import turn_directories
@@ -154,7 +153,7 @@ def _recordings(saved: TurnFolder, answers: Answers) -> Recordings:
     if answers == "live":
         return Recordings([])
     kind = Replay if answers == "recorded" else LiveOnMiss
-    return kind(saved.calls(), saved.steps())
+    return kind(saved.calls(), saved.load_steps())
 
 
 def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
@@ -179,9 +178,9 @@ def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
     return None
 
 
-def _restore(step: Mapping[str, Any], saved: TurnFolder, again: TurnFolder) -> None:
+def _restore(step: Step, saved: TurnFolder, again: TurnFolder) -> None:
     """Bring back the files that a recorded step made in its turn's directory."""
-    for name in step["artifacts"]:
+    for name in step.artifacts:
         source, target = saved.paths / name, again.paths / name
         for path in (source, *source.rglob("*")):
             check_links(path)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
 
 from panda.documents.text import one_line, shorten
 from panda.documents.times import Clock
@@ -18,7 +17,13 @@ from panda.memory.node import Node
 from panda.memory.past import Moment
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.store.records import QueryAnalysis
+from panda.store.records import (
+    JudgedCandidate,
+    QueryAnalysis,
+    ResearchCacheMatch,
+    RetrievalPlan,
+    TurnRelevance,
+)
 
 _SHARES = 3
 _NEWEST_TURNS = 8
@@ -155,40 +160,6 @@ def offered_candidates(candidates: Sequence[Candidate], *, count: Callable[[str]
     return offered
 
 
-@dataclass(frozen=True)
-class JudgedCandidate:
-    """A candidate with what was found about it."""
-
-    candidate: Candidate
-    score: float | None  # how relevant its best line is; None if that was not scored
-    chosen: bool  # whether it is relevant
-    by: Literal["model", "always_include"]  # who decided: the choice of 2.1, or a rule
-
-    @property
-    def name(self) -> str:
-        """The id of its node without the kind."""
-        return self.candidate.node_id.partition(":")[2]
-
-
-def judge_candidates(
-    candidates: Sequence[Candidate],
-    *,
-    scores: Mapping[str, float],
-    chosen: Collection[str],
-    by_rule: Collection[str],
-) -> list[JudgedCandidate]:
-    """What became of every candidate, in the same order (design §4, S1 §13.2); *scores* are by node id."""
-    return [
-        JudgedCandidate(
-            one,
-            scores.get(one.node_id),
-            one.node_id in chosen or one.node_id in by_rule,
-            "always_include" if one.node_id in by_rule else "model",
-        )
-        for one in candidates
-    ]
-
-
 def ruled_nodes(analysis: QueryAnalysis, offered: Sequence[str], previous: str | None) -> list[str]:
     """
     The candidates that are relevant by rule.
@@ -215,74 +186,83 @@ def ruled_nodes(analysis: QueryAnalysis, offered: Sequence[str], previous: str |
 
 
 def build_plan(
-    judged: Sequence[JudgedCandidate], research: Node | None, now: datetime, *, reasoning: str | None
-) -> dict[str, Any]:
+    candidates: Sequence[Candidate],
+    research: Node | None,
+    now: datetime,
+    *,
+    scores: Mapping[str, float],
+    chosen: Collection[str],
+    by_rule: Collection[str],
+    reasoning: str | None,
+) -> RetrievalPlan:
     """
-    The value of retrieval_plan.json (S1 §4.1, with `relevant_knowledge`).
+    The retrieval plan (design §4, S1 §4.1, §13.2).
 
     Args:
-        judged: All candidates that were looked at, best first.
+        candidates: All that were looked at, best first.
         research: The research that was chosen, loaded; None if none was.
+        scores: How relevant the best line of each is, by node id.
+        chosen: Those that a choice took.
+        by_rule: Those that a rule took.
     """
-    chosen = [one for one in judged if one.chosen]
-    turns = [one for one in chosen if one.candidate.node_id.startswith("turn:")]
-    best = max((one.score or 0.0 for one in turns), default=0.0)
+    relevant = [one for one in candidates if one.node_id in chosen or one.node_id in by_rule]
+    turns = [one for one in relevant if one.node_id.startswith("turn:")]
+    best = max((scores.get(one.node_id, 0.0) for one in turns), default=0.0)
 
-    def names(*prefixes: str) -> list[str]:
-        return [one.name for one in chosen if one.candidate.node_id.startswith(prefixes)]
+    def relevance(one: Candidate) -> TurnRelevance:
+        if one.node_id in by_rule:
+            return TurnRelevance("high", "the query or the session refers to it")
+        score = scores.get(one.node_id)
+        words = "shares words with the query" if one.shares_words else "fits the query in other words"
+        scored = "" if score is None else f"; model and index together {score:.2f}"
+        return TurnRelevance("high" if (score or 0.0) >= best else "medium", words + scored)
 
-    return {
-        "relevant_turns": [int(one.name) for one in turns],
-        "turn_relevance": {one.name: _relevance(one, best) for one in turns},
-        "relevant_memory_keys": names("memory:", "fact:"),
-        "relevant_knowledge": names("knowledge:"),
-        "research_cache_match": _research(research, now),
-        "webpage_cache_needed": names("visit:"),
-        "candidates": [
-            {
-                "node_id": one.candidate.node_id,
-                "score": None if one.score is None else round(one.score, 4),
-                "index": one.candidate.score,
-                "chosen": one.chosen,
-                "by": one.by,
-            }
-            for one in judged
-        ],
-        "reasoning": reasoning,
-    }
+    def names(*prefixes: str) -> tuple[str, ...]:
+        return tuple(_name(one.node_id) for one in relevant if one.node_id.startswith(prefixes))
+
+    return RetrievalPlan(
+        relevant_turns=tuple(map(int, names("turn:"))),
+        turn_relevance={_name(one.node_id): relevance(one) for one in turns},
+        relevant_memory_keys=names("memory:", "fact:"),
+        relevant_knowledge=names("knowledge:"),
+        research_cache_match=_research(research, now),
+        webpage_cache_needed=names("visit:"),
+        candidates=tuple(
+            JudgedCandidate(
+                node_id=one.node_id,
+                score=round(scores[one.node_id], 4) if one.node_id in scores else None,
+                index=one.score,
+                chosen=one in relevant,
+                by="always_include" if one.node_id in by_rule else "model",
+            )
+            for one in candidates
+        ),
+        reasoning=reasoning,
+    )
 
 
-def planned_nodes(plan: Mapping[str, Any], *, chosen: bool = True) -> list[str]:
+def _name(node_id: str) -> str:
+    return node_id.partition(":")[2]
+
+
+def planned_nodes(plan: RetrievalPlan, *, chosen: bool = True) -> list[str]:
     """The ids of the nodes that a plan chose, or of those that it left out, best first."""
-
-    def rank(one: Mapping[str, Any]) -> tuple[bool, float]:
-        return one["by"] != "always_include", -(one["score"] or 0.0)
-
-    found = sorted((one for one in plan["candidates"] if one["chosen"] == chosen), key=rank)
-    return [str(one["node_id"]) for one in found]
+    found = [one for one in plan.candidates if one.chosen == chosen]
+    found.sort(key=lambda one: (one.by != "always_include", -(one.score or 0.0)))
+    return [one.node_id for one in found]
 
 
-def _relevance(one: JudgedCandidate, best: float) -> dict[str, str]:
-    """Of a turn, where *best* is the highest score of all turns."""
-    if one.by == "always_include":
-        return {"relevance": "high", "reason": "the query or the session refers to it"}
-    level = "high" if (one.score or 0.0) >= best else "medium"
-    words = "shares words with the query" if one.candidate.shares_words else "fits the query in other words"
-    scored = "" if one.score is None else f"; model and index together {one.score:.2f}"
-    return {"relevance": level, "reason": words + scored}
-
-
-def _research(node: Node | None, now: datetime) -> dict[str, Any]:
+def _research(node: Node | None, now: datetime) -> ResearchCacheMatch:
     if node is None:
-        keys = ("topic", "freshness", "quality", "reuse_recommendation")
-        return {"matched": False, **dict.fromkeys(keys)}
+        return ResearchCacheMatch(False, None, None, None, None)
     quality = round(node.confidence, 2)
     stale = is_stale(node, now)
-    reuse = "refresh" if stale or quality < _PARTIAL else "full" if quality >= _FULL else "partial"
-    return {
-        "matched": True,
-        "topic": node.id.partition(":")[2],
-        "freshness": None if node.at is None else f"{age_days(node.at, now) * 24:.1f} hours",
-        "quality": quality,
-        "reuse_recommendation": reuse,
-    }
+    return ResearchCacheMatch(
+        matched=True,
+        topic=_name(node.id),
+        freshness=None if node.at is None else f"{age_days(node.at, now) * 24:.1f} hours",
+        quality=quality,
+        reuse_recommendation=(
+            "refresh" if stale or quality < _PARTIAL else "full" if quality >= _FULL else "partial"
+        ),
+    )

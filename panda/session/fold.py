@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from panda.documents.records import decode, encode
 from panda.language.reading import Limit
 from panda.language.text import without_greeting
 from panda.language.words import split_terms
@@ -21,7 +19,6 @@ from panda.session.registry import (
     says,
 )
 from panda.session.turn_files import (
-    Json,
     TurnFiles,
     blocked_reason,
     call_digest,
@@ -53,7 +50,7 @@ from panda.store.carry import (
     TurnSummary,
     clip,
 )
-from panda.store.layout import step_name
+from panda.store.records import SessionTexts, Step
 
 _MOST, _TEXT_CHARS = 30, 160
 _EXPRESSED_CHARS = 160
@@ -115,24 +112,11 @@ def _phase(previous: Carry, files: TurnFiles, curation: Curation, raised: Pendin
         return "executing"
     if files.reading.recap:
         return "reflecting"
-    if any(step_type(call) == "write" and call["status"] == "success" for call in files.steps):
+    if any(step_type(step) == "write" and step.status == "success" for step in files.steps):
         return "executing"
     if curation.demoted or curation.dropped or (previous.recent_turns and files.reading.limits):
         return "narrowing"
     return "exploring"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionTexts:
-    """What phase 7 wrote for the session, as summary.json holds it; None where nothing was asked for."""
-
-    assistant_summary: str | None = None  # the reply in short
-    assistant_summary_kind: SummaryKind | None = None  # how it came about
-    history: str | None = None
-    """The history with what fell out of the recent turns; None with a turn to merge means that it failed."""
-    history_kind: SummaryKind | None = None  # how it came about
-    engagement: str | None = None  # what the session is about
-    engagement_kind: SummaryKind | None = None  # how it came about
 
 
 def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
@@ -140,61 +124,48 @@ def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
     What a turn did: as its summary.json says it, or made of its other files; a summary.json of an older form
     gives outcome and text alone.
     """
-    written: Mapping[str, Any] = files.summary or {}
-    reply, raised, plan = reply_of(files), raised_by(files), files.plan or {}
+    written, reply, plan = files.summary, reply_of(files), files.plan
     line = clip(f"{files.query} {reply}" if reply else f"No answer to: {files.query}", _LINE_CHARS)
-    if "steps" in written:
-        names = TurnSummary.__struct_fields__
-        kept = {name: value for name, value in written.items() if name in names and value is not None}
-        found = decode(TurnSummary, kept, where=f"{files.directory}/summary.json")
+    if written is not None and written.steps is not UNSET:
+        kept = {name: getattr(written, name, None) for name in TurnSummary.__struct_fields__}
+        found = TurnSummary(**{name: value for name, value in kept.items() if value is not None})
         return replace(found, turn_summary=found.turn_summary or line)
-    records, curation = step_records(files), curation_of(files)
-    labels: dict[str, list[str]] = {}
-    for call in files.steps:
-        for label, op in entity_ops(call):
-            labels.setdefault(op, []).append(label)
-    made = {
-        op: tuple(clip(label, _LINE_CHARS) for label in dict.fromkeys(found))[:20]
-        for op, found in labels.items()
-    }
+    made: dict[str, list[str]] = {}
+    for step in files.steps:
+        for label, op in entity_ops(step):
+            made.setdefault(op, []).append(label)
+    create, update, delete = (
+        tuple(clip(label, _LINE_CHARS) for label in dict.fromkeys(made.get(op, ())))[:20]
+        for op in ("create", "update", "delete")
+    )
+    steps, curation = step_records(files), curation_of(files)
     return TurnSummary(
         turn=files.turn,
-        outcome=written.get("outcome", "imported"),
-        decision=plan.get("next_step"),
-        goal=clip(plan["goal"], _GOAL_CHARS) if plan.get("goal") else None,
-        steps=records,
-        steps_completed=sum(call["status"] == "success" for call in files.steps),
+        outcome=written.outcome if written else "imported",
+        decision=plan.next_step if plan else None,
+        goal=clip(plan.goal, _GOAL_CHARS) if plan and plan.goal else None,
+        steps=steps,
+        steps_completed=sum(step.status == "success" for step in files.steps),
         steps_total=len(files.steps),
-        entities_created=made.get("create", ()),
-        entities_updated=made.get("update", ()),
-        entities_deleted=made.get("delete", ()),
+        entities_created=create,
+        entities_updated=update,
+        entities_deleted=delete,
         artifacts_generated=_artifacts(files, saved=False),
         artifacts_saved=_artifacts(files, saved=True),
         entity_curation=_curation_line(curation),
-        analysis_conclusions=tuple(record.conclusion for record in records if record.conclusion),
+        analysis_conclusions=tuple(step.conclusion for step in steps if step.conclusion),
         errors=errors_of(files),
         blocked_reason=blocked_reason(files),
-        flow=flow_of(previous, files, curation, raised=raised, reply="").phase,
-        turn_summary=clip(written.get("turn_summary") or line, 2 * _LINE_CHARS),
-        summary_kind=written.get("summary_kind") or "fallback",
+        flow=flow_of(previous, files, curation, raised=raised_by(files), reply="").phase,
+        turn_summary=clip((written and written.turn_summary) or line, 2 * _LINE_CHARS),
+        summary_kind=(written and written.summary_kind) or "fallback",
     )
-
-
-def summary_json(summary: TurnSummary, texts: SessionTexts) -> dict[str, Any]:
-    """The part of summary.json that the session reads."""
-    values = {name: value for name, value in encode(summary).items() if name != "detail"}
-    return {**values, "session": encode(texts)}
 
 
 def reply_of(files: TurnFiles) -> str:
     """What the user read: the answer, or the question back."""
     raised = raised_by(files)
     return raised.message if raised is not None else files.reply
-
-
-def _texts_of(files: TurnFiles) -> SessionTexts | None:
-    raw = (files.summary or {}).get("session")
-    return decode(SessionTexts, raw, where=f"{files.directory}/summary.json", key="session") if raw else None
 
 
 def carry_summaries(previous: Carry, summary: TurnSummary) -> tuple[TurnSummary, ...]:
@@ -213,9 +184,9 @@ def _in_a_line(one: TurnSummary) -> TurnSummary:
 def _artifacts(files: TurnFiles, *, saved: bool) -> tuple[str, ...]:
     found = [
         name
-        for call in files.steps
-        if call["status"] == "success" and not call.get("reused") and (step_type(call) == "write") == saved
-        for name in call["artifacts"]
+        for step in files.steps
+        if step.status == "success" and not step.reused and (step_type(step) == "write") == saved
+        for name in step.artifacts
     ]
     named = (name if saved else name.rpartition("/")[2].partition(".")[0] for name in found)
     return tuple(dict.fromkeys(named))[:20]
@@ -232,13 +203,9 @@ def _curation_line(curation: Curation) -> str | None:
 def carry_over(previous: Carry, files: TurnFiles) -> Carry:
     """What a session carries after a turn; an imported turn has a query and a reply alone."""
     curation, reply, raised = curation_of(files), reply_of(files), raised_by(files)
-    summary, texts, analysis, plan = (
-        summary_of(previous, files),
-        _texts_of(files),
-        files.analysis,
-        files.plan or {},
-    )
-    nothing_new = (files.summary or {}).get("answered") is False or files.reading.recap
+    summary, analysis = summary_of(previous, files), files.analysis
+    texts = (files.summary and files.summary.session) or None
+    nothing_new = (files.summary and not files.summary.answered) or files.reading.recap
     registry, mentioned = carry_registry(previous, files, curation, "" if nothing_new else reply)
     if analysis is None:
         limits: tuple[records.Constraint, ...] = ()  # an imported turn limits nothing
@@ -260,7 +227,7 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
         routing=Routing(
             intent=analysis.intent if analysis else None,
             query_type=analysis.query_type if analysis else None,
-            next_step=plan.get("next_step"),
+            next_step=files.plan.next_step if files.plan else None,
         ),
         entities_mentioned=mentioned,
         asked_about=tuple(dict.fromkeys((*meant, *named)))[:_ASKED_ABOUT],
@@ -357,7 +324,7 @@ def _engagement(previous: Carry, files: TurnFiles, texts: SessionTexts | None) -
         return Engagement(text=texts.engagement, kind=kind, turn=files.turn)
     if previous.engagement_summary.text:
         return previous.engagement_summary
-    goal = (files.plan or {}).get("goal") or files.query
+    goal = (files.plan and files.plan.goal) or files.query
     return Engagement(text=clip(goal, _RULE_LINE_CHARS), kind="fallback", turn=files.turn)
 
 
@@ -367,21 +334,21 @@ def carry_cache(previous: Carry, files: TurnFiles) -> tuple[CachedStep, ...]:
         return previous.step_cache
     newest = max((cached.turn for cached in previous.step_cache), default=None)
     kept = [replace(cached, detail="summary") for cached in previous.step_cache if cached.turn == newest]
-    return (*kept, *(_cached(files, call) for call in files.steps))
+    return (*kept, *(_cached(files, step) for step in files.steps))
 
 
-def _cached(files: TurnFiles, call: Json) -> CachedStep:
-    asked = ", ".join(f"{name}={value}" for name, value in call["arguments"].items())
+def _cached(files: TurnFiles, step: Step) -> CachedStep:
+    asked = ", ".join(f"{name}={value}" for name, value in step.arguments.items())
     return CachedStep(
         turn=files.turn,
-        step=call["step"],
-        tool=call["tool"],
-        call=call_digest(call["tool"], call["arguments"]),
+        step=step.step,
+        tool=step.tool,
+        call=call_digest(step.tool, step.arguments),
         asked=clip(asked, _ASKED_CHARS),
-        outcome=outcome_line(call),
-        record_count=record_count(call),
+        outcome=outcome_line(step),
+        record_count=record_count(step),
         detail="full",
-        path=f"{files.directory}/{step_name(call['step'])}",
+        path=f"{files.directory}/{step.file_name}",
     )
 
 
@@ -408,10 +375,10 @@ def carry_notes(previous: Carry, files: TurnFiles) -> tuple[Note, ...]:
 def carry_archive(previous: Carry, files: TurnFiles) -> Archive:
     """The index of kept content, with what the turn's steps made."""
     found = [
-        _entry(files, call, name)
-        for call in files.steps
-        if call["status"] == "success" and not call.get("reused")
-        for name in call["artifacts"]
+        _entry(files, step, name)
+        for step in files.steps
+        if step.status == "success" and not step.reused
+        for name in step.artifacts
         if name in files.artifacts
     ]
     entries = [*previous.content_archive.entries, *found]
@@ -419,19 +386,18 @@ def carry_archive(previous: Carry, files: TurnFiles) -> Archive:
     return Archive(entries=tuple(entries[over:]), evicted=previous.content_archive.evicted + over)
 
 
-def _entry(files: TurnFiles, call: Json, name: str) -> ArchiveEntry:
+def _entry(files: TurnFiles, step: Step, name: str) -> ArchiveEntry:
     key = name.rpartition("/")[2].partition(".")[0]
     match = _KEY.fullmatch(key)
-    arguments: Mapping[str, Any] = call["arguments"]
-    texts = [value for value in arguments.values() if isinstance(value, str)]
+    texts = [value for value in step.arguments.values() if isinstance(value, str)]
     chars = files.artifacts[name]
     return ArchiveEntry(
         key=key,
         turn=files.turn,
-        step=call["step"],
-        type=match["type"] if match else step_type(call),
-        description=clip(max(texts, key=len, default=str(call["tool"])), _ASKED_CHARS),
+        step=step.step,
+        type=match["type"] if match else step_type(step),
+        description=clip(max(texts, key=len, default=step.tool), _ASKED_CHARS),
         path=f"{files.directory}/{name}",
         chars=chars,
-        cut=bool(isinstance(call["data"], Mapping) and call["data"].get("cut")) or chars > _KEPT_BYTES,
+        cut=bool(isinstance(step.data, Mapping) and step.data.get("cut")) or chars > _KEPT_BYTES,
     )

@@ -1,7 +1,7 @@
 """The one question to the user that a session may have open. Pure."""
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -57,17 +57,15 @@ def agreed_query(carry: Carry, answer: Answered | None, query: str) -> str | Non
 
 def raised_by(files: TurnFiles) -> Pending | None:
     """The question that a turn ended with; None if it did not."""
-    summary = files.summary or {}
-    if summary.get("outcome") != "clarify":
+    summary, reflection, plan = files.summary, files.reflection, files.plan
+    if summary is None or summary.outcome != "clarify":
         return None
-    reflection, plan = files.reflection or {}, files.plan or {}
-    if reflection.get("decision") == "CLARIFY":
-        return _pending(files, 1, "question", str(reflection["question"]), ())
-    if plan.get("next_step") == "clarify":
-        kind = cast(PendingType, plan.get("question_kind") or "question")
-        tasks = [*plan["tasks"], *(goal["goal"] for goal in plan["goals"])]
-        return _pending(files, 3, kind, str(plan.get("question") or ""), tasks)
-    return _pending(files, 2, "question", str(summary.get("question") or ""), ())
+    if reflection and reflection.decision == "CLARIFY":
+        return _pending(files, 1, "question", str(reflection.question), ())
+    if plan and plan.next_step == "clarify":
+        tasks = [*plan.tasks, *(goal.goal for goal in plan.goals)]
+        return _pending(files, 3, plan.question_kind or "question", plan.question or "", tasks)
+    return _pending(files, 2, "question", summary.question or "", ())
 
 
 def _pending(

@@ -8,7 +8,6 @@ from functools import lru_cache
 from msgspec import structs
 
 from panda.documents.memory_file import is_statement
-from panda.documents.records import decode
 from panda.language.claims import is_plural
 from panda.language.lists import label_of, listed_things
 from panda.language.names import find_names
@@ -37,6 +36,7 @@ from panda.store.carry import (
     State,
     clip,
 )
+from panda.store.records import StepEntity
 
 _MOST, _MOST_BYTES = 500, 90_000
 _LABEL_CHARS, _REASON_CHARS, _SAID_CHARS, _TURNS, _LOG, _MENTIONED = 100, 160, 300, 4, 20, 40
@@ -51,8 +51,7 @@ _QUOTED_CHARS = 80
 
 def curation_of(files: TurnFiles) -> Curation:
     """What phase 1 of a turn decided; nothing for turns that did not pass it."""
-    raw = (files.reflection or {}).get("entity_curation")
-    return decode(Curation, raw, where="reflection.json", key="entity_curation") if raw else Curation()
+    return (files.reflection and files.reflection.entity_curation) or Curation()
 
 
 def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registry:
@@ -92,9 +91,9 @@ def carry_registry(
     """The registry after a turn, and the refs that its reply lists or names, in the reply's order."""
     before = apply_curation(previous.registry, curation, files.turn)
     known = {one.ref: one for one in before.records}
-    for call in files.steps:
-        for found in call["entities"] if call["status"] == "success" else ():
-            _add_found(known, found, files.turn, f"t{files.turn}_s{call['step']}")
+    for step in files.steps:
+        for found in step.entities if step.status == "success" else ():
+            _add_found(known, found, files.turn, f"t{files.turn}_s{step.step}")
     own = (f"turn:{files.turn}",)
     noted = {t for t, ids in files.statements if ids == own or is_statement(ids[0].removeprefix("fact:"))}
     statements = [text for text, _ in files.statements if text not in noted]
@@ -186,20 +185,20 @@ def _subjects(statements: Sequence[str]) -> list[str]:
     return [label for label in labels if _NAME.fullmatch(label)] if is_name else []
 
 
-def _add_found(known: dict[str, Entity], found: Mapping[str, str], turn: int, source: str) -> None:
+def _add_found(known: dict[str, Entity], found: StepEntity, turn: int, source: str) -> None:
     """An entity that a tool found, made, changed or deleted."""
-    ref, op = clip(found["ref"], _LABEL_CHARS), found["op"]
+    ref = clip(found.ref, _LABEL_CHARS)
     before = known.get(ref)
     known[ref] = Entity(
         ref=ref,
-        type=clip(found["type"], 40),
-        label=clip(found["label"], _LABEL_CHARS),
+        type=clip(found.type, 40),
+        label=clip(found.label, _LABEL_CHARS),
         target=ref if ":" in ref and not ref.startswith("name:") else None,
-        state="dropped" if op == "delete" else before.state if before else "active",
+        state="dropped" if found.op == "delete" else before.state if before else "active",
         turns=_touched(before.turns if before else (), turn),
         source=source,
-        reason="deleted" if op == "delete" else before.reason if before else None,
-        retained=bool(before and before.retained and op != "delete"),
+        reason="deleted" if found.op == "delete" else before.reason if before else None,
+        retained=bool(before and before.retained and found.op != "delete"),
     )
 
 

@@ -16,7 +16,7 @@ from panda.documents.records import Id, Name, Place, Record, Time, Whole, decode
 from panda.errors import FileFormatError, Location, NotApprovedError, Problem
 from panda.language.reading import Reading, plain_recap
 from panda.store import layout
-from panda.store.carry import Carry, FlowPhase, StepType, SummaryKind
+from panda.store.carry import Carry, Curation, FlowPhase, StepRecord, StepType, SummaryKind
 from panda.store.carry import Outcome as TurnOutcome
 from panda.store.files import parse_json, read_bytes, read_text, to_text
 from panda.store.seals import part_of
@@ -209,7 +209,7 @@ class Metadata(FileRecord, frozen=True, kw_only=True):
         return {key: value[key] for key in value if key not in _RARE or value[key] is not None}
 
 
-class Totals(Record, frozen=True):
+class Totals(Record, frozen=True, kw_only=True):
     calls: Count
     prompt_tokens: int | None
     reused_tokens: int | None
@@ -217,7 +217,7 @@ class Totals(Record, frozen=True):
     seconds: float | None
 
 
-class PhaseMetrics(Record, frozen=True):
+class PhaseMetrics(Record, frozen=True, kw_only=True):
     phase: PhaseNumber
     layer: str | None
     recipes: Texts
@@ -406,20 +406,6 @@ class Image(FileRecord, frozen=True):
     model_digest: Sha256
 
 
-class CuratedEntity(Record, frozen=True):
-    ref: str
-    reason: str
-
-
-class EntityCuration(Record, frozen=True):
-    turn: int | None
-    retained: tuple[CuratedEntity, ...]
-    demoted: tuple[CuratedEntity, ...]
-    dropped: tuple[CuratedEntity, ...]
-    clear_all: bool
-    reason: str | None
-
-
 class Reflection(FileRecord, frozen=True):
     """reflection.json."""
 
@@ -429,7 +415,7 @@ class Reflection(FileRecord, frozen=True):
     confidence: Share | None
     reasoning: str | None
     question: str | None
-    entity_curation: EntityCuration | Unset = UNSET
+    entity_curation: Curation | Unset = UNSET
 
 
 class TurnRelevance(Record, frozen=True):
@@ -445,12 +431,14 @@ class ResearchCacheMatch(Record, frozen=True):
     reuse_recommendation: str | None
 
 
-class Candidate(Record, frozen=True, kw_only=True):
+class JudgedCandidate(Record, frozen=True, kw_only=True):
+    """A candidate with what was found about it."""
+
     node_id: str
-    score: float | None
-    index: float | Unset = UNSET
-    chosen: bool
-    by: Literal["model", "index", "always_include"]
+    score: float | None  # how relevant its best line is; None if that was not scored
+    index: float | Unset = UNSET  # its score in the index
+    chosen: bool  # whether it is relevant
+    by: Literal["model", "index", "always_include"]  # who decided: the choice of 2.1, or a rule
 
 
 class RetrievalPlan(FileRecord, frozen=True):
@@ -464,23 +452,27 @@ class RetrievalPlan(FileRecord, frozen=True):
     relevant_knowledge: Texts
     research_cache_match: ResearchCacheMatch
     webpage_cache_needed: Texts
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[JudgedCandidate, ...]
     reasoning: str | None
 
 
-class Item(Record, frozen=True):
-    text: str
-    node_ids: Texts
+class GatheredItem(Record, frozen=True):
+    """One line of §2, or an item of an answer."""
+
+    text: str  # the line; what it claims stands in its nodes
+    node_ids: Texts  # nodes it comes from; empty for what the query itself says
 
 
-class Section(Record, frozen=True):
-    title: str
-    source_type: str | Texts
-    items: tuple[Item, ...]
-    confidence_avg: Share | None
-    node_ids: Texts
-    provenance: Texts
-    source: Literal["always_include", None]
+class GatheredSection(Whole, frozen=True):
+    """One titled part of §2."""
+
+    title: str  # a canonical title
+    source_type: str | Texts  # kind of its nodes; several only for Constraints
+    items: tuple[GatheredItem, ...]
+    confidence_avg: Share | None  # mean confidence of its nodes, newer ones counting more; None without nodes
+    node_ids: Texts  # all nodes, each once; a line's [n] counts in this list from 1
+    provenance: Texts  # where they are, in the order of node_ids; for the query "§0.raw_query"
+    source: Literal["always_include"] | None = None  # set when a rule and not a choice put it here
 
 
 class Verdict(Record, frozen=True):
@@ -502,7 +494,7 @@ class GatheredContext(FileRecord, frozen=True, kw_only=True):
 
     FILE = layout.GATHERED_CONTEXT_JSON
 
-    sections: tuple[Section, ...]
+    sections: tuple[GatheredSection, ...]
     gathered_at: Time
     context_quality: Share
     gaps: Texts
@@ -557,30 +549,20 @@ class Plan(FileRecord, frozen=True):
     progress: Progress | None
 
 
-class SummaryStep(Record, frozen=True):
-    step: Number
-    tool: str
-    step_type: StepType
-    subdomain: str
-    outcome: str
-    record_count: Count
-    entities: Texts
-    note: str | None
-    conclusion: str | None
-    result: str
+class SessionTexts(Whole, frozen=True, kw_only=True):
+    """What phase 7 wrote for the session; None where nothing was asked for."""
 
-
-class SummaryOfSession(Record, frozen=True):
-    assistant_summary: str | None
-    assistant_summary_kind: SummaryKind | None
-    history: str | None
-    history_kind: SummaryKind | None
-    engagement: str | None
-    engagement_kind: SummaryKind | None
+    assistant_summary: str | None = None  # the reply in short
+    assistant_summary_kind: SummaryKind | None = None  # how it came about
+    history: str | None = None
+    """The history with what fell out of the recent turns; None with a turn to merge means that it failed."""
+    history_kind: SummaryKind | None = None  # how it came about
+    engagement: str | None = None  # what the session is about
+    engagement_kind: SummaryKind | None = None  # how it came about
 
 
 class Summary(FileRecord, frozen=True, kw_only=True):
-    """summary.json."""
+    """summary.json: what a turn did, as its session keeps it."""
 
     FILE = layout.SUMMARY_JSON
 
@@ -588,7 +570,7 @@ class Summary(FileRecord, frozen=True, kw_only=True):
     outcome: TurnOutcome
     decision: str | None = None
     goal: str | None = None
-    steps: tuple[SummaryStep, ...] = ()
+    steps: tuple[StepRecord, ...] | Unset = UNSET  # lacks in the form of before: its session makes it anew
     steps_completed: Count
     steps_total: Count = 0
     entities_created: Texts = ()
@@ -603,7 +585,7 @@ class Summary(FileRecord, frozen=True, kw_only=True):
     flow: FlowPhase | None = None
     turn_summary: str | None
     summary_kind: SummaryKind | None
-    session: SummaryOfSession | Unset = UNSET
+    session: SessionTexts | Unset = UNSET
     answered: bool
     sources: Texts
     question: str | None = None
@@ -627,7 +609,7 @@ _OF_TYPE: Mapping[str, tuple[type, ...]] = {
     "number": (int, float),
     "boolean": (bool,),
     "list": (tuple, list),
-    "null": (Unset,),
+    "null": (type(None),),
 }
 
 
@@ -635,7 +617,7 @@ class Value(Record, frozen=True):
     """A value of memory with its type."""
 
     type: Literal["string", "text", "datetime", "ref", "number", "boolean", "list", "null"]
-    v: Scalar | tuple[Scalar, ...] | Unset = UNSET
+    v: Scalar | tuple[Scalar, ...] = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.v, _OF_TYPE[self.type]) or (
@@ -645,25 +627,27 @@ class Value(Record, frozen=True):
 
 
 class Staged(Record, frozen=True):
-    """A value to be remembered when the turn is saved."""
+    """A value that a turn wants remembered; nothing is written before the turn is approved."""
 
-    kind: MemoryKind
-    entity: str
-    relation: str
+    kind: MemoryKind  # which file shows it
+    entity: str  # normalised, as "user:ann"
+    relation: str  # key, as "budget"
     value: Value
-    content_type: str
-    source_turn: Count
-    text: str
-    action: Literal["adds", "removes", "retracts"] | Unset = UNSET
-    told: bool = False
+    content_type: str  # how it ages
+    source_turn: Count  # turn in which it was said
+    text: str  # the user's own words
+    action: Literal["sets", "adds", "removes", "retracts"] = "sets"  # what it does to what was said before
+    told: bool = False  # whether code noted it, so that it counts however the turn ends
 
 
 class Noted(Record, frozen=True):
-    text: str
-    node_id: str
-    key: str | None
-    value: Scalar | tuple[Scalar, ...]
-    replaces: str | None
+    """One thing that was told, as the user is answered."""
+
+    text: str  # the sentence, word for word
+    node_id: str  # where it is kept
+    key: str | None  # what of; None if that is not sure
+    value: Scalar | tuple[Scalar, ...]  # of the key, all of a list; None without a key, or if nothing is left
+    replaces: str | None  # what was said before and no longer holds; None if nothing does
 
 
 class StagedMemory(FileRecord, frozen=True, kw_only=True):
@@ -672,23 +656,31 @@ class StagedMemory(FileRecord, frozen=True, kw_only=True):
     FILE = layout.STAGED_MEMORY_JSON
 
     staged: tuple[Staged, ...]
-    noted: tuple[Noted, ...] | Unset = UNSET  # what the reply says was noted, once it is known
+    noted: tuple[Noted, ...] | Unset = UNSET
     applied: bool
 
-
-class Claim(Record, frozen=True):
-    text: str
-    confidence: Share | None
-    source: Text
-    node_id: str | None
-    expires_at: str | None
+    def due(self, ending: str | None) -> list[Staged]:
+        """What is to be remembered of a turn: all of an approved one, of others what was told."""
+        return [one for one in self.staged if one.told or ending == "approved"]
 
 
-class StepEntity(Record, frozen=True):
-    ref: str
-    type: str
-    label: str
-    op: Literal["read", "create", "update", "delete"]
+class Claim(Whole, frozen=True):
+    """One statement that a tool found."""
+
+    text: str  # one line, quotable as it stands
+    confidence: Share | None  # as of then; None if unknown
+    source: Text  # file it comes from, relative to the user's directory or the project's
+    node_id: str | None = None  # node that holds it; None if the step itself is the only record
+    expires_at: str | None = None  # instant, None if never said
+
+
+class StepEntity(Whole, frozen=True):
+    """One thing that a tool read, made or changed."""
+
+    ref: str  # node id, or another name that means the same thing in every turn, as "file:src/app.py"
+    type: str  # what it is, as "visit", "preference" or "file"
+    label: str  # its name for people
+    op: Literal["read", "create", "update", "delete"] = "read"  # what the tool did to it
 
 
 class Reused(Record, frozen=True):
@@ -715,13 +707,13 @@ class Step(FileRecord, frozen=True):
     note: str | None
     conclusion: str | None
     status: Literal["started", "success", "error", "blocked"]
-    data: Any
-    error: str | None
-    claims: tuple[Claim, ...]
-    entities: tuple[StepEntity, ...]
-    artifacts: tuple[Place, ...]
-    text: str
-    seconds: float | None
+    data: Any = None
+    error: str | None = None
+    claims: tuple[Claim, ...] = ()
+    entities: tuple[StepEntity, ...] = ()
+    artifacts: tuple[Place, ...] = ()
+    text: str = ""
+    seconds: float | None = None
     reused: Reused | Unset = UNSET
 
 

@@ -182,10 +182,7 @@ class TurnFolder:
 
     def load_steps(self) -> list[Step]:
         """The tool calls of the turn, in order. Raises FileFormatError: one does not say what it must."""
-        found: list[Step] = []
-        while self.has(name := step_name(len(found) + 1)):
-            found.append(load(Step, self.paths / name))
-        return found
+        return load_steps(self.paths)
 
     def load_calls(self) -> list[ChoiceCall | GeneratedCall]:
         """
@@ -247,13 +244,6 @@ class TurnFolder:
             check_json(CALLS_JSONL, line, Location(self.paths / CALLS_JSONL, line=number))
         return [line for line in lines if line["kind"] != "forgotten"]
 
-    def steps(self) -> list[dict[str, Any]]:
-        """The tool calls of the turn, in order (FileFormatError if one does not fit its schema)."""
-        found: list[dict[str, Any]] = []
-        while self.has(name := step_name(len(found) + 1)):
-            found.append(self.read_json(name))
-        return found
-
     def superseded(self) -> list[ContextDocument]:
         """What supersede put away, oldest first (DocumentError if one is damaged)."""
         folders = [
@@ -287,6 +277,14 @@ class TurnFolder:
         kept = self.paths.attempt(k) / RESPONSE_MD
         if kept.is_file():
             self.write_text(RESPONSE_MD, read_text(kept))
+
+
+def load_steps(paths: TurnPaths) -> list[Step]:
+    """The tool calls of a turn, in order. Raises FileFormatError: one does not say what it must."""
+    found: list[Step] = []
+    while (path := paths / step_name(len(found) + 1)).is_file():
+        found.append(load(Step, path))
+    return found
 
 
 @dataclass(frozen=True)

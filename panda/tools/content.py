@@ -6,7 +6,8 @@ from msgspec import Meta
 
 from panda.errors import UsageError
 from panda.store.files import write_atomic
-from panda.tools.contract import Arguments, Entity, ToolClaim, ToolContext, ToolResult, tool
+from panda.store.records import Claim, StepEntity
+from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
 
 _MOST_BYTES = 256 * 1024
 
@@ -50,8 +51,8 @@ def generate_content(given: _DraftArguments, context: ToolContext) -> ToolResult
     return ToolResult(
         "success",
         data=_Draft(key=key, type=given.type, brief=given.brief, characters=len(text), cut=is_cut),
-        claims=(ToolClaim(f"a draft was written: {given.type} {key}", 1.0, path),),
-        entities=(Entity(f"content:{key}", given.type, key, "create"),),
+        claims=(Claim(f"a draft was written: {given.type} {key}", 1.0, path),),
+        entities=(StepEntity(f"content:{key}", given.type, key, "create"),),
         artifacts=(path,),
         text=text,
     )

@@ -15,6 +15,7 @@ from panda.errors import UsageError
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.store.layout import Layout
+from panda.store.records import Claim, StepEntity
 from panda.tools.project import Project
 
 if TYPE_CHECKING:  # loaded with the first page
@@ -22,30 +23,8 @@ if TYPE_CHECKING:  # loaded with the first page
 
 Status = Literal["success", "error", "blocked"]
 Kind = Literal["read", "write", "generate", "analyze"]
-Op = Literal["read", "create", "update", "delete"]
 
 _Given = TypeVar("_Given", bound=Struct)
-
-
-@dataclass(frozen=True)
-class ToolClaim:
-    """One statement that a tool found."""
-
-    text: str  # one line, quotable as it stands
-    confidence: float | None  # as of now; None if unknown
-    source: str  # file it comes from, relative to the user's directory or the project's; never empty
-    node_id: str | None = None  # node that holds it; None if the step itself is the only record
-    expires_at: str | None = None  # instant, None if never said
-
-
-@dataclass(frozen=True)
-class Entity:
-    """One thing that a tool read, made or changed."""
-
-    ref: str  # node id, or another name that means the same thing in every turn, as "file:src/app.py"
-    type: str  # what it is, as "visit", "preference" or "file"
-    label: str  # its name for people
-    op: Op = "read"  # what the tool did to it
 
 
 @dataclass(frozen=True)
@@ -55,8 +34,8 @@ class ToolResult:
     status: Status  # blocked: the tool ran, but what it gave may not be used
     data: Any = None  # as the tool's result schema says; None unless success
     error: str | None = None  # one line that names the fault; None on success
-    claims: tuple[ToolClaim, ...] = ()  # what the answer may rest on
-    entities: tuple[Entity, ...] = ()  # what was found, made or changed
+    claims: tuple[Claim, ...] = ()  # what the answer may rest on
+    entities: tuple[StepEntity, ...] = ()  # what was found, made or changed
     artifacts: tuple[str, ...] = ()  # files that were made; relative to the turn's directory
     text: str = ""  # what a model should read besides the claims, such as a file's lines or a diff
     seconds: float | None = None  # wall clock; None if it was not measured

@@ -1,14 +1,16 @@
 """The tools file.*: the project's files listed, read, searched and changed."""
 
 import difflib
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, TypedDict
+from collections.abc import Iterator
+from typing import Annotated, TypedDict
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from panda.documents.text import one_line
 from panda.errors import Problem, UsageError
-from panda.tools.contract import Arguments, Entity, ToolClaim, ToolContext, ToolResult, tool
+from panda.store.records import Claim, Step, StepEntity
+from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
 from panda.tools.project import Project, fingerprint
 
 _MOST_FILES = 500
@@ -87,7 +89,7 @@ def list_files(given: _ListArguments, context: ToolContext) -> ToolResult:
     return ToolResult(
         "success",
         data=_FileList(files=shown, left_out=len(found) - len(shown)),
-        claims=(ToolClaim(f"{given.directory} holds {len(found)} files", 1.0, given.directory),),
+        claims=(Claim(f"{given.directory} holds {len(found)} files", 1.0, given.directory),),
         text="\n".join(shown),
     )
 
@@ -109,8 +111,8 @@ def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
     return ToolResult(
         "success",
         data=_FileLines(path=name, first_line=first, last_line=last, all_lines=len(lines), content=content),
-        claims=(ToolClaim(f"{name}: lines {first} to {last} of {len(lines)}", 1.0, name),) if lines else (),
-        entities=(Entity(f"file:{name}", "file", name),),
+        claims=(Claim(f"{name}: lines {first} to {last} of {len(lines)}", 1.0, name),) if lines else (),
+        entities=(StepEntity(f"file:{name}", "file", name),),
         text=content,
     )
 
@@ -125,10 +127,10 @@ def search_files(given: _SearchArguments, context: ToolContext) -> ToolResult:
         "success",
         data=_FoundLines(matches=shown, left_out=len(matches) - len(shown)),
         claims=tuple(
-            ToolClaim(f"{match['path']}:{match['line']}: {one_line(match['text'])}", 1.0, match["path"])
+            Claim(f"{match['path']}:{match['line']}: {one_line(match['text'])}", 1.0, match["path"])
             for match in shown
         ),
-        entities=tuple(Entity(f"file:{path}", "file", path) for path in paths),
+        entities=tuple(StepEntity(f"file:{path}", "file", path) for path in paths),
     )
 
 
@@ -186,7 +188,7 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
     diff = render_diff(name, before, after)
     added, gone = _count(diff, "+"), _count(diff, "-")
     would = "would change" if project.dry else "changed"
-    claim = ToolClaim(f"{name} {would}: {added} lines added, {gone} removed", 1.0, name)
+    claim = Claim(f"{name} {would}: {added} lines added, {gone} removed", 1.0, name)
     result = ToolResult(
         "success",
         data=_FileChange(
@@ -197,7 +199,7 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
             dry_run=project.dry,
         ),
         claims=(claim,),
-        entities=(Entity(f"file:{name}", "file", name, "create" if before is None else "update"),),
+        entities=(StepEntity(f"file:{name}", "file", name, "create" if before is None else "update"),),
         text=diff,
     )
     context.intend(result)
@@ -205,17 +207,17 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
     return result
 
 
-def settle_change(step: Mapping[str, Any], project: Project) -> Mapping[str, Any] | None:
+def settle_change(step: Step, project: Project) -> Step | None:
     """The finished step of a change that a killed run had announced; None if it is still to be made."""
-    data = step["data"]
+    data = step.data
     path = data["path"]
     now = fingerprint(project.read(path)) if project.has(path) else None
     if now == data["after"]:
-        return {**step, "status": "success"}
+        return replace(step, status="success")
     if now == data["before"]:
         return None
     fault = f"{path} was changed by somebody else while the turn was interrupted"
-    return {**step, "status": "error", "error": fault, "data": None, "claims": [], "entities": [], "text": ""}
+    return replace(step, status="error", error=fault, data=None, claims=(), entities=(), text="")
 
 
 def render_diff(name: str, before: str | None, after: str) -> str:

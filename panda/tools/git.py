@@ -20,8 +20,9 @@ from typing import TypedDict
 
 from panda.errors import UsageError
 from panda.store.files import look_beneath, read_beneath
+from panda.store.records import Claim
 from panda.store.temporaries import work_directory
-from panda.tools.contract import Arguments, ToolClaim, ToolContext, ToolResult, tool
+from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
 from panda.tools.processes import MOST_OUTPUT_BYTES, Ran, run_process
 from panda.tools.project import Project, written_name
 
@@ -85,7 +86,7 @@ def show_status(given: Arguments, context: ToolContext) -> ToolResult:
     return ToolResult(
         "success",
         data=_Status(changes=shown, left_out=len(entries) - len(shown)),
-        claims=(ToolClaim(count if entries else "nothing has changed", 1.0, "git status"),),
+        claims=(Claim(count if entries else "nothing has changed", 1.0, "git status"),),
         text="\n".join(shown),
     )
 
@@ -112,11 +113,11 @@ def show_diff(given: Arguments, context: ToolContext) -> ToolResult:
     at_least = "at least " if names.left_out_bytes else ""
     diff = ran.output.decode("utf-8", errors="replace")
     last = "differ from the last commit" if has_commit else "are to be in the first commit"
-    claims = [ToolClaim(f"{at_least}{files} files {last}", 1.0, "git diff")]
+    claims = [Claim(f"{at_least}{files} files {last}", 1.0, "git diff")]
     if ran.left_out_bytes:
         diff = diff[: diff.rfind("\n") + 1]
         left = f"{ran.left_out_bytes:,} bytes at the end of the diff are left out"
-        claims.append(ToolClaim(left, 1.0, "git diff"))
+        claims.append(Claim(left, 1.0, "git diff"))
     return ToolResult(
         "success",
         data=_Diff(diff=diff, files=files, left_out_bytes=ran.left_out_bytes),

@@ -6,17 +6,20 @@ from typing import Annotated, Any, Literal, TypedDict
 from msgspec import UNSET, Meta, UnsetType
 
 from panda.documents.markdown import spell_out_wikilinks
+from panda.documents.records import encode
 from panda.documents.text import one_line, unescape_path
 from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, UsageError
 from panda.language.text import is_question
 from panda.memory.budget import LONGEST_LINE_CHARS, long_lines
 from panda.memory.confidence import EXPIRED_BELOW
-from panda.memory.memory import Value, stage_value
+from panda.memory.fact import Subject
+from panda.memory.memory import Plain, stage_value
 from panda.memory.node import Item, Node
 from panda.retrieval.relevance import share_of_words
 from panda.store.files import read_text
-from panda.tools.contract import Arguments, Entity, QueryArguments, ToolClaim, ToolContext, ToolResult, tool
+from panda.store.records import Claim, StepEntity
+from panda.tools.contract import Arguments, QueryArguments, ToolContext, ToolResult, tool
 
 _MEMORY_KINDS = ("memory:", "fact:", "research:", "visit:")
 _MOST_MEMORY_NODES = 8
@@ -113,7 +116,7 @@ def query_memory(given: QueryArguments, context: ToolContext) -> ToolResult:
 )
 def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
     """The staged value as staged_memory.json holds it; only what stands in the query can be staged."""
-    value: Value = tuple(given.value) if isinstance(given.value, list) else given.value
+    value: Plain = tuple(given.value) if isinstance(given.value, list) else given.value
     query = one_line(context.query)
     if one_line(given.text) not in query:
         raise UsageError("the text is not part of the user's query; only what the user says is remembered")
@@ -134,11 +137,11 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
         source_turn=context.turn,
         entity=entity,
     )
-    claim = ToolClaim(staged.text, None, "§0.raw_query")
+    claim = Claim(staged.text, None, "§0.raw_query")
     prefix = "memory" if given.kind == "preference" else "fact"
-    key = staged.subject.key(context.user)
-    entry = Entity(f"{prefix}:{key}", given.kind, key, "create")
-    return ToolResult("success", data=_Staged(staged=staged.to_json()), claims=(claim,), entities=(entry,))
+    key = Subject("local", staged.entity, staged.relation).key(context.user)
+    entry = StepEntity(f"{prefix}:{key}", given.kind, key, "create")
+    return ToolResult("success", data=_Staged(staged=encode(staged)), claims=(claim,), entities=(entry,))
 
 
 @tool(
@@ -240,18 +243,16 @@ def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> 
     return [usable[i] for i in sorted(order[:limit])]
 
 
-def claims_of(node: Node, items: Sequence[Item]) -> list[ToolClaim]:
+def claims_of(node: Node, items: Sequence[Item]) -> list[Claim]:
     """One claim for each line, with the node's file as its source."""
     expires = node.expires_at.isoformat().replace("+00:00", "Z") if node.expires_at else None
-    return [
-        ToolClaim(item.text, round(item.confidence, 2), node.provenance, node.id, expires) for item in items
-    ]
+    return [Claim(item.text, round(item.confidence, 2), node.provenance, node.id, expires) for item in items]
 
 
-def entities_of(nodes: Sequence[Node]) -> tuple[Entity, ...]:
+def entities_of(nodes: Sequence[Node]) -> tuple[StepEntity, ...]:
     """The nodes as what a tool read, each once."""
     return tuple(
-        dict.fromkeys(Entity(node.id, node.id.partition(":")[0], node.title or node.id) for node in nodes)
+        dict.fromkeys(StepEntity(node.id, node.id.partition(":")[0], node.title or node.id) for node in nodes)
     )
 
 

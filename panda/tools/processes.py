@@ -14,7 +14,8 @@ from msgspec import Meta
 
 from panda.documents.text import one_line
 from panda.errors import LimitError, UsageError
-from panda.tools.contract import Arguments, ToolClaim, ToolContext, ToolResult, tool
+from panda.store.records import Claim
+from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
 
 MOST_OUTPUT_BYTES = 200_000
 """How much of an output is kept, unless somebody wants more."""
@@ -131,6 +132,6 @@ def run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
             output=output,
             left_out_bytes=ran.left_out_bytes,
         ),
-        claims=(ToolClaim(f"{name} {how}{said}", 1.0, f"panda.toml#{name}"),),
+        claims=(Claim(f"{name} {how}{said}", 1.0, f"panda.toml#{name}"),),
         text="\n".join(lines[-_SHOWN_LINES:]),
     )

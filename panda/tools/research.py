@@ -12,8 +12,9 @@ from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node
 from panda.retrieval.relevance import share_of_words
 from panda.store.layout import RESEARCH_JSON, RESEARCH_MD
+from panda.store.records import Claim
 from panda.store.visits import Visit
-from panda.tools.contract import Ask, ToolClaim, ToolContext, ToolResult
+from panda.tools.contract import Ask, ToolContext, ToolResult
 from panda.tools.memory import entities_of
 from panda.tools.research_record import (
     Conflict,
@@ -100,11 +101,11 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
     node_id = f"research:{record.topic}"
     contested = {claim.text for conflict in record.conflicts for claim in conflict.claims}
     claims = [
-        ToolClaim(c.text, min(m.confidence for m in c.claims), source, node_id, record.expires_at)
+        Claim(c.text, min(m.confidence for m in c.claims), source, node_id, record.expires_at)
         for c in record.conflicts
     ]
     claims += [
-        ToolClaim(c.text, c.confidence, c.provenance, f"visit:{c.visit_id}", record.expires_at)
+        Claim(c.text, c.confidence, c.provenance, f"visit:{c.visit_id}", record.expires_at)
         for c in record.claims
         if c.text not in contested
     ]

@@ -9,8 +9,9 @@ from panda.errors import MemoryNodeError, WebError
 from panda.memory.node import Item, Node, visit_items
 from panda.retrieval.relevance import share_of_words
 from panda.store.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
+from panda.store.records import Claim, StepEntity
 from panda.store.visits import Visit, place_visit, write_visit
-from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult
+from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.memory import best_items, claims_of, entities_of
 from panda.web.addresses import parse_url
 from panda.web.client import Page, Validators, WebClient
@@ -92,11 +93,11 @@ def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -
     return [item for item in found if not (own and item.text.endswith(f" {url}"))][:_MOST_LINES]
 
 
-def _claims_by_hand(visit: Visit, context: ToolContext) -> tuple[ToolClaim, ...]:
+def _claims_by_hand(visit: Visit, context: ToolContext) -> tuple[Claim, ...]:
     """The first lines of a page that no turn keeps; its address is their source."""
     lines = visit_items(visit, context.clock())
     items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
-    return tuple(ToolClaim(item.text, round(item.confidence, 2), visit.url) for item in items)
+    return tuple(Claim(item.text, round(item.confidence, 2), visit.url) for item in items)
 
 
 def _data(visit: Visit, origin: str) -> dict[str, Any]:
@@ -149,11 +150,11 @@ def _last_seen(known: Visit, error: WebError, context: ToolContext) -> ToolResul
         "error",
         error=message,
         claims=tuple(last_seen_claims(known.visit_id, context)),
-        entities=(Entity(f"visit:{known.visit_id}", "visit", known.title),),
+        entities=(StepEntity(f"visit:{known.visit_id}", "visit", known.title),),
     )
 
 
-def last_seen_claims(visit_id: str, context: ToolContext) -> list[ToolClaim]:
+def last_seen_claims(visit_id: str, context: ToolContext) -> list[Claim]:
     """What a page said when it was last read, each line with that date; [] if the visit cannot be read."""
     try:
         node = context.reader.load(f"visit:{visit_id}")

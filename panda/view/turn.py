@@ -27,10 +27,10 @@ from panda.store.layout import (
     STAGED_MEMORY_JSON,
 )
 from panda.store.records import (
-    Candidate,
     Document,
     GatheredContext,
     Image,
+    JudgedCandidate,
     Metadata,
     Metrics,
     Plan,
@@ -213,7 +213,7 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         candidates_left=max(0, len(candidates) - _MOST_CANDIDATES),
         plan=reader.record(Plan, PLAN_JSON),
         gathered=gathered,
-        cut=tuple(one for one in gathered.documents if one.cut) if gathered else (),
+        cut=tuple(one for one in gathered.documents or () if one.cut) if gathered else (),
         notes=_notes(reader.json(STAGED_MEMORY_JSON)),
         sections=tuple(_sections(sections)),
         verdict=verdict,
@@ -359,7 +359,7 @@ def _candidates(plan: RetrievalPlan | None) -> list[CandidateRow]:
     return sorted(found, key=lambda row: (not row.chosen, -(row.score or 0.0)))
 
 
-def _candidate(row: Candidate, reasons: Mapping[str, TurnRelevance], most: float) -> CandidateRow:
+def _candidate(row: JudgedCandidate, reasons: Mapping[str, TurnRelevance], most: float) -> CandidateRow:
     kind, _, name = row.node_id.partition(":")
     turn = int(name) if kind == "turn" and name.isascii() and name.isdigit() and len(name) < 16 else None
     reason = reasons.get(name) if turn is not None else None

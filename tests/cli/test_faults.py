@@ -13,9 +13,10 @@ import pytest
 from panda.documents.times import render_time
 from panda.memory.fact import parse_hlc
 from panda.memory.log import MemoryLog
-from panda.memory.memory import StagedValue, apply_staged, stage_value
+from panda.memory.memory import apply_staged, stage_value
 from panda.store.files import held_lock
 from panda.store.layout import Layout, UserStore
+from panda.store.records import Staged
 from panda.store.turns import claim_turn
 from tests.api import Ended, run_here
 from tests.builders import NOW, build_store
@@ -94,7 +95,7 @@ def test_clock_that_steps_back(tmp_path: Path) -> None:
     for moment in (NOW, earlier):
         claim_turn(UserStore(layout.root, "demo", lambda moment=moment: moment), "default", "chat", "q")  # type: ignore[misc]
 
-    def say(value: str, turn: int) -> StagedValue:
+    def say(value: str, turn: int) -> Staged:
         return stage_value(
             user="demo", kind="preference", relation="budget", value=value, text="t", source_turn=turn
         )

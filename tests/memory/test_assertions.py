@@ -13,10 +13,10 @@ from panda.documents.memory_file import MemoryText, parse_memory_file
 from panda.documents.times import Clock
 from panda.errors import DocumentError, FileFormatError, LockHeldError, UsageError
 from panda.memory.log import MemoryLog
-from panda.memory.memory import StagedValue, Value, apply_staged, stage_value
+from panda.memory.memory import Plain, apply_staged, stage_value
 from panda.store.files import held_lock
 from panda.store.layout import Layout
-from panda.store.records import check_json
+from panda.store.records import Staged, StagedMemory, check_json, parse
 from tests.stores import NOW
 
 HAND_MADE = """---
@@ -49,8 +49,8 @@ def clock() -> datetime:
 
 
 def staged(
-    relation: str = "budget", value: Value = "$900", turn: int = 812, kind: str = "preference"
-) -> StagedValue:
+    relation: str = "budget", value: Plain = "$900", turn: int = 812, kind: str = "preference"
+) -> Staged:
     return stage_value(
         user="ann",
         kind="preference" if kind == "preference" else "fact",
@@ -68,7 +68,7 @@ def set_entry(text: str, key: str, value: object, turn: int | None = 1) -> str:
     return file.text
 
 
-def apply(layout: Layout, *values: StagedValue, at: Clock = clock) -> int:
+def apply(layout: Layout, *values: Staged, at: Clock = clock) -> int:
     return len(apply_staged(layout, "ann", values, at, 5))
 
 
@@ -179,7 +179,7 @@ def test_a_value_in_braces_is_not_removed_alone() -> None:
         MemoryText("---\n{a: 1}\n---\n", title="T", where="f").remove("a")
 
 
-VALUES: st.SearchStrategy[Value] = st.one_of(
+VALUES: st.SearchStrategy[Plain] = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: bool(text.strip())),
     st.booleans(),
     st.integers(-(10**12), 10**12),
@@ -190,7 +190,7 @@ VALUES: st.SearchStrategy[Value] = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["budget", "brands", "pets", "x y", "null"]), VALUES), max_size=5))
-def test_any_values_read_back(changes: list[tuple[str, Value]]) -> None:
+def test_any_values_read_back(changes: list[tuple[str, Plain]]) -> None:
     """Whatever is set reads back equal, and text outside the front matter and the list stays."""
     text = HAND_MADE
     for key, value in changes:
@@ -229,11 +229,9 @@ def test_blank_values_are_refused(relation: str, value: str) -> None:
 def test_staged_values_survive_their_file() -> None:
     """A staged value written as JSON reads back equal and satisfies its schema."""
     for value in values():
-        one = staged(value=value)
-        raw = json.loads(json.dumps(one.to_json()))
-        check_json("staged_memory.json", {"staged": [raw], "applied": False}, "staged_memory.json")
-        assert StagedValue.from_json(raw) == one
+        memory = StagedMemory(staged=(staged(value=value),), applied=False)
+        assert parse(StagedMemory, json.dumps(memory.to_json()), where="staged_memory.json") == memory
 
 
-def values() -> Iterator[Value]:
+def values() -> Iterator[Plain]:
     yield from ("text", True, 3, 2.5, None, ("a", "b"))

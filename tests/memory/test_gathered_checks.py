@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from panda.memory.gathered import GatheredItem, GatheredSection, check_sections
+from panda.memory.gathered import check_sections
 from panda.memory.node import Item, Node
+from panda.store.records import GatheredItem, GatheredSection
 from tests.stores import NOW
 
 QUERY = "Which laptop costs less than $800?"

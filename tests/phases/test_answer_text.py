@@ -4,8 +4,8 @@ from pathlib import Path
 
 from panda.documents.text import strip_citations
 from panda.language.lists import listed_things
-from panda.memory.gathered import GatheredItem
 from panda.phases.answer_text import render_answer, without_doubles
+from panda.store.records import GatheredItem
 from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn
 
 BUNS = """# Buns

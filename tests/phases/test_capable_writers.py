@@ -224,7 +224,7 @@ def test_arguments_have_the_schema_of_their_tool(tmp_path: Path) -> None:
     assert by_tool["memory.query"]["arguments"] == TOOLS["memory.query"].argument_schema
     assert "arguments" not in by_tool["done"]
     assert "internet.research" not in by_tool  # there is no search provider
-    assert [step["status"] for step in ran.turn.steps()] == ["error", "success"]
+    assert [step.status for step in ran.turn.steps()] == ["error", "success"]
     assert ran.metadata.status == "approved"
 
 

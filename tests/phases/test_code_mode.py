@@ -24,7 +24,7 @@ def test_rename_and_run_the_tests(tmp_path: Path) -> None:
     assert "-def add_up(values):" in ran.body(4)
     assert "+def total(values):" in ran.body(4)
     step = ran.turn.steps()[4]
-    assert (step["tool"], step["data"]["passed"], step["data"]["exit_code"]) == ("test.run", True, 0)
+    assert (step.tool, step.data["passed"], step.data["exit_code"]) == ("test.run", True, 0)
     assert ran.response.startswith("unit passed: 1 check passed [1]")
     assert "No file was changed." not in ran.response
     assert "+def total(values):" in ran.response
@@ -46,8 +46,8 @@ def test_dry_run_shows_the_diff(tmp_path: Path) -> None:
     ran = run_code(tmp_path, project, script, dry_run=True)
     assert git(project, "status", "--porcelain") == ""
     steps = ran.turn.steps()
-    assert "def total(values)" in steps[1]["data"]["content"]
-    assert (steps[2]["status"], "dry run" in steps[2]["error"]) == ("blocked", True)
+    assert "def total(values)" in steps[1].data["content"]
+    assert (steps[2].status, "dry run" in str(steps[2].error)) == ("blocked", True)
     assert "Would change:" in ran.response
     assert "+def total(values):" in ran.response
     assert ran.metadata.dry_run is True
@@ -80,7 +80,7 @@ def test_nothing_outside_is_written(tmp_path: Path, arguments: dict[str, Any]) -
     write = call("file.write", content="changed\n", **arguments)
     ran = run_code(tmp_path, project, code_script(replies(write), answer={"items": []}))
     (step,) = ran.turn.steps()
-    assert (step["status"], step["data"]) == ("error", None)
+    assert (step.status, step.data) == ("error", None)
     after = {path: path.read_bytes() for path in before}
     assert after == before
     assert not (tmp_path / "new.txt").exists()
@@ -96,9 +96,9 @@ def test_nothing_outside_is_read(tmp_path: Path, path: str) -> None:
     )
     ran = run_code(tmp_path, project, script)
     read, listed, found = ran.turn.steps()
-    assert read["status"] == "error"
-    assert listed["data"]["files"] == ["check_totals.py", "panda.toml", "totals.py"]
-    assert found["data"]["matches"] == []
+    assert read.status == "error"
+    assert listed.data["files"] == ["check_totals.py", "panda.toml", "totals.py"]
+    assert found.data["matches"] == []
 
 
 @pytest.mark.parametrize("old", ["values", "nowhere"])
@@ -107,7 +107,7 @@ def test_edit_matches_once(tmp_path: Path, old: str) -> None:
     project = repository(tmp_path)
     edit = call("file.edit", path="totals.py", old=old, new="x")
     ran = run_code(tmp_path, project, code_script(replies(edit), answer={"items": []}))
-    assert f"the old text stands {SOURCE.count(old)} times" in ran.turn.steps()[0]["error"]
+    assert f"the old text stands {SOURCE.count(old)} times" in str(ran.turn.steps()[0].error)
     assert (project / "totals.py").read_text() == SOURCE
 
 
@@ -146,7 +146,7 @@ def test_failing_tests_are_told(tmp_path: Path) -> None:
         answer={"items": [{"text": "unit failed with exit code 1: wrong", "node_ids": ["step:2"]}]},
     )
     ran = run_code(tmp_path, project, script)
-    assert ran.turn.steps()[1]["data"]["passed"] is False
+    assert ran.turn.steps()[1].data["passed"] is False
     assert ran.response.startswith("unit failed with exit code 1: wrong [1]")
 
 
@@ -156,7 +156,7 @@ def test_calls_may_be_repeated_after_a_change(tmp_path: Path) -> None:
     run = call("test.run", command="unit")
     edit = call("file.edit", path="totals.py", old="sum(values)", new="sum(list(values))")
     ran = run_code(tmp_path, project, code_script(replies(run, run, edit, run), answer={"items": []}))
-    assert [step["tool"] for step in ran.turn.steps()] == ["test.run", "file.edit", "test.run"]
+    assert [step.tool for step in ran.turn.steps()] == ["test.run", "file.edit", "test.run"]
     assert re.search(r"There are: [^.]*\bunit\b", ran.asked("coordinator")[0].text)
     assert "The mode is code" in ran.asked("reflection")[0].text
 
@@ -171,7 +171,7 @@ def test_hanging_command_is_stopped(tmp_path: Path) -> None:
     (project / "panda.toml").write_text(toml, encoding="utf-8")
     calls = replies(*(call("test.run", command=name) for name in names))
     ran = run_code(tmp_path, project, code_script(calls, answer={"items": []}))
-    assert all("stopped at its limit of 0.3 s" in step["error"] for step in ran.turn.steps())
+    assert all("stopped at its limit of 0.3 s" in str(step.error) for step in ran.turn.steps())
     for pid in (project / "pids").read_text().split():
         assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
     assert "Not finished, blocked: 3 calls in a row failed" in ran.response
@@ -215,5 +215,5 @@ def test_a_tool_that_failed_is_told(tmp_path: Path) -> None:
     answer = {"items": [{"text": "The tests pass.", "node_ids": ["memory:budget"]}]}
     project = repository(tmp_path)
     ran = run_code(tmp_path, project, code_script(calls, answer=answer), "Run the tests.")
-    assert [step["status"] for step in ran.turn.steps()] == ["error"]
+    assert [step.status for step in ran.turn.steps()] == ["error"]
     assert "test.run failed: " in ran.response

@@ -119,7 +119,7 @@ def test_nothing_to_remember(tmp_path: Path) -> None:
     """A model that only chooses is not offered memory.create for a query that states nothing."""
     preferring = Preferring("memory.create", "memory.query")
     ran = run_turn(laptop_store(tmp_path), "Who was Napoleon?", preferring, writes=False, scores=True)
-    tools = {step["tool"] for step in ran.turn.steps()}
+    tools = {step.tool for step in ran.turn.steps()}
     assert tools
     assert "memory.create" not in tools
 

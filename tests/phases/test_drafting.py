@@ -10,6 +10,7 @@ from panda.memory.node import Item, Node, SourceType, line_title, node_lines
 from panda.models.scripted import ScriptedEncoder
 from panda.phases.context_gatherer import draft_of, line_options
 from panda.phases.evidence_spans import ClosestLines
+from panda.retrieval.candidates import Candidate, build_plan
 from tests.stores import NOW
 
 
@@ -99,6 +100,14 @@ def test_a_draft_holds_what_a_rule_put_into_the_plan() -> None:
     ]
     closest = ClosestLines(Nodes(*loaded), None)
     lines = line_options("x", loaded, closest)
-    plan = {"candidates": [{"node_id": "turn:2", "chosen": True, "by": "always_include"}]}
+    plan = build_plan(
+        [Candidate("turn:2", "ruled x", 0.0)],
+        None,
+        NOW,
+        scores={},
+        chosen=[],
+        by_rule=["turn:2"],
+        reasoning=None,
+    )
     (section,) = draft_of("x", {"lines": ["s1"]}, lines, plan, Reading())
     assert [item.text for item in section.items] == ["chosen", "ruled x"]

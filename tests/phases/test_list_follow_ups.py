@@ -118,8 +118,8 @@ def test_a_list_that_is_ordered(tmp_path: Path) -> None:
 def test_what_cannot_be_done_here(clauses: list[str], tools: list[str], undone: bool) -> None:
     """An order that no tool carried out is not answered with what stands near it."""
     reading = Reading(mood="orders", clauses=tuple(Clause(text, "orders") for text in clauses))
-    steps = [{"tool": name, "status": "success"} for name in tools]
+    steps = [SimpleNamespace(tool=name, status="success") for name in tools]
     turn: Any = SimpleNamespace(
-        mode="chat", reading=reading, steps=lambda: steps, plan={"next_step": "coordinator"}
+        mode="chat", reading=reading, steps=lambda: steps, plan=SimpleNamespace(next_step="coordinator")
     )
     assert is_undone(turn) is undone

@@ -23,7 +23,7 @@ def test_results_of_20000_tokens(tmp_path: Path) -> None:
     )
     ran = run_code(tmp_path, project, script, QUERY)
     assert ran.error is None
-    read = [step["data"]["content"] for step in ran.turn.steps()]
+    read = [step.data["content"] for step in ran.turn.steps()]
     assert [text.splitlines()[0][:9] for text in read] == [f"day {n}.0: " for n in range(FILES)]
     assert sum(map(count_tokens, read)) > 20_000
     sections = ran.folder.read_context().sections

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from panda.phases.goals import goals_progress, plan_goals
+from panda.store.records import Step
 from tests.script import Script
 from tests.scripted_turns import laptop_store, run_turn
 
@@ -78,18 +79,34 @@ def test_plan_that_forges_a_section(tmp_path: Path) -> None:
 def test_ids_of_goals_are_unique(given: list[str | None], ids: list[str]) -> None:
     """Goals that a model gives the same id get one of their own; ids that are unique stay."""
     said = [{"goal": f"goal {n}", **({"id": name} if name else {})} for n, name in enumerate(given)]
-    assert [goal["id"] for goal in plan_goals(said, "", print)] == ids
+    assert [goal.id for goal in plan_goals(said, "", print)] == ids
+
+
+def failed_step(goal: str) -> Step:
+    return Step(
+        step=1,
+        plan=0,
+        round=1,
+        goal=goal,
+        tool="memory.query",
+        kind="read",
+        arguments={},
+        note=None,
+        conclusion=None,
+        status="error",
+        error="away",
+    )
 
 
 @pytest.mark.parametrize("order", ["123", "321", "213", "312"])
 def test_blocked_goal_blocks_what_waits_for_it(order: str) -> None:
     """What depends on a blocked goal, even through others, is blocked in any order of the goals."""
-    needs = {"1": [], "2": ["G1"], "3": ["G2"]}
-    goals = [{"id": f"G{n}", "depends_on": needs[n]} for n in order] + [{"id": "G4", "depends_on": []}]
-    step = {"step": 1, "goal": "G1", "status": "error", "error": "away", "claims": []}
-    progress = {one["id"]: one for one in goals_progress(goals, [step], ended=True)}
-    assert {name: one["status"] for name, one in progress.items()} == {
+    needs: dict[str, list[str]] = {"1": [], "2": ["G1"], "3": ["G2"]}
+    goals = plan_goals([{"id": f"G{n}", "goal": n, "depends_on": needs[n]} for n in order], "", print)
+    goals += plan_goals([{"id": "G4", "goal": "4"}], "", print)
+    progress = {goal.id: goal for goal in goals_progress(goals, [failed_step("G1")], ended=True)}
+    assert {name: one.status for name, one in progress.items()} == {
         **dict.fromkeys(("G1", "G2", "G3"), "blocked"),
         "G4": "open",
     }
-    assert progress["G3"]["reason"] == "waits for G2, which is blocked"
+    assert progress["G3"].reason == "waits for G2, which is blocked"

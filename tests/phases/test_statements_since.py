@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from panda.memory.gathered import GatheredItem
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import render_answer
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.statements import Since, told_since
+from panda.store.records import GatheredItem
 from tests.builders import NOW, still_clock
 from tests.scripted_turns import USER, laptop_store, run_turn
 

@@ -44,7 +44,7 @@ def test_most_calls(tmp_path: Path) -> None:
     ran = run_turn(laptop_store(tmp_path), answer=Script(planner=ROUTE, coordinator=replies))
     assert len(ran.turn.steps()) == 20
     assert "**Ended:** limited (20 tool calls)" in ran.body(4)
-    assert [step["round"] for step in ran.turn.steps()][-1] == 6 - 1
+    assert [step.round for step in ran.turn.steps()][-1] == 6 - 1
 
 
 def test_three_failures_in_a_row(tmp_path: Path) -> None:
@@ -77,10 +77,10 @@ def test_every_call_is_kept_whole(tmp_path: Path) -> None:
     script = Script(planner={**ROUTE, "goals": goals}, coordinator=[*replies, {"tool": "done"}])
     ran = run_turn(laptop_store(tmp_path), answer=script)
     (step,) = ran.turn.steps()
-    assert (step["goal"], step["round"], step["plan"], step["kind"]) == ("G2", 1, 0, "read")
-    assert (step["note"], step["conclusion"]) == ("look again", "it is cheap")
-    assert {"ref", "type", "label", "op"} == set(step["entities"][0])
-    assert all(claim["source"] for claim in step["claims"])
+    assert (step.goal, step.round, step.plan, step.kind) == ("G2", 1, 0, "read")
+    assert (step.note, step.conclusion) == ("look again", "it is cheap")
+    assert all(entity.ref and entity.label for entity in step.entities)
+    assert all(claim.source for claim in step.claims)
     progress = ran.folder.read_json("plan.json")["progress"]
     assert [(goal["id"], goal["status"]) for goal in progress["goals"]] == [("G1", "open"), ("G2", "done")]
 
@@ -94,7 +94,7 @@ def test_goals_follow_their_dependencies(tmp_path: Path) -> None:
     replies = [calls(*searches(0, 1)), calls(*searches(1, 1)), {"tool": "done"}]
     script = Script(planner={**ROUTE, "goals": goals}, coordinator=replies)
     ran = run_turn(laptop_store(tmp_path), answer=script)
-    assert [step["goal"] for step in ran.turn.steps()] == ["B", "A"]
+    assert [step.goal for step in ran.turn.steps()] == ["B", "A"]
     assert "A (priority 1, after B): last" in ran.body(3)
 
 
@@ -157,4 +157,4 @@ def test_retry_sees_what_failed(tmp_path: Path) -> None:
     ):
         assert told in second.text
     assert len(ran.folder.read_json("plan.json")["failed"]) == 2
-    assert [step["plan"] for step in ran.turn.steps()] == [0, 1]
+    assert [step.plan for step in ran.turn.steps()] == [0, 1]

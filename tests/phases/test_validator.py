@@ -1,15 +1,18 @@
 """Phase 6: what may be shown, and what is sent back."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from msgspec.structs import replace
 
 from panda.errors import MemoryNodeError
-from panda.memory.gathered import GatheredItem, answer_items
+from panda.memory.gathered import answer_items
 from panda.memory.node import Node
 from panda.phases.evidence_spans import step_texts
 from panda.phases.validator import check_items
+from panda.store.records import GatheredItem
+from tests.phases.test_planner import failed_step
 from tests.script import PRICE, PRICE_NODE, Script, pick
 from tests.scripted_turns import laptop_store, run_turn
 
@@ -249,9 +252,9 @@ def test_what_a_tool_told_of_another_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("status", "told"), [("success", "It costs $697.\n697"), ("error", "")])
-def test_a_step_that_failed_tells_nothing(status: str, told: str) -> None:
+def test_a_step_that_failed_tells_nothing(status: Literal["success", "error"], told: str) -> None:
     """What a call gave supports an item that cites its step, unless the call failed."""
-    step = {"step": 1, "status": status, "claims": [], "text": "It costs $697.", "data": {"price": 697}}
+    step = replace(failed_step("G1"), status=status, text="It costs $697.", data={"price": 697})
     assert step_texts([step], "step:1") == told
 
 

@@ -151,7 +151,7 @@ def test_a_page_gives_no_orders(tmp_path: Path, site: Site) -> None:
     ran = run(tmp_path, site, f"What does the lamp at {url} cost?", script)
     text = ran.folder.read_text("context.md")
     assert re.findall(r"(?m)^## (\d)\.", text) == ["0", "1", "2", "3", "4", "5", "6"]
-    assert [step["tool"] for step in ran.turn.steps()] == ["web.fetch"]
+    assert [step.tool for step in ran.turn.steps()] == ["web.fetch"]
     assert site.paths() == ["/lamp"]
     assert not ran.folder.has("staged_memory.json")
     assert "$500-800" not in ran.response
@@ -209,8 +209,8 @@ def test_research_while_a_shop_is_away(tmp_path: Path, site: Site) -> None:
     query = "Search for the Lenovo LOQ."
     ran = run(tmp_path, site, query, researching(), visited=url, down=True, found=found)
     (step,) = ran.turn.steps()
-    assert step["status"] == "error"
-    texts = [claim["text"] for claim in step["claims"]]
+    assert step.status == "error"
+    texts = [claim.text for claim in step.claims]
     assert f"{NAME}: price $697.00 (last seen 2026-01-02)" in texts
     assert all(text.endswith("(last seen 2026-01-02)") for text in texts)
 
@@ -223,7 +223,7 @@ def test_a_page_that_the_query_names(tmp_path: Path, site: Site) -> None:
     query = f"What does {url} say about the harbour?"
     ran = run(tmp_path, site, query, model, visited=f"{site.root}/loq")
     assert ran.folder.read_json("plan.json")["tools"][0] == "web.fetch"
-    assert ran.turn.steps()[0]["arguments"] == {"url": url}
+    assert ran.turn.steps()[0].arguments == {"url": url}
     assert ran.response.startswith("The harbour floods at spring tides, by 2 metres. [1]")
     assert ran.metadata.status == "approved"
     scored = [case.continuation for asked in ran.model.asked for case in asked.cases]
@@ -239,7 +239,7 @@ def test_the_planned_tool_is_tried(tmp_path: Path, site: Site) -> None:
     query = "What is the current price of the Lenovo LOQ 15? Search the web."
     ran = run(tmp_path, site, query, model, visited=url, found=shops)
     assert ran.folder.read_json("plan.json")["tools"][0] == "internet.research"
-    assert "internet.research" in [step["tool"] for step in ran.turn.steps()]
+    assert "internet.research" in [step.tool for step in ran.turn.steps()]
 
 
 def test_more_pages_than_calls(tmp_path: Path, site: Site) -> None:
@@ -247,7 +247,7 @@ def test_more_pages_than_calls(tmp_path: Path, site: Site) -> None:
     urls = [site.add(f"/{n}", f"<h1>Tide {n}</h1><p>The harbour floods at tide {n}.</p>") for n in range(5)]
     query = f"What do {' and '.join(urls)} say about the harbour?"
     ran = run(tmp_path, site, query, Preferring("web.fetch", "floods at tide 1"))
-    assert [step["arguments"]["url"] for step in ran.turn.steps()][:3] == urls[:3]
+    assert [step.arguments["url"] for step in ran.turn.steps()][:3] == urls[:3]
     assert ran.metadata.status == "approved"
     assert ran.problems == []
 

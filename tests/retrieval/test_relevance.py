@@ -6,7 +6,6 @@ from panda.memory.node import Node
 from panda.retrieval.candidates import (
     Candidate,
     build_plan,
-    judge_candidates,
     offered_candidates,
     planned_nodes,
 )
@@ -33,10 +32,16 @@ def test_offers_by_kind() -> None:
 def test_choice_and_rules() -> None:
     """What 2.1 chose is relevant, and what a rule adds; both with their score, if there is one."""
     candidates = [candidate("turn:1"), candidate("memory:budget"), candidate("turn:2")]
-    judged = judge_candidates(
-        candidates, scores={"turn:1": 0.4, "turn:2": 0.1}, chosen=["turn:1"], by_rule=["memory:budget"]
+    plan = build_plan(
+        candidates,
+        None,
+        NOW,
+        scores={"turn:1": 0.4, "turn:2": 0.1},
+        chosen=["turn:1"],
+        by_rule=["memory:budget"],
+        reasoning=None,
     )
-    assert [(one.chosen, one.by, one.score) for one in judged] == [
+    assert [(one.chosen, one.by, one.score) for one in plan.candidates] == [
         (True, "model", 0.4),
         (True, "always_include", None),
         (False, "model", 0.1),
@@ -46,12 +51,6 @@ def test_choice_and_rules() -> None:
 def test_plan() -> None:
     """The plan names what was chosen by kind, says how old research is, and is read back best first."""
     candidates = [candidate("turn:7", 5.0), candidate("turn:9", 1.0), candidate("research:a.b", 2.0)]
-    judged = judge_candidates(
-        candidates,
-        scores={"turn:7": 1.7, "turn:9": 1.6, "research:a.b": 1.0},
-        chosen=["turn:7", "turn:9", "research:a.b"],
-        by_rule=[],
-    )
     research = Node(
         "research:a.b",
         "research_cache",
@@ -61,11 +60,19 @@ def test_plan() -> None:
         (),
         expires_at=NOW - timedelta(hours=24),
     )
-    plan = build_plan(judged, research, NOW, reasoning=None)
-    assert plan["relevant_turns"] == [7, 9]
-    assert plan["turn_relevance"]["7"]["relevance"] == "high"
-    assert plan["turn_relevance"]["9"]["relevance"] == "medium"
-    match = plan["research_cache_match"]
-    assert (match["matched"], match["topic"], match["freshness"]) == (True, "a.b", "30.0 hours")
-    assert match["reuse_recommendation"] == "refresh"
+    plan = build_plan(
+        candidates,
+        research,
+        NOW,
+        scores={"turn:7": 1.7, "turn:9": 1.6, "research:a.b": 1.0},
+        chosen=["turn:7", "turn:9", "research:a.b"],
+        by_rule=[],
+        reasoning=None,
+    )
+    assert plan.relevant_turns == (7, 9)
+    assert plan.turn_relevance["7"].relevance == "high"
+    assert plan.turn_relevance["9"].relevance == "medium"
+    match = plan.research_cache_match
+    assert (match.matched, match.topic, match.freshness) == (True, "a.b", "30.0 hours")
+    assert match.reuse_recommendation == "refresh"
     assert planned_nodes(plan) == ["turn:7", "turn:9", "research:a.b"]

@@ -107,5 +107,5 @@ def assert_remembered_once(layout: Layout, number: int) -> None:
     assert (preferences.count("favorite_tea: {"), preferences.count("Earl Grey")) == (1, 0)
     calls = [json.loads(line) for line in folder.read_text("calls.jsonl").splitlines()]
     assert [count for count in Counter(one["n"] for one in calls).values() if count > 1] == []
-    steps = [step["tool"] for step in folder.steps()]
+    steps = [step.tool for step in folder.load_steps()]
     assert steps.count("memory.create") == 1

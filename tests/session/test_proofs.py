@@ -14,6 +14,7 @@ import pytest
 from panda.errors import HaltError
 from panda.models.scripted import Asked
 from panda.session.file import load_session, verify_session
+from panda.store.records import Reused
 from tests.script import PRICE_NODE, Script, pick
 from tests.scripted_turns import USER
 from tests.session.conversations import (
@@ -41,14 +42,14 @@ DISHES = ("Baked cod with lemon", "Cod curry", "Cod soup", "Salmon with rice")
 def test_results_are_there_already(talk: FreshTalk) -> None:
     """1: what one turn read, the next one's planner sees as full and its coordinator whole; no tool runs."""
     first = talk.say("How much is the Lenovo LOQ 15?", planner=TOOLS, coordinator=[CALL, DONE])
-    assert len(first.folder.steps()) == 1
+    assert len(first.folder.load_steps()) == 1
     second = talk.say("And its weight?", planner=TOOLS, coordinator=DONE)
     assert "memory.query(query=How much is the Lenovo LOQ 15?), full" in carried(second, "planner")
-    claims = [claim["text"] for claim in first.folder.steps()[0]["claims"]]
+    claims = [claim.text for claim in first.folder.load_steps()[0].claims]
     assert claims
     assert all(text in carried(second, "coordinator") for text in claims)
-    assert [step["reused"] for step in second.folder.steps()] == [{"turn": 3, "step": 1}]
-    assert second.folder.steps()[0]["claims"] == first.folder.steps()[0]["claims"]
+    assert [step.reused for step in second.folder.load_steps()] == [Reused(3, 1)]
+    assert second.folder.load_steps()[0].claims == first.folder.load_steps()[0].claims
 
 
 def test_the_same_call_is_taken(tmp_path: Path) -> None:
@@ -57,12 +58,12 @@ def test_the_same_call_is_taken(tmp_path: Path) -> None:
     query = "How much is the Lenovo LOQ 15?"
     talk.say(query, planner=TOOLS, coordinator=[CALL, DONE])
     again = talk.say(query, planner=TOOLS, coordinator=[CALL, DONE])
-    assert again.turn.steps()[0]["reused"] == {"turn": 3, "step": 1}
+    assert again.turn.steps()[0].reused == Reused(3, 1)
     tea = "My favorite tea is Assam."
     answer = {"items": [{"text": tea, "node_ids": ["turn:5"]}]}
     talk.say(tea, planner=TOOLS, coordinator=[{"tool": "memory.create"}, DONE], answer=answer)
     anew = talk.say(query, planner=TOOLS, coordinator=[CALL, DONE])
-    assert "reused" not in anew.turn.steps()[0]
+    assert not anew.turn.steps()[0].reused
 
 
 def test_every_call_of_a_step_is_carried(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ def test_draft_is_kept_word_for_word(tmp_path: Path) -> None:
     """A draft is a file of the turn under its key, and stands below the answer as it was written."""
     ran = run_turn(laptop_store(tmp_path), "Write an email that praises the laptop.", writing)
     (step,) = ran.turn.steps()
-    assert step["data"]["key"] == "t3_s1_email_1"
-    assert step["artifacts"] == ["artifacts/t3_s1_email_1.md"]
+    assert step.data["key"] == "t3_s1_email_1"
+    assert step.artifacts == ("artifacts/t3_s1_email_1.md",)
     assert ran.folder.read_text("artifacts/t3_s1_email_1.md") == DRAFT
     assert DRAFT.strip() in ran.response
     assert ran.metadata.status == "approved"

@@ -100,7 +100,7 @@ def test_turn_killed_at_its_edit(
     turn = app.resume_turn(3)
     app.run_turn(turn)
     assert (project / "totals.py").read_text() == left
-    assert [step["status"] for step in turn.steps()] == [status]
+    assert [step.status for step in turn.steps()] == [status]
     assert turn.folder.read_metadata().status == "approved"
     assert [one for one in check_store(layout) if "temporary" not in one.message] == []
 
@@ -120,7 +120,7 @@ def test_directory_that_becomes_a_symlink(tmp_path: Path) -> None:
         call("file.write", path="sub/a.txt", content="c\n"),
     )
     ran = run_code(tmp_path, project, code_script(calls, answer={"items": []}))
-    assert [step["status"] for step in ran.turn.steps()] == ["success", "success", "error"]
-    assert "symlink" in ran.turn.steps()[2]["error"]
+    assert [step.status for step in ran.turn.steps()] == ["success", "success", "error"]
+    assert "symlink" in str(ran.turn.steps()[2].error)
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert (project / "was" / "a.txt").read_text() == "b\n"
