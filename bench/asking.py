@@ -17,7 +17,8 @@ from panda.models.layers import Layers
 from panda.phases.turn import Turn
 from panda.settings import load_settings
 from panda.store.demo import create_store
-from panda.store.layout import GATHERED_CONTEXT_JSON, MEMORY_JSONL, PLAN_JSON, RETRIEVAL_PLAN_JSON, Layout
+from panda.store.layout import MEMORY_JSONL, Layout
+from panda.store.records import GatheredContext, Plan, RetrievalPlan
 
 FLOORS = Path(__file__).parent / "floors.json"
 LIFE = Path(__file__).parent / "life"
@@ -106,24 +107,21 @@ def asker(layers: Layers, root: Path, user: str = "default") -> Asked:
 
 def _trail(app: App, turn: Turn) -> Trail:
     folder = turn.folder
-    plan = folder.read_json(RETRIEVAL_PLAN_JSON) if folder.has(RETRIEVAL_PLAN_JSON) else {"candidates": []}
-    offered = [one["node_id"] for one in plan["candidates"]]
-    chosen = [one["node_id"] for one in plan["candidates"] if one["chosen"]]
-    sections = (
-        folder.read_json(GATHERED_CONTEXT_JSON)["sections"] if folder.has(GATHERED_CONTEXT_JSON) else []
-    )
-    gathered = [item["text"] for section in sections for item in section["items"]]
-    steps = folder.steps()
-    found = [claim["text"] for step in steps for claim in step["claims"]]
-    goals = folder.read_json(PLAN_JSON) if folder.has(PLAN_JSON) else {}
-    tools = ", ".join(step["tool"] for step in steps)
+    retrieval, context, plan = folder.find(RetrievalPlan), folder.find(GatheredContext), folder.find(Plan)
+    candidates = retrieval.candidates if retrieval else ()
+    offered = [one.node_id for one in candidates]
+    chosen = [one.node_id for one in candidates if one.chosen]
+    gathered = [item.text for section in (context.sections if context else ()) for item in section.items]
+    steps = folder.load_steps()
+    found = [claim.text for step in steps for claim in step.claims]
+    tools = ", ".join(step.tool for step in steps)
     return Trail(
         (
             ("the candidates", _texts(app, offered)),
             ("the nodes that 2.1 chose", _texts(app, chosen)),
             ("§2 or what tools found", "\n".join([*gathered, *found])),
         ),
-        f"chosen {', '.join(chosen) or 'none'}; next step {goals.get('next_step')}; tools {tools or 'none'}",
+        f"chosen {', '.join(chosen) or 'none'}; next step {plan.next_step if plan else None}; tools {tools or 'none'}",
     )
 
 

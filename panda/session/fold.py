@@ -130,14 +130,12 @@ def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
         kept = {name: getattr(written, name, None) for name in TurnSummary.__struct_fields__}
         found = TurnSummary(**{name: value for name, value in kept.items() if value is not None})
         return replace(found, turn_summary=found.turn_summary or line)
-    made: dict[str, list[str]] = {}
-    for step in files.steps:
-        for label, op in entity_ops(step):
-            made.setdefault(op, []).append(label)
-    create, update, delete = (
-        tuple(clip(label, _LINE_CHARS) for label in dict.fromkeys(made.get(op, ())))[:20]
-        for op in ("create", "update", "delete")
-    )
+    made = [pair for step in files.steps for pair in entity_ops(step)]
+
+    def labels(wanted: str) -> tuple[str, ...]:
+        named = dict.fromkeys(label for label, op in made if op == wanted)
+        return tuple(clip(label, _LINE_CHARS) for label in named)[:20]
+
     steps, curation = step_records(files), curation_of(files)
     return TurnSummary(
         turn=files.turn,
@@ -147,9 +145,9 @@ def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
         steps=steps,
         steps_completed=sum(step.status == "success" for step in files.steps),
         steps_total=len(files.steps),
-        entities_created=create,
-        entities_updated=update,
-        entities_deleted=delete,
+        entities_created=labels("create"),
+        entities_updated=labels("update"),
+        entities_deleted=labels("delete"),
         artifacts_generated=_artifacts(files, saved=False),
         artifacts_saved=_artifacts(files, saved=True),
         entity_curation=_curation_line(curation),

@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from msgspec import structs
+
 from panda.documents.times import render_time, with_last_seen
 from panda.errors import MemoryNodeError, WebError
 from panda.memory.node import Item, Node, visit_items
@@ -162,6 +164,6 @@ def last_seen_claims(visit_id: str, context: ToolContext) -> list[Claim]:
         return []
     items = _telling_items(node, node.url or "", context.query, expired=True)
     return [
-        replace(claim, text=with_last_seen(claim.text, node.at) if node.at else claim.text)
+        structs.replace(claim, text=with_last_seen(claim.text, node.at) if node.at else claim.text)
         for claim in claims_of(node, items)
     ]

@@ -1,9 +1,9 @@
 """What is wrong with §2: a sound one has no issues, and each change of it has exactly its own."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from panda.memory.gathered import check_sections
 from panda.memory.node import Item, Node

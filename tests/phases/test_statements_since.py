@@ -1,11 +1,11 @@
 """Of two sources that say different things of the same, the newest comes first."""
 
 import os
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import render_answer
