@@ -114,6 +114,7 @@ def _trail(app: App, turn: Turn) -> Trail:
     gathered = [item.text for section in (context.sections if context else ()) for item in section.items]
     steps = folder.load_steps()
     found = [claim.text for step in steps for claim in step.claims]
+    decided = plan.next_step if plan else None
     tools = ", ".join(step.tool for step in steps)
     return Trail(
         (
@@ -121,7 +122,7 @@ def _trail(app: App, turn: Turn) -> Trail:
             ("the nodes that 2.1 chose", _texts(app, chosen)),
             ("§2 or what tools found", "\n".join([*gathered, *found])),
         ),
-        f"chosen {', '.join(chosen) or 'none'}; next step {plan.next_step if plan else None}; tools {tools or 'none'}",
+        f"chosen {', '.join(chosen) or 'none'}; next step {decided}; tools {tools or 'none'}",
     )
 
 
