@@ -43,12 +43,11 @@ from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_missing
 from panda.session.file import check_open, fold_turns, free_session_id, load_session, open_session
 from panda.settings import Settings, process_environment
-from panda.store.files import append_json_line, held_lock
+from panda.store.files import append_json_line, held_lock, sweep_below
 from panda.store.interventions import write_intervention
 from panda.store.layout import IMAGE_JSON, Layout, UserStore
 from panda.store.records import Session, Snapshot
 from panda.store.seals import digest_parts
-from panda.store.temporaries import sweep_below
 from panda.store.turns import Reserved, TurnFolder, claim_turn
 from panda.tools.contract import ToolContext
 from panda.tools.project import Project

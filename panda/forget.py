@@ -27,11 +27,14 @@ from panda.store import layout as names
 from panda.store.files import (
     held_lock,
     held_log,
+    is_temporary,
+    may_pass,
     read_bytes,
     remove_tree,
     render_json,
     store_errors,
-    sync_directory,
+    sweep_below,
+    sync_path,
     write_atomic,
 )
 from panda.store.interventions import intervention_id
@@ -45,10 +48,8 @@ from panda.store.layout import (
     UserStore,
     users_of,
 )
-from panda.store.links import may_pass
 from panda.store.records import format_of, json_problems
 from panda.store.seals import SEAL, seal_files
-from panda.store.temporaries import is_temporary, sweep_below
 from panda.store.turns import CONTEXT_SCHEMA
 from panda.store.visits import load_object, turn_directories, visit_directories, visit_id, visit_slug
 
@@ -838,7 +839,7 @@ class Forgetting:
         for path in [*derived, *layout.indexes.glob("*.db*")]:
             _delete(path)
         _delete(self._journal)
-        sync_directory(layout.root)
+        sync_path(layout.root)
 
 
 def _are_ids(*given: object) -> bool:

@@ -142,7 +142,7 @@ class Settings:
     compression_cache_ttl: Annotated[float | None, _seconds] = None  # seconds, of panda compress; None: ever
     default_context_budget: Annotated[int, _tokens] = _LIMITS.call_tokens  # most of a call, output included
     response_token_reserve: Annotated[int, _tokens] = _LIMITS.reserve_tokens  # free beside a recipe's output
-    tool_seconds: Annotated[float, _limit] = 60.0  # how long one call of a tool may take
+    tool_seconds: Annotated[float, _limit] = 60.0  # how long git may take for one question
     test_seconds: Annotated[float, _limit] = 600.0  # how long a command of test_commands may take
     test_commands: Annotated[Mapping[str, tuple[str, ...]], _commands] = field(default_factory=dict)
     """What test.run may run in the project's directory, by name."""

@@ -19,11 +19,19 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import MsgspecError, Struct
 from msgspec.json import decode
 
-from panda.errors import FileFormatError, StoreError, UntrustedError
+from panda.errors import FileFormatError, Location, StoreError, UntrustedError
 from panda.settings import Settings
-from panda.store.files import held_lock, read_bytes, read_json, write_json
+from panda.store.files import (
+    TRUST_FIX,
+    held_lock,
+    is_below,
+    named_place,
+    read_bytes,
+    read_json,
+    watch_store,
+    write_json,
+)
 from panda.store.layout import RUN_JSON, Layout, asset
-from panda.store.links import FIX, leaving_links, named_place, watch_store
 
 if TYPE_CHECKING:  # imported where they are read: it loads yaml, and help must not
     from panda.models.layers import Layers
@@ -61,11 +69,6 @@ class Claim(Struct, frozen=True):
         text = json.dumps([(reach.key, reach.effect) for reach in self.reaches])
         return hashlib.sha256(self.content + b"\0" + text.encode()).hexdigest()
 
-    def where(self, reach: Reach) -> str:
-        """A place of it, for an error."""
-        line = f":{reach.line}" if reach.line else ""
-        return f"{self.path}{line}" + (f" ({reach.key})" if reach.key else "")
-
 
 class TrustRecord(Struct, frozen=True, forbid_unknown_fields=True):
     """trust.json in the user's state directory: digest by path of what is trusted."""
@@ -91,7 +94,6 @@ def read_trust(settings: Settings) -> dict[str, str]:
 
 @contextmanager
 def _changed_trust(settings: Settings) -> Iterator[dict[str, str]]:
-    """The same to be changed, written behind the block."""
     path, holder = settings.trust_file, f"panda trust (process {os.getpid()})"
     with held_lock(path.with_name("trust.lock"), holder=holder, wait_seconds=10):
         trusted = read_trust(settings)
@@ -107,13 +109,10 @@ def record_trust(settings: Settings, claims: Iterable[Claim]) -> None:
 
 def revoke_trust(settings: Settings) -> list[str]:
     """The paths that were trusted of the project and its store, which are trusted no more."""
-    own, places = {claim.path for claim in claims_of(settings)}, (settings.project_dir, settings.root)
+    own = {claim.path for claim in claims_of(settings)}
     with _changed_trust(settings) as trusted:
-        gone = [
-            path
-            for path in trusted
-            if path in own or any(Path(path).is_relative_to(os.path.realpath(one)) for one in places)
-        ]
+        places = [os.path.realpath(place) for place in (settings.project_dir, settings.root)]
+        gone = [path for path in trusted if path in own or any(is_below(path, place) for place in places)]
         for path in gone:
             del trusted[path]
     return gone
@@ -159,7 +158,7 @@ def guard_links(settings: Settings) -> None:
 def fix_of(settings: Settings) -> str:
     """What to do about a link of the store that is not trusted."""
     if settings.origin("root") in ("default", str(settings.project_file)):
-        return FIX
+        return TRUST_FIX
     named = f"panda trust --root {shlex.quote(str(settings.root))}"
     return f"look at it with {named} --dry-run, then {named}"
 
@@ -180,18 +179,33 @@ def claims_of(settings: Settings) -> list[Claim]:
         with suppress(FileFormatError, StoreError):  # nothing is reached by a file that does not read
             claims.append(_claim_of_models(settings, load_models_file(settings.models_file)))
     if is_trusted(settings, "root"):
+        claims += [_claim_of_link(link, target) for link, target in _leaving_links(settings)]
         root = os.path.realpath(settings.root)
-        links = leaving_links(settings.root, partial(_allows, settings))
         for run in sorted(Layout(Path(root)).runs.glob(f"*/{RUN_JSON}")):
             with suppress(FileFormatError, StoreError, UntrustedError, KeyError, TypeError, ValueError):
-                named = {
-                    os.path.realpath(turn["root"]) for turn in read_json(run)["turns"] if turn.get("root")
-                }
-                links += [
-                    (named_place(os.path.realpath(run), other), other) for other in sorted(named - {root})
-                ]
-        claims += [_claim_of_link(*link) for link in links]
+                place, turns = os.path.realpath(run), read_json(run)["turns"]
+                others = {os.path.realpath(turn["root"]) for turn in turns if turn.get("root")} - {root}
+                claims += [_claim_of_link(named_place(place, other), other) for other in sorted(others)]
     return [claim for claim in claims if claim.reaches]
+
+
+def _leaving_links(settings: Settings) -> list[tuple[str, str]]:
+    """Each link below the root that leads out, and where to; behind one that may not none is looked for."""
+    root = os.path.realpath(settings.root)
+    links: dict[str, str] = {}
+    todo = [(root, root)]  # directories, and inside of what they lie
+    for directory, inside in todo:
+        with suppress(OSError), os.scandir(directory) as entries:  # whoever reads it will be told
+            for entry in entries:
+                target = os.path.realpath(entry.path) if entry.is_symlink() else ""
+                if not target and entry.is_dir(follow_symlinks=False):
+                    todo.append((entry.path, inside))
+                elif target and not is_below(target, root) and not is_below(target, inside):
+                    links[entry.path] = target
+                    seen = any(target == place for place, _ in todo)
+                    if not seen and Path(target).is_dir() and _allows(settings, entry.path, target):
+                        todo.append((target, target))
+    return sorted(links.items())
 
 
 def _require(settings: Settings, claim: Claim, names: tuple[str, ...] = ()) -> None:
@@ -199,7 +213,8 @@ def _require(settings: Settings, claim: Claim, names: tuple[str, ...] = ()) -> N
     if wanted and not settings.trust and read_trust(settings).get(claim.path) != claim.digest:
         more = f", and {len(wanted) - 1} more" if wanted[1:] else ""
         message = f"{Path(claim.path).name} is not trusted: it {wanted[0].effect}{more}"
-        raise UntrustedError(message, where=claim.where(wanted[0]), fix=FIX)
+        where = Location(claim.path, line=wanted[0].line, key=wanted[0].key)
+        raise UntrustedError(message, where=where, fix=TRUST_FIX)
 
 
 def _allows(settings: Settings, link: str, target: str) -> bool:
@@ -212,33 +227,28 @@ def _claim_of_link(link: str, target: str) -> Claim:
 
 def _claims_of_settings(settings: Settings) -> list[Claim]:
     """What panda.toml reaches, and where the store lies that nobody named, if it is a link."""
-    file, text = settings.project_file, settings.project_text
+    file = settings.project_file
     own = [name for name in OUTWARD if settings.origin(name) == str(file)]
-    effects = [
-        (key, key.rpartition(".")[2], effect) for name in own for key, effect in _effects(settings, name)
-    ]
+    effects = [effect for name in own for effect in _effects(settings, name)]
     unnamed = _effects(settings, "root") if settings.origin("root") == "default" else []
-    return [
-        _claim(file, text, effects),
-        _claim(settings.root, b"", [(key, key, did) for key, did in unnamed]),
-    ]
+    return [_claim(file, settings.project_text, effects), _claim(settings.root, b"", unnamed)]
 
 
-def _effects(settings: Settings, name: str) -> list[tuple[str, str]]:
-    """Keys of what a setting reaches outside of the project, each with its effect."""
+def _effects(settings: Settings, name: str) -> list[tuple[str, str, str]]:
+    """What a setting reaches outside of the project: key, what its line in the file holds, and the effect."""
     value, effect = getattr(settings, name), OUTWARD[name]
     if name == "test_commands":
-        return [(f"{name}.{key}", effect.format(shlex.join(words))) for key, words in value.items()]
+        return [(f"{name}.{key}", key, effect.format(shlex.join(words))) for key, words in value.items()]
     if name == "web_allow":
-        return [(name, effect.format(place)) for place in value]
+        return [(name, name, effect.format(place)) for place in value]
     if name == "search_provider":
         kind, _, value = value.partition(":")
         if kind != "file":
-            return [(name, effect.format(value))]
+            return [(name, name, effect.format(value))]
         effect = "reads {}"
     if name != "cache_dir" and _is_inside(value, settings.project_dir):
         return []  # of a cache all is taken for what panda has made, wherever it lies
-    return [(name, effect.format(os.path.realpath(value)))]
+    return [(name, name, effect.format(os.path.realpath(value)))]
 
 
 def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
@@ -248,12 +258,9 @@ def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
     effects: list[tuple[str, str, str]] = []
     is_own = settings.origin("models_file") in ("default", str(settings.project_file))
     for spec in models.models.values() if is_own and not models.path.samefile(asset("models.yaml")) else ():
-        key, secret = (
-            f"models.{spec.name}",
-            f" with the secret in ${spec.api_key_env}" * bool(spec.api_key_env),
-        )
+        key, secret = f"models.{spec.name}", f" with the secret in ${spec.api_key_env}"
         for url in spec.servers:
-            effects.append((f"{key}.location", url, f"contacts {url}{secret}"))
+            effects.append((f"{key}.location", url, f"contacts {url}{secret if spec.api_key_env else ''}"))
             for sent, names in (("extra_body", spec.extra_body), ("headers", spec.headers)):
                 if names:
                     effects.append((f"{key}.{sent}", sent, f"sends the {sent} {', '.join(names)} to {url}"))
@@ -266,7 +273,6 @@ def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
 
 
 def _claim(path: Path, content: bytes, effects: Iterable[tuple[str, str, str]]) -> Claim:
-    """What a file reaches, from keys, what their lines hold, and effects."""
     lines = content.decode(errors="replace").split("\n")
     reaches = [
         Reach(key, effect, next((n for n, line in enumerate(lines, 1) if value in line), None))
@@ -276,4 +282,4 @@ def _claim(path: Path, content: bytes, effects: Iterable[tuple[str, str, str]]) 
 
 
 def _is_inside(path: Path | str, place: Path) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(place))
+    return is_below(os.path.realpath(path), os.path.realpath(place))

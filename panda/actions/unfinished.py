@@ -23,11 +23,10 @@ from panda.index.index import Index
 from panda.memory.log import MemoryLog
 from panda.session.file import load_session
 from panda.settings import Settings
-from panda.store.files import held_lock, store_errors, sync_directory
+from panda.store.files import held_lock, held_temporary, store_errors, sync_path
 from panda.store.interventions import Intervention, list_interventions, resolve_intervention
 from panda.store.layout import Layout, UserStore
 from panda.store.records import ASKED_BACK, Metadata
-from panda.store.temporaries import held_temporary
 from panda.store.turns import TurnFolder
 
 
@@ -62,7 +61,7 @@ def discard_turn(layout: Layout, settings: Settings, number: int, tell: Tell) ->
         place = folder.paths.directory
         with store_errors(place, "remove"), held_temporary(place, directory=True) as leaving:
             place.rename(leaving)
-            sync_directory(place.parent)
+            sync_path(place.parent)
     index = Index(layout)
     index.record(user, [number])
     index.close()

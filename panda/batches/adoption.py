@@ -12,15 +12,14 @@ from panda.session.file import commit_turn, fold_turns, load_session
 from panda.store.files import (
     append_json_lines,
     held_lock,
+    held_temporary,
     make_directory,
     store_errors,
-    sync_directory,
-    sync_file,
+    sync_path,
     write_json,
 )
 from panda.store.layout import Layout, UserStore, below
 from panda.store.records import StagedMemory
-from panda.store.temporaries import held_temporary
 
 Files = Mapping[str, bytes]
 """Files below a directory, by their path."""
@@ -54,9 +53,9 @@ def write_files(directory: Path, files: Files) -> None:
             make_directory(path.parent)
             path.write_bytes(data)
         for path in paths:  # all are written: the disk is waited for once
-            sync_file(path)
+            sync_path(path)
         made.rename(directory)
-    sync_directory(directory.parent)
+    sync_path(directory.parent)
 
 
 def adopt(layout: Layout, user: str, number: int, made: Made) -> None:

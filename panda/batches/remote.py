@@ -14,9 +14,8 @@ from panda.engines.contract import Work
 from panda.errors import CheckError
 from panda.replays.runs import Fingerprint, fingerprint_now
 from panda.settings import Settings, default_cache_dir, process_environment
-from panda.store.files import make_directory, read_bytes
+from panda.store.files import make_directory, read_bytes, work_directory
 from panda.store.layout import CALLS_JSONL, SNAPSHOT_JSON, asset, below
-from panda.store.temporaries import work_directory
 from panda.trust import open_layers
 
 _LEFT_HERE = frozenset({CALLS_JSONL, SNAPSHOT_JSON})

@@ -8,10 +8,15 @@ from panda.documents.times import Clock
 from panda.index.index import Index, copy_database
 from panda.index.sources import list_notes
 from panda.memory.memory import take_in_edits
-from panda.store.files import held_lock, make_directory, store_errors
+from panda.store.files import (
+    check_links,
+    held_lock,
+    held_temporary,
+    is_temporary,
+    make_directory,
+    store_errors,
+)
 from panda.store.layout import Layout
-from panda.store.links import check_links
-from panda.store.temporaries import held_temporary, is_temporary
 
 
 def freeze(

@@ -15,10 +15,15 @@ from panda.engines.contract import Work
 from panda.errors import ModelAwayError, Problem
 from panda.models.contract import Layers
 from panda.settings import Settings
-from panda.store.files import read_json, read_json_lines, stop_syncing, store_errors
+from panda.store.files import (
+    forget_store,
+    read_json,
+    read_json_lines,
+    stop_syncing,
+    store_errors,
+    work_directory,
+)
 from panda.store.layout import Layout
-from panda.store.links import forget_store
-from panda.store.temporaries import work_directory
 from panda.store.turns import Reserved
 from panda.trust import guard_links, open_layers
 

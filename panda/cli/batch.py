@@ -221,7 +221,7 @@ def _opened(out: str, mode: Literal["a", "w"]) -> TextIO:
 
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
     from panda.batches.estimate import estimate
-    from panda.store.jsonl import LineTail, sound_lines
+    from panda.store.files import LineTail, sound_lines
 
     log = invocation.store(any_user=True).executions_log
     found = estimate(items, (line.record for line in sound_lines(LineTail(log).read()[1])))

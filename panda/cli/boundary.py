@@ -22,11 +22,7 @@ from panda.cli.text import allows_color, one_line, render_error, render_json, re
 from panda.documents.text import visible
 from panda.errors import BugError, Problem, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
-from panda.store.temporaries import end_writing
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived. Whoever is ready for Ctrl-C is ready for it."""
+from panda.store.files import Terminated, end_writing
 
 
 def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> int:

@@ -23,9 +23,8 @@ from panda.documents.text import visible
 from panda.errors import Problem, UsageError
 from panda.settings import CHECKS, Settings, load_settings
 from panda.store.demo import check_user, open_store, open_store_for_writing
-from panda.store.files import check_target, make_directory, replace_report
+from panda.store.files import begin_writing, check_target, make_directory, replace_report, sweep
 from panda.store.layout import DEFAULT_USER, Layout, UserStore
-from panda.store.temporaries import begin_writing, sweep_cache
 from panda.trust import guard_links, is_trusted, require_trust
 
 if TYPE_CHECKING:
@@ -241,7 +240,8 @@ class Invocation:
             self.make_user(layout, self.settings.user)
         begin_writing(layout.root, self.settings.project_dir)
         if is_trusted(self.settings, "cache_dir"):
-            sweep_cache(self.settings.cache_dir)
+            for place in (self.settings.cache_dir, *self.settings.cache_dir.glob("*")):
+                sweep(place)
         return layout
 
 

@@ -11,8 +11,8 @@ import typer
 
 from panda.errors import Problem, UntrustedError
 from panda.settings import Settings, load_settings, process_environment
+from panda.store.files import check_links
 from panda.store.layout import METADATA_JSON, Layout, turn_name, turn_number
-from panda.store.links import check_links
 from panda.trust import guard_links, require_trust
 
 _NEWEST = 200

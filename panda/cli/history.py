@@ -22,8 +22,8 @@ from panda.cli.command import (
 from panda.cli.completion import complete_sessions, complete_turns
 from panda.documents.times import read_instant, time_text
 from panda.errors import CheckError, UsageError
+from panda.store.files import work_directory
 from panda.store.layout import Layout
-from panda.store.temporaries import work_directory
 
 if TYPE_CHECKING:
     from panda.actions.export import Export, Format

@@ -19,9 +19,8 @@ from panda.index.vectors import VectorStore
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL
 from panda.retrieval.search import Hit
-from panda.store.files import held_lock, read_json, write_json
+from panda.store.files import begin_writing, held_lock, read_json, write_json
 from panda.store.layout import UserStore, count_turns, users_of
-from panda.store.temporaries import begin_writing
 
 if TYPE_CHECKING:
     from panda.phases.save import SummaryReport

@@ -10,7 +10,7 @@ from panda.cli.completion import complete_recipes, complete_turns
 from panda.compression.documents import sum_compressions
 from panda.documents.times import read_instant, time_text
 from panda.errors import Problem, UsageError
-from panda.store.jsonl import Line, LineTail
+from panda.store.files import Line, LineTail
 from panda.store.layout import Layout, turn_name
 from panda.store.log import BY, ExecutionStats
 from panda.view.execution_columns import ExecutionLog, group_columns

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from panda import __version__
-from panda.cli.boundary import Terminated, run
+from panda.cli.boundary import run
 from panda.cli.command import build_command, flag
 from panda.settings import process_environment
+from panda.store.files import interrupt
 
 _ABOUT = "Run language-model turns over plain files, every claim bound to a file on disk."
 
@@ -154,7 +154,8 @@ def build_program() -> TyperGroup:
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     _prepare_streams()
     sys.exit(run(build_program(), sys.argv[1:], process_environment()))
 
@@ -182,7 +183,3 @@ def _program(
     ] = False,
 ) -> None:
     pass
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated

@@ -15,7 +15,7 @@ from panda.recipes.recipe import Recipe
 from panda.recipes.versions import SHORT, RecipeVersion, VersionStore, version_in_force, write_version
 from panda.recipes.yaml_file import read_own_text
 from panda.settings import Settings
-from panda.store.temporaries import work_directory
+from panda.store.files import work_directory
 from panda.trust import is_trusted
 
 _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose")

@@ -23,8 +23,8 @@ from panda.documents.records import encode
 from panda.documents.times import read_instant
 from panda.errors import CheckError, TryAgainError, UsageError, Verdict
 from panda.store.demo import is_writable
+from panda.store.files import work_directory
 from panda.store.layout import Layout
-from panda.store.temporaries import work_directory
 
 if TYPE_CHECKING:
     from panda.replays.comparison import RunDiff

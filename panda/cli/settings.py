@@ -10,7 +10,7 @@ from typing import Annotated
 
 from panda.cli.command import Invocation, Result, Table, flag
 from panda.documents.times import render_time
-from panda.errors import UsageError
+from panda.errors import Location, UsageError
 from panda.settings import CHECKS, Settings
 from panda.trust import Claim, claims_of, read_trust, record_trust, revoke_trust, untrusted_claims
 
@@ -92,7 +92,11 @@ def trust(
         "claims": [_data(claim, trusted=not dry_run or claim not in missing) for claim in claims],
     }
     rows = [
-        (claim.where(reach), reach.effect, "new" if claim in missing else "trusted")
+        (
+            str(Location(claim.path, line=reach.line, key=reach.key)),
+            reach.effect,
+            "new" if claim in missing else "trusted",
+        )
         for claim in claims
         for reach in claim.reaches
     ]

@@ -12,8 +12,8 @@ from panda.documents.progress import no_progress
 from panda.errors import CheckError, NotFoundError, Problem, Verdict, verdict_of
 from panda.settings import Settings
 from panda.store.demo import create_store
+from panda.store.files import begin_writing
 from panda.store.layout import Layout, asset
-from panda.store.temporaries import begin_writing
 from panda.trust import fix_of, guard_links, is_trusted, require_trust, untrusted_claims
 
 

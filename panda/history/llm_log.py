@@ -22,7 +22,7 @@ from panda.history.conversation import (
     read_moment,
     session_of,
 )
-from panda.store.signals import signals_after
+from panda.store.files import uninterrupted
 
 _RESPONSES = {"id", "prompt", "response", "conversation_id", "datetime_utc"}
 _TURNS = {"id", "thread_id", "parent_message_hash", "tip_message_hash", "datetime_utc"}
@@ -213,7 +213,7 @@ class LlmLog:
 
 def _begun(database: sqlite3.Connection, sql: str) -> sqlite3.Cursor:
     """A query whose first row is there: the long sorting before it ends with Ctrl-C and SIGTERM."""
-    with signals_after() as arrived:
+    with uninterrupted() as arrived:
         database.set_progress_handler(lambda: bool(arrived), _STEPS)
         return database.execute(sql)
 

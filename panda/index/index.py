@@ -18,9 +18,8 @@ from panda.errors import LockHeldError, StoreError, TryAgainError
 from panda.index.sources import BROKEN, scan_documents, scan_turns, turns_stamp
 from panda.index.tables import SCHEMA, TABLES, AsOf, IndexView, Statistics, SyncReport, UserTables
 from panda.index.vectors import SIDE_FILES, check_database, uri_of
-from panda.store.files import held_lock, make_directory, remove_tree, store_errors
+from panda.store.files import check_links, held_lock, make_directory, remove_tree, store_errors
 from panda.store.layout import Layout, users_of
-from panda.store.links import check_links
 
 _VERSION = 11
 _BUSY_SECONDS = 30.0

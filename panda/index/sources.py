@@ -20,7 +20,7 @@ from panda.documents.text import escape_path, one_line, shorten, strip_citations
 from panda.documents.yaml_text import split_front_matter
 from panda.errors import FileFormatError, Problem, StoreError, UntrustedError
 from panda.language.dates import day_of
-from panda.store.files import read_text
+from panda.store.files import check_links, may_pass, read_text
 from panda.store.layout import (
     CONTEXT_MD,
     EXTRACTED_JSON,
@@ -38,7 +38,6 @@ from panda.store.layout import (
     turn_name,
     turn_number,
 )
-from panda.store.links import check_links, may_pass
 from panda.store.records import QueryAnalysis, load
 from panda.store.seals import text_digest
 from panda.store.visits import SAVED_STATUSES, load_keys, load_research, load_turn, load_visit

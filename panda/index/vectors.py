@@ -16,9 +16,8 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from panda.errors import StoreError
-from panda.store.files import make_directory, store_errors
+from panda.store.files import check_links, make_directory, store_errors
 from panda.store.layout import Layout
-from panda.store.links import check_links
 
 _VERSION = 2
 _CHECK_BYTES = 4

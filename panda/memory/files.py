@@ -24,9 +24,8 @@ from panda.memory.fact import (
     typed_value,
 )
 from panda.memory.log import Extent, MemoryLog
-from panda.store.files import read_json, read_text
+from panda.store.files import check_links, read_json, read_text
 from panda.store.layout import Layout
-from panda.store.links import check_links
 
 KINDS: tuple[Kind, ...] = ("preference", "fact")
 _TITLES = {"preference": "Preferences", "fact": "Facts"}

@@ -10,7 +10,7 @@ from itertools import chain
 from panda.errors import FileFormatError, Location
 from panda.memory.fact import Assertion, Conflict, Fact, Subject, parse_assertion, parse_conflict
 from panda.memory.synthesis import SynthesisRequest, find_contenders
-from panda.store.jsonl import LineTail, sound_lines
+from panda.store.files import LineTail, sound_lines
 from panda.store.layout import Layout
 
 

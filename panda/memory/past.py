@@ -11,11 +11,10 @@ from panda.index.tables import AsOf
 from panda.memory.fact import Assertion
 from panda.memory.files import KINDS, Projection, Showing
 from panda.memory.log import MemoryLog
-from panda.store.files import write_atomic
+from panda.store.files import work_directory, write_atomic
 from panda.store.layout import Layout
 from panda.store.records import MemoryMark, Snapshot
 from panda.store.seals import text_digest
-from panda.store.temporaries import work_directory
 
 
 class Moment:

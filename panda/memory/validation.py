@@ -35,7 +35,7 @@ from panda.memory.gathered import (
 )
 from panda.memory.node import Node
 from panda.memory.reader import PastNodes, load_note
-from panda.store.files import read_json_lines, read_text
+from panda.store.files import is_temporary, read_json_lines, read_text
 from panda.store.layout import (
     CALLS_JSONL,
     CONFLICTS_JSONL,
@@ -52,7 +52,6 @@ from panda.store.layout import (
 )
 from panda.store.records import GatheredItem, GatheredSection, check_json
 from panda.store.seals import is_sealed
-from panda.store.temporaries import is_temporary
 from panda.store.turns import TurnFolder
 from panda.store.visits import load_object
 

@@ -23,14 +23,15 @@ from panda.settings import Settings
 from panda.store import layout as files
 from panda.store.files import (
     append_json_line,
+    check_store,
     held_lock,
     read_json,
     read_json_lines,
     store_errors,
+    watch_also,
     write_json,
 )
 from panda.store.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
-from panda.store.links import check_store, watch_also
 from panda.store.records import Number
 from panda.store.turns import TurnFolder
 from panda.trust import open_layers

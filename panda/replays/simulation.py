@@ -22,11 +22,15 @@ from panda.recipes.calls import LiveOnMiss, Miss, Recordings, Replay
 from panda.replays.runs import Outcome, read_outcome
 from panda.settings import Settings
 from panda.store.files import (
+    check_links,
+    forget_store,
+    held_temporary,
     make_directory,
     parse_json,
     read_text,
     remove_tree,
     render_json,
+    work_directory,
     write_atomic,
 )
 from panda.store.layout import (
@@ -38,9 +42,7 @@ from panda.store.layout import (
     Layout,
     UserStore,
 )
-from panda.store.links import check_links, forget_store
 from panda.store.records import Snapshot, Step
-from panda.store.temporaries import held_temporary, work_directory
 from panda.store.turns import IMAGES, TurnFolder, load_picture
 from panda.store.visits import turn_directories
 from panda.trust import guard_links

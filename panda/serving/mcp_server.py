@@ -18,7 +18,7 @@ from panda import __version__
 from panda.actions.turn import Outcome
 from panda.errors import NotFoundError, Problem, UsageError
 from panda.serving.guard import Application, json_bytes
-from panda.store.signals import interrupt_thread
+from panda.store.files import interrupt_thread
 
 Report = Callable[[str], None]
 """Told, from any thread, what a tool is doing."""
@@ -196,7 +196,7 @@ async def _in_thread(tool: ServedTool, arguments: Mapping[str, Any], context: _C
             await context.session.report_progress(count, None, text)
     except asyncio.CancelledError:
         is_cancelled.set()
-        interrupt_thread(thread, KeyboardInterrupt)
+        interrupt_thread(thread)
         raise
     return future.result()
 

@@ -15,11 +15,10 @@ from panda.index.tables import IndexView
 from panda.session.fold import carry_over
 from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.store.carry import EMPTY
-from panda.store.files import held_lock, read_json, store_errors, write_atomic, write_json
+from panda.store.files import held_lock, read_json, store_errors, sweep, write_atomic, write_json
 from panda.store.layout import METADATA_JSON, Layout, UserStore, turn_name
 from panda.store.records import Session, SessionTurn
 from panda.store.seals import SEAL, seal_value
-from panda.store.temporaries import sweep
 from panda.store.turns import newest_rows
 from panda.store.visits import SAVED_STATUSES, load_object, turn_directories
 
@@ -170,7 +169,7 @@ def write_session(layout: Layout, session: Session) -> None:
     sealed = {**value, SEAL: seal_value(value)}
     text = json.dumps(sealed, ensure_ascii=False, separators=(",", ":")) + "\n"
     path = layout.of(session.user_id).session(session.session_id)
-    sweep(path.parent, is_locked=True)
+    sweep(path.parent)
     write_atomic(path, text)
 
 

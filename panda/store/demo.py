@@ -10,15 +10,15 @@ from pathlib import Path
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, NotFoundError, ReadOnlyStoreError, UsageError
 from panda.store.files import (
+    held_temporary,
     make_directory,
     read_json,
     read_text,
     store_errors,
-    sync_directory,
+    sync_path,
     write_synced,
 )
 from panda.store.layout import DEFAULT_USER, METADATA_JSON, Layout, users_of
-from panda.store.temporaries import held_temporary
 
 _NAMED_USERS = 8
 
@@ -192,4 +192,4 @@ def _copy_user(source: Path, target: Path, change: Callable[[str], str]) -> None
                 make_directory(copy.parent)
                 write_synced(copy, change(read_text(path)).encode())
         built.rename(target)
-    sync_directory(target.parent)
+    sync_path(target.parent)

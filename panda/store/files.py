@@ -1,46 +1,152 @@
-"""Reading, atomic writing, appending and locking of files. Every OSError becomes a StoreError."""
+"""Files of stores and projects: links that lead out, reading, atomic writing, lines, locks, temporaries."""
 
+import ctypes
 import errno
 import fcntl
 import json
 import logging
 import math
 import os
+import re
 import shutil
+import signal
 import stat
+import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, BinaryIO
+from uuid import uuid4
 
 from panda.documents.json_text import load_json
-from panda.errors import FileFormatError, Location, LockHeldError, Problem, StoreError, UsageError
-from panda.store.links import check_links
-from panda.store.signals import signals_after
-from panda.store.temporaries import held_temporary
+from panda.errors import (
+    FileFormatError,
+    Location,
+    LockHeldError,
+    Problem,
+    StoreError,
+    UntrustedError,
+    UsageError,
+)
+
+TRUST_FIX = "look at it with panda trust --dry-run, then panda trust"
+"""What to do about anything that is not trusted yet."""
+
+
+@dataclass(frozen=True)
+class _Store:
+    real: str  # its root without links
+    allows: Callable[[str, str], bool]  # whether a link, by its own path, may lead to a path outside
+    fix: str  # what to do about one that may not
+
+
+_stores: dict[str, _Store] = {}  # by root, both as it is named and without links
+
+
+def watch_store(root: Path, allows: Callable[[str, str], bool], fix: str = TRUST_FIX) -> None:
+    """
+    From now on check every path below a root for links that lead out of it: in the whole process, like the
+    umask, because a path does not know what it belongs to. *allows* is given the path of a link, without
+    links before its last part, and that of what it leads to.
+    """
+    real = os.path.realpath(root)
+    _stores[os.path.normpath(root)] = _stores[real] = _Store(real, allows, fix)
+
+
+def watch_also(root: Path, *, like: Path) -> None:
+    """Check every path below a root as below another one."""
+    if (store := _stores.get(os.path.realpath(like))) is not None:
+        watch_store(root, store.allows, store.fix)
+
+
+def forget_store(root: Path) -> None:
+    """Check no path below a root any more."""
+    for name in (os.path.normpath(root), os.path.realpath(root)):
+        _stores.pop(name, None)
+
+
+def check_links(path: Path | str) -> None:
+    """Raises UntrustedError for a path below a watched store if a link on its way leads out and may not."""
+    text = os.path.normpath(path)
+    root = _root_of(text)
+    if root is None:
+        if _root_of(os.fspath(path)) is not None:
+            raise UntrustedError(f"{path} leads out of the store", where=str(path), fix="leave out ..")
+        return
+    store = _stores[root]
+    at = inside = store.real
+    for part in text[len(root) :].split("/")[1:]:
+        link = f"{at}/{part}"
+        if not os.path.islink(link):  # noqa: PTH114  # asked of each file of a store
+            at = link
+            continue
+        at = os.path.realpath(link)
+        if is_below(at, inside) or any(is_below(at, other.real) for other in _stores.values()):
+            continue
+        hop = os.path.normpath(Path(link).parent / Path(link).readlink())
+        if _root_of(hop) is not None and os.path.realpath(hop) == at:
+            check_links(hop)  # by way of another link of a store, which is asked instead
+        elif not store.allows(link, at):
+            raise UntrustedError(f"this link leads out of the store, to {at}", where=link, fix=store.fix)
+        inside = at
+
+
+def may_pass(path: Path | str) -> bool:
+    """Whether check_links lets a path pass."""
+    try:
+        check_links(path)
+    except UntrustedError:
+        return False
+    return True
+
+
+def check_store(root: str, *, named_in: Path, key: str) -> None:
+    """Let a store pass that a file names: a watched one, or one that may be reached as if by a link."""
+    at, target = os.path.realpath(named_in), os.path.realpath(root.replace("\0", "/"))
+    if target in _stores:
+        return
+    own = _stores.get(_root_of(at) or "")
+    if own is None or not own.allows(named_place(at, target), target):
+        message, fix = f"it names another store, {target}", own.fix if own else TRUST_FIX
+        raise UntrustedError(message, where=Location(named_in, key=key), fix=fix)
+    watch_store(Path(target), own.allows, own.fix)
+
+
+def named_place(path: str, target: str) -> str:
+    """A place that a file names, as the link that it amounts to."""
+    return f"{path} ({target})"
+
+
+def is_below(path: str, root: str) -> bool:
+    """Whether a path is a root or below it, by their texts."""
+    return path == root or path.startswith(root if root.endswith("/") else root + "/")
+
+
+def _root_of(path: str) -> str | None:
+    return max((root for root in _stores if is_below(path, root)), key=len, default=None)
 
 
 @contextmanager
 def store_errors(path: Path | str, doing: str) -> Iterator[None]:
     """
-    Lets no link lead out of the store, and turns an OSError inside of the block into a StoreError.
-
-    Args:
-        path: The file or directory that the block opens, lists, makes or removes.
-        doing: What is being done, after "cannot".
-
-    Raises:
-        UntrustedError: The path leads out of its store by a link that may not.
-        StoreError: An OSError was raised; names the path and the system's reason.
+    Lets no link of the path lead out of the store (UntrustedError), and turns an OSError inside of the block
+    into a StoreError: "cannot", what is being done, the path and the system's reason.
     """
     check_links(path)
     try:
         yield
     except OSError as exc:
-        reason = exc.strerror or str(exc)
-        raise StoreError(f"cannot {doing} {path}: {reason}", where=str(path), fix=_fix(exc)) from exc
+        fixes = {
+            PermissionError: "check who owns the file and its directory",
+            FileNotFoundError: "check the path",
+        }
+        fix = fixes.get(type(exc), "check the disk and the path, then run the command again")
+        raise StoreError(f"cannot {doing} {path}: {exc.strerror or exc}", where=str(path), fix=fix) from exc
 
 
 def why_unread(exc: Problem | OSError) -> str:
@@ -48,17 +154,218 @@ def why_unread(exc: Problem | OSError) -> str:
     return exc.message if isinstance(exc, Problem) else exc.strerror or "it cannot be read"
 
 
-def _fix(exc: OSError) -> str:
-    if isinstance(exc, PermissionError):
-        return "check who owns the file and its directory"
-    if isinstance(exc, FileNotFoundError):
-        return "check the path"
-    return "check the disk and the path, then run the command again"
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived. Whoever is ready for Ctrl-C is ready for it."""
+
+
+_writing: dict[int, list[type[KeyboardInterrupt]]] = {}  # by thread that writes: what waits until it is done
+_writing_guard = threading.Lock()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[list[type[KeyboardInterrupt]]]:
+    """Ctrl-C, SIGTERM and interrupt_thread take effect after the block, which is told those that arrived."""
+    me = threading.get_ident()
+    if me in _writing:
+        yield _writing[me]
+        return
+    with _writing_guard:
+        arrived = _writing[me] = []
+    try:
+        yield arrived
+    finally:
+        with _writing_guard:
+            del _writing[me]
+        if arrived:
+            raise arrived[0]
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """The handler of Ctrl-C and SIGTERM: raises once no write is at hand, the second time at once."""
+    exception = Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    arrived = _writing.get(threading.get_ident())
+    if arrived is None or arrived:
+        raise exception
+    arrived.append(exception)
+
+
+def interrupt_thread(thread: threading.Thread) -> None:
+    """
+    Raise KeyboardInterrupt in another thread before its next step in Python: a call that waits for the system
+    ends first, and a write that is at hand too. A thread that has ended is left alone.
+    """
+    with _writing_guard:
+        if thread.ident in _writing:
+            _writing[thread.ident].append(KeyboardInterrupt)
+        elif thread.ident is not None and thread.is_alive():
+            ident, exception = ctypes.c_ulong(thread.ident), ctypes.py_object(KeyboardInterrupt)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, exception)
+
+
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}(\.panda)?\.tmp", re.DOTALL)
+_LONGEST_NAME_BYTES = 220
+_MARK = "writing"
+_marks: dict[Path, Path] = {}  # by store that this process writes to: a temporary that tells when it died
+_marks_held = ExitStack()
+_marks_guard = threading.RLock()
+_swept: set[Path] = set()  # directories outside of these stores
+
+
+def is_temporary(path: Path) -> bool:
+    """
+    Whether the name is one that panda gives to temporary files and directories.
+
+    >>> is_temporary(Path(".context.md.0123456789ab.panda.tmp")), is_temporary(Path("context.md"))
+    (True, False)
+    """
+    return _TEMPORARY.fullmatch(path.name) is not None
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether it is a temporary file or directory that no process holds any more."""
+    return is_temporary(path) and not path.name.startswith(f".{_MARK}.") and _take(path)
+
+
+@contextmanager
+def held_temporary(
+    path: Path, *, directory: bool = False, is_private: bool = False, at: int | None = None
+) -> Iterator[Path]:
+    """
+    A new temporary file or directory beside a path, to be renamed to it; what is not renamed goes at the end.
+    Sweeping leaves it alone until then, or until the process is dead: it holds a lock.
+
+    Args:
+        is_private: Whether it is for the user alone.
+        at: Descriptor of the directory of *path*, where all is done; None goes by the path.
+    """
+    check_links(path.parent)
+    _sweep_outside(path.parent)
+    stem = os.fsdecode(os.fsencode(path.name)[:_LONGEST_NAME_BYTES])
+    while True:
+        temporary = path.with_name(f".{stem}.{uuid4().hex[:12]}.panda.tmp")
+        place = temporary if at is None else temporary.name
+        if directory:
+            os.mkdir(place, 0o700 if is_private else 0o777, dir_fd=at)
+        flags = os.O_RDONLY | os.O_DIRECTORY if directory else os.O_RDWR | os.O_CREAT | os.O_EXCL
+        try:
+            descriptor = os.open(place, flags, 0o600 if is_private else 0o666, dir_fd=at)
+        except FileNotFoundError:
+            if not directory:
+                raise
+            continue  # swept before it could be held
+        with suppress(OSError):  # where there are no locks, nothing is swept either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _is_at(descriptor, place, at):
+            break
+        os.close(descriptor)  # swept before it was held
+    try:
+        yield temporary
+    finally:
+        with suppress(OSError):
+            _remove(place, at)
+        os.close(descriptor)
+
+
+@contextmanager
+def work_directory(name: str) -> Iterator[Path]:
+    """A directory for the user alone among the system's temporary files; it goes at the end."""
+    place = Path(tempfile.gettempdir()) / f"panda-{name}"
+    with held_temporary(place, directory=True, is_private=True) as made:
+        yield made
+
+
+def sweep(directory: Path) -> None:
+    """Remove the temporaries in a directory that no process holds; none behind a link out of the store."""
+    if not may_pass(directory):
+        return
+    with suppress(OSError), os.scandir(directory) as entries:
+        for path in [Path(entry.path) for entry in entries]:
+            if is_temporary(path) and not path.name.startswith(f".{_MARK}."):
+                _take(path, remove=True)
+
+
+def sweep_below(directory: Path) -> None:
+    """Remove all temporaries of a store, or of a part of one, that no process holds; notes are left alone."""
+    for place, below, _ in os.walk(directory):
+        sweep(Path(place))
+        below[:] = [name for name in below if name != "knowledge" and not is_temporary(Path(name))]
+
+
+def begin_writing(root: Path, project: Path | None = None) -> None:
+    """
+    Mark a store as written to by this process, and sweep what killed ones left: in the whole store, and in
+    what their marks name of the project, if a mark is still there. One that cannot be written stays as it is.
+    """
+    with suppress(OSError), _marks_guard:
+        root = root.resolve()
+        if root in _marks:
+            return
+        _marks[root] = _marks_held.enter_context(held_temporary(root / _MARK))
+        _sweep_outside(Path(tempfile.gettempdir()))
+        for place in (root, *root.glob("*"), *root.glob("users/*")):
+            sweep(place)
+        dead = [mark for mark in root.glob(f".{_MARK}.*") if is_temporary(mark) and _take(mark)]
+        if dead:
+            sweep_below(root)
+        for mark in dead:
+            names = mark.read_bytes().split(b"\0") if mark.is_file() else []  # who reads a pipe waits
+            for place in (Path(os.fsdecode(name)).resolve() for name in names if name):
+                if any(place.is_relative_to(top.resolve()) for top in (root, project or root)):
+                    sweep(place)
+            _take(mark, remove=True)
+
+
+def end_writing() -> None:
+    """The process writes to no store any more."""
+    with _marks_guard:
+        _marks_held.close()
+        _marks.clear()
+        _swept.clear()
+
+
+def _sweep_outside(directory: Path) -> None:
+    """Sweep a directory outside of the stores that are written to, once, and note it in their marks."""
+    directory = directory.resolve()
+    with _marks_guard:
+        if directory in _swept or any(directory.is_relative_to(root) for root in _marks):
+            return
+        _swept.add(directory)
+        sweep(directory)
+        for mark in _marks.values():
+            with suppress(OSError), mark.open("ab") as file:
+                file.write(os.fsencode(directory) + b"\0")
+
+
+def _take(path: Path, *, remove: bool = False) -> bool:
+    """Whether no process holds a temporary, which may be removed then."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_free = _is_at(descriptor, path, None)
+            if is_free and remove:
+                _remove(path, None)
+            return is_free
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def _is_at(descriptor: int, place: Path | str, at: int | None) -> bool:
+    with suppress(OSError):
+        status = os.stat(place, dir_fd=at, follow_symlinks=False)
+        return os.path.samestat(os.fstat(descriptor), status)
+    return False
+
+
+def _remove(place: Path | str, at: int | None) -> None:
+    if stat.S_ISDIR(os.stat(place, dir_fd=at, follow_symlinks=False).st_mode):
+        shutil.rmtree(place, dir_fd=at)
+    else:
+        os.unlink(place, dir_fd=at)
 
 
 class _Durability:
-    """Whether what this process writes to stores must last through a crash of the machine."""
-
     is_wanted = True
 
 
@@ -72,23 +379,15 @@ def _sync(descriptor: int) -> None:
         os.fsync(descriptor)
 
 
-def sync_file(path: Path) -> None:
-    """Makes what was written to a file last through a crash."""
+def sync_path(path: Path) -> None:
+    """Makes what a file holds, or names made or removed in a directory, last through a crash."""
     if _Durability.is_wanted:
-        with store_errors(path, "sync"), path.open("rb") as file:
-            os.fsync(file.fileno())
-
-
-def sync_directory(path: Path) -> None:
-    """Makes names created, renamed or removed in a directory last through a crash."""
-    if not _Durability.is_wanted:
-        return
-    with store_errors(path, "sync"):
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with store_errors(path, "sync"):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
 def make_directory(path: Path) -> None:
@@ -98,7 +397,7 @@ def make_directory(path: Path) -> None:
     make_directory(path.parent)
     with store_errors(path, "create"):
         path.mkdir(exist_ok=True)
-    sync_directory(path.parent)
+    sync_path(path.parent)
 
 
 def remove_tree(path: Path) -> None:
@@ -115,16 +414,9 @@ _log = logging.getLogger(__name__)
 @contextmanager
 def held_lock(path: Path, *, holder: str, wait_seconds: float) -> Iterator[None]:
     """
-    Holds an exclusive lock between processes while the block runs; the system frees it if the process dies.
-    Who holds it is logged once it is waited for longer than a moment.
-
-    Args:
-        path: Lock file; it stays, and names the holder while it is held.
-        holder: Who takes the lock, in words, e.g. "panda turn (pid 411)".
-
-    Raises:
-        LockHeldError: Somebody else still holds it after that time.
-        StoreError: The lock file cannot be opened.
+    Holds an exclusive lock between processes, which the system frees if the process dies. The lock file
+    stays, and names the *holder* in words, who is logged once it is waited for longer than a moment. Raises
+    LockHeldError: somebody else still holds it after that time.
     """
     make_directory(path.parent)
     with store_errors(path, "lock"):
@@ -143,106 +435,84 @@ def held_lock(path: Path, *, holder: str, wait_seconds: float) -> Iterator[None]
         os.close(descriptor)
 
 
-def is_locked(path: Path) -> bool:
-    """Whether a process holds a lock; the lock file is looked at and never written."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False
-
-
 def _wait_for(path: Path, descriptor: int, wait_seconds: float) -> None:
     began, told = time.monotonic(), False
     while True:
-        try:
-            with store_errors(path, "lock"):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with store_errors(path, "lock"), suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
-        except StoreError as exc:
-            if not isinstance(exc.__cause__, BlockingIOError):
-                raise
         name = os.pread(descriptor, 500, 0).decode(errors="replace") or "another process"
         waited = time.monotonic() - began
         if waited >= wait_seconds:
-            raise LockHeldError(
-                f"the lock is held by {name}; waited {wait_seconds:g} s",
-                where=str(path),
-                fix="wait until it is done, or give a longer --wait",
-            )
+            message = f"the lock is held by {name}; waited {wait_seconds:g} s"
+            fix = "wait until it is done, or give a longer --wait"
+            raise LockHeldError(message, where=str(path), fix=fix)
         if waited >= _TOLD_SECONDS and not told:
             _log.info("waiting for %s", name)
             told = True
         time.sleep(_POLL_SECONDS)
 
 
-_KINDS = {True: os.strerror(errno.EISDIR), False: "not a regular file"}
+def is_locked(path: Path) -> bool:
+    """Whether a process holds a lock; the lock file is looked at and never written."""
+    try:
+        if path.is_file():
+            with path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 _TAIL_BYTES = 65_536
-_TRIES = 4  # how often a directory that somebody deletes meanwhile is made again
 
 
 def write_synced(path: Path, data: bytes) -> None:
     """Writes a file in place and syncs it: for files in a temporary directory that is renamed afterwards."""
-    with signals_after(), store_errors(path, "write"):
-        _write_synced(path, data)
-
-
-def _write_synced(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    with path.open("wb") as file:
+    with store_errors(path, "write"), path.open("wb") as file:
         file.write(data)
         file.flush()
-        if mode is not None:
-            os.fchmod(file.fileno(), mode)
         _sync(file.fileno())
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
     """
     Replaces a file in one step: after a crash it holds the former content or the given one, nothing else.
-
-    It keeps its permissions. A link stays a link: the file that it leads to is replaced. A device or a pipe
-    is written into. Ctrl-C and SIGTERM wait until it is written.
-
-    Args:
-        path: The file; missing parent directories are created.
-        data: Whole content; text is written as UTF-8 with its line breaks as they are.
-
-    Raises:
-        StoreError: It cannot be written; no temporary file is left.
+    Directories are made, permissions kept. A link stays a link: the file that it leads to is replaced. A
+    device or a pipe is written into. Raises StoreError: it cannot be written; no temporary file is left.
     """
     content = data.encode() if isinstance(data, str) else data
-    with signals_after():
-        with store_errors(path, "write"):
-            if path.exists() and not (path.is_file() or path.is_dir()):
-                path.write_bytes(content)
-                return
-            path = path.resolve() if path.is_symlink() else path
-            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-        for left in reversed(range(_TRIES)):
-            try:
-                make_directory(path.parent)
-                with store_errors(path, "write"):
-                    _replace(path, content, mode)
-            except StoreError as exc:
-                if not left or not isinstance(exc.__cause__, FileNotFoundError):
-                    raise
-            else:
-                return
+    with uninterrupted(), store_errors(path, "write"):
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            path.write_bytes(content)
+            return
+        path = path.resolve() if path.is_symlink() else path
+        make_directory(path.parent)
+        try:
+            _replace(path, content)
+        except FileNotFoundError:  # somebody has deleted the directory meanwhile
+            make_directory(path.parent)
+            _replace(path, content)
+        sync_path(path.parent)
 
 
-def _replace(path: Path, content: bytes, mode: int | None) -> None:
-    with held_temporary(path, mode=None if mode is None else 0o600) as temporary:
-        _write_synced(temporary, content, mode=mode)
-        temporary.rename(path)
-    sync_directory(path.parent)
+def _replace(path: Path, content: bytes, at: int | None = None) -> None:
+    """*at* is the descriptor of its directory, or None to go by the path."""
+    mode: int | None = None
+    with suppress(FileNotFoundError):
+        mode = stat.S_IMODE(os.stat(path if at is None else path.name, dir_fd=at).st_mode)
+    with held_temporary(path, is_private=mode is not None, at=at) as temporary:
+        source, target = (temporary, path) if at is None else (temporary.name, path.name)
+        descriptor = os.open(source, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            _sync(descriptor)
+        os.rename(source, target, src_dir_fd=at, dst_dir_fd=at)
 
 
 REPORT_MARK = "<!-- a report of panda: the next one takes its place -->"
@@ -268,121 +538,13 @@ def check_target(path: Path) -> None:
         raise UsageError(f"{path} is a link to {target}", fix="name the file that is to be written itself")
 
 
-def render_json(value: object) -> str:
-    """
-    JSON as panda writes it: indented by two, characters as they are, one final line break.
-
-    >>> render_json({"turn": 1})
-    '{\\n  "turn": 1\\n}\\n'
-    """
-    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-
-
-def write_json(path: Path, value: object) -> None:
-    """Replaces a JSON file in one step."""
-    write_atomic(path, _encode_json(render_json(value)))
-
-
-def _encode_json(text: str) -> bytes:
-    """JSON as bytes; half of a surrogate pair, as a broken file can bring in, becomes a JSON escape."""
-    return text.encode("utf-8", errors="backslashreplace")
-
-
-def append_json_line(path: Path, value: object) -> None:
-    """
-    Adds one line to a JSON-lines file and syncs it, as append_json_lines does. Raises StoreError: it cannot
-    be written; all whole lines are there as before.
-    """
-    append_json_lines(path, [value])
-
-
-def append_json_lines(path: Path, values: Sequence[object]) -> None:
-    """
-    Adds lines to a JSON-lines file and syncs it once.
-
-    A last line without a line break is what a crash left: it is completed if it is whole JSON, else removed,
-    since nobody was told that it was written. Writers of several processes wait for each other; Ctrl-C and
-    SIGTERM wait until the lines are written.
-
-    Args:
-        path: The file; it and its directories are made.
-        values: A JSON value a line.
-
-    Raises:
-        StoreError: It cannot be written; all whole lines are there as before.
-    """
-    make_directory(path.parent)
-    lines = b"".join(
-        _encode_json(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n") for value in values
-    )
-    created = not path.exists()
-    with store_errors(path, "append to"), held_log(path) as file, signals_after():
-        _append(file, lines)
-    if created:
-        sync_directory(path.parent)
-
-
-@contextmanager
-def held_log(path: Path) -> Iterator[FileIO]:
-    """A file of lines, made if need be, that no other process adds to or replaces while the block runs."""
-    while True:
-        with path.open("a+b", buffering=0) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                yield file
-                return
-        # whoever held the lock has put another file in its place
-
-
-def _append(file: FileIO, line: bytes) -> None:
-    torn = _torn_line(file)
-    end = file.seek(0, os.SEEK_END)
-    if torn and _is_json(torn):
-        line = b"\n" + line
-    elif torn:
-        end = file.truncate(end - len(torn))
-    try:
-        rest = memoryview(line)
-        while rest:
-            rest = rest[file.write(rest) :]
-        _sync(file.fileno())
-    except BaseException:
-        with suppress(OSError):
-            file.truncate(end)
-        raise
-
-
-def _torn_line(file: FileIO) -> bytes:
-    """What stands after the last line break."""
-    start = end = file.seek(0, os.SEEK_END)
-    tail = b""
-    while start and b"\n" not in tail:
-        start = max(0, start - _TAIL_BYTES)
-        file.seek(start)
-        tail = file.read(end - start)
-    return tail.rpartition(b"\n")[2]
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        json.loads(data)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def read_bytes(path: Path | str, *, pipe: bool = False) -> bytes:
     """
-    Content of a file.
-
-    Args:
-        pipe: Whether it may be a pipe, which is waited for; never for files of the store.
-
-    Raises:
-        StoreError: It is missing, is no regular file, or cannot be read.
+    Content of a file. Raises StoreError: it is missing, cannot be read, or is no regular file; with *pipe*,
+    which is not for files of the store, it may be a pipe, and is waited for.
     """
     with store_errors(path, "read"):
-        flags = os.O_RDONLY | (0 if pipe else os.O_NONBLOCK)  # a pipe is not waited for
+        flags = os.O_RDONLY | (0 if pipe else os.O_NONBLOCK)
         return _content(os.open(path, flags), pipe=pipe)
 
 
@@ -390,15 +552,21 @@ def _content(descriptor: int, *, pipe: bool = False) -> bytes:
     """All that an open file holds; it is closed."""
     try:
         status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not pipe and not stat.S_ISREG(status.st_mode):
-            is_directory = stat.S_ISDIR(status.st_mode)
-            raise OSError(errno.EISDIR if is_directory else errno.EINVAL, _KINDS[is_directory])
+            raise OSError(errno.EINVAL, "not a regular file")
         data = os.read(descriptor, status.st_size + 1)  # mostly all of it, by one call
         while len(data) != status.st_size and (more := os.read(descriptor, _TAIL_BYTES)):
             data += more
         return data
     finally:
         os.close(descriptor)
+
+
+def read_text(path: Path | str, *, pipe: bool = False) -> str:
+    """Content of a text file, line breaks as they are in it. Raises as read_bytes and to_text do."""
+    return to_text(read_bytes(path, pipe=pipe), path)
 
 
 def read_text_at(directory: int, path: str) -> str:
@@ -410,20 +578,6 @@ def read_text_at(directory: int, path: str) -> str:
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
         return _content(os.open(path.rpartition("/")[2], flags, dir_fd=directory)).decode()
     return read_text(path)
-
-
-def read_text(path: Path | str, *, pipe: bool = False) -> str:
-    """
-    Content of a text file, line breaks as they are in it.
-
-    Args:
-        pipe: As for read_bytes.
-
-    Raises:
-        StoreError: It is missing, is no regular file, or cannot be read.
-        FileFormatError: It is not UTF-8; names the line.
-    """
-    return to_text(read_bytes(path, pipe=pipe), path)
 
 
 def to_text(data: bytes, path: Path | str) -> str:
@@ -443,14 +597,8 @@ def read_json(path: Path | str) -> Any:
 
 def parse_json(text: str, *, where: str, line: int = 1) -> Any:
     """
-    The value of a JSON text; half of a surrogate pair becomes U+FFFD.
-
-    Args:
-        text: JSON; NaN, infinities and numbers that are too large for one are refused.
-        line: Line of the file at which the text begins.
-
-    Raises:
-        FileFormatError: It is not JSON; names the line.
+    The value of a JSON text that begins in that line of a file; half of a surrogate pair becomes U+FFFD.
+    Raises FileFormatError: it is not JSON, or has NaN, an infinity or too large a number; names the line.
     """
     try:
         return load_json(text, parse_constant=_refuse_constant, parse_float=_finite)
@@ -472,36 +620,199 @@ def _finite(text: str) -> float:
     return number
 
 
-def read_json_lines(path: Path) -> list[Any]:
+def render_json(value: object) -> str:
     """
-    The values of a JSON-lines file, in order; a torn last line is left out, blank lines are skipped. Raises
-    FileFormatError: a line is not JSON; names it.
+    JSON as panda writes it: indented by two, characters as they are, one final line break.
+
+    >>> render_json({"turn": 1})
+    '{\\n  "turn": 1\\n}\\n'
     """
-    lines = read_text(path).split("\n")
-    torn = lines.pop()
-    if torn.strip() and _is_json(torn.encode()):
-        lines.append(torn)
-    return [parse_json(one, where=str(path), line=i) for i, one in enumerate(lines, 1) if one.strip()]
+    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def write_json(path: Path, value: object) -> None:
+    """Replaces a JSON file in one step."""
+    write_atomic(path, _encode_json(render_json(value)))
+
+
+def _encode_json(text: str) -> bytes:
+    """Half of a surrogate pair, as a broken file can bring in, becomes a JSON escape."""
+    return text.encode("utf-8", errors="backslashreplace")
+
+
+def append_json_line(path: Path, value: object) -> None:
+    """Adds one line to a JSON-lines file, as append_json_lines does."""
+    append_json_lines(path, [value])
+
+
+def append_json_lines(path: Path, values: Sequence[object]) -> None:
+    """
+    Adds lines to a JSON-lines file, which is made if need be, and syncs it once. A last line without a line
+    break is what a crash left: it is completed if it is whole JSON, else removed, since nobody was told that
+    it was written. Raises StoreError: it cannot be written; all whole lines are there as before.
+    """
+    make_directory(path.parent)
+    lines = "".join(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n" for value in values)
+    is_new = not path.exists()
+    with store_errors(path, "append to"), held_log(path) as file, uninterrupted():
+        _append(file, _encode_json(lines))
+    if is_new:
+        sync_path(path.parent)
+
+
+@contextmanager
+def held_log(path: Path) -> Iterator[FileIO]:
+    """A file of lines, made if need be, that no other process adds to or replaces while the block runs."""
+    while True:
+        with path.open("a+b", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_at(file.fileno(), path.resolve(), None):
+                yield file
+                return
+        # whoever held the lock has put another file in its place
+
+
+def _append(file: FileIO, lines: bytes) -> None:
+    start = end = file.seek(0, os.SEEK_END)
+    tail = b""
+    while start and b"\n" not in tail:
+        start = max(0, start - _TAIL_BYTES)
+        file.seek(start)
+        tail = file.read(end - start)
+    if torn := tail.rpartition(b"\n")[2]:
+        try:
+            json.loads(torn)
+            lines = b"\n" + lines
+        except (ValueError, RecursionError):
+            end = file.truncate(end - len(torn))
+    try:
+        rest = memoryview(lines)
+        while rest:
+            rest = rest[file.write(rest) :]
+        _sync(file.fileno())
+    except BaseException:
+        with suppress(OSError):
+            file.truncate(end)
+        raise
+
+
+CUT_SHORT = "a write was cut short; the next one removes this line"
+"""What is to be done about a last line without a line break that is no JSON."""
+_REMEMBERED_BYTES = 4_096
+_FOLLOW_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line that is a JSON object."""
+
+    number: int  # its number in the file, from 1
+    end: int  # the byte behind it
+    record: dict[str, Any]  # what it holds, unchecked
+
+
+Parts = Generator[Line | Problem, None, None]
+"""Lines of a file, and what is wrong with others; to be closed if it is not gone through."""
+
+
+class LineTail:
+    """
+    Reads a file of JSON lines again and again, each line once, though others append to it, replace it or cut
+    it short. No file counts as empty.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode: int | None = None
+        self._last = b""
+        self.size_bytes = 0
+        """Bytes up to the end of the last line that was read."""
+        self.lines = 0
+        """Lines read so far, blank ones included."""
+
+    def read(self, *, torn: bool = True) -> tuple[bool, Parts]:
+        """
+        Whether the file is another one than before, so that all earlier lines are void, and what was added
+        since the last call, to be gone through before the next. Blank lines are left out. *torn* says whether
+        a last line without a line break is read too.
+        """
+        if not self._path.exists():
+            return self._start_again(), (part for part in list[Line | Problem]())
+        with store_errors(self._path, "read"):
+            file = self._path.open("rb")
+            inode = os.fstat(file.fileno()).st_ino
+            file.seek(self.size_bytes - len(self._last))
+            begins_anew = inode != self._inode or file.read(len(self._last)) != self._last
+            if begins_anew:
+                begins_anew = self._start_again()
+                file.seek(0)
+            self._inode = inode
+        return begins_anew, self._added(file, torn)
+
+    def follow(self) -> Parts:
+        """The lines as they are written, without end; a file that is away for a while is waited for."""
+        while True:
+            yield from self.read(torn=False)[1]
+            time.sleep(_FOLLOW_SECONDS)
+
+    def _start_again(self) -> bool:
+        was_known = self._inode is not None
+        self._inode, self._last, self.size_bytes, self.lines = None, b"", 0, 0
+        return was_known
+
+    def _added(self, file: BinaryIO, torn: bool) -> Parts:
+        with file, store_errors(self._path, "read"):
+            for line in file:
+                is_whole = line.endswith(b"\n")
+                is_read = line.strip() and (is_whole or torn)
+                part = self._parse(line, None if is_whole else CUT_SHORT) if is_read else None
+                if is_whole or isinstance(part, Line):
+                    self.lines, self.size_bytes = self.lines + 1, self.size_bytes + len(line)
+                    self._last = (self._last + line)[-_REMEMBERED_BYTES:]
+                if not is_whole and isinstance(part, Line):
+                    self._last, self._inode = b"", -1  # with a line break behind it, it is another file
+                if part is not None:
+                    yield part
+
+    def _parse(self, line: bytes, fix: str | None) -> Line | Problem:
+        number, path = self.lines + 1, str(self._path)
+        try:
+            value = parse_json(to_text(line, path), where=path)
+        except FileFormatError as exc:
+            return Problem(exc.message, path, line=number, fix=fix or exc.fix)
+        if not isinstance(value, dict):
+            return Problem("not a JSON object", path, line=number, fix=fix)
+        return Line(number, self.size_bytes + len(line), value)
+
+
+def sound_lines(parts: Parts) -> Generator[Line, None, None]:
+    """
+    The lines of which a file may not lack one; only what a crash left at its end is passed over. Raises
+    FileFormatError: one is no JSON object.
+    """
+    with closing(parts):
+        for part in parts:
+            if isinstance(part, Line):
+                yield part
+            elif part.fix != CUT_SHORT:
+                raise FileFormatError(part.message, part.path, line=part.line, fix=part.fix)
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSON-lines file, in order, as sound_lines gives them."""
+    return [line.record for line in sound_lines(LineTail(path).read()[1])]
 
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_NOFOLLOW | os.O_CLOEXEC
-_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_NOT_THERE = (FileNotFoundError, NotADirectoryError)
 
 
 @contextmanager
 def open_beneath(top: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
     """
-    A descriptor of a directory, closed at the end.
-
-    Args:
-        top: Where the way begins; may itself be reached through links.
-        parts: Names of directories below it; none of them "..". Empty is the top.
-        make: Whether missing directories are made.
-
-    Raises:
-        UsageError: The way passes a link.
-        OSError: It cannot be opened.
+    A descriptor of a directory below another, or of that itself, which may be reached through links: what is
+    done at it stays in it, whatever somebody puts in its place meanwhile. *make* makes missing directories.
+    Raises UsageError: the way passes a link.
     """
     here = os.open(top, _DIRECTORY & ~os.O_NOFOLLOW)
     try:
@@ -510,7 +821,7 @@ def open_beneath(top: Path, parts: Sequence[str], *, make: bool = False) -> Iter
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=here)
                     os.fsync(here)
-            _refuse_link(here, part, parts[: number + 1])
+            _refuse_link(here, parts[: number + 1])
             inner = os.open(part, _DIRECTORY, dir_fd=here)
             os.close(here)
             here = inner
@@ -520,80 +831,39 @@ def open_beneath(top: Path, parts: Sequence[str], *, make: bool = False) -> Iter
 
 
 def look_beneath(top: Path, parts: Sequence[str]) -> os.stat_result | None:
-    """
-    What stands at a path; None if nothing does. Raises UsageError: the way passes a link, or ends at one.
-    """
-    with store_errors(top.joinpath(*parts), "look at"):
-        try:
-            with open_beneath(top, parts[:-1]) as parent:
-                if not parts:
-                    return os.fstat(parent)
-                _refuse_link(parent, parts[-1], parts)
-                return os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
-        except OSError as exc:
-            if exc.errno in _NOT_THERE:
-                return None
-            raise
+    """What stands at a path; None if nothing does. UsageError: the way passes a link, or ends at one."""
+    place = top.joinpath(*parts)
+    with store_errors(place, "look at"), suppress(*_NOT_THERE), open_beneath(top, parts[:-1]) as parent:
+        if not parts:
+            return os.fstat(parent)
+        _refuse_link(parent, parts)
+        return os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
+    return None
 
 
 def read_beneath(top: Path, parts: Sequence[str], *, most_bytes: int) -> bytes | None:
-    """
-    The content of a regular file, or of its beginning.
-
-    Args:
-        most_bytes: How much is read.
-
-    Returns:
-        Its bytes; None if there is no regular file.
-
-    Raises:
-        UsageError: The way passes a link, or ends at one.
-    """
-    with store_errors(top.joinpath(*parts), "read"):
-        try:
-            with open_beneath(top, parts[:-1]) as parent:
-                _refuse_link(parent, parts[-1], parts)
-                # a pipe must not be waited for
-                file = os.open(parts[-1], os.O_RDONLY | os.O_NONBLOCK | _FILE, dir_fd=parent)
-                with os.fdopen(file, "rb") as opened:
-                    return opened.read(most_bytes) if stat.S_ISREG(os.fstat(file).st_mode) else None
-        except OSError as exc:
-            if exc.errno in _NOT_THERE:
-                return None
-            raise
+    """The beginning of a regular file; None if there is none. UsageError as for look_beneath."""
+    place = top.joinpath(*parts)
+    with store_errors(place, "read"), suppress(*_NOT_THERE), open_beneath(top, parts[:-1]) as parent:
+        _refuse_link(parent, parts)
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(parts[-1], flags, dir_fd=parent), "rb") as file:
+            return file.read(most_bytes) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+    return None
 
 
 def write_beneath(top: Path, parts: Sequence[str], data: bytes) -> None:
-    """
-    Replace a file in one step; directories are made, permissions of the former file kept. Raises UsageError:
-    the way passes a link, or ends at one. StoreError: it cannot be written; no temporary file is left.
-    """
-    name = parts[-1]
-    with (
-        signals_after(),
-        store_errors(top.joinpath(*parts), "write"),
-        open_beneath(top, parts[:-1], make=True) as parent,
-    ):
-        _refuse_link(parent, name, parts)
-        try:
-            mode: int | None = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-        except FileNotFoundError:
-            mode = None
-        made = held_temporary(top.joinpath(*parts), mode=None if mode is None else 0o600, at=parent)
-        with made as temporary:
-            file = os.open(temporary.name, os.O_WRONLY | _FILE, dir_fd=parent)
-            with os.fdopen(file, "wb") as opened:
-                opened.write(data)
-                opened.flush()
-                if mode is not None:
-                    os.fchmod(file, mode)
-                os.fsync(file)
-            os.rename(temporary.name, name, src_dir_fd=parent, dst_dir_fd=parent)
+    """Replace a file in one step, as write_atomic does. UsageError as for look_beneath."""
+    path = top.joinpath(*parts)
+    with uninterrupted(), store_errors(path, "write"), open_beneath(top, parts[:-1], make=True) as parent:
+        _refuse_link(parent, parts)
+        _replace(path, data, parent)
         os.fsync(parent)
 
 
-def _refuse_link(parent: int, name: str, parts: Sequence[str]) -> None:
+def _refuse_link(parent: int, parts: Sequence[str]) -> None:
     """Only for the message: what is opened after it does not follow links."""
     with suppress(FileNotFoundError):
-        if stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
-            raise UsageError(f"{'/'.join(parts)!r} passes a symlink, {name!r}", fix="name the file itself")
+        if stat.S_ISLNK(os.stat(parts[-1], dir_fd=parent, follow_symlinks=False).st_mode):
+            message = f"{'/'.join(parts)!r} passes a symlink, {parts[-1]!r}"
+            raise UsageError(message, fix="name the file itself")

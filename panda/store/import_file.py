@@ -16,13 +16,14 @@ from panda.documents.times import Clock, parse_time
 from panda.errors import FileFormatError, ImportFileError, Location, StoreError
 from panda.store.files import (
     held_lock,
+    held_temporary,
     make_directory,
     parse_json,
     read_json,
     read_text,
     render_json,
     store_errors,
-    sync_directory,
+    sync_path,
     write_synced,
 )
 from panda.store.layout import (
@@ -35,7 +36,6 @@ from panda.store.layout import (
     UserStore,
 )
 from panda.store.records import Metadata, json_problems
-from panda.store.temporaries import held_temporary
 from panda.store.turns import CONTEXT_SCHEMA, TurnFolder
 
 IMPORT_LINE = "import.jsonl"
@@ -353,7 +353,7 @@ def _write(steps: Sequence[NumberedLine], layout: Layout, now: datetime, advance
             with store_errors(place, "create"):
                 directory.rename(place)
     for directory in {place.parent for place in places}:
-        sync_directory(directory)
+        sync_path(directory)
 
 
 def _build_all(
@@ -374,7 +374,7 @@ def _build(directory: Path, step: NumberedLine, now: datetime) -> None:
         directory.mkdir()
     for name, text in _files(step, now).items():
         write_synced(directory / name, text.encode())
-    sync_directory(directory)
+    sync_path(directory)
 
 
 def _files(step: NumberedLine, now: datetime) -> dict[str, str]:

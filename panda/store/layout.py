@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING, Literal
 from panda.documents.text import ID_PATTERN, PATH_FIX, shorten
 from panda.documents.times import Clock, present
 from panda.errors import FileFormatError, NotFoundError, StoreError, UsageError
-from panda.store.files import held_lock, make_directory, read_text, store_errors, write_atomic
-from panda.store.links import may_pass
-from panda.store.temporaries import sweep
+from panda.store.files import (
+    held_lock,
+    make_directory,
+    may_pass,
+    read_text,
+    store_errors,
+    sweep,
+    write_atomic,
+)
 
 if TYPE_CHECKING:
     from panda.store.turns import TurnFolder
@@ -361,7 +367,7 @@ class UserStore(Layout):
         """The lock under which numbers are given and turn_counter is written; leftovers are swept."""
         lock = self.turn_counter.with_name("turn_counter.lock")
         with held_lock(lock, holder=holder, wait_seconds=CLAIM_WAIT_SECONDS):
-            sweep(self.turns, is_locked=True)
+            sweep(self.turns)
             yield
 
     def reserve(self, count: int) -> int:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from panda.store.files import Line, LineTail
 from panda.store.interventions import Intervention, list_interventions
-from panda.store.jsonl import Line, LineTail
 from panda.store.layout import Layout, turn_number
 
 By = Literal["recipe", "layer", "phase", "day"]

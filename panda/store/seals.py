@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from panda.errors import FileFormatError, Problem, StoreError
-from panda.store.files import read_bytes, read_json
+from panda.store.files import is_temporary, read_bytes, read_json
 from panda.store.layout import INDEX_SUMMARY_JSON, METADATA_JSON, TurnPaths
-from panda.store.temporaries import is_temporary
 
 
 def part_of(name: str) -> str:

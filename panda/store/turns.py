@@ -24,6 +24,8 @@ from panda.documents.times import Clock
 from panda.errors import FileFormatError, Location, NotFoundError, Problem, StoreError, UsageError
 from panda.store.files import (
     append_json_line,
+    check_links,
+    held_temporary,
     make_directory,
     parse_json,
     read_beneath,
@@ -31,7 +33,7 @@ from panda.store.files import (
     read_json_lines,
     read_text,
     store_errors,
-    sync_directory,
+    sync_path,
     write_atomic,
     write_json,
 )
@@ -46,7 +48,6 @@ from panda.store.layout import (
     check_id,
     step_name,
 )
-from panda.store.links import check_links
 from panda.store.records import (
     Call,
     ChoiceCall,
@@ -62,7 +63,6 @@ from panda.store.records import (
     load_lines,
 )
 from panda.store.seals import seal_files
-from panda.store.temporaries import held_temporary
 
 _R = TypeVar("_R", bound=FileRecord)
 _CALL: Any = Call
@@ -365,7 +365,7 @@ def claim_turn(
             )
             store.raise_counter(number)  # first: a number lost to a crash is lost, one given twice is wrong
             directory.rename(place.directory)
-        sync_directory(place.directory.parent)
+        sync_path(place.directory.parent)
     return TurnFolder(number, place, store.clock)
 
 

@@ -8,7 +8,7 @@ from panda.documents.context import SECTIONS, ContextDocument, find_context_prob
 from panda.documents.memory_file import parse_memory_file
 from panda.documents.records import decode
 from panda.errors import FileFormatError, NotFoundError, Problem, UsageError, Verdict
-from panda.store.files import parse_json, read_text, store_errors
+from panda.store.files import is_abandoned, is_temporary, may_pass, parse_json, read_text, store_errors
 from panda.store.layout import (
     CONFLICTS_JSONL,
     CONTEXT_MD,
@@ -29,10 +29,8 @@ from panda.store.layout import (
     check_id,
     turn_number,
 )
-from panda.store.links import may_pass
 from panda.store.records import Metadata, json_problems
 from panda.store.seals import SEAL, check_seal, seal_value
-from panda.store.temporaries import is_abandoned, is_temporary
 from panda.store.turns import load_picture
 
 _TEXT_SUFFIXES = {".md", ".json", ".jsonl"}

@@ -30,7 +30,6 @@ class _Draft(TypedDict):
     "generate",
     "Write a draft for the user, such as an email or a plan. Needs a model that writes.",
     _Draft,
-    has_own_limit=True,
     from_store=True,
 )
 def generate_content(given: _DraftArguments, context: ToolContext) -> ToolResult:

@@ -68,7 +68,7 @@ class ToolContext:
     step: int = 1  # number of the step that the call is
     project: Project | None = None  # the project's files; None in chat mode, where no tool may see them
     draft: Draft | None = None  # asks the model that writes drafts; None if there is no turn
-    limit_seconds: float = 60.0  # how long a tool may take
+    limit_seconds: float = 60.0  # how long git may take for one question
     intend: Callable[[ToolResult], None] = lambda result: None
     """Told of the result by a tool that is about to change a file, before it does."""
     web: "Callable[[], WebClient] | None" = None
@@ -99,7 +99,6 @@ class Tool:
     """
     reaches_out: bool
     """Whether its result depends on more than the store: a replay takes what it gave when it ran."""
-    has_own_limit: bool  # whether it keeps a limit of its own, longer than that of the context
 
     @cached_property
     def argument_schema(self) -> Mapping[str, Any]:
@@ -119,7 +118,6 @@ def tool(
     result: type,
     *,
     from_store: bool = False,
-    has_own_limit: bool = False,
 ) -> Callable[[Callable[[_Given, ToolContext], ToolResult]], Tool]:
     """
     A tool out of the function that does its work; its first parameter's annotation says what it takes.
@@ -130,7 +128,7 @@ def tool(
 
     def make(run: Callable[[_Given, ToolContext], ToolResult]) -> Tool:
         takes = run.__annotations__["given"]
-        return Tool(name, kind, description, takes, result, run, not from_store, has_own_limit)
+        return Tool(name, kind, description, takes, result, run, not from_store)
 
     return make
 

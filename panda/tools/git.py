@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from panda.errors import UsageError
-from panda.store.files import look_beneath, read_beneath
+from panda.store.files import look_beneath, read_beneath, work_directory
 from panda.store.records import Claim
-from panda.store.temporaries import work_directory
 from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
 from panda.tools.processes import MOST_OUTPUT_BYTES, Ran, run_process
 from panda.tools.project import Project, written_name

@@ -103,7 +103,6 @@ class _CommandRun(TypedDict):
     "analyze",
     "Run one of the commands that panda.toml names under [test_commands].",
     _CommandRun,
-    has_own_limit=True,
 )
 def run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
     """How it ended and the end of what it said; a command that fails is a result, no error."""

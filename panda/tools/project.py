@@ -18,8 +18,14 @@ from pathlib import Path, PurePosixPath
 
 from panda.documents.text import visible
 from panda.errors import UsageError
-from panda.store.files import look_beneath, open_beneath, read_beneath, store_errors, write_beneath
-from panda.store.temporaries import is_temporary
+from panda.store.files import (
+    is_temporary,
+    look_beneath,
+    open_beneath,
+    read_beneath,
+    store_errors,
+    write_beneath,
+)
 
 _VERSION_CONTROL = frozenset({".git", "git~1", ".hg", ".svn", ".bzr", ".jj"})
 _GIT_FILES = frozenset({".gitattributes", ".gitmodules", ".gitconfig"})

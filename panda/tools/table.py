@@ -1,22 +1,17 @@
 """Every tool by name: how it is described, what it takes, and the one way to run it."""
 
 import re
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import product
-from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from panda.documents.evidence import find_claims
-from panda.errors import LimitError, Problem, UsageError
-from panda.store.signals import interrupt_thread
+from panda.errors import Problem, UsageError
 from panda.tools.content import generate_content
 from panda.tools.contract import Tool, ToolContext, ToolResult
 from panda.tools.files import FILE_TOOLS
@@ -35,9 +30,6 @@ _MOST_VALUES = 3
 _QUOTED = re.compile(r"`([^`\n]+)`|“([^”\n]+)”|\"([^\"\n]+)\"|'([^'\n]+)'")
 _IDENTIFIER = re.compile(r"\b(?:\w+_\w+|[a-z]+[A-Z]\w*|\w+(?=\(\)))\b")
 _PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*")
-_POLL_SECONDS = 0.05
-_END_SECONDS = 3.0
-_T = TypeVar("_T")
 
 
 def why_unavailable(name: str, context: ToolContext) -> str | None:
@@ -109,10 +101,7 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
         return ToolResult("error", error=f"there is no tool {name!r}; there are {', '.join(sorted(TOOLS))}")
     try:
         given = msgspec.convert(arguments, tool.arguments)
-        if tool.has_own_limit:
-            result = tool.run(given, context)
-        else:
-            result = run_within(context.limit_seconds, lambda: tool.run(given, context), what=name)
+        result = tool.run(given, context)
     except msgspec.ValidationError as exc:
         return ToolResult("error", error=f"{name}: arguments: {exc}")
     except Problem as exc:
@@ -178,69 +167,3 @@ _SOURCES: Mapping[str, Callable[[str, ToolContext], list[str]]] = {
     "command": _commands,
 }
 """Where an argument of that name comes from."""
-
-
-class _Expired(KeyboardInterrupt):
-    """No Exception: the work must not swallow it, and callbacks from C pass it on as they do Ctrl-C."""
-
-
-def run_within(seconds: float, work: Callable[[], _T], *, what: str) -> _T:
-    """
-    Do a piece of work, and stop it after so many seconds, with a LimitError.
-
-    In the main thread an alarm ends it, also while it waits for a disk, a socket or a lock. Alarms reach no
-    other thread: there the work gets a thread of its own, which is interrupted, and left behind if it waits
-    for the system. It ends with what it waits for; of writes, only one that is at hand is finished.
-
-    >>> import time
-    >>> run_within(0.01, lambda: time.sleep(1), what="sleep")
-    Traceback (most recent call last):
-    ...
-    panda.errors.LimitError: sleep was stopped at its limit of 0.01 s
-    """
-    is_main = threading.current_thread() is threading.main_thread()
-    try:
-        return _with_alarm(seconds, work) if is_main else _in_thread(seconds, work)
-    except _Expired as exc:
-        raise LimitError(f"{what} was stopped at its limit of {seconds:g} s") from exc
-
-
-def _with_alarm(seconds: float, work: Callable[[], _T]) -> _T:
-    running = True
-
-    def expire(number: int, frame: FrameType | None) -> None:
-        if running:
-            raise _Expired
-
-    before = signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        return work()
-    finally:
-        running = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _in_thread(seconds: float, work: Callable[[], _T]) -> _T:
-    done: Future[_T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as exc:
-            done.set_exception(exc)
-
-    thread = threading.Thread(target=run, name=f"{threading.current_thread().name}, limited", daemon=True)
-    thread.start()
-    try:
-        end = time.monotonic() + seconds
-        while not done.done():
-            if time.monotonic() >= end:
-                raise _Expired
-            thread.join(min(seconds, _POLL_SECONDS))  # in steps: this thread may be interrupted too
-        return done.result()
-    finally:
-        if not done.done():
-            interrupt_thread(thread, _Expired)
-            thread.join(_END_SECONDS)

@@ -65,7 +65,6 @@ def fetch_page(given: _FetchArguments, context: ToolContext) -> ToolResult:
     "read",
     "Search the web, read some pages and compare what they say; for what is not in memory.",
     _Researched,
-    has_own_limit=True,
 )
 def research_web(given: QueryArguments, context: ToolContext) -> ToolResult:
     """The findings; prices that differ are one claim with every source. See panda/tools/research.py."""

@@ -13,8 +13,7 @@ from panda.memory.fact import Assertion, parse_assertion
 from panda.memory.files import KINDS, Projection
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Remembered, load_remembered
-from panda.store.files import read_text
-from panda.store.jsonl import LineTail
+from panda.store.files import LineTail, read_text
 from panda.store.layout import CONFLICTS_JSONL, MEMORY_JSONL, Layout
 
 _MOST_BAD = 50

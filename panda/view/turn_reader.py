@@ -11,9 +11,8 @@ from panda.documents.context import ContextScan, FrontMatter, Section
 from panda.documents.records import decode
 from panda.documents.text import escape_path
 from panda.errors import FileFormatError, Problem, StoreError
-from panda.store.files import parse_json, read_text, store_errors, why_unread
+from panda.store.files import may_pass, parse_json, read_text, store_errors, why_unread
 from panda.store.layout import CONTEXT_MD, METADATA_JSON, SNAPSHOT_JSON
-from panda.store.links import may_pass
 from panda.store.records import FileRecord, Metadata, Snapshot, json_problems, parse
 from panda.store.turns import TurnFolder
 

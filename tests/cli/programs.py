@@ -8,10 +8,11 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from panda.cli.boundary import Terminated, run
+from panda.cli.boundary import run
 from panda.cli.command import Document, Invocation, Markdown, Raw, Result, Table
 from panda.cli.main import Entry, LazyGroup, fill_group
 from panda.errors import HaltError, Problem
+from panda.store.files import Terminated
 from tests.api import Ended as Ended
 
 

@@ -10,7 +10,7 @@ from panda.cli.main import build_program
 from panda.compression.budgets import count_tokens
 from panda.compression.compress import CompressionCache
 from panda.compression.compress import compress as compress_text
-from panda.store.jsonl import LineTail, sound_lines
+from panda.store.files import LineTail, sound_lines
 from tests.api import Ended, run_here
 from tests.builders import build_store
 from tests.unprivileged import unprivileged

@@ -405,3 +405,21 @@ def test_a_linked_memory_file(checkout: Checkout) -> None:
     assert (user / "preferences.md").is_symlink()
     assert "Assam" in target.read_text(encoding="utf-8")
     assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_links_of_trusted_directories_are_claims_of_their_own(checkout: Checkout) -> None:
+    """Behind a link to / nothing is looked for; what a trusted directory links to elsewhere asks again."""
+    knowledge = checkout.project / "panda-system-docs/users/default/knowledge"
+    knowledge.mkdir(parents=True)
+    (checkout.home / "secret").write_text("secret", encoding="utf-8")
+    (checkout.outside / "note.md").symlink_to(checkout.home / "secret")
+    (knowledge / "all").symlink_to("/")
+    (knowledge / "vault").symlink_to(checkout.outside)
+
+    def named() -> list[str]:
+        return [claim["path"] for claim in checkout("trust", "--dry-run", "--json").value["data"]["claims"]]
+
+    assert named() == [str(knowledge / "all"), str(knowledge / "vault")]
+    (knowledge / "all").unlink()
+    assert "more lies behind these" in checkout("trust").err
+    assert named() == [str(checkout.outside / "note.md"), str(knowledge / "vault")]

@@ -12,10 +12,9 @@ from panda.actions.unfinished import ResumedTurn, discard_turn, error_of, resume
 from panda.errors import CheckError, LockHeldError, ModelAwayError, TryAgainError
 from panda.models.scripted import ScriptedModel
 from panda.settings import Settings, load_settings
-from panda.store.files import held_lock, write_json
+from panda.store.files import begin_writing, end_writing, held_lock, is_temporary, write_json
 from panda.store.interventions import Intervention, list_interventions
 from panda.store.layout import Layout, UserStore
-from panda.store.temporaries import begin_writing, end_writing, is_temporary
 from panda.store.turns import claim_turn
 from panda.store.validate import check_store
 from tests.api import Ended, run_here

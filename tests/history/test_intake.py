@@ -18,8 +18,8 @@ from panda.documents.progress import no_progress
 from panda.history.export_file import ExportFile
 from panda.history.intake import BATCH_TURNS
 from panda.settings import load_settings
+from panda.store.files import begin_writing, end_writing, is_temporary
 from panda.store.layout import Layout, UserStore
-from panda.store.temporaries import begin_writing, end_writing, is_temporary
 from panda.store.turns import claim_turn
 from panda.store.validate import check_store
 from tests.builders import NOW, build_store, still_clock, tree

@@ -152,9 +152,9 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None
 def test_half_a_surrogate_pair_is_read_as_a_character(tmp_path: Path) -> None:
     """Half of a character is written as a JSON escape; read, it is U+FFFD, so that nothing after fails."""
     write_json(tmp_path / "a.json", {"a": "\udcff"})
-    append_json_line(tmp_path / "a.jsonl", "\ud800")
+    append_json_line(tmp_path / "a.jsonl", {"a": "\ud800"})
     assert read_json(tmp_path / "a.json") == {"a": "\ufffd"}
-    assert read_json_lines(tmp_path / "a.jsonl") == ["\ufffd"]
+    assert read_json_lines(tmp_path / "a.jsonl") == [{"a": "\ufffd"}]
 
 
 def test_a_line_that_waited_goes_into_the_file_that_is_there(tmp_path: Path) -> None:

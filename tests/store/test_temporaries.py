@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.store.files import write_atomic
-from panda.store.links import watch_store
-from panda.store.temporaries import (
+from panda.store.files import (
     begin_writing,
     end_writing,
     held_temporary,
@@ -20,8 +18,9 @@ from panda.store.temporaries import (
     is_temporary,
     sweep,
     sweep_below,
-    sweep_cache,
+    watch_store,
     work_directory,
+    write_atomic,
 )
 from panda.store.validate import check_store
 from tests.builders import build_store
@@ -130,34 +129,12 @@ def test_nothing_else_is_swept(tmp_path: Path) -> None:
     assert (tmp_path / "below" / ".a.0123456789ab.panda.tmp").exists()
 
 
-def test_leftovers_of_earlier_versions_go_by_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody holds what earlier versions write: a file goes after a minute, a directory after an hour."""
-    file, directory = tmp_path / ".a.0123456789ab.tmp", tmp_path / ".b.0123456789ab.tmp"
-    file.write_text("x")
-    directory.mkdir()
+def test_leftovers_of_earlier_versions_go_too(tmp_path: Path) -> None:
+    """What a version before this one left in a store, by another name, is swept alike."""
+    (tmp_path / ".a.0123456789ab.tmp").write_text("x")
+    (tmp_path / ".b.0123456789ab.tmp").mkdir()
     sweep(tmp_path)
-    assert file.exists()
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 120)
-    sweep(tmp_path)
-    assert (file.exists(), directory.exists()) == (False, True)
-    monkeypatch.setattr(time, "time", lambda: now + 2 * HOUR)
-    sweep(tmp_path)
-    assert not directory.exists()
-
-
-def test_the_cache_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a requantised model of a killed process goes, of this version or of an earlier one."""
-    models = tmp_path / "models"
-    models.mkdir()
-    left_by(lambda: entered(held_temporary(models / "a.gguf")))
-    assert len(temporaries(models)) == 1
-    (models / ".tmp-abcd_fgh").write_text("x")
-    (models / "b.gguf").write_text("x")
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 120)
-    sweep_cache(tmp_path)
-    assert [path.name for path in models.iterdir()] == ["b.gguf"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_work_directories_are_private_and_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

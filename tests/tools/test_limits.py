@@ -1,35 +1,19 @@
 """What holds for every tool: limits, and the announcement of a change before it is made."""
 
-import os
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-from panda.errors import LimitError, StoreError
+from panda.errors import StoreError
 from panda.memory.reader import NodeReader
-from panda.retrieval.candidates import Retriever
 from panda.store.layout import Layout
-from panda.store.signals import signals_after
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.project import Project
-from panda.tools.table import TOOLS, run_tool, run_within
+from panda.tools.table import TOOLS, run_tool
 from tests.stores import NOW
 
 T = TypeVar("T")
-
-
-class SlowRetriever(Retriever):
-    """Hangs."""
-
-    def __init__(self) -> None:
-        pass
-
-    def find(self, *arguments: Any, **options: Any) -> Any:
-        time.sleep(60)
 
 
 def context_of(root: Path, retriever: Any = None, **more: Any) -> ToolContext:
@@ -37,70 +21,6 @@ def context_of(root: Path, retriever: Any = None, **more: Any) -> ToolContext:
     layout = Layout(root / "store")
     reader = NodeReader(layout, "ann", lambda: NOW)
     return ToolContext(layout, "ann", 1, "x", reader, retriever, lambda: NOW, **more)
-
-
-IN_ANY_THREAD = pytest.mark.parametrize("main", [True, False], ids=["main thread", "other thread"])
-
-
-def in_thread(act: Callable[[], T], *, main: bool) -> T:
-    """What something gives, in this thread or in another one."""
-    if main:
-        return act()
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(act).result()
-
-
-@IN_ANY_THREAD
-def test_hanging_tool_is_stopped(tmp_path: Path, *, main: bool) -> None:
-    """A tool that hangs is stopped at its limit, in any thread; its error says so."""
-    context = context_of(tmp_path, SlowRetriever(), limit_seconds=0.1)
-    started = time.monotonic()
-    result = in_thread(lambda: run_tool("memory.query", {"query": "x"}, context), main=main)
-    assert time.monotonic() - started < 10
-    assert (result.status, result.data) == ("error", None)
-    assert "was stopped at its limit of 0.1 s" in str(result.error)
-
-
-@IN_ANY_THREAD
-def test_limit_leaves_nothing_behind(*, main: bool) -> None:
-    """Work in time gives its value or its own error, and is not disturbed later; endless work ends."""
-    steps: list[int] = []
-
-    def endless() -> None:
-        while True:
-            steps.append(1)
-
-    def act() -> None:
-        assert run_within(5, lambda: 7, what="a") == 7
-        with pytest.raises(KeyError):
-            run_within(5, lambda: os.environ["NO_SUCH_VARIABLE"], what="a")
-        run_within(0.05, lambda: None, what="a")
-        time.sleep(0.1)
-        with pytest.raises(LimitError):
-            run_within(0.05, endless, what="b")
-
-    in_thread(act, main=main)
-    count = len(steps)
-    time.sleep(0.1)
-    assert len(steps) == count
-
-
-def test_limit_waits_for_a_write() -> None:
-    """In another thread, a write that is at hand at the limit is finished, and nothing comes after it."""
-    steps: list[str] = []
-
-    def work() -> None:
-        with signals_after():
-            time.sleep(0.3)
-            steps.append("written")
-        steps.append("went on")
-
-    def act() -> None:
-        with pytest.raises(LimitError):
-            run_within(0.1, work, what="a")
-
-    in_thread(act, main=False)
-    assert steps == ["written"]
 
 
 def test_change_is_announced_first(tmp_path: Path) -> None:

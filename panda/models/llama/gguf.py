@@ -18,8 +18,8 @@ from typing import Any
 from warnings import warn
 
 from panda.errors import ModelFileError, StoreError
+from panda.store.files import held_temporary, sweep
 from panda.store.layout import asset
-from panda.store.temporaries import FORMER_CACHE, held_temporary, sweep
 
 SEQUENCE = 0
 _ERROR_LEVEL = 4
@@ -228,7 +228,7 @@ class GgufFile:
 
     def _requantise(self, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
-        sweep(target.parent, former=FORMER_CACHE)
+        sweep(target.parent)
         with held_temporary(target) as temporary:
             self._quantise_into(temporary)
             with temporary.open("rb") as stream:
