@@ -46,7 +46,12 @@ def write_turn(
         answer.insert(0, Meta({"items": [{"text": text, "node_ids": [one]} for text, one in items]}))
     sections = (Section(0, (Text(query),)), Section(5, tuple(answer)))
     document = ContextDocument(FrontMatter("panda.context/1", number, user, session, "chat", at), sections)
-    metadata = {
+    metadata: dict[str, Any] = {
+        **dict.fromkeys(("next", "saved_at", "answered", "seed")),
+        "schema": "panda.metadata/1",
+        "mode": "chat",
+        "route": [],
+        "updated_at": render_time(at),
         "turn": number,
         "user_id": user,
         "session_id": session,
@@ -72,8 +77,19 @@ def write_turn(
         }
         _write_json(paths / "query_analysis.json", analysis)
     if noted:
-        said = [{"kind": "statement", "text": text, "relation": one[5:]} for text, one in noted]
-        _write_json(paths / "staged_memory.json", {"staged": said})
+        said = [
+            {
+                "kind": "statement",
+                "entity": f"user:{user}",
+                "relation": one[5:],
+                "value": {"type": "string", "v": text},
+                "content_type": "general_fact",
+                "source_turn": number,
+                "text": text,
+            }
+            for text, one in noted
+        ]
+        _write_json(paths / "staged_memory.json", {"staged": said, "applied": True})
     if summary or topics:
         _write_json(
             paths / "index_summary.json",

@@ -12,8 +12,6 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from msgspec import Struct
-
 from panda.documents.markdown import LONG_CHARS, KnowledgeSection, split_knowledge, split_passages
 from panda.documents.memory_file import is_statement, parse_memory_file, render_value, written_below
 from panda.documents.text import escape_path, one_line, shorten, strip_citations, unescape_path
@@ -38,9 +36,9 @@ from panda.store.layout import (
     turn_name,
     turn_number,
 )
-from panda.store.records import QueryAnalysis, load
+from panda.store.records import QueryAnalysis, Research, Step, load
 from panda.store.seals import text_digest
-from panda.store.visits import SAVED_STATUSES, load_keys, load_research, load_turn, load_visit
+from panda.store.visits import SAVED_STATUSES, load_turn, load_visit
 
 NOTES = "knowledge/"  # how the source of a note begins
 COLUMNS = ("query", "response", "summary", "topics", "names")  # the searched columns; each counts 1
@@ -322,10 +320,6 @@ def _read_turn(root: str, source: str, stamp: str) -> Source:
     return Source(entries, problems=tuple(problems), is_settled=turn is not None)
 
 
-class _Tool(Struct):
-    tool: str | None = None
-
-
 def _turn_entry(root: str, source: str, files: Sequence[str], topic: str | None) -> IndexEntry | None:
     """The entry of a turn; None if it is not saved."""
     paths, number = TurnPaths(Path(f"{root}/{source}")), turn_of(source)
@@ -338,7 +332,7 @@ def _turn_entry(root: str, source: str, files: Sequence[str], topic: str | None)
         words += load(QueryAnalysis, paths / QUERY_ANALYSIS_JSON).entities
     if "steps" in files:
         steps = sorted((paths.directory / "steps").glob("step_*.json"))
-        tools = dict.fromkeys(load_keys(_Tool, path).tool for path in steps)
+        tools = dict.fromkeys(load(Step, path).tool for path in steps)
         words += [tool.replace(".", " ").replace("_", " ") for tool in tools if tool]
     header = " ".join((turn.summary or turn.query)[: 2 * _HEADER_CHARS].split())
     is_marked = "[" in turn.response or "ource" in turn.response
@@ -400,19 +394,19 @@ def _note_entries(text: str, path: str, source: str) -> Iterator[IndexEntry]:
 
 
 def _research_entry(root: str, source: str) -> IndexEntry:
-    research = load_research(Path(f"{root}/{source}/{RESEARCH_JSON}"))
-    claims = "\n".join(f"{claim.get('claim') or ''} {claim.get('source') or ''}" for claim in research.claims)
+    research = load(Research, Path(f"{root}/{source}/{RESEARCH_JSON}"))
+    claims = "\n".join(f"{claim.claim} {claim.source or ''}" for claim in research.claims)
     topic = one_line(research.topic)
     return _entry(
         f"{source}/{RESEARCH_JSON}",
         f"research:{research.topic}",
         "research_cache",
-        f"Research {topic}: {one_line(research.summary)}",
+        f"Research {topic}: {one_line(research.summary or '')}",
         research.created_at,
         turn=turn_of(source),
-        quality=research.quality,
+        quality=research.quality_score,
         expires=research.expires_at,
-        summary=research.summary,
+        summary=research.summary or "",
         topics=topic.replace(".", " ").replace("_", " "),
         response=claims,
     )
@@ -420,17 +414,18 @@ def _research_entry(root: str, source: str) -> IndexEntry:
 
 def _visit_entry(root: str, source: str, name: str) -> IndexEntry:
     visit = load_visit(Path(f"{root}/{source}/webpage_cache/{unescape_path(name)}"))
-    site = _host(visit.url)
-    lines = [line for zone in visit.zones if zone.is_quotable for line in zone.items]
+    manifest = visit.manifest
+    site = _host(manifest.url)
+    lines = [line for zone in visit.extracted.zones or () if zone.is_quotable for line in zone.items]
     return _entry(
         f"{source}/webpage_cache/{name}",
-        f"visit:{visit.visit_id}",
+        f"visit:{manifest.visit_id}",
         "visit_record",
         f"Visit of {site}: {one_line(visit.title)}",
-        visit.visited_at,
+        manifest.visited_at,
         turn=turn_of(source),
         summary=visit.title,
-        topics=visit.page_type,
+        topics=manifest.page_type or "",
         names=site,
         response="\n".join([*_field_words(visit.details), *lines]),
     )

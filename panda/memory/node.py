@@ -15,7 +15,8 @@ from panda.language.numbers import states_price
 from panda.language.wording import plain_mood
 from panda.language.words import NOT_COUNTED, split_terms, split_words
 from panda.memory.confidence import MISSING, TURN_STARTS, claim_type, confidence_at, field_type
-from panda.store.visits import ResearchRecord, TurnRecord, Visit
+from panda.store.records import Research
+from panda.store.visits import TurnRecord, Visit
 
 _UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})
 _EXCLAMATION = re.compile(r"(?:\w+: )?(?:[^\W\d_]+[,'’ ]*){1,3}!+\Z")
@@ -142,32 +143,28 @@ def _introductions(passages: Sequence[Passage]) -> dict[int, str]:
     }
 
 
-def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
+def research_items(research: Research, now: datetime) -> tuple[Item, ...]:
     """
     The summary and each claim with its source, "Lenovo LOQ 15 @ $697 (bestbuy.com)"; claims that contradict
     each other are one line that names them all.
     """
     at = research.created_at
     items: list[Item] = []
-    if research.summary.strip():
-        start = MISSING if research.quality is None else research.quality
+    if research.summary and research.summary.strip():
+        start = MISSING if research.quality_score is None else research.quality_score
         items.append(_faded(one_line(research.summary), "default", start, at, now))
-    contested = set()
+    contested = {one_line(claim.claim) for conflict in research.conflicts for claim in conflict.claims}
     for conflict in research.conflicts:
-        values = [claim for claim in conflict.get("claims") or () if isinstance(claim, Mapping)]
-        contested |= {one_line(str(claim.get("claim") or "")) for claim in values}
-        sure = min((float(claim.get("confidence") or 0.0) for claim in values), default=MISSING)
-        items.append(_faded(one_line(str(conflict.get("text") or "")), "price", sure, at, now))
+        sure = min(claim.confidence or 0.0 for claim in conflict.claims)
+        items.append(_faded(one_line(conflict.text), "price", sure, at, now))
     for claim in research.claims:
-        text = one_line(str(claim.get("claim") or ""))
+        text = one_line(claim.claim)
         if not text or text in contested:
             continue
-        given = claim.get("confidence")
-        start = float(given) if isinstance(given, int | float) and 0 <= given <= 1 else MISSING
-        content_type = str(claim.get("content_type") or claim_type(text))
-        source = one_line(str(claim.get("source") or ""))
+        start = MISSING if claim.confidence is None else claim.confidence
+        source = one_line(claim.source or "")
         rendered = f"{text} ({source})" if source else text
-        items.append(_faded(rendered, content_type, start, at, now))
+        items.append(_faded(rendered, claim.content_type or claim_type(text), start, at, now))
     return tuple(items)
 
 
@@ -176,12 +173,13 @@ def visit_items(visit: Visit, now: datetime) -> tuple[Item, ...]:
     One item a field, the title in front: "Lenovo LOQ 15 Gaming Laptop: gpu NVIDIA RTX 4050"; one a row of a
     table; one a line of the page's zones, but for menus and what is likely about something else.
     """
-    start = MISSING if visit.extraction_quality is None else visit.extraction_quality
-    details, title, at = visit.details, one_line(visit.title), visit.visited_at
+    quality, url, at = (visit.manifest.extraction_quality, visit.manifest.url, visit.manifest.visited_at)
+    start = MISSING if quality is None else quality
+    details, title = visit.details, one_line(visit.title)
     plain = {key: value for key, value in details.items() if key not in _ROW_FIELDS}
     fields = [(path, value) for path, value in _flatten(plain, ()) if path != ("title",)]
-    if visit.url and not any(path[-1].lower() == "url" for path, _ in fields):
-        fields.append((("url",), visit.url))
+    if not any(path[-1].lower() == "url" for path, _ in fields):
+        fields.append((("url",), url))
     items = []
     for path, value in fields:
         content_type = "product_spec" if path[0].lower() in _UNNAMED_FIELDS else field_type(path[-1])
@@ -212,11 +210,11 @@ def _rows(fields: Mapping[str, object], title: str) -> Iterator[tuple[str, str, 
 
 def _zone_lines(visit: Visit, title: str, said: str) -> Iterator[tuple[str, str, float]]:
     """The lines of a page's zones that its fields do not say already; short ones with the title in front."""
-    for zone in visit.zones:
+    for zone in visit.extracted.zones or ():
         for item in zone.items if zone.is_quotable else ():
             line = one_line(item)
             if line and line not in said and line.lower() != title.lower():
-                is_short = len(line.split()) < _SHORT_LINE_WORDS or visit.page_type == "product"
+                is_short = len(line.split()) < _SHORT_LINE_WORDS or visit.manifest.page_type == "product"
                 content_type = claim_type(line) if zone.type == "pricing" else "general_fact"
                 yield (f"{title}: {line}" if title and is_short else line), content_type, zone.confidence
 

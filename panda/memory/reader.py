@@ -24,14 +24,11 @@ from panda.memory.node import Item, Node, knowledge_items, research_items, turn_
 from panda.memory.past import Moment
 from panda.store.files import read_bytes, read_text, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
-from panda.store.records import Snapshot
+from panda.store.records import Manifest, Research, Snapshot, load
 from panda.store.visits import (
     SAVED_STATUSES,
-    ResearchRecord,
     Visit,
     find_visits,
-    load_object,
-    load_research,
     load_turn,
     load_visit,
     turn_directories,
@@ -318,26 +315,28 @@ class NodeReader:
         return [place for place in places if place[1].is_dir()]
 
     def _research(self, node_id: str, topic: str, turns: _Turns) -> Node:
-        newest: ResearchRecord | None = None
+        newest: tuple[float, Path, Research] | None = None
         for number, directory in turns:
             path = directory / RESEARCH_JSON
             if self._moment.holds(number) and path.exists() and _may_name(path, topic):
-                record = load_research(path)
-                if record.topic == topic and (newest is None or _time_key(record) >= _time_key(newest)):
-                    newest = record
+                record = load(Research, path)
+                at = record.created_at.timestamp() if record.created_at else float("-inf")
+                if record.topic == topic and (newest is None or at >= newest[0]):
+                    newest = at, path, record
         if newest is None:
             raise NotFoundError(f"no research on {topic!r}", where=str(self._layout.of(self._user).turns))
+        _, path, record = newest
         return Node(
             id=node_id,
             source_type="research_cache",
-            title=one_line(newest.topic),
-            provenance=self._relative(newest.path),
-            at=newest.created_at,
-            items=research_items(newest, self._clock()),
-            links=tuple(f"visit:{visit_id}" for visit_id in newest.visit_ids),
-            expires_at=newest.expires_at,
-            warnings=_assumed(node_id, "quality_score", newest.quality) if newest.summary else (),
-            quality=newest.quality,
+            title=one_line(record.topic),
+            provenance=self._relative(path),
+            at=record.created_at,
+            items=research_items(record, self._clock()),
+            links=tuple(f"visit:{visit_id}" for visit_id in record.webpage_cache),
+            expires_at=record.expires_at,
+            warnings=_assumed(node_id, "quality_score", record.quality_score) if record.summary else (),
+            quality=record.quality_score,
         )
 
     def _visit(self, node_id: str, visit_id: str, turns: _Turns) -> Node:
@@ -346,24 +345,25 @@ class NodeReader:
             for directory in visit_directories(turn) if self._moment.holds(number) else ():
                 path = directory / MANIFEST_JSON
                 may = path.exists() and _may_name(path, visit_id)
-                if may and load_object(path).get("visit_id") == visit_id:
+                if may and load(Manifest, path).visit_id == visit_id:
                     found.append(directory)
         if not found:
             raise NotFoundError(f"no visit {visit_id!r}", where=str(self._layout.of(self._user).turns))
         if len(found) > 1:
             message = f"{len(found)} visits are called {visit_id!r}: {', '.join(map(self._relative, found))}"
             raise FileFormatError(message, where=str(found[1]))
-        record = load_visit(found[0])
+        visit = load_visit(found[0])
+        manifest = visit.manifest
         return Node(
             id=node_id,
             source_type="visit_record",
-            title=one_line(record.title or record.url),
+            title=one_line(visit.title or manifest.url),
             provenance=self._relative(found[0] / EXTRACTED_JSON),
-            at=record.visited_at,
-            items=visit_items(record, self._clock()),
-            warnings=_assumed(node_id, "extraction_quality", record.extraction_quality),
-            url=record.url or None,
-            quality=record.quality,
+            at=manifest.visited_at,
+            items=visit_items(visit, self._clock()),
+            warnings=_assumed(node_id, "extraction_quality", manifest.extraction_quality),
+            url=manifest.url,
+            quality=manifest.extraction_quality or 0.0,
         )
 
     def _relative(self, path: Path) -> str:
@@ -380,12 +380,9 @@ def _may_name(path: Path, name: str) -> bool:
         if name.encode("utf-8", "replace") in read_bytes(path):
             return True
         if not name.isascii() or not name.isprintable() or '"' in name or "\\" in name:
-            return name in (load_object(path).get("topic"), load_object(path).get("visit_id"))
+            held = load(Manifest, path).visit_id if path.name == MANIFEST_JSON else load(Research, path).topic
+            return name == held
     return False
-
-
-def _time_key(record: ResearchRecord) -> float:
-    return record.created_at.timestamp() if record.created_at else float("-inf")
 
 
 @contextmanager

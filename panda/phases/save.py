@@ -31,14 +31,13 @@ from panda.session.pending import fate_of
 from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.store.layout import (
     CONTEXT_MD,
-    RESEARCH_JSON,
     RESPONSE_MD,
     Layout,
     UserStore,
 )
-from panda.store.records import IndexSummary, QueryAnalysis, SessionTexts, StagedMemory, Summary
+from panda.store.records import IndexSummary, QueryAnalysis, Research, SessionTexts, StagedMemory, Summary
 from panda.store.turns import TurnFolder
-from panda.store.visits import SAVED_STATUSES, load_research
+from panda.store.visits import SAVED_STATUSES
 
 _SUMMARY_CHARS = 240
 _MOST_TOPICS = 12
@@ -68,7 +67,7 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
     line = shorten(line, _SUMMARY_CHARS)
     reply = ask(executor, "phase7_summarizer", turn, options={"words": words}, variables={"line": line})
     topics = reply.values.get("topics", reply.values.get("words", ()))
-    topic = load_research(turn.folder.paths / RESEARCH_JSON).topic if turn.folder.has(RESEARCH_JSON) else None
+    topic = research.topic if (research := turn.folder.find(Research)) else None
     analysis = turn.folder.find(QueryAnalysis)
     return IndexSummary(
         summary=reply.values["summary"],

@@ -18,7 +18,7 @@ from panda.language.reading import Reading, plain_recap
 from panda.store import layout
 from panda.store.carry import Carry, Curation, FlowPhase, StepRecord, StepType, SummaryKind
 from panda.store.carry import Outcome as TurnOutcome
-from panda.store.files import parse_json, read_bytes, read_text, to_text
+from panda.store.files import parse_json, read_bytes, read_text, to_text, write_json
 from panda.store.seals import part_of
 
 _R = TypeVar("_R")
@@ -72,6 +72,13 @@ def parse(cls: type[_R], data: bytes | str, *, where: str, line: int = 1) -> _R:
             exc.line = line + _line_of(text, exc.key or "") - 1
             raise
     return found
+
+
+def save(record: FileRecord, path: Path) -> None:
+    """Replaces the file that holds a record. Raises FileFormatError: it would not be read."""
+    value = record.to_json()
+    decode(type(record), record.upgrade(value), where=str(path))
+    write_json(path, value)
 
 
 _BETWEEN = re.compile(r"[\s,:]*")
@@ -748,8 +755,8 @@ class Research(FileRecord, frozen=True, forbid_unknown_fields=False):
 
     topic: Text
     cache_key: str | None = None
-    created_at: Time | None = None
-    expires_at: Time | None = None
+    created_at: Instant | None = None
+    expires_at: Instant | None = None
     quality_score: Share | None = None
     summary: str | None = None
     claims: tuple[ResearchClaim, ...] = ()
@@ -777,7 +784,7 @@ class Manifest(FileRecord, frozen=True, kw_only=True):
     extraction_quality: Share | None = None
     refreshes: str | None = None
     title: str | None = None
-    visited_at: Time
+    visited_at: Instant
     etag: str | None = None
     last_modified: str | None = None
     unchanged: bool | None = None
@@ -794,6 +801,11 @@ class Zone(Record, frozen=True, forbid_unknown_fields=False):
     type: Literal["pricing", "product_info", "reviews", "navigation", "other"]
     confidence: Share
     items: Texts
+
+    @property
+    def is_quotable(self) -> bool:
+        """Whether its lines may be quoted: no menus, nothing that is likely about something else."""
+        return self.type != "navigation" and self.confidence >= 0.5
 
 
 class Extracted(FileRecord, frozen=True, omit_defaults=True):

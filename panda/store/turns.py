@@ -61,6 +61,7 @@ from panda.store.records import (
     check_json,
     load,
     load_lines,
+    save,
 )
 from panda.store.seals import seal_files
 
@@ -176,9 +177,7 @@ class TurnFolder:
         Replaces the file of the turn that holds such a record; a step that of its number. Raises
         FileFormatError: the record would not be read.
         """
-        value = record.to_json()
-        decode(type(record), value, where=str(self.paths / record.file_name))
-        write_json(self._target(record.file_name), value)
+        save(record, self._target(record.file_name))
 
     def load_steps(self) -> list[Step]:
         """The tool calls of the turn, in order. Raises FileFormatError: one does not say what it must."""

@@ -81,9 +81,11 @@ def research(query: str, context: ToolContext) -> ToolResult:
         phrases=tuple(phrases),
         provider=provider.name,
         sources=tuple(sources),
-        visit_ids=tuple(page.visit.visit_id for page in pages),
+        visit_ids=tuple(page.visit.manifest.visit_id for page in pages),
         failed=tuple(read.failed),
-        refreshes=tuple(page.visit.refreshes for page in read.pages if page.visit.refreshes),
+        refreshes=tuple(
+            page.visit.manifest.refreshes for page in read.pages if page.visit.manifest.refreshes
+        ),
         away=tuple(read.away),
     )
     record = msgspec.structs.replace(record, summary=_summary(record, ask))
@@ -143,17 +145,17 @@ def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
             visit, _ = refresh_visit(url, known, context)
         except WebError as exc:
             found.failed.append(f"{source.url}: {exc.message}")
-            found.away += [known.visit_id] if known else []
+            found.away += [known.manifest.visit_id] if known else []
             continue
-        node = context.reader.load(f"visit:{visit.visit_id}")
+        node = context.reader.load(f"visit:{visit.manifest.visit_id}")
         page = _ReadPage(f"p{len(found.pages) + 1}", visit, node)
         page.lines = [
             FoundClaim(
                 text=item.text,
                 subject=node.title,
-                source=site_of(visit.url),
-                url=visit.url,
-                visit_id=visit.visit_id,
+                source=site_of(visit.manifest.url),
+                url=visit.manifest.url,
+                visit_id=visit.manifest.visit_id,
                 provenance=node.provenance,
                 confidence=round(item.confidence, 2),
                 content_type=item.content_type,
@@ -175,7 +177,7 @@ def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]
         )
     relevant = choose(ask, "phase4_page_relevance", "pages", about)
     rated = [
-        Option(p.id, f"{p.visit.quality:.2f} {p.node.title}", (), p.visit.quality)
+        Option(p.id, f"{p.node.quality or 0:.2f} {p.node.title}", (), p.node.quality or 0)
         for p in pages
         if p.id in relevant
     ]
@@ -209,8 +211,8 @@ def _told_lines(pages: Sequence[_ReadPage], ask: Ask) -> list[FoundClaim]:
     zones = {
         f"{page.id}z{n}": (page.id, zone)
         for page in pages
-        if len(page.lines) > _LONG_PAGE_LINES and len(page.visit.zones) > 1
-        for n, zone in enumerate(page.visit.zones, 1)
+        if len(page.lines) > _LONG_PAGE_LINES and len(page.visit.extracted.zones or ()) > 1
+        for n, zone in enumerate(page.visit.extracted.zones or (), 1)
     }
     options = [
         Option(id_, f"{zone.type}: {' '.join(zone.items[:4])}"[:300], (), zone.confidence)

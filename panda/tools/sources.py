@@ -238,4 +238,4 @@ def _known_sites(results: Sequence[SearchResult], context: ToolContext) -> dict[
         with suppress(WebError):
             urls.append(str(parse_url(result.url)))
     found = context.reader.visits(urls)
-    return {site_of(url): visit.quality for url, visit in found.items()}
+    return {site_of(url): visit.manifest.extraction_quality or 0.0 for url, visit in found.items()}

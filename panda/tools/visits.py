@@ -6,12 +6,13 @@ from typing import Any
 
 from msgspec import structs
 
+from panda.documents.records import decode
 from panda.documents.times import render_time, with_last_seen
 from panda.errors import MemoryNodeError, WebError
 from panda.memory.node import Item, Node, visit_items
 from panda.retrieval.relevance import share_of_words
 from panda.store.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
-from panda.store.records import Claim, StepEntity
+from panda.store.records import Claim, Extracted, Manifest, StepEntity
 from panda.store.visits import Visit, place_visit, write_visit
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.memory import best_items, claims_of, entities_of
@@ -30,7 +31,7 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
     url = str(parse_url(url))
     known = context.reader.visits([url]).get(url)
     age = timedelta(minutes=max_age_minutes)
-    if known is not None and age and context.clock() - known.visited_at <= age:
+    if known is not None and age and context.clock() - known.manifest.visited_at <= age:
         return visit_result(known, context, origin="cache")
     try:
         visit, origin = refresh_visit(url, known, context)
@@ -51,14 +52,19 @@ def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[
     paths = context.layout.of(context.user).turn(context.turn)
     visit_id, directory = place_visit(paths, url)
     if page.text is None and known is not None:
-        visit = replace(
-            known, visit_id=visit_id, visited_at=context.clock(), refreshes=known.visit_id, unchanged=True
+        manifest = structs.replace(
+            known.manifest,
+            visit_id=visit_id,
+            visited_at=context.clock(),
+            refreshes=known.manifest.visit_id,
+            unchanged=True,
         )
+        visit = replace(known, manifest=manifest)
     else:
         visit = _new_visit(visit_id, page, known, context)
     if context.folder is not None:  # a tool that is run by hand has no turn to keep anything in
         write_visit(directory, visit)
-    return visit, "unchanged" if visit.unchanged else "server"
+    return visit, "unchanged" if visit.manifest.unchanged else "server"
 
 
 def client_of(context: ToolContext) -> WebClient:
@@ -72,11 +78,11 @@ def visit_result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResu
     """What a visit says, with the lines that share most words with the query as claims."""
     if context.folder is None and origin != "cache":
         return ToolResult("success", data=_data(visit, origin), claims=_claims_by_hand(visit, context))
-    node = context.reader.load(f"visit:{visit.visit_id}")
+    node = context.reader.load(f"visit:{visit.manifest.visit_id}")
     return ToolResult(
         "success",
         data=_data(visit, origin),
-        claims=tuple(claims_of(node, _telling_items(node, visit.url, context.query))),
+        claims=tuple(claims_of(node, _telling_items(node, visit.manifest.url, context.query))),
         entities=entities_of([node]),
         artifacts=() if origin == "cache" else files_of(node),
     )
@@ -99,60 +105,63 @@ def _claims_by_hand(visit: Visit, context: ToolContext) -> tuple[Claim, ...]:
     """The first lines of a page that no turn keeps; its address is their source."""
     lines = visit_items(visit, context.clock())
     items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
-    return tuple(Claim(item.text, round(item.confidence, 2), visit.url) for item in items)
+    return tuple(Claim(item.text, round(item.confidence, 2), visit.manifest.url) for item in items)
 
 
 def _data(visit: Visit, origin: str) -> dict[str, Any]:
+    manifest = visit.manifest
     return {
-        "visit_id": visit.visit_id,
-        "url": visit.url,
-        "final_url": visit.final_url,
-        "visited_at": render_time(visit.visited_at),
+        "visit_id": manifest.visit_id,
+        "url": manifest.url,
+        "final_url": manifest.final_url or manifest.url,
+        "visited_at": render_time(manifest.visited_at),
         "from": origin,
-        "refreshes": visit.refreshes,
-        "page_type": visit.page_type,
-        "extraction_quality": visit.extraction_quality,
+        "refreshes": manifest.refreshes,
+        "page_type": manifest.page_type or "",
+        "extraction_quality": manifest.extraction_quality,
         "title": visit.title,
         "fields": visit.details,
     }
 
 
 def _validators(known: Visit | None) -> Validators | None:
-    if known is None or not (known.etag or known.last_modified):
+    if known is None or not (known.manifest.etag or known.manifest.last_modified):
         return None
-    return Validators(known.final_url, known.etag, known.last_modified)
+    manifest = known.manifest
+    return Validators(manifest.final_url or manifest.url, manifest.etag, manifest.last_modified)
 
 
 def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolContext) -> Visit:
     from panda.web.extraction import extract_page  # loaded with the first page
 
     extraction = extract_page(page)
-    return Visit(
+    manifest = Manifest(
         visit_id=visit_id,
         url=page.url,
         final_url=page.final_url,
-        visited_at=context.clock(),
         page_type=extraction.page_type,
         extraction_quality=extraction.quality,
+        refreshes=known.manifest.visit_id if known else None,
         title=extraction.title,
+        visited_at=context.clock(),
         etag=page.etag,
         last_modified=page.last_modified,
-        fields=extraction.fields,
-        content=extraction.content,
-        refreshes=known.visit_id if known else None,
+        unchanged=False,
     )
+    extracted = decode(Extracted, Extracted.upgrade(extraction.fields), where=page.url)
+    return Visit(manifest, extracted, extraction.content)
 
 
 def _last_seen(known: Visit, error: WebError, context: ToolContext) -> ToolResult:
     """A failure that tells what the page said when it was last read, and when that was."""
-    seen = render_time(known.visited_at)
+    seen = render_time(known.manifest.visited_at)
     place = f" ({error.where})" if error.where else ""
     message = f"web.fetch: {error.message}{place}; the page was last seen {seen}"
     return ToolResult(
         "error",
         error=message,
-        claims=tuple(last_seen_claims(known.visit_id, context)),
-        entities=(StepEntity(f"visit:{known.visit_id}", "visit", known.title),),
+        claims=tuple(last_seen_claims(known.manifest.visit_id, context)),
+        entities=(StepEntity(f"visit:{known.manifest.visit_id}", "visit", known.title),),
     )
 
 

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import get_args
 
 import numpy as np
-from msgspec import Struct
 
 from panda.documents.text import shorten, strip_citations
 from panda.documents.times import read_instant
@@ -18,9 +17,8 @@ from panda.retrieval.ranking import Bounds
 from panda.retrieval.search import search_index
 from panda.store.files import read_beneath
 from panda.store.layout import METADATA_JSON, RESPONSE_MD, UserStore, check_id
-from panda.store.records import Status
+from panda.store.records import Metadata, Status, load
 from panda.store.turns import TurnRow, read_row
-from panda.store.visits import load_keys
 from panda.view.shelf import Query, Shelf
 
 PAGE_ROWS = 50
@@ -130,15 +128,11 @@ def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
     )
 
 
-class _StatusFile(Struct):
-    status: str | None = None
-
-
 def _may_have(shelf: Shelf, user: str, number: int, status: str) -> bool:
     """Whether a turn has a status, by a quick look; one that cannot be read may."""
     try:
         path = shelf.layout.of(user).turn(number) / METADATA_JSON
-        return load_keys(_StatusFile, path).status == status
+        return load(Metadata, path).status == status
     except Problem:
         return True
 

@@ -1,6 +1,5 @@
 """A user's memory as it was when a turn began."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from panda.memory.memory import Memory
 from panda.memory.past import Moment, known_then, memory_mark
 from panda.memory.reader import NodeReader
 from panda.store.layout import Layout
-from panda.store.records import Snapshot
+from panda.store.records import Extracted, Manifest, Snapshot
 from panda.store.visits import Visit, place_visit, write_visit
 from tests.stores import NOW, write_turn
 
@@ -117,19 +116,10 @@ def test_memory_stands_still(layout: Layout) -> None:
     assert [node.id for node in reader.preferences()] == ["memory:tea", "memory:desk"]
 
 
-VISIT = Visit(
-    visit_id="visit_a",
-    url="",
-    final_url="https://shop.example/tent",
-    visited_at=NOW,
-    page_type="page",
-    extraction_quality=0.9,
-    title="",
-    etag=None,
-    last_modified=None,
-    fields={"title": "Tent"},
-    content="A tent.",
-)
+def seen(number: int, visit_id: str, url: str) -> Visit:
+    """What a turn saw of a page."""
+    manifest = Manifest(visit_id=visit_id, url=url, title=f"seen in {number}", visited_at=NOW)
+    return Visit(manifest, Extracted(title="Tent"), "A tent.")
 
 
 def test_visits_of_a_page_are_found_by_the_index(tmp_path: Path) -> None:
@@ -139,7 +129,7 @@ def test_visits_of_a_page_are_found_by_the_index(tmp_path: Path) -> None:
         write_turn(layout, number, query="tents", response="", user=USER)
     for number in (1, 2, 4):
         visit_id, directory = place_visit(layout.of(USER).turn(number), url)
-        write_visit(directory, replace(VISIT, visit_id=visit_id, url=url, title=f"seen in {number}"))
+        write_visit(directory, seen(number, visit_id, url))
     index = Index(layout)
     index.freshen(USER)
     moment = Moment(layout, USER)
@@ -147,5 +137,5 @@ def test_visits_of_a_page_are_found_by_the_index(tmp_path: Path) -> None:
     assert reader.visits([url, "https://shop.example/"])[url].title == "seen in 4"
     moment.pin(5, Snapshot(turns=((1, 3),), memory=None, files={}, notes=0, knowledge={}), NOW)
     assert reader.visits([url])[url].title == "seen in 2"
-    write_visit(place_visit(layout.of(USER).turn(5), url)[1], replace(VISIT, url=url, title="seen in 5"))
+    write_visit(place_visit(layout.of(USER).turn(5), url)[1], seen(5, "visit_a", url))
     assert reader.visits([url])[url].title == "seen in 5"
