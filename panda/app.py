@@ -17,7 +17,7 @@ from panda.index.tables import in_ranges
 from panda.index.vectors import VectorStore
 from panda.memory.files import Projection
 from panda.memory.memory import take_in_edits
-from panda.memory.past import Moment, memory_digests, memory_mark
+from panda.memory.past import Bound, Moment, memory_digests, memory_mark
 from panda.memory.reader import NodeReader
 from panda.models.contract import Layers
 from panda.models.kept_encoder import KeptEncoder
@@ -41,7 +41,8 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.versions import VersionStore
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_missing
-from panda.session.file import check_open, fold_turns, free_session_id, load_session, open_session
+from panda.session.file import check_open, extend, fold_turns, free_session_id, load_session, open_session
+from panda.session.turn_files import load_turn_files
 from panda.settings import Settings, process_environment
 from panda.store.files import append_json_line, held_lock, sweep_below
 from panda.store.interventions import write_intervention
@@ -62,25 +63,28 @@ class App:
 
     Args:
         layers: Models, which outlive it.
-        vectors: Those of another store, for a replay.
 
     Raises:
         UntrustedError: A setting is the project's, reaches out, and is not trusted.
     """
 
-    def __init__(
-        self, settings: Settings, layout: Layout, layers: Layers, vectors: VectorStore | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, layout: Layout, layers: Layers) -> None:
         require_trust(settings, "root", "cache_dir", "web_allow", "search_provider")
         self.settings, self.layout, self.layers = settings, layout, layers
         user, clock, limits = settings.user, settings.clock, settings.compression
         self.book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-        self.store, self.index = UserStore(layout.root, user, clock), Index(layout)
+        of_all = Layout(layout.root)  # index and vectors are the store's, also for a turn apart from it
+        self.store, self.index = UserStore(layout.root, user, clock, apart=layout.apart), Index(of_all)
         self._versions = VersionStore(layout.recipe_versions, clock)
+        self._folded: tuple[str, list[int], Session | None] = ("", [], None)
+        """The last session that was made of turns: its id, their numbers, and itself."""
         self._now, self._moment = TurnClock(clock), Moment(layout, user)  # of the turn that runs
         given = layers.encoder()
-        encoder = KeptEncoder(given, vectors or VectorStore(layout)) if given is not None else None
-        self.meaning = Meaning(encoder, self.index, layout, clock) if encoder is not None else None
+        vectors = VectorStore(of_all, is_written=layout.apart is None)
+        encoder = KeptEncoder(given, vectors) if given is not None else None
+        self.meaning = (
+            Meaning(encoder, self.index, of_all, clock, self._past) if encoder is not None else None
+        )
         self.executor = executor = RecipeExecutor(
             self.book, layers, encoder, clock=clock, log=self._log, count=count_tokens, limits=limits
         )
@@ -114,6 +118,7 @@ class App:
         picture: Picture | None = None,
         image: Mapping[str, object] | None = None,
         made_for: Reserved | None = None,
+        bound: Bound | None = None,
         locks: ExitStack | None = None,
     ) -> Turn:
         """
@@ -125,6 +130,7 @@ class App:
             picture: The image that goes with the query.
             image: What was said of it before, as image.json holds it; None asks the layer EYES.
             made_for: The item of a batch that the turn is for, with its number.
+            bound: What it may read, of a turn apart from the store, which has number and session already.
             locks: Gets the lock of the session, to be held while the turn runs; None: the caller holds it.
 
         Raises:
@@ -135,13 +141,17 @@ class App:
         check_query(query)
         self._check_calls(mode, with_image=picture is not None and image is None)
         settings, session_id, session = self.settings, self.settings.session, None
-        if session_id is not None:
-            if locks is not None:
-                locks.enter_context(self.hold_session(session_id))
-            check_open(self.layout, settings.user, session_id)
-            session = self._finish_head(session_id)
-        self._moment.release()
-        memory = take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
+        self._moment.pin(bound)
+        if bound is not None and session_id is not None:
+            memory = self._moment.memory
+            session = self._session_then(session_id)
+        else:
+            if session_id is not None:
+                if locks is not None:
+                    locks.enter_context(self.hold_session(session_id))
+                check_open(self.layout, settings.user, session_id)
+                session = self._finish_head(session_id)
+            memory = take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
         snapshot = self._snapshot(session, memory)
         if session_id is None:
             made_for = made_for or Reserved(self.store.reserve(1))
@@ -161,7 +171,7 @@ class App:
         )
         if image is not None:
             folder.write_json(IMAGE_JSON, image)
-        return self._taken_up(folder, recordings, session, memory)
+        return self._taken_up(folder, recordings, session, bound or self._bound_of(folder, memory))
 
     def resume_turn(self, number: int) -> Turn:
         """
@@ -184,7 +194,7 @@ class App:
         self._check_calls(metadata.mode, with_image=bool(metadata.image) and not folder.has(IMAGE_JSON))
         sweep_below(folder.paths.directory)
         folder.write_metadata(structs.replace(metadata, status="running", intervention=None))
-        return self._taken_up(folder, None, session)
+        return self._taken_up(folder, None, session, self._bound_of(folder, None))
 
     def run_turn(self, turn: Turn) -> None:
         """Take a turn to its end and put it into the index. HaltError: it cannot go on; see Pipeline.run."""
@@ -242,13 +252,28 @@ class App:
                 self.run_turn(Turn(folder, self.layout, session=session))
         return session
 
+    def _session_then(self, session_id: str) -> Session | None:
+        """The session of a turn apart from the store, made of the turns that count."""
+        user, as_of = self.settings.user, self._moment.index
+        numbers = self.index.read(user, lambda view: view.session_turns(session_id), as_of=as_of)
+        name, held, session = self._folded
+        if name == session_id and session is not None and numbers[: len(held)] == held:
+            for number in numbers[len(held) :]:
+                session = extend(session, load_turn_files(self.store.turn(number), number), user)
+        else:
+            session = fold_turns(self.layout, user, session_id, numbers)
+        self._folded = session_id, numbers, session
+        return session
+
     def _snapshot(self, session: Session | None, memory: Projection | None) -> Snapshot:
         """What is there now: what the turn reads is held against it, so that nothing later counts."""
         user = self.settings.user
         self.index.freshen(user)
         if self.meaning is not None:
             self.meaning.fill(user, most=TEXTS_BEFORE, in_turn=True)
-        saved, digests = self.index.read(user, lambda view: (view.turns, view.note_digests()))
+        saved, digests = self.index.read(
+            user, lambda view: (view.turns, view.note_digests()), as_of=self._moment.index
+        )
         return Snapshot(
             turns=in_ranges(saved, [one.turn for one in session.turns] if session else []),
             memory=memory_mark(memory.log) if memory else None,
@@ -262,12 +287,20 @@ class App:
         folder: TurnFolder,
         recordings: Recordings | None,
         session: Session | None,
-        memory: Projection | None = None,
+        bound: Bound,
     ) -> Turn:
-        at = folder.read_metadata().created_at
-        self._now.pin(at)
-        self._moment.pin(folder.number, folder.snapshot(), at, memory=memory)
+        self._now.pin(bound.at)
+        self._moment.pin(bound)
         return Turn(folder, self.layout, recordings=recordings, session=session)
+
+    def _past(self) -> NodeReader:
+        """Loads what the index does not hold as it was when the running turn began."""
+        moment = self._moment
+        return NodeReader(self.layout, self.settings.user, self._now, moment, among=moment.own_turns)
+
+    def _bound_of(self, folder: TurnFolder, memory: Projection | None) -> Bound:
+        at = folder.read_metadata().created_at
+        return Bound(folder.number, at, folder.snapshot(), memory=memory)
 
     def _tools_of(self, turn: Turn) -> ToolContext:
         return replace(

@@ -86,7 +86,7 @@ def replay(store: Layout, number: int, project: Path) -> Simulation:
     settings = load_settings(flags, {"XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}, project)
     layers = Layers(load_models_file(settings.models_file), cache_dir=settings.cache_dir, environ={})
     with layers:
-        return simulate(settings, store, NoCalls(layers), number)
+        return simulate(settings, store, NoCalls(layers), number, work=project / "run")
 
 
 @pytest.mark.parametrize("number", range(FIRST_TURN, FIRST_TURN + len(QUESTIONS)))

@@ -116,14 +116,14 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     return layout
 
 
-def test_twelve_turns_replay_the_same(layout: Layout) -> None:
+def test_twelve_turns_replay_the_same(layout: Layout, tmp_path: Path) -> None:
     """Twelve turns that three processes made at once, shared memory among them, simulate the same."""
     store = UserStore(layout.root, USER, still_clock)
     numbers = [n for n in store.numbers() if store.open(n).snapshot() is not None]
     assert len(numbers) == PROCESSES * ROUNDS
     none = OneModel(ScriptedModel(lambda asked: None, scores=False))
     app = scripted_app(layout, none.scripted)
-    found = {number: simulate(app.settings, layout, none, number) for number in numbers}
+    found = {number: simulate(app.settings, layout, none, number, work=tmp_path) for number in numbers}
     assert {n: (one.halted, one.different, one.misses) for n, one in found.items() if not one.ok} == {}
 
 
@@ -134,11 +134,11 @@ def test_what_changed_is_named(layout: Layout, tmp_path: Path) -> None:
     number = max(UserStore(copy.root, USER, still_clock).numbers())
     none = OneModel(ScriptedModel(lambda asked: None, scores=False))
     app = scripted_app(copy, none.scripted)
-    changed = simulate(app.settings, copy, none, number).changed
+    changed = simulate(app.settings, copy, none, number, work=tmp_path / "run").changed
     # of what was told and corrected since, a file that is set back knows the lines, but not their order
     assert [name for name in changed if name != "facts.md"] == ["knowledge/drinks.md"]
     (copy.of(USER).turn(number) / "snapshot.json").unlink()
-    assert simulate(app.settings, copy, none, number).changed == ()
+    assert simulate(app.settings, copy, none, number, work=tmp_path / "run").changed == ()
 
 
 def test_no_turn_sees_what_began_beside_it(layout: Layout) -> None:

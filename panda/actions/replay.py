@@ -65,7 +65,7 @@ def run_turns(
         plan = run.plan()
         done = {line.key for line in run.lines()}
         places = [place for key, place in run.places().items() if key not in done]
-        tasks = plan_tasks(places, plan.mode, live=bool(plan.options["live"]), keep=run.kept_turn)
+        tasks = plan_tasks(places, plan.mode, live=bool(plan.options["live"]), work=run.directory)
         opener = ReplayWorker(settings, environ)
         several = workers > 1 and len(tasks) > 1
         engine: Engine = Processes(opener, min(workers, len(tasks))) if several else Inline(opener)

@@ -3,7 +3,6 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -13,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from panda.errors import FileFormatError, Problem
-from panda.index.sources import BROKEN, COLUMNS, NOTES, IndexEntry, memory_entries, read_sources, turn_of
+from panda.errors import Problem
+from panda.index.sources import BROKEN, COLUMNS, NOTES, IndexEntry, read_sources, turn_of
 from panda.language.words import split_terms
 from panda.store.layout import FACTS_MD, PREFERENCES_MD, Layout
 from panda.store.records import Ranges
@@ -198,7 +197,7 @@ class AsOf:
     """What of the index counts for a turn: what was there when it began."""
 
     turns: Ranges  # the turns that were saved, and the turn itself: what lies in other turns is left out
-    memory: Mapping[str, str]  # what the memory files said then, by name
+    sources: Mapping[str, Sequence[IndexEntry]]  # what some sources gave then, whatever the tables hold
 
 
 def in_ranges(*numbers: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
@@ -237,9 +236,11 @@ class IndexView:
             statistics = Statistics(flat.reshape(-1, 6).T.copy())
         self.statistics = self.all_statistics = statistics
         """Lengths, times and neighbours of the entries that count, and of all."""
-        self._then: dict[int, IndexEntry] = {}  # entries of memory files that said something else
+        self.as_of = as_of
+        self.then: dict[int, IndexEntry] = {}
+        """Entries as they were of what the tables hold otherwise or not at all, by row."""
         self._terms: dict[int, Counter[str]] = {}
-        self._hidden: set[int] = set()  # rows of what those files say now
+        self._hidden: set[int] = set()  # rows of what the tables hold instead
         if as_of is not None:
             self._bind(as_of)
 
@@ -247,22 +248,21 @@ class IndexView:
         return self._connection.execute(query, (self.user, *values)).fetchall()
 
     def _bind(self, as_of: AsOf) -> None:
-        """Bound what counts: one mask over all entries, and the memory files as they were."""
-        for name, text in as_of.memory.items():
+        """Bound what counts: one mask over all entries, and some sources as they were."""
+        for name, entries in as_of.sources.items():
             now = {entry.row: entry for entry in self._find("turn = 0 AND path = ?", name)}
-            with suppress(FileFormatError):
-                then = {entry.row: entry for entry in memory_entries(name, text, where=name)}
-                if then != now:
-                    self._then |= then
-                    self._hidden |= now.keys()
+            then = {entry.row: entry for entry in entries}
+            if then != now:
+                self.then |= then
+                self._hidden |= now.keys() | then.keys()
         all_ = self.all_statistics
         firsts, lasts = np.array([(0, 0), *as_of.turns], np.int64).T
         counts: Mask = all_.turns <= lasts[np.searchsorted(firsts, all_.turns, "right") - 1]
         counts &= ~np.isin(all_.rows, list(self._hidden))
-        if counts.all() and not self._then:
+        if counts.all() and not self.then:
             return
-        self._terms = {row: Counter(split_terms(entry.text)) for row, entry in self._then.items()}
-        added = [_numbers_of(entry, self._terms[row].total()) for row, entry in self._then.items()]
+        self._terms = {row: Counter(split_terms(entry.text)) for row, entry in self.then.items()}
+        added = [_numbers_of(entry, self._terms[row].total()) for row, entry in self.then.items()]
         numbers = [all_.numbers[:, counts], np.array(added, np.int64).reshape(-1, 6).T]
         joined = np.concatenate(numbers, axis=1)
         self.statistics = Statistics(joined[:, np.argsort(joined[0])])
@@ -283,7 +283,7 @@ class IndexView:
         query = "SELECT group_concat(row * 256 + n) FROM postings WHERE user = ? AND term = ?"
         text = self._rows(query, term)[0][0] or ""  # four times faster than as rows
         packed = np.fromstring(text, np.int64, sep=",") if text else np.empty(0, np.int64)
-        if self._hidden or self._then:
+        if self._hidden or self.then:
             packed = packed[~np.isin(packed >> 8, list(self._hidden))]
             then = [row * 256 + min(n, _MOST_COUNT) for row, said in self._terms.items() if (n := said[term])]
             packed = np.append(packed, np.array(then, np.int64))
@@ -296,7 +296,7 @@ class IndexView:
         _, counts = self.statistics.find(wanted)
         query = f"SELECT {_FIELDS} FROM documents WHERE user = ? AND row = ?"
         return {
-            row: self._then.get(row) or IndexEntry(*self._rows(query, row)[0])
+            row: self.then.get(row) or IndexEntry(*self._rows(query, row)[0])
             for row in wanted[counts].tolist()
         }
 
@@ -313,7 +313,7 @@ class IndexView:
         entries: list[IndexEntry] = []
         for node_id in dict.fromkeys(node_ids):
             entries += self._find("node_id = ?", node_id)
-            entries += (entry for entry in self._then.values() if entry.node_id == node_id)
+            entries += (entry for entry in self.then.values() if entry.node_id == node_id)
         return entries
 
     def visits(self) -> list[tuple[int, str]]:
@@ -330,7 +330,7 @@ class IndexView:
         """The entries of all keys of preferences.md, then of facts.md, by node id."""
         entries: list[IndexEntry] = []
         for name in (PREFERENCES_MD, FACTS_MD):
-            own = [entry for entry in self._then.values() if entry.path == name]
+            own = [entry for entry in self.then.values() if entry.path == name]
             own += self._find("turn = 0 AND path = ?", name)
             entries += sorted(own, key=lambda entry: entry.node_id)
         return entries

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from panda.errors import FileFormatError, StoreError
 from panda.memory.confidence import MISSING, TYPED_BY_HAND
 from panda.memory.fact import (
     Assertion,
+    Conflict,
     FactValue,
     Kind,
     SaidKind,
@@ -237,6 +239,28 @@ class Projection:
         if self.mark is not None and self.mark.extent.assertions > self.log.extent.assertions:
             self.mark = None
         self.texts = {kind: read_text(path) if path.exists() else None for kind, path in self.paths.items()}
+
+    def with_only(
+        self, assertions: Sequence[Assertion], conflicts: Sequence[Conflict], now: datetime
+    ) -> "Projection":
+        """
+        Memory as if these assertions and records were the whole log: what the files show of what that changes
+        is what holds then, all else in them stays. Raises DocumentError: a memory file is corrupt.
+        """
+        then = copy(self)
+        then.mark, then.log = None, self.log.with_only(assertions, conflicts)
+        ids = ({one.fact.id for one in said} for said in (self.log.assertions, assertions))
+        differing, kept = next(ids) ^ next(ids), set(map(id, conflicts))
+        said = (*self.log.assertions, *assertions)
+        subjects = [one.subject for one in said if one.fact.id in differing]
+        subjects += self.log.settled_by(one for one in self.log.conflicts if id(one) not in kept)
+        showing = Showing(self)
+        for subject in dict.fromkeys(one for one in subjects if one.scope == "local"):
+            holds, held = (next(iter(log.contenders(subject, now=now)), None) for log in (self.log, then.log))
+            if holds != held:
+                showing.show(subject, held)
+        then.texts = showing.texts()
+        return then
 
     def _read_mark(self) -> Shown | None:
         if not self._mark_path.exists():

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -49,6 +50,16 @@ class MemoryLog:
     def __init__(self, layout: Layout, user: str) -> None:
         self._paths = (layout.of(user).memory_log, layout.of(user).conflicts_log)
         self._clear()
+
+    def with_only(self, assertions: Iterable[Assertion], conflicts: Iterable[Conflict]) -> "MemoryLog":
+        """The log as if nothing else had been said and settled, in this order; it is not read again."""
+        log = copy(self)
+        log._facts, log._records = _Facts(), _Records()
+        for place, one in enumerate(assertions):
+            log._add(one, place)
+        for place, record in enumerate(conflicts):
+            log._add_record(record, place)
+        return log
 
     def _clear(self) -> None:
         self._tails = tuple(LineTail(path) for path in self._paths)
@@ -98,10 +109,13 @@ class MemoryLog:
         with closing(sound_lines(found)) as lines:
             for line in lines:
                 one = parse_conflict(line.record, where=Location(self._paths[1], line=line.number))
-                self._records.conflicts.append(one)
-                self._records.offsets.append(line.end)
-                for fact in {one.fact_a, one.fact_b}:
-                    self._records.by_fact.setdefault(fact, []).append(one)
+                self._add_record(one, line.end)
+
+    def _add_record(self, one: Conflict, offset: int) -> None:
+        self._records.conflicts.append(one)
+        self._records.offsets.append(offset)
+        for fact in {one.fact_a, one.fact_b}:
+            self._records.by_fact.setdefault(fact, []).append(one)
 
     @property
     def reading(self) -> str | None:

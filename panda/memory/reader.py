@@ -21,10 +21,10 @@ from panda.memory.confidence import KNOWLEDGE, MISSING
 from panda.memory.fact import Kind
 from panda.memory.memory import Remembered, load_remembered
 from panda.memory.node import Item, Node, knowledge_items, research_items, turn_items, visit_items
-from panda.memory.past import Moment
+from panda.memory.past import Bound, Moment
 from panda.store.files import read_bytes, read_text, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
-from panda.store.records import Manifest, Research, Snapshot, load
+from panda.store.records import Manifest, Research, load
 from panda.store.visits import (
     SAVED_STATUSES,
     Visit,
@@ -201,6 +201,10 @@ class NodeReader:
             f"{node_id!r} is no node id", where=node_id, expected="turn:N, memory:KEY, fact:KEY, …"
         )
 
+    def asserted_since(self, at: datetime) -> bool:
+        """Whether anything that counts was asserted after an instant."""
+        return any(one.asserted_at > at for one in self._moment.memory.log.assertions)
+
     def counts(self, turn: int) -> bool:
         """Whether what lies in a turn may be read."""
         return self._moment.holds(turn)
@@ -298,9 +302,10 @@ class NodeReader:
         return load(node_id, name, self._all_turns())
 
     def _all_turns(self) -> _Turns:
-        if self._among is None:
-            return turn_directories(self._layout.of(self._user).turns)
-        return [(n, self._layout.of(self._user).turn(n).directory) for n in sorted(self._among)]
+        store, numbers = self._layout.of(self._user), self._among
+        if numbers is None:
+            numbers = {n for n, _ in turn_directories(store.turns)} | self._moment.own_turns
+        return [(n, store.turn(n).directory) for n in sorted(numbers)]
 
     def _turns_by(self, numbers: Callable[[IndexView], Iterable[int]]) -> _Turns | None:
         """The running turn and those that the index names; None if there is no index to ask."""
@@ -310,8 +315,8 @@ class NodeReader:
             holding = self._index.read(self._user, numbers)
         except (LockHeldError, StoreError):
             return None
-        own = [self._moment.turn] if self._moment.turn is not None else []
-        places = ((n, self._layout.of(self._user).turn(n).directory) for n in sorted({*holding, *own}))
+        among, store = sorted({*holding, *self._moment.own_turns}), self._layout.of(self._user)
+        places = ((n, store.turn(n).directory) for n in among)
         return [place for place in places if place[1].is_dir()]
 
     def _research(self, node_id: str, topic: str, turns: _Turns) -> Node:
@@ -367,7 +372,7 @@ class NodeReader:
         )
 
     def _relative(self, path: Path) -> str:
-        return escape_path(path.relative_to(self._layout.of(self._user).home).as_posix())
+        return escape_path(self._layout.of(self._user).name_of(path))
 
 
 def _assumed(node_id: str, what: str, given: float | None) -> tuple[str, ...]:
@@ -397,47 +402,16 @@ def _as_node_error(node_id: str) -> Iterator[None]:
         raise MemoryNodeError(message, where=exc.where, fix=exc.fix, details={"node_id": node_id}) from exc
 
 
-class PastNodes:
-    """
-    The nodes of a user as they were when a turn began; memory that has changed since is set back.
-
-    Args:
-        snapshot: What it recorded of what was there; None for a turn of before.
-        among: As for NodeReader.
-    """
+class PastReader(NodeReader):
+    """Loads the nodes of a user as they were when a turn began; pages and notes as they are now."""
 
     def __init__(
-        self,
-        layout: Layout,
-        user: str,
-        *,
-        turn: int,
-        at: datetime,
-        snapshot: Snapshot | None,
-        among: Collection[int] | None = None,
+        self, layout: Layout, user: str, bound: Bound, *, among: Collection[int] | None = None
     ) -> None:
-        now, past = Moment(layout, user), Moment(layout, user)
-        now.pin(turn, snapshot, at, sets_back=False)
-        past.pin(turn, snapshot, at)
-        self._now, self._past = (
-            NodeReader(layout, user, lambda: at, one, among=among) for one in (now, past)
-        )
-        self.at = at
-
-    def load(self, node_id: str) -> Node:
-        """
-        A node as of then; pages and notes as they are now. Raises MemoryNodeError: there was none, or it is
-        corrupt. FileFormatError: the log or a memory file is corrupt.
-        """
-        try:
-            node = self._now.load(node_id)
-        except MemoryNodeError:
-            if not node_id.startswith(_MEMORY):
-                raise
-            node = None
-        if node is not None and not (node_id.startswith(_MEMORY) and self.has_changed(node)):
-            return node
-        return self._past.load(node_id)
+        moment = Moment(layout, user)
+        moment.pin(bound)
+        super().__init__(layout, user, lambda: bound.at, moment, among=among)
+        self.at = bound.at
 
     def has_changed(self, node: Node) -> bool:
         """Whether a node says of itself that it was written after the turn began."""

@@ -34,7 +34,8 @@ from panda.memory.gathered import (
     render_line,
 )
 from panda.memory.node import Node
-from panda.memory.reader import PastNodes, load_note
+from panda.memory.past import Bound
+from panda.memory.reader import PastReader, load_note
 from panda.store.files import is_temporary, read_json_lines, read_text
 from panda.store.layout import (
     CALLS_JSONL,
@@ -268,7 +269,7 @@ def judge_turn(directory: Path) -> list[Problem]:
         at = parse_time(given) if isinstance(given, str) else document.front.created_at
         snapshot = TurnFolder(number, TurnPaths(directory), lambda: at).snapshot()
         user = directory.parent.parent.name
-        past = PastNodes(Layout(users.parent), user, turn=number, at=at, snapshot=snapshot)
+        past = PastReader(Layout(users.parent), user, Bound(number, at, snapshot))
         judge = _Judge(past, gathered, quotes=_quotes(directory))
         found = judge.findings(read_gathered(section), query)
     except Problem as exc:
@@ -305,7 +306,7 @@ class _Judge:
         quotes: Whether every line must stand in a node word for word.
     """
 
-    def __init__(self, past: PastNodes, gathered: Mapping[str, Any], *, quotes: bool) -> None:
+    def __init__(self, past: PastReader, gathered: Mapping[str, Any], *, quotes: bool) -> None:
         self._past, self._quotes = past, quotes
         documents = gathered.get("documents")
         self._loaded = {one["node_id"] for one in documents} if documents is not None else None

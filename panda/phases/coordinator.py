@@ -15,8 +15,7 @@ from panda.documents.records import encode
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError
 from panda.memory.budget import LONGEST_LINE_CHARS
-from panda.memory.log import MemoryLog
-from panda.memory.past import known_then
+from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import tool_spans
 from panda.phases.goals import goals_progress, ready_goals
@@ -29,7 +28,7 @@ from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.session.turn_files import call_digest, step_type, type_of_tool
 from panda.store.carry import CachedStep
-from panda.store.layout import TOOLRESULTS_MD, below
+from panda.store.layout import TOOLRESULTS_MD
 from panda.store.records import (
     FileRecord,
     Plan,
@@ -52,7 +51,7 @@ Arguments = Mapping[str, Any]
 Calls = Sequence[Arguments]
 
 
-def reused_step(turn: Turn, step: Step) -> Step | None:
+def reused_step(turn: Turn, step: Step, reader: NodeReader) -> Step | None:
     """
     A step with the result that an earlier turn of the session got for the same call.
 
@@ -66,7 +65,7 @@ def reused_step(turn: Turn, step: Step) -> Step | None:
     digest = call_digest(step.tool, step.arguments)
     cached = next((known for known in reversed(turn.carry.step_cache) if known.call == digest), None)
     made = _result(turn, cached) if cached else None
-    if made is None or cached is None or _written_since(turn, cached):
+    if made is None or cached is None or _written_since(turn, cached, reader):
         return None
     return replace(with_result(step, made), reused=made.reused)
 
@@ -89,7 +88,7 @@ def with_result(step: Step, result: ToolResult | Step) -> Step:
 def _result(turn: Turn, cached: CachedStep) -> Step | None:
     """The step that made a cached result, with where it comes from; None if it may not be used."""
     try:
-        made = load(Step, below(turn.layout.of(turn.user_id).home, cached.path))
+        made = load(Step, turn.layout.of(turn.user_id).place(cached.path))
     except (StoreError, FileFormatError):
         turn.warn(f"{cached.path} cannot be read; the call is made again")
         return None
@@ -102,7 +101,7 @@ def _result(turn: Turn, cached: CachedStep) -> Step | None:
     return replace(made, artifacts=(), seconds=None, reused=Reused(cached.turn, cached.step))
 
 
-def _written_since(turn: Turn, cached: CachedStep) -> bool:
+def _written_since(turn: Turn, cached: CachedStep, reader: NodeReader) -> bool:
     """Whether something was written after a result was got: by a tool, or into the user's memory."""
     later = [
         known for known in turn.carry.step_cache if (known.turn, known.step) > (cached.turn, cached.step)
@@ -112,11 +111,7 @@ def _written_since(turn: Turn, cached: CachedStep) -> bool:
     if any(step_type(step) == "write" for step in turn.steps()):
         return True
     got = next((recent.timestamp for recent in turn.carry.recent_turns if recent.turn == cached.turn), None)
-    log = MemoryLog(turn.layout, turn.user_id)
-    log.refresh()
-    metadata = turn.folder.read_metadata()
-    known = known_then(log, turn.turn, metadata.created_at, turn.folder.snapshot())
-    return got is None or any(assertion.asserted_at > parse_time(got) for assertion in known)
+    return got is None or reader.asserted_since(parse_time(got))
 
 
 @dataclass(frozen=True)
@@ -270,7 +265,8 @@ class _Loop:
             conclusion=reply.values.get("conclusion"),
             status="started",
         )
-        settled = self._taken_up(step) or reused_step(self._turn, step) or self._recorded(step)
+        reader = self._context.reader
+        settled = self._taken_up(step) or reused_step(self._turn, step, reader) or self._recorded(step)
         step = settled or with_result(step, self._run(step))
         self._keep(step)
         self._failures.append((tool, None if step.status == "success" else step.error))

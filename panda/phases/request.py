@@ -16,7 +16,6 @@ from panda.recipes.reply import Reply
 from panda.recipes.steps import CARRY, IMAGE
 from panda.session.render import CARRY_TOKENS, render_carry
 from panda.store.files import read_text
-from panda.store.layout import below
 from panda.store.records import QueryAnalysis, Step, load
 
 _SLACK_TOKENS = 40
@@ -47,7 +46,7 @@ def _carry_document(turn: Turn, recipe: Recipe) -> str:
 def _lines_of(turn: Turn, path: str) -> Sequence[str]:
     """The lines of a kept result or content; what is gone says so."""
     try:
-        place = below(turn.layout.of(turn.user_id).home, path)
+        place = turn.layout.of(turn.user_id).place(path)
         if place.suffix != ".json" or place.parent.name != "steps":
             return read_text(place).splitlines()
         step = load(Step, place)

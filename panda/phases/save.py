@@ -180,8 +180,10 @@ class Save:
         except HaltError as exc:
             turn.warn(f"no summary for the index yet: {exc.message}")
         turn.folder.save(self._summary(turn, text))
+        if self.layout.apart is not None:
+            return Advance()
         session = turn.session
-        is_own = turn.folder.read_metadata().run is None  # the store of a batch is none of its items
+        is_own = turn.folder.read_metadata().run is None
         if len(turn.reading.forget) == 1 and turn.ending == "approved" and is_own:
             self.forget(turn.reading.forget[0], turn.session_id)
             session = load_session(self.layout, turn.user_id, turn.session_id)
@@ -253,5 +255,6 @@ class Save:
         memory = turn.folder.find(StagedMemory)
         if memory is not None:
             due = memory.due(turn.ending)
-            apply_staged(self.layout, turn.user_id, due, self.clock, self.wait_seconds)
+            if self.layout.apart is None:
+                apply_staged(self.layout, turn.user_id, due, self.clock, self.wait_seconds)
             turn.folder.save(structs.replace(memory, applied=len(due) == len(memory.staged)))

@@ -11,7 +11,6 @@ from panda.language.reading import asks_again, orders_change
 from panda.phases.evidence_spans import LOOKING_UP
 from panda.phases.turn import Turn
 from panda.store.files import read_text
-from panda.store.layout import below
 from panda.store.records import Progress, Step
 
 _SHOWN_CLAIMS = 8
@@ -106,7 +105,7 @@ def kept_again(turn: Turn) -> list[str]:
     if any(step.kind == "generate" and step.status == "success" for step in turn.steps()):
         return []
     try:
-        text = read_text(below(turn.layout.of(turn.user_id).home, entry.path))
+        text = read_text(turn.layout.of(turn.user_id).place(entry.path))
     except StoreError as exc:
         turn.warn(f"{entry.path} cannot be read: {exc.message}")
         return []

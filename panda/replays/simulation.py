@@ -1,37 +1,29 @@
 """
 Saved turns run again: with their recorded answers (simulate), or with the models of today (rerun).
 
-The store is set back to what it was when the turn began, in a temporary directory: earlier turns are linked,
-memory that the turn or later ones wrote is taken back, the index is built anew, and the clock stands where it
+The turn reads what was there when it began and writes into a directory of its own; the clock stands where it
 stood. What then differs from the saved turn comes from changed code, prompts, recipes or models.
 """
 
 import difflib
 import shutil
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from panda.app import App
 from panda.errors import HaltError, UsageError
-from panda.index.vectors import VectorStore
-from panda.memory.past import set_memory_back
+from panda.memory.past import Bound
 from panda.models.contract import Layers
 from panda.recipes.calls import LiveOnMiss, Miss, Recordings, Replay
 from panda.replays.runs import Outcome, read_outcome
 from panda.settings import Settings
 from panda.store.files import (
     check_links,
-    forget_store,
-    held_temporary,
-    make_directory,
     parse_json,
     read_text,
     remove_tree,
     render_json,
-    work_directory,
-    write_atomic,
 )
 from panda.store.layout import (
     CALLS_JSONL,
@@ -39,12 +31,13 @@ from panda.store.layout import (
     METADATA_JSON,
     METRICS_JSON,
     SNAPSHOT_JSON,
+    Apart,
     Layout,
     UserStore,
+    turn_name,
 )
 from panda.store.records import Snapshot, Step
-from panda.store.turns import IMAGES, TurnFolder, load_picture
-from panda.store.visits import turn_directories
+from panda.store.turns import IMAGES, Reserved, TurnFolder, load_picture
 from panda.trust import guard_links
 
 _SHOWN_LINES = 30
@@ -80,7 +73,7 @@ def simulate(
     number: int,
     *,
     answers: Answers = "recorded",
-    keep: Path | None = None,
+    work: Path,
 ) -> Simulation:
     """
     Run a saved turn again.
@@ -91,7 +84,7 @@ def simulate(
         layers: Models by layer; with recorded answers, for their tokenizers and what they can do alone.
         answers: recorded: no model is asked, a call that was not made before is a miss and takes the most
             similar answer; recorded or live: a miss is asked of the model; live: everything is.
-        keep: Where the directory of the turn that was run goes; None throws it away.
+        work: The directory of the run, where all goes that the turn writes.
 
     Raises:
         UsageError: It is not saved, or has no recorded calls that are to answer.
@@ -107,39 +100,26 @@ def simulate(
         )
     recordings = _recordings(saved, answers)
     before = saved.snapshot()
-    with work_directory("replay") as directory:
-        past = Layout(directory / "panda-system-docs")
-        _set_back(layout, past, settings.user, number, metadata.created_at, before)
-        then = settings.on_store(
-            past.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
-        )
-        guard_links(settings.on_store(layout.root))  # which the links of the store set back lead to
-        guard_links(then)
-        app = App(then, past, layers, VectorStore(layout, is_written=False))
-        try:
-            if app.meaning is not None:
-                app.meaning.fill(settings.user)
-            halted = _run(app, saved, recordings)
-            again = app.store.open(number)
-            same, different = _compare(saved, again)
-            outcome = read_outcome(again)
-            changed = _changed(app, before, again)
-            if keep is not None:
-                _keep(again.paths.directory, keep)
-        finally:
-            app.index.close()
-            forget_store(past.root)
+    directory = work / "turns" / settings.user / turn_name(number)
+    remove_tree(directory)
+    apart = Layout(layout.root, apart=Apart(work, {number: directory}))
+    then = settings.on_store(
+        layout.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
+    )
+    guard_links(then)
+    app = App(then, apart, layers)
+    try:
+        if app.meaning is not None:
+            app.meaning.fill(settings.user)
+        halted = _run(app, saved, recordings, Bound(number, metadata.created_at, before, is_apart=True))
+        again = app.store.open(number)
+        same, different = _compare(saved, again)
+        outcome = read_outcome(again)
+        changed = _changed(app, before, again)
+    finally:
+        app.index.close()
     misses = tuple(recordings.misses) if isinstance(recordings, LiveOnMiss) else ()
     return Simulation(number, same, different, misses, halted, outcome, changed)
-
-
-def _keep(directory: Path, target: Path) -> None:
-    """Copy a directory to its place in one step, over what a killed process may have left there."""
-    remove_tree(target)
-    make_directory(target.parent)
-    with held_temporary(target, directory=True) as copy:
-        shutil.copytree(directory, copy, dirs_exist_ok=True)
-        copy.rename(target)
 
 
 def _changed(app: App, before: Snapshot | None, again: TurnFolder) -> tuple[str, ...]:
@@ -158,7 +138,7 @@ def _recordings(saved: TurnFolder, answers: Answers) -> Recordings:
     return kind(saved.calls(), saved.load_steps())
 
 
-def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
+def _run(app: App, saved: TurnFolder, recordings: Recordings, bound: Bound) -> str | None:
     """Run the turn; what its tools change in the project stays in memory."""
     metadata = saved.read_metadata()
     dry = metadata.mode == "code" and not isinstance(recordings, Replay)
@@ -170,6 +150,8 @@ def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
         dry_run=dry,
         picture=load_picture(saved.paths / metadata.image) if metadata.image else None,
         image=saved.read_json(IMAGE_JSON) if described else None,
+        made_for=Reserved(saved.number),
+        bound=bound,
     )
     if isinstance(recordings, LiveOnMiss):
         recordings.restore = lambda step: _restore(step, saved, turn.folder)
@@ -191,20 +173,6 @@ def _restore(step: Step, saved: TurnFolder, again: TurnFolder) -> None:
             shutil.copytree(source, target, dirs_exist_ok=True)
         elif source.is_file():
             shutil.copyfile(source, target)
-
-
-def _set_back(
-    layout: Layout, past: Layout, user: str, number: int, at: datetime, snapshot: Snapshot | None
-) -> None:
-    """Build the store as it was when the turn was claimed."""
-    past.of(user).turns.mkdir(parents=True)
-    for earlier, directory in turn_directories(layout.of(user).turns):
-        if earlier < number if snapshot is None else snapshot.holds(earlier):
-            past.of(user).turn(earlier).directory.symlink_to(directory.absolute(), target_is_directory=True)
-    write_atomic(past.of(user).turn_counter, f"{number - 1}\n")
-    if layout.of(user).knowledge.is_dir():
-        past.of(user).knowledge.symlink_to(layout.of(user).knowledge.absolute(), target_is_directory=True)
-    set_memory_back(layout, past, user, turn=number, at=at, snapshot=snapshot)
 
 
 def _compare(saved: TurnFolder, again: TurnFolder) -> tuple[tuple[str, ...], dict[str, str]]:

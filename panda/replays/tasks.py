@@ -1,6 +1,6 @@
 """A run over saved turns: each is judged or run again, by this process or by several."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ class Task:
     place: TurnPlace  # the saved turn
     mode: Mode  # what is done with it
     answers: Answers  # where answers come from, unless it is only verified
-    keep: Path  # where the directory of the turn that was run goes, if it is worth keeping
+    work: Path  # the directory of the run
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def do_task(settings: Settings, layers: Layers, task: Task) -> TurnLine:
             findings = [f"{problem.where}: {problem.message}" for problem in problems]
             outcome = None if findings else read_outcome(place.folder())
             return line_of(place, cast("Result", str(verdict_of(problems))), findings, outcome=outcome)
-        simulation = simulate(own, place.layout, layers, place.number, answers=task.answers, keep=task.keep)
+        simulation = simulate(own, place.layout, layers, place.number, answers=task.answers, work=task.work)
         result: Result = "halted" if simulation.halted else "same" if simulation.ok else "differs"
         more = {name: getattr(simulation, name) for name in ("different", "misses", "outcome")}
         return line_of(place, result, _findings(simulation), **more)
@@ -78,9 +78,7 @@ def _findings(simulation: Simulation) -> list[str]:
     return [f"changed since the turn: {shown}"] if simulation.changed and not simulation.ok else []
 
 
-def plan_tasks(
-    places: Sequence[TurnPlace], mode: Mode, *, live: bool, keep: Callable[[str, int], Path]
-) -> list[Task]:
+def plan_tasks(places: Sequence[TurnPlace], mode: Mode, *, live: bool, work: Path) -> list[Task]:
     """What is to be done with each turn; *live* asks the model for what no recording answers."""
     answers: Answers = "live" if mode == "rerun" else "recorded or live" if live else "recorded"
-    return [Task(place, mode, answers, keep(place.user, place.number)) for place in places]
+    return [Task(place, mode, answers, work) for place in places]

@@ -16,7 +16,8 @@ from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, Problem, Verdict
 from panda.memory.gathered import answer_items
 from panda.memory.node import Item, Node
-from panda.memory.reader import PastNodes
+from panda.memory.past import Bound
+from panda.memory.reader import PastReader
 from panda.phases.tool_outcome import attachments, kept_again, render_response
 from panda.phases.turn import MOST_EXECUTIONS, Turn
 from panda.phases.validator import check_items
@@ -195,7 +196,7 @@ class _RecordedNodes:
     def __init__(self, place: TurnPlace, metadata: Metadata) -> None:
         folder = place.folder()
         at, snapshot = metadata.created_at, folder.snapshot()
-        self._past = PastNodes(place.layout, place.user, turn=place.number, at=at, snapshot=snapshot)
+        self._past = PastReader(place.layout, place.user, Bound(place.number, at, snapshot))
         self._held: dict[str, list[Item]] = {}
         gathered = folder.read_json(GATHERED_CONTEXT_JSON) if folder.has(GATHERED_CONTEXT_JSON) else {}
         for section in gathered.get("sections", ()):

@@ -5,8 +5,9 @@ A row has a vector for itself and one for each quotable line of its node. The si
 in blocks and find the nearest rows; how near those are, their kept vectors tell.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from panda.documents.times import Clock
 from panda.errors import MemoryNodeError
 from panda.index.index import Index
 from panda.index.sources import FIRST_OTHER, IndexEntry
-from panda.index.tables import IndexView, Integers, Positions, Statistics
+from panda.index.tables import AsOf, IndexView, Integers, Positions, Statistics
 from panda.index.vectors import Block
 from panda.language.words import is_english
 from panda.memory.node import line_text, node_lines
@@ -69,13 +70,28 @@ class _Placed:
 
 
 class Meaning:
-    """Finds rows of the index by meaning; *layout* and *clock* are for loading the nodes of rows."""
+    """
+    Finds rows of the index by meaning.
 
-    def __init__(self, encoder: KeptEncoder, index: Index, layout: Layout, clock: Clock) -> None:
+    Args:
+        layout, clock: For loading the nodes of rows.
+        past: Gives what loads the nodes of entries as they were, without asking the index.
+    """
+
+    def __init__(
+        self,
+        encoder: KeptEncoder,
+        index: Index,
+        layout: Layout,
+        clock: Clock,
+        past: Callable[[], NodeReader] | None = None,
+    ) -> None:
         self._encoder = encoder
         self._index = index
         self._layout = layout
-        self._clock = clock
+        self._clock, self._past = clock, past
+        self._then: tuple[AsOf | None, Mapping[int, IndexEntry], _Records | None] = (None, {}, None)
+        """The texts of entries as they were, as of the last moment that was asked for."""
         self._unsaved: dict[tuple[str, int], _Records] = {}
         """Blocks of texts, by user and number, that the file could not take."""
 
@@ -94,7 +110,7 @@ class Meaning:
         """
         if not is_english(query):
             return {}
-        placed = self._place(view.user, view.statistics, query)
+        placed = self._place(view.user, view.statistics, query, self._texts_then(view))
         if not placed.far:
             return {}
         positions, is_line = np.concatenate(placed.rows), np.concatenate(placed.lines)
@@ -249,11 +265,33 @@ class Meaning:
             if owner == user and (numbers is None or number in numbers):
                 yield number, records
 
-    def _place(self, user: str, statistics: Statistics, query: str | None = None) -> _Placed:
+    def _texts_then(self, view: IndexView) -> Sequence[_Records]:
+        """The texts of what the tables hold otherwise or not at all."""
+        if not view.then or self._past is None:
+            return ()
+        as_of, then, records = self._then
+        if records is None or as_of is not view.as_of or then != view.then:
+            reader, statistics = self._past(), view.statistics
+            contents = statistics.contents[statistics.find(np.array([*view.then], np.int64))[0]].tolist()
+            rows = [
+                _Row(row, content, row_text(entry), _lines_of(reader, entry))
+                for (row, entry), content in zip(view.then.items(), contents, strict=True)
+            ]
+            texts = dict.fromkeys(text for row in rows for text in row.texts if is_english(text))
+            digests = {text: self._encoder.digest(text) for text in texts}
+            vectors = dict(zip(digests.values(), self._encoder.encode_packed([*texts]), strict=True))
+            keys = [key for row in rows for key in row.keys(digests)]
+            records = _records(keys, vectors, self._encoder.width)
+            self._then = view.as_of, dict(view.then), records
+        return [records]
+
+    def _place(
+        self, user: str, statistics: Statistics, query: str | None = None, more: Iterable[_Records] = ()
+    ) -> _Placed:
         """The texts of some rows, and how far they are from a query: read anew, they would fill memory."""
         placed = _Placed(np.zeros(statistics.count, np.bool_), np.zeros(statistics.count, np.bool_))
         signs = None
-        for _, records in self._blocks(user):
+        for records in chain((records for _, records in self._blocks(user)), more):
             _place_block(records, statistics, placed)
             if query is not None:
                 if signs is None:

@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -124,10 +124,20 @@ class TurnPaths:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """Where a turn of a run lies, that reads a store and writes nothing into it."""
+
+    work: Path  # gets its log, interventions and versions of recipes
+    turns: Mapping[int, Path]  # it and the turns before it that do not lie in the store either, by number
+    knowledge: Path | None = None  # the notes as they were; None reads them as they are
+
+
+@dataclass(frozen=True)
 class Layout:
     """Paths below a store's root."""
 
     root: Path  # the directory `panda-system-docs`
+    apart: Apart | None = field(default=None, compare=False, kw_only=True)  # of a turn that writes elsewhere
 
     @property
     def users(self) -> Path:
@@ -135,7 +145,7 @@ class Layout:
 
     def of(self, user: str) -> "UserStore":
         """The store of a user who need not be there. Raises UsageError: it is no user id."""
-        return UserStore(self.root, user)
+        return UserStore(self.root, user, apart=self.apart)
 
     @property
     def indexes(self) -> Path:
@@ -167,7 +177,7 @@ class Layout:
 
     @property
     def interventions(self) -> Path:
-        return self.root / "interventions"
+        return self._written / "interventions"
 
     @property
     def interventions_lock(self) -> Path:
@@ -181,11 +191,15 @@ class Layout:
     @property
     def recipe_versions(self) -> Path:
         """Every version of a recipe that ever ran, `{category}/{name}/{hash}.json`."""
-        return self.root / "logs" / "recipes"
+        return self._written / "logs" / "recipes"
 
     @property
     def executions_log(self) -> Path:
-        return self.root / "logs" / "executions.jsonl"
+        return self._written / "logs" / "executions.jsonl"
+
+    @property
+    def _written(self) -> Path:
+        return self.apart.work if self.apart else self.root
 
     @property
     def read_only_mark(self) -> Path:
@@ -289,7 +303,7 @@ class UserStore(Layout):
 
     @property
     def knowledge(self) -> Path:
-        return self.home / "knowledge"
+        return (self.apart and self.apart.knowledge) or self.home / "knowledge"
 
     @property
     def sessions(self) -> Path:
@@ -310,7 +324,22 @@ class UserStore(Layout):
         return self.home / "turns"
 
     def turn(self, number: int) -> TurnPaths:
-        return TurnPaths(self.turns / turn_name(number))
+        elsewhere = self.apart.turns.get(number) if self.apart else None
+        return TurnPaths(elsewhere or self.turns / turn_name(number))
+
+    def place(self, name: str) -> Path:
+        """A file by its path relative to the user's directory (FileFormatError if it leads elsewhere)."""
+        first, *rest = name.split("/")
+        if first == "turns" and rest and (number := turn_number(rest[0])) is not None:
+            return self.turn(number) / "/".join(rest[1:])
+        return below(self.knowledge, "/".join(rest)) if first == "knowledge" else below(self.home, name)
+
+    def name_of(self, path: Path) -> str:
+        """The path of a file relative to the user's directory."""
+        for number, directory in self.apart.turns.items() if self.apart else ():
+            if path.is_relative_to(directory):
+                return f"turns/{turn_name(number)}/{path.relative_to(directory).as_posix()}"
+        return path.relative_to(self.home).as_posix()
 
     def has(self, number: int) -> bool:
         """Whether there is a directory of that turn."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -326,10 +327,12 @@ def claim_turn(
     """
     check_id(session, what="session")
     now = store.clock()
-    make_directory(store.turns)
-    with store.numbering(f"panda turn, session {session}"):
+    if store.apart is None:
+        make_directory(store.turns)
+    with nullcontext() if store.apart else store.numbering(f"panda turn, session {session}"):
         number = made_for.turn if made_for else max(store.counter(), store.highest()) + 1
         place = store.turn(number)
+        make_directory(place.directory.parent)
         with (
             store_errors(place.directory, "create"),
             held_temporary(place.directory, directory=True) as directory,
@@ -362,7 +365,8 @@ def claim_turn(
                     item=made_for.item if made_for else None,
                 )
             )
-            store.raise_counter(number)  # first: a number lost to a crash is lost, one given twice is wrong
+            if store.apart is None:  # first: a number lost to a crash is lost, one given twice is wrong
+                store.raise_counter(number)
             directory.rename(place.directory)
         sync_path(place.directory.parent)
     return TurnFolder(number, place, store.clock)

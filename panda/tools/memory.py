@@ -159,8 +159,8 @@ def search_documents(given: QueryArguments, context: ToolContext) -> ToolResult:
     pairs = [(node, item) for node in nodes for item in best_items(node, given.query, limit=_MOST_DOC_LINES)]
     pairs = [(node, item) for node, item in pairs if share_of_words(given.query, item.text)]
     pairs.sort(key=lambda pair: -share_of_words(given.query, pair[1].text))
-    home = context.layout.of(context.user).home
-    texts = {node.provenance: read_text(home / unescape_path(node.provenance)) for node, _ in pairs}
+    place = context.layout.of(context.user).place
+    texts = {node.provenance: read_text(place(unescape_path(node.provenance))) for node, _ in pairs}
     passages = [
         _Passage(
             node_id=node.id,

@@ -99,7 +99,7 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
     that cannot be had said when they were last seen.
     """
     file = context.layout.of(context.user).turn(context.turn) / RESEARCH_JSON
-    source = file.relative_to(context.layout.of(context.user).home).as_posix()
+    source = context.layout.of(context.user).name_of(file)
     node_id = f"research:{record.topic}"
     contested = {claim.text for conflict in record.conflicts for claim in conflict.claims}
     claims = [

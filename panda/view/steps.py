@@ -7,7 +7,7 @@ from typing import Any
 
 from panda.errors import MemoryNodeError
 from panda.memory.node import Item, Node
-from panda.memory.reader import PastNodes
+from panda.memory.reader import PastReader
 from panda.store.layout import step_name
 from panda.view.turn_reader import TurnReader
 
@@ -64,7 +64,7 @@ def read_steps(reader: TurnReader) -> Iterator[StepRow]:
 class StepNodes:
     """The nodes that a turn could cite: the results of its own tools, and what was known when it began."""
 
-    def __init__(self, reader: TurnReader, past: PastNodes) -> None:
+    def __init__(self, reader: TurnReader, past: PastReader) -> None:
         self._reader = reader
         self._past = past
 

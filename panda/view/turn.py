@@ -13,7 +13,8 @@ from msgspec import UNSET
 
 from panda.documents.context import PHASES, SECTIONS, Section, render_section
 from panda.errors import Problem
-from panda.memory.reader import PastNodes
+from panda.memory.past import Bound
+from panda.memory.reader import PastReader
 from panda.store.files import read_beneath
 from panda.store.layout import (
     CALLS_JSONL,
@@ -260,7 +261,7 @@ def _evidence(
     number = reader.folder.number
     among = {number, *(turn for place in nodes.values() if (turn := turn_at(place)) is not None)}
     snapshot = reader.snapshot()
-    past = PastNodes(shelf.layout, user, turn=number, at=moment, snapshot=snapshot, among=frozenset(among))
+    past = PastReader(shelf.layout, user, Bound(number, moment, snapshot), among=frozenset(among))
     found = find_evidence(
         stated[:_MOST_STATEMENTS],
         nodes,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from panda.index.index import Index
+from panda.index.sources import memory_entries
 from panda.index.tables import AsOf, IndexView
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.store.files import held_lock
@@ -172,7 +173,10 @@ def test_what_is_broken_in_a_turn_leaves_the_rest_found(panda: Session) -> None:
 def test_a_turn_sees_what_was_saved_when_it_began(panda: Session) -> None:
     """Other turns count neither in what is found nor in how rare a word is."""
     index = Index(Layout(panda.root))
-    then = AsOf(turns=((1, 1), (3, 3)), memory={"facts.md": "---\npet: a hamster\n---\n"})
+    then = AsOf(
+        turns=((1, 1), (3, 3)),
+        sources={"facts.md": memory_entries("facts.md", "---\npet: a hamster\n---\n", where="")},
+    )
 
     def look(view: IndexView) -> tuple[list[str], list[int], float]:
         ranked = rank_rows(view, "hamster", bounds=Bounds())

@@ -9,7 +9,7 @@ from panda.index.index import Index
 from panda.memory.fact import Statement, typed_value
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
-from panda.memory.past import Moment, known_then, memory_mark
+from panda.memory.past import Bound, Moment, known_then, memory_mark
 from panda.memory.reader import NodeReader
 from panda.store.layout import Layout
 from panda.store.records import Extracted, Manifest, Snapshot
@@ -48,14 +48,14 @@ def look(layout: Layout) -> Snapshot:
 
 
 def known(layout: Layout, snapshot: Snapshot | None, at: datetime = NOW) -> list[str]:
-    found = known_then(read_log(layout), TURN, at, snapshot)
+    found = known_then(read_log(layout), Bound(TURN, at, snapshot))
     return [one.fact.relation for one in found]
 
 
 def preferences(layout: Layout, snapshot: Snapshot | None) -> dict[str, str]:
     """What a reader of the turn is told now."""
     moment = Moment(layout, USER)
-    moment.pin(TURN, snapshot, NOW)
+    moment.pin(Bound(TURN, NOW, snapshot))
     nodes = NodeReader(layout, USER, lambda: NOW, moment).preferences()
     return {node.id: node.items[0].text for node in nodes}
 
@@ -105,14 +105,14 @@ def test_memory_stands_still(layout: Layout) -> None:
     """What is asserted or typed while a turn runs is not read by it; after it, it is."""
     say(layout, "tea", "Assam", hours=-1, turn=3)
     moment = Moment(layout, USER)
-    moment.pin(TURN, look(layout), NOW)
+    moment.pin(Bound(TURN, NOW, look(layout)))
     reader = NodeReader(layout, USER, lambda: NOW, moment)
     before = reader.preferences()
     say(layout, "desk", "oak", hours=0, turn=4)
     with layout.of(USER).preferences.open("a", encoding="utf-8") as file:
         file.write("typed below\n")
     assert reader.preferences() == before
-    moment.release()
+    moment.pin(None)
     assert [node.id for node in reader.preferences()] == ["memory:tea", "memory:desk"]
 
 
@@ -135,7 +135,7 @@ def test_visits_of_a_page_are_found_by_the_index(tmp_path: Path) -> None:
     moment = Moment(layout, USER)
     reader = NodeReader(layout, USER, lambda: NOW, moment, index)
     assert reader.visits([url, "https://shop.example/"])[url].title == "seen in 4"
-    moment.pin(5, Snapshot(turns=((1, 3),), memory=None, files={}, notes=0, knowledge={}), NOW)
+    moment.pin(Bound(5, NOW, Snapshot(turns=((1, 3),), memory=None, files={}, notes=0, knowledge={})))
     assert reader.visits([url])[url].title == "seen in 2"
     write_visit(place_visit(layout.of(USER).turn(5), url)[1], seen(5, "visit_a", url))
     assert reader.visits([url])[url].title == "seen in 5"

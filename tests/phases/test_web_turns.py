@@ -197,7 +197,9 @@ def test_sources_that_disagree(tmp_path: Path, site: Site) -> None:
     assert ran.problems == []
     asked = len(site.asked)
     assert verify_turn(TurnPlace(ran.layout, USER, ran.turn.turn)) == []
-    again = simulate(ran.app.settings, ran.layout, OneModel(ran.model), ran.turn.turn)
+    again = simulate(
+        ran.app.settings, ran.layout, OneModel(ran.model), ran.turn.turn, work=ran.layout.root.parent
+    )
     assert (again.halted, again.misses, again.different) == (None, (), {})
     assert len(site.asked) == asked
 

@@ -84,7 +84,7 @@ def test_other_languages_are_left_to_the_words(layout: Layout) -> None:
 def test_bounds_and_snapshots_hold(layout: Layout) -> None:
     assert ranked(layout, "notebook costs", Bounds(before_turn=2)) == []
     index, meaning, _ = opened(layout)
-    then = AsOf(turns=((1, 1), (3, 4)), memory={})
+    then = AsOf(turns=((1, 1), (3, 4)), sources={})
     look = lambda view: rank_rows(view, "notebook costs", bounds=Bounds(), meaning=meaning)  # noqa: E731
     assert index.read("ann", look, as_of=then) == []
     assert [one.entry.row for one in index.read("ann", look)] == [2]
