@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from panda.errors import LockHeldError, StoreError, TryAgainError
-from panda.index.sources import BROKEN, scan_documents, scan_turns, turns_stamp
+from panda.index.sources import BROKEN, scan, turns_stamp
 from panda.index.tables import SCHEMA, TABLES, AsOf, IndexView, Statistics, SyncReport, UserTables
 from panda.index.vectors import SIDE_FILES, check_database, uri_of
 from panda.store.files import check_links, held_lock, make_directory, remove_tree, store_errors
@@ -66,8 +66,7 @@ def _compare(layout: Layout, tables: UserTables, turns: Collection[int] | None) 
     else:
         turns = None
     known = tables.stamps(turns)
-    looked_at = sorted(layout.of(user).listed_numbers() if turns is None else turns)
-    on_disk = scan_documents(layout, user) | scan_turns(layout, user, looked_at)
+    on_disk = scan(layout, user, sorted(layout.of(user).listed_numbers() if turns is None else turns))
     changed = {source: there for source, there in on_disk.items() if known.get(source) != there}
     return Difference(
         changed=changed,

@@ -5,9 +5,10 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -142,28 +143,23 @@ def _plain(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
-def scan_documents(layout: Layout, user: str) -> dict[str, str]:
+def scan(layout: Layout, user: str, turns: Sequence[int]) -> dict[str, str]:
     """
-    The memory files and notes, each with a stamp that changes when the file does: paths relative to the
-    user's directory, escaped as in node ids.
+    The memory files, the notes and some turns, as far as they are there, each with a stamp that changes when
+    a file does: paths relative to the user's directory, escaped as in node ids.
     """
     root, knowledge = str(layout.of(user).home), str(layout.of(user).knowledge)
-    found = {name: _stamp(f"{root}/{name}") for name in (FACTS_MD, PREFERENCES_MD)}
+    stamps = {name: _stamp(f"{root}/{name}") for name in (FACTS_MD, PREFERENCES_MD)}
     for name, may_be_read in list_notes(knowledge).items():
-        source = f"{NOTES}{name}" if name else NOTES[:-1]
-        found[escape_path(source)] = _stamp(f"{knowledge}/{name}") if may_be_read else _UNTRUSTED
-    return {source: stamp for source, stamp in found.items() if stamp != _NO_FILE}
+        source = escape_path(f"{NOTES}{name}" if name else NOTES[:-1])
+        stamps[source] = _stamp(f"{knowledge}/{name}") if may_be_read else _UNTRUSTED
 
+    def scan_some(some: Sequence[int]) -> list[tuple[str, str]]:
+        sources = (f"{_TURNS}{turn_name(number)}" for number in some)
+        return [(source, _turn_stamp(f"{root}/{source}")) for source in sources]
 
-def scan_turns(layout: Layout, user: str, numbers: Sequence[int]) -> dict[str, str]:
-    """The same of turn directories; nothing for one that is not there or holds nothing of use."""
-    root = layout.of(user).home
-
-    def scan(some: Sequence[int]) -> list[tuple[str, str]]:
-        stamps = ((source, _turn_stamp(f"{root}/{source}")) for source in map(source_of, some))
-        return [(source, stamp) for source, stamp in stamps if stamp]
-
-    return dict(_side_by_side(scan, numbers))
+    stamps |= _side_by_side(scan_some, turns)
+    return {source: stamp for source, stamp in stamps.items() if stamp != _NO_FILE}
 
 
 def turn_of(source: str) -> int:
@@ -176,15 +172,10 @@ def turn_of(source: str) -> int:
     return turn_number(source.removeprefix(_TURNS)) or 0 if source.startswith(_TURNS) else 0
 
 
-def source_of(turn: int) -> str:
-    """The source that a turn is."""
-    return f"{_TURNS}{turn_name(turn)}"
-
-
 def turns_stamp(layout: Layout, user: str) -> str | None:
     """A stamp that changes when a turn directory appears or goes; None for a user who is not there."""
     try:
-        status = os.stat(layout.of(user).turns)  # noqa: PTH116 - the same call as the others
+        status = layout.of(user).turns.stat()
     except OSError:
         return _NO_FILE if layout.of(user).home.is_dir() else None
     return f"{status.st_nlink}:{status.st_mtime_ns}"
@@ -192,16 +183,13 @@ def turns_stamp(layout: Layout, user: str) -> str | None:
 
 def _side_by_side(act: Callable[[Sequence[_T]], Sequence[_Made]], things: Sequence[_T]) -> Iterator[_Made]:
     """What a function makes of some at a time, in order: each waits for the disk most of its time."""
-    if len(things) <= _AT_ONCE:
-        yield from act(things)
-        return
-    with ThreadPoolExecutor(_READERS) as pool:
-        for made in pool.map(act, [things[at : at + _AT_ONCE] for at in range(0, len(things), _AT_ONCE)]):
-            yield from made
+    parts = [things[at : at + _AT_ONCE] for at in range(0, len(things), _AT_ONCE)]
+    with ThreadPoolExecutor(_READERS) if len(parts) > 1 else nullcontext() as pool:
+        yield from chain.from_iterable(pool.map(act, parts) if pool else map(act, parts))
 
 
 def _turn_stamp(path: str) -> str:
-    """Name, size and time of each file of a turn, joined by what no name holds; "" if there is none."""
+    """Name, size and time of each file of a turn, joined by what no name holds."""
     parts = []
     try:
         with os.scandir(path) as entries:
@@ -216,8 +204,8 @@ def _turn_stamp(path: str) -> str:
                         files = (f"{entry.path}/{name}/{file}" for file in (MANIFEST_JSON, EXTRACTED_JSON))
                         parts.append(f"{_VISIT}{escape_path(name)}:{','.join(map(_stamp, files))}")
     except OSError:
-        return ""
-    return "/".join(sorted(parts))
+        return _NO_FILE
+    return "/".join(sorted(parts)) or _NO_FILE
 
 
 def _stamp(path: str) -> str:
@@ -268,7 +256,7 @@ class Source(NamedTuple):
 
     entries: list[IndexEntry]  # of a turn itself if it is saved, and of each research and visit in it
     digest: str = ""  # of a note a digest of what it says
-    problems: tuple[Problem, ...] = ()  # files that cannot be read or parsed
+    problems: Sequence[Problem] = ()  # files that cannot be read or parsed
     is_settled: bool = True  # whether its stamp tells when it changes: not of a turn that may go on
 
 
@@ -293,12 +281,12 @@ def _read_file(root: str, source: str) -> Source:
             return Source(memory_entries(source, text, where=path))
         return Source(list(_note_entries(text, path, source)), text_digest(text))
     except (FileFormatError, StoreError) as exc:
-        return Source([], problems=(exc,))
+        return Source([], problems=[exc])
 
 
 def _read_turn(root: str, source: str, stamp: str) -> Source:
     """A turn with its research and visits; what does not read is told, and the rest is there."""
-    parts = [part.rpartition(":")[0] for part in stamp.split("/")]
+    files = [part.rpartition(":")[0] for part in stamp.split("/")]
     entries: list[IndexEntry] = []
     problems: list[Problem] = []
 
@@ -311,16 +299,16 @@ def _read_turn(root: str, source: str, stamp: str) -> Source:
         entries.extend([entry] if entry else ())
         return entry
 
-    research = tried(lambda: _research_entry(root, source)) if RESEARCH_JSON in parts else None
-    topic = research.node_id.partition(":")[2] if research else None
-    is_turn = METADATA_JSON in parts or CONTEXT_MD in parts
-    turn = tried(lambda: _turn_entry(root, source, parts, topic)) if is_turn else None
-    for name in (part.removeprefix(_VISIT) for part in parts if part.startswith(_VISIT)):
+    research = tried(partial(_research_entry, root, source)) if RESEARCH_JSON in files else None
+    topic = research.node_id.partition(":")[2] if research else ""
+    is_turn = METADATA_JSON in files or CONTEXT_MD in files
+    turn = tried(partial(_turn_entry, root, source, files, topic)) if is_turn else None
+    for name in (file.removeprefix(_VISIT) for file in files if file.startswith(_VISIT)):
         tried(partial(_visit_entry, root, source, name))
-    return Source(entries, problems=tuple(problems), is_settled=turn is not None)
+    return Source(entries, problems=problems, is_settled=turn is not None)
 
 
-def _turn_entry(root: str, source: str, files: Sequence[str], topic: str | None) -> IndexEntry | None:
+def _turn_entry(root: str, source: str, files: Sequence[str], topic: str) -> IndexEntry | None:
     """The entry of a turn; None if it is not saved."""
     paths, number = TurnPaths(Path(f"{root}/{source}")), turn_of(source)
     named = [name for name in files if name == INDEX_SUMMARY_JSON]  # of the others it needs but the topic
@@ -345,7 +333,7 @@ def _turn_entry(root: str, source: str, files: Sequence[str], topic: str | None)
         turn=number,
         session=turn.session,
         summary=turn.summary,
-        topics=" ".join([*turn.topics, turn.research_topic or topic or ""]).strip(),
+        topics=" ".join([*turn.topics, turn.research_topic or topic]).strip(),
         names=" ".join([f"{turn.at:%Y %B} {turn.at.day} {turn.at:%A}", *words]),
         query=turn.query,
         response=strip_citations(turn.response) if is_marked else turn.response,
@@ -355,18 +343,16 @@ def _turn_entry(root: str, source: str, files: Sequence[str], topic: str | None)
 def memory_entries(source: str, text: str, *, where: str) -> list[IndexEntry]:
     """The entries of preferences.md or facts.md, and what stands beside. Raises DocumentError: corrupt."""
     prefix, source_type = ("memory", "preference") if source == PREFERENCES_MD else ("fact", "fact")
-    found = []
-    for one in parse_memory_file(text, where=where):
-        title = "" if is_statement(one.key) else one.key.replace("_", " ")
-        header = f"{one_line(one.key)}: {one.text}" if title else one.text
-        node_id = f"{prefix}:{one.key}"
-        found.append(
-            _entry(source, node_id, source_type, header, one.updated_at, summary=title, response=one.text)
-        )
-    said = " ".join(passage.text for passage in split_passages(written_below(text, where=where)))
-    if said:
-        found.append(_entry(source, f"{prefix}:{source}", source_type, said, None, response=said))
-    return found
+    entries = []
+    for value in parse_memory_file(text, where=where):
+        title = "" if is_statement(value.key) else value.key.replace("_", " ")
+        header = f"{one_line(value.key)}: {value.text}" if title else value.text
+        about = (source, f"{prefix}:{value.key}", source_type, header, value.updated_at)
+        entries.append(_entry(*about, summary=title, response=value.text))
+    below = " ".join(passage.text for passage in split_passages(written_below(text, where=where)))
+    if below:
+        entries.append(_entry(source, f"{prefix}:{source}", source_type, below, None, response=below))
+    return entries
 
 
 def _note_entries(text: str, path: str, source: str) -> Iterator[IndexEntry]:

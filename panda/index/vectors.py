@@ -8,9 +8,10 @@ or on a full or read-only disk gives nothing and takes nothing.
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -21,17 +22,14 @@ from panda.store.layout import Layout
 
 _VERSION = 2
 _CHECK_BYTES = 4
-_READ_SECONDS = 0.5
-_WRITE_SECONDS = 2.0
-_AT_ONCE = 500  # so many digests are asked for in one statement
+_READ_SECONDS, _WRITE_SECONDS = 0.5, 2.0
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _UNREADABLE = (sqlite3.Error, ValueError, TypeError)  # a damaged page says anything
-_SCHEMA = (
-    "CREATE TABLE vectors (digest BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID",
-    "CREATE TABLE blocks (user TEXT, model TEXT, block INTEGER, texts BLOB, PRIMARY KEY (user, model, block))"
-    " WITHOUT ROWID",
-    f"PRAGMA user_version = {_VERSION}",
-)
+_SCHEMA = f"""
+    CREATE TABLE vectors (digest BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID;
+    CREATE TABLE blocks (user TEXT, model TEXT, block INTEGER, texts BLOB, PRIMARY KEY (user, model, block))
+        WITHOUT ROWID;
+    PRAGMA user_version = {_VERSION}"""
 SIDE_FILES = ("-journal", "-wal", "-shm")  # how SQLite's own files beside a database end
 
 _Data = TypeVar("_Data", bytes, memoryview)
@@ -40,12 +38,12 @@ _Data = TypeVar("_Data", bytes, memoryview)
 def check_database(path: Path) -> None:
     """Let a database pass as check_links does; what is no file in the place of one of SQLite's own goes."""
     check_links(path)
-    for side in foreign_sides(path):
+    for side in _foreign_sides(path):
         with store_errors(path.parent, "write in"):
             side.unlink()
 
 
-def foreign_sides(path: Path) -> list[Path]:
+def _foreign_sides(path: Path) -> list[Path]:
     """What is no file in the place of one of SQLite's own; it would wait for a pipe."""
     sides = [path.with_name(f"{path.name}{ending}") for ending in SIDE_FILES]
     return [side for side in sides if side.is_symlink() or (side.exists() and not side.is_file())]
@@ -80,26 +78,30 @@ class VectorStore:
 
     def load(self, digests: Iterable[bytes]) -> dict[bytes, bytes]:
         """The vectors that are there, by digest."""
-        found: dict[bytes, bytes] = {}
-        wanted = list(dict.fromkeys(digests))
+        vectors: dict[bytes, bytes] = {}
         with suppress(*_UNREADABLE), self._reading() as connection:
-            while wanted and connection:
-                some, wanted = wanted[:_AT_ONCE], wanted[_AT_ONCE:]
-                query = f"SELECT digest, vector FROM vectors WHERE digest IN ({_marks(some)})"
-                rows = ((digest, _checked(digest, data)) for digest, data in connection.execute(query, some))
-                found.update((digest, vector) for digest, vector in rows if vector is not None)
-        return found
+            if connection is None:
+                return {}
+            for digest in digests:
+                query = "SELECT vector FROM vectors WHERE digest = ?"
+                for (data,) in connection.execute(query, (digest,)):
+                    if (vector := _checked(digest, data)) is not None:
+                        vectors[digest] = vector
+        return vectors
 
     def blocks(
-        self, user: str, model: str, numbers: Sequence[int] | None = None
+        self, user: str, model: str, numbers: Collection[int] | None = None
     ) -> Iterator[tuple[int, memoryview]]:
         """What is known of the texts of a user's rows, all blocks or some; one at a time is in memory."""
-        some = f" AND block IN ({_marks(numbers)})" if numbers is not None else ""
-        query = f"SELECT block, texts FROM blocks WHERE user = ? AND model = ?{some} ORDER BY block"
+        query, key = "SELECT block, texts FROM blocks WHERE user = ? AND model = ?", (user, model)
         with suppress(*_UNREADABLE), self._reading() as connection:
-            for block, data in (
-                connection.execute(query, (user, model, *(numbers or ()))) if connection else ()
-            ):
+            if connection is None:
+                return
+            rows: Iterable[tuple[int, bytes]] = connection.execute(f"{query} ORDER BY block", key)
+            if numbers is not None:
+                some = (connection.execute(f"{query} AND block = ?", (*key, number)) for number in numbers)
+                rows = chain.from_iterable(some)
+            for block, data in rows:
                 texts = _checked(_block_key(user, model, block), memoryview(data))
                 if texts is not None:
                     yield block, texts
@@ -119,15 +121,16 @@ class VectorStore:
 
         return self._write(act)
 
-    def keep_only(self, digests: Iterable[bytes], users: Sequence[str], model: str) -> bool:
+    def keep_only(self, digests: Iterable[bytes], users: Collection[str], model: str) -> bool:
         """Drop all other vectors and blocks; whether it was written, which it is not if there is no file."""
 
         def act(connection: sqlite3.Connection) -> None:
             connection.execute("CREATE TEMP TABLE kept (digest BLOB PRIMARY KEY) WITHOUT ROWID")
             connection.executemany("INSERT OR IGNORE INTO kept VALUES (?)", ((digest,) for digest in digests))
             connection.execute("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM kept)")
-            others = f"DELETE FROM blocks WHERE model <> ? OR user NOT IN ({_marks(users)})"
-            connection.execute(others, (model, *users))
+            for known in connection.execute("SELECT DISTINCT user, model FROM blocks").fetchall():
+                if known[0] not in users or known[1] != model:
+                    connection.execute("DELETE FROM blocks WHERE user = ? AND model = ?", known)
 
         return self._path.exists() and self._write(act)
 
@@ -142,7 +145,7 @@ class VectorStore:
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
         """A connection to the file; None if there is none of this version."""
         check_links(self._path)
-        if not self._path.exists() or foreign_sides(self._path):
+        if not self._path.exists() or _foreign_sides(self._path):
             yield None
             return
         uri = uri_of(self._path, "mode=ro")
@@ -152,11 +155,10 @@ class VectorStore:
     def _write(self, act: Callable[[sqlite3.Connection], None]) -> bool:
         if not self._is_written:
             return False
-        try:
+        with suppress(sqlite3.Error, StoreError, OSError):
             make_directory(self._path.parent)
             return self._written(act) or self._written(act)
-        except (sqlite3.Error, StoreError, OSError):
-            return False
+        return False
 
     def _written(self, act: Callable[[sqlite3.Connection], None]) -> bool:
         """Write as a whole; False if the file was damaged or of another version, and is gone now."""
@@ -167,7 +169,7 @@ class VectorStore:
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("BEGIN IMMEDIATE")
                 if _version(connection) == 0:
-                    for statement in _SCHEMA:
+                    for statement in _SCHEMA.split(";"):
                         connection.execute(statement)
                 if _version(connection) == _VERSION:
                     act(connection)
@@ -183,10 +185,6 @@ class VectorStore:
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def _block_key(user: str, model: str, number: int) -> bytes:
