@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from panda.app import App
+from panda.history.import_file import import_turns
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import Settings, load_settings
 from panda.store.demo import create_store
-from panda.store.import_file import import_turns
 from panda.store.layout import Layout
 
 

@@ -20,8 +20,8 @@ from typing import Any
 from panda.actions.turn import gather
 from panda.app import App, build
 from panda.documents.times import parse_time
+from panda.history.import_file import import_turns
 from panda.settings import load_settings
-from panda.store.import_file import import_turns
 from panda.store.layout import Layout
 
 _NOW = parse_time("2024-06-01T12:00:00Z")

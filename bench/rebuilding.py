@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 from panda.documents.times import parse_time
+from panda.history.import_file import import_turns
 from panda.store.files import stop_syncing
-from panda.store.import_file import import_turns
 from panda.store.layout import Layout
 
 _TURNS, _BAR_TURNS = 20_000, 100_000

@@ -23,6 +23,7 @@ import numpy as np
 from rank_bm25 import BM25Okapi
 
 from panda.documents.times import parse_time
+from panda.history.import_file import import_turns
 from panda.index.index import Index
 from panda.index.tables import IndexView
 from panda.index.vectors import VectorStore
@@ -30,7 +31,6 @@ from panda.models.kept_encoder import KeptEncoder
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.settings import load_settings
-from panda.store.import_file import import_turns
 from panda.store.layout import Layout
 from panda.trust import open_layers
 

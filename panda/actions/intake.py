@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from panda.documents.progress import Progress
 from panda.history.export_file import ExportFile
+from panda.history.import_file import ImportedTurn, ImportReport, import_turns
 from panda.history.intake import Intake, IntakePlan
 from panda.index.index import Index
 from panda.session.file import write_imported
 from panda.settings import Settings
-from panda.store.import_file import ImportedTurn, ImportReport, import_turns
 from panda.store.layout import Layout, users_of
 
 MOST_SESSIONS = 200

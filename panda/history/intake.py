@@ -20,8 +20,8 @@ from panda.history.conversation import (
     exchanges_of,
 )
 from panda.history.export_file import ExportFile
+from panda.history.import_file import ImportedTurn, NewTurn, write_turns
 from panda.store.files import held_lock, make_directory, read_text
-from panda.store.import_file import ImportedTurn, ImportLine, NumberedLine, write_turns
 from panda.store.layout import CLAIM_WAIT_SECONDS, METADATA_JSON, RESPONSE_MD, Layout, UserStore
 from panda.store.visits import load_object, turn_directories
 
@@ -139,7 +139,7 @@ class Intake:
             first = max(self._store.counter(), self._store.highest()) + 1
             self._store.raise_counter(first + len(plan.numbers) - 1)
         written: list[ImportedTurn] = []
-        batch: list[NumberedLine] = []
+        batch: list[NewTurn] = []
         for line in self._lines(dict(plan.numbers), first):
             batch.append(line)
             if len(batch) == BATCH_TURNS:
@@ -147,33 +147,28 @@ class Intake:
                 batch = []
         return written + self._write(batch, watch)
 
-    def _lines(self, left: dict[_Key, int], first: int) -> Iterator[NumberedLine]:
+    def _lines(self, left: dict[_Key, int], first: int) -> Iterator[NewTurn]:
         for conversation in self._file.conversations():
             if not isinstance(conversation, Conversation):
                 continue
             for key, exchange in _keyed(conversation.session, exchanges_of(conversation)[0]):
                 if (number := left.pop(key, None)) is not None:
-                    yield NumberedLine(self._line(conversation.session, exchange), first + number)
+                    yield NewTurn(
+                        self._file.name,
+                        self._store.user,
+                        conversation.session,
+                        exchange.at,
+                        exchange.query,
+                        exchange.response,
+                        first + number,
+                    )
         if left:
             message = f"the file has changed while it was read: {len(left)} turns are not in it any more"
             raise ImportFileError(message, where=self._file.name, fix="run the command again")
 
-    def _line(self, session: str, exchange: Exchange) -> ImportLine:
-        return ImportLine(
-            where=self._file.name,
-            user=self._store.user,
-            turn=None,
-            session=session,
-            at=exchange.at,
-            query=exchange.query,
-            response=exchange.response,
-            summary=None,
-            topics=None,
-        )
-
-    def _write(self, batch: list[NumberedLine], watch: Watch) -> list[ImportedTurn]:
+    def _write(self, batch: list[NewTurn], watch: Watch) -> list[ImportedTurn]:
         write_turns(batch, self._layout, self._clock(), watch)
-        return [ImportedTurn(one.line.user, one.number, one.line.session, True) for one in batch]
+        return [ImportedTurn(turn.user, turn.number, turn.session, True) for turn in batch]
 
 
 def _keyed(session: str, exchanges: list[Exchange]) -> Iterator[tuple[_Key, Exchange]]:

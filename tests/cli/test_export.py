@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from panda.actions.export import export_turns
 from panda.batches.queries import Expectation, read_queries
+from panda.history.import_file import import_turns
 from panda.history.past_turn import PastTurn
 from panda.history.transcript import render_transcript
 from panda.replays.selection import TurnFilter, select_turns
 from panda.store.files import write_json
-from panda.store.import_file import import_turns
 from panda.store.layout import Layout, UserStore
 from panda.store.records import Metadata
 from tests.api import Ended, run_here

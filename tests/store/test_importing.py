@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from panda.errors import ImportFileError, StoreError
+from panda.history.import_file import import_turns
 from panda.store.files import write_json
-from panda.store.import_file import import_turns
 from panda.store.layout import Layout, UserStore
 from panda.store.turns import claim_turn
 from tests.builders import build_store, import_line, still_clock, tree
