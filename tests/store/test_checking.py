@@ -111,7 +111,7 @@ METADATA = "users/demo/turns/turn_000002/metadata.json"
         (
             "metadata.json",
             lambda t: t.replace("imported", "odd"),
-            f"{METADATA} (status)",
+            f"{METADATA}:8 (status)",
             "Invalid enum value 'odd'",
         ),
         (
@@ -215,7 +215,7 @@ def test_files_beside_the_turns_are_checked(layout: Layout) -> None:
     assert "users/demo/turn_counter: holds 2, but there is a turn 3" in text
     assert text.count("temporary file left by a write that was cut short") == 2
     assert "turn_12: not the name of a turn" in text
-    assert "interventions/x.json (schema): schema is missing" in text
+    assert "interventions/x.json:1 (schema): schema is missing" in text
 
 
 def test_single_files_and_directories_can_be_checked(layout: Layout) -> None:
@@ -229,7 +229,7 @@ def test_single_files_and_directories_can_be_checked(layout: Layout) -> None:
         layout.root,
         layout.of("demo").home.parent,
     ):
-        assert [where for where, _ in found(layout, path)] == [f"{METADATA} (status)"]
+        assert [where for where, _ in found(layout, path)] == [f"{METADATA}:8 (status)"]
     assert found(layout, layout.of("demo").turn(1).directory, layout.of("demo").turn(2) / "context.md") == []
     with pytest.raises(NotFoundError, match="no such file"):
         check_store(layout, [layout.root / "missing"])
