@@ -9,7 +9,7 @@ from panda.errors import MemoryNodeError
 from panda.language.text import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.gathered import freshness
-from panda.memory.node import Item, Node
+from panda.memory.node import Line, Node
 from panda.memory.reader import NOTE, NodeReader
 
 DOCUMENTS_TOKENS = 3_000
@@ -31,7 +31,7 @@ class LoadedDocument:
     """One node with the lines of it that may be shown."""
 
     node: Node  # as loaded, expired and cut lines included
-    items: tuple[Item, ...]  # lines in their order: not expired, no questions, within budget
+    items: tuple[Line, ...]  # lines in their order: not expired, no questions, within budget
     tokens: int  # budget tokens of all lines that could be shown
     kept_tokens: int  # budget tokens of those that are
 
@@ -135,12 +135,12 @@ FORGOTTEN = "[forgotten"
 """How the mark begins that stands in the place of what was forgotten."""
 
 
-def is_usable(item: Item) -> bool:
+def is_usable(item: Line) -> bool:
     """Whether a line may be quoted."""
     return item.origin is None and not unquotable_for(item)
 
 
-def unquotable_for(item: Item) -> str:
+def unquotable_for(item: Line) -> str:
     """Why a line can't be quoted: too long, a question or expired; "" if it can."""
     if len(item.text) > LONGEST_LINE_CHARS:
         return f"it has {len(item.text):,} characters, at most {LONGEST_LINE_CHARS:,} can be quoted"
@@ -168,7 +168,7 @@ def _cut(
 ) -> LoadedDocument:
     if document.kept_tokens <= room_tokens:
         return document
-    kept: list[Item] = []
+    kept: list[Line] = []
     for item in sorted(document.items, key=lambda item: -fit(item.text)):
         if count(item.text) <= room_tokens:
             kept.append(item)
@@ -176,7 +176,7 @@ def _cut(
     return _kept(document, kept, count)
 
 
-def _kept(document: LoadedDocument, items: Sequence[Item], count: Callable[[str], int]) -> LoadedDocument:
+def _kept(document: LoadedDocument, items: Sequence[Line], count: Callable[[str], int]) -> LoadedDocument:
     in_order = tuple(item for item in document.items if item in items)
     return replace(document, items=in_order, kept_tokens=sum(count(item.text) for item in in_order))
 

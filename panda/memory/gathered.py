@@ -13,7 +13,7 @@ from panda.documents.evidence import check_evidence, find_proofs
 from panda.documents.records import encode
 from panda.documents.text import escape_item, unescape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, mean_by_recency
-from panda.memory.node import Item, Node, SourceType
+from panda.memory.node import Line, Node, SourceType
 from panda.store.records import GatheredItem, GatheredSection
 
 TITLES: Mapping[SourceType, str] = {
@@ -59,7 +59,7 @@ class DraftSection:
     confidence_avg: float | None = None  # what the draft claims; code computes its own
 
 
-def draft_of_lines(lines: Sequence[tuple[Node, Item]]) -> list[DraftSection]:
+def draft_of_lines(lines: Sequence[tuple[Node, Line]]) -> list[DraftSection]:
     """The draft that quotes these lines in their order, one part a source type, in the order of TITLES."""
     parts = {
         title: tuple(GatheredItem(item.text, (node.id,)) for node, item in lines if node.source_type == kind)

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
+
+from msgspec.structs import replace
 
 from panda.documents.markdown import find_wikilinks, section_named, split_knowledge, split_passages
 from panda.documents.memory_file import is_statement, written_below
@@ -19,8 +20,8 @@ from panda.index.tables import IndexView
 from panda.language.dates import day_of
 from panda.memory.confidence import KNOWLEDGE, MISSING
 from panda.memory.fact import Kind
-from panda.memory.memory import Remembered, load_remembered
-from panda.memory.node import Item, Node, knowledge_items, research_items, turn_items, visit_items
+from panda.memory.memory import load_remembered
+from panda.memory.node import Line, Node, note_lines, research_lines, turn_lines, visit_lines
 from panda.memory.past import Bound, Moment
 from panda.store.files import read_bytes, read_text, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
@@ -39,9 +40,12 @@ from panda.store.visits import (
 
 NOTE = "knowledge:"
 """How the id of a note begins."""
-
 _MOST_LINKED = 5
+_TITLE_CHARS = 80
 _DATE_KEYS = ("updated_at", "updated", "modified", "date", "created_at", "created")
+_PREFIXES: Mapping[Kind, str] = {"preference": "memory", "fact": "fact"}
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_Turns = Sequence[tuple[int, Path]]
 
 
 def load_note(knowledge: Path, name: str, now: datetime) -> Node:
@@ -65,18 +69,18 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     text = read_text(path)
     document = split_front_matter(text, where=str(path))
     above = text.count("\n") - document.body.count("\n")
-    title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
-    at = _date(document.values, path) or day_of(title)
+    title = heading = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
     sections = split_knowledge(document.body)
     if anchor is not None:
         section = section_named(sections, anchor)
         if section is None:
             raise NotFoundError(f"there is no section {anchor!r}", where=str(path))
         sections = (section,)
+        heading = one_line(section.headings[-1]) if section.headings else title
+    passages = [passage for section in sections for passage in section.passages]
+    start, at = _confidence(document.values, path), _date(document.values, path) or day_of(title)
     with store_errors(path, "read"):
         changed_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    heading = one_line(sections[0].headings[-1]) if anchor and sections[0].headings else title
-    passages = [passage for section in sections for passage in section.passages]
     return Node(
         id=f"{NOTE}{name}#{anchor}" if anchor else f"{NOTE}{name}",
         source_type="fact",
@@ -84,8 +88,8 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         provenance=escape_path(path.relative_to(knowledge.parent).as_posix()),
         at=at,
         items=tuple(
-            replace(item, line=above + (item.line or 0))
-            for item in knowledge_items(passages, title, _confidence(document.values, path), at, now)
+            replace(line, line=above + (line.line or 0))
+            for line in note_lines(passages, title, start, at, now)
         ),
         links=_linked_notes(knowledge, path, "\n".join(passage.text for passage in passages)),
         changed_at=changed_at,
@@ -103,9 +107,8 @@ def _confidence(values: Mapping[str, Any], path: Path) -> float:
     given = values.get("confidence")
     start = KNOWLEDGE if given is None else read_number(given)
     if start is None or not 0 <= start <= 1:
-        raise FileFormatError(
-            f"confidence {given!r} is no number from 0 to 1", where=Location(path, key="confidence")
-        )
+        message = f"confidence {given!r} is no number from 0 to 1"
+        raise FileFormatError(message, where=Location(path, key="confidence"))
     return start
 
 
@@ -122,25 +125,19 @@ def _linked_notes(knowledge: Path, path: Path, text: str) -> tuple[str, ...]:
     targets = find_wikilinks(text)
     names = sorted(list_notes(str(knowledge)).items()) if targets else ()
     notes = {_parts(PurePath(name)): knowledge / name for name, may_be_read in names if may_be_read}
-    found: list[str] = []
+    linked: list[str] = []
     for target in targets:
         wanted = _parts(PurePosixPath(unescape_path(target)))
         ends = [note for parts, note in notes.items() if parts[-len(wanted) :] == wanted]
         chosen = notes.get(wanted) or (ends[0] if len(ends) == 1 else None)
         if chosen is not None and chosen != path:
-            found.append(f"{NOTE}{escape_path(chosen.relative_to(knowledge).as_posix())}")
-    return tuple(dict.fromkeys(found))[:_MOST_LINKED]
+            linked.append(f"{NOTE}{escape_path(chosen.relative_to(knowledge).as_posix())}")
+    return tuple(dict.fromkeys(linked))[:_MOST_LINKED]
 
 
 def _parts(path: PurePath) -> tuple[str, ...]:
     """As links compare: in lower case, without the ending."""
     return PurePath(str(path).casefold().removesuffix(".md")).parts
-
-
-_Turns = Sequence[tuple[int, Path]]
-_TITLE_CHARS = 80
-_PREFIXES: dict[Kind, str] = {"preference": "memory", "fact": "fact"}
-_MEMORY = ("memory:", "fact:")
 
 
 class NodeReader:
@@ -163,24 +160,15 @@ class NodeReader:
         index: Index | None = None,
         among: Collection[int] | None = None,
     ) -> None:
-        self._among = among
-        self._layout = layout
-        self._index = index
-        self._moment = moment or Moment(layout, user)
-        self._user = user
-        self._clock = clock
+        self._store, self._user, self._clock = layout.of(user), user, clock
+        self._moment, self._index, self._among = moment or Moment(layout, user), index, among
         self._memory_seen: object = None
         self._memory_known: list[Node] = []
 
     def load(self, node_id: str) -> Node:
         """
-        One node (Design §4 "Node ids", S1 §9).
-
-        Args:
-            node_id: turn:…, memory:…, fact:…, research:…, visit:… or knowledge:….
-
-        Raises:
-            MemoryNodeError: No such node, more than one, or its file is corrupt.
+        One node (Design §4 "Node ids", S1 §9). Raises MemoryNodeError: there is no such node, more than one,
+        or its file is corrupt.
         """
         kind, _, name = node_id.partition(":")
         with _as_node_error(node_id):
@@ -188,18 +176,17 @@ class NodeReader:
                 case "turn" if name.isascii() and name.isdigit():
                     return self._turn(node_id, int(name))
                 case "memory" if name:
-                    return self._memory(node_id, name, self.preferences())
+                    return self._memory(node_id, name, "preference")
                 case "fact" if name:
-                    return self._memory(node_id, name, self.facts())
+                    return self._memory(node_id, name, "fact")
                 case "research" if name:
                     return self._anywhere(self._research, node_id, name)
                 case "visit" if name:
                     return self._anywhere(self._visit, node_id, name)
                 case "knowledge" if name:
-                    return load_note(self._layout.of(self._user).knowledge, name, self._clock())
-        raise MemoryNodeError(
-            f"{node_id!r} is no node id", where=node_id, expected="turn:N, memory:KEY, fact:KEY, …"
-        )
+                    return load_note(self._store.knowledge, name, self._clock())
+        expected = "turn:N, memory:KEY, fact:KEY, …"
+        raise MemoryNodeError(f"{node_id!r} is no node id", where=node_id, expected=expected)
 
     def asserted_since(self, at: datetime) -> bool:
         """Whether anything that counts was asserted after an instant."""
@@ -211,67 +198,66 @@ class NodeReader:
 
     def preferences(self) -> list[Node]:
         """All preferences, in file order; [] if there is no file (MemoryNodeError if it is corrupt)."""
-        return self._memory_nodes("preference")
+        return self._remembered("preference")
 
     def facts(self) -> list[Node]:
-        """All entries of facts.md, in file order; raises and [] as preferences."""
-        return self._memory_nodes("fact")
+        """All entries of facts.md; as preferences."""
+        return self._remembered("fact")
 
     def statements(self) -> list[Node]:
-        """What the user said word for word, in file order: the entries of facts.md that are statements."""
+        """What the user said word for word; as preferences."""
         return [node for node in self.facts() if is_statement(node.title)]
 
-    def _memory_nodes(self, kind: Kind) -> list[Node]:
+    def _remembered(self, kind: Kind) -> list[Node]:
         """The nodes of one memory file; the files are read again, but only worked through if they changed."""
         with _as_node_error(f"{_PREFIXES[kind]}:*"):
             memory, now = self._moment.memory, self._clock()
             state = (now, memory.log.extent, dict(memory.texts))
             if state != self._memory_seen:
-                found = load_remembered(memory, now)
-                self._memory_known = [
-                    self._memory_node(one, now) for one in found if one.subject.scope == "local"
-                ]
+                self._memory_known = []
+                for known in load_remembered(memory, now):
+                    if known.subject.scope != "local":
+                        continue
+                    node_id, key = f"{_PREFIXES[known.kind]}:{known.key}", one_line(known.key)
+                    said = known.statement
+                    line = Line(
+                        said if is_statement(known.subject.relation) else f"{key}: {said}",
+                        known.content_type,
+                        known.confidence(now, missing=MISSING),
+                        known.at,
+                        heading=known.corrects,
+                    )
+                    node = Node(
+                        id=node_id,
+                        source_type=known.kind,
+                        title=key,
+                        provenance=self._memory_path(known.kind).name,
+                        at=known.at,
+                        items=(line,),
+                        expires_at=known.fact.valid_until if known.fact else None,
+                        warnings=_assumed(node_id, "confidence", known.start),
+                        source_turn=known.source_turn,
+                    )
+                    self._memory_known.append(node)
                 self._memory_seen = state
         return [node for node in self._memory_known if node.id.startswith(f"{_PREFIXES[kind]}:")]
 
-    def _memory_node(self, one: Remembered, now: datetime) -> Node:
-        node_id = f"{_PREFIXES[one.kind]}:{one.key}"
-        key, confidence = one_line(one.key), one.confidence(now, missing=MISSING)
-        text = one.statement if is_statement(one.subject.relation) else f"{key}: {one.statement}"
-        return Node(
-            id=node_id,
-            source_type=one.kind,
-            title=key,
-            provenance=self._relative(self._memory_path(one.kind)),
-            at=one.at,
-            items=(Item(text, one.content_type, confidence, one.at, heading=one.corrects),),
-            expires_at=one.fact.valid_until if one.fact else None,
-            warnings=_assumed(node_id, "confidence", one.start),
-            source_turn=one.source_turn,
-        )
-
-    def _memory(self, node_id: str, name: str, nodes: list[Node]) -> Node:
-        for node in nodes:
+    def _memory(self, node_id: str, name: str, kind: Kind) -> Node:
+        for node in self._remembered(kind):
             if node.id == node_id:
                 return node
-        kind: Kind = "fact" if node_id.startswith("fact:") else "preference"
         path = self._memory_path(kind)
-        if name == path.name:
-            return self._written(node_id, kind, path)
-        raise NotFoundError(f"there is no key {name!r}", where=str(path))
-
-    def _written(self, node_id: str, kind: Kind, path: Path) -> Node:
-        """What the owner of a memory file wrote beside its keys."""
-        text = written_below(self._moment.memory.texts[kind] or "", where=str(path))
-        items = knowledge_items(split_passages(text), path.stem, KNOWLEDGE, None, self._clock())
-        return Node(node_id, kind, path.stem, self._relative(path), None, items)
+        if name != path.name:
+            raise NotFoundError(f"there is no key {name!r}", where=str(path))
+        text = written_below(self._moment.memory.texts[kind] or "", where=str(path))  # by its owner
+        lines = note_lines(split_passages(text), path.stem, KNOWLEDGE, None, self._clock())
+        return Node(node_id, kind, path.stem, path.name, None, tuple(lines))
 
     def _memory_path(self, kind: Kind) -> Path:
-        layout = self._layout
-        return layout.of(self._user).preferences if kind == "preference" else layout.of(self._user).facts
+        return self._store.preferences if kind == "preference" else self._store.facts
 
     def _turn(self, node_id: str, number: int) -> Node:
-        paths = self._layout.of(self._user).turn(number)
+        paths = self._store.turn(number)
         record = load_turn(paths, number)
         if record.status not in SAVED_STATUSES:
             message = f"turn {number} is {record.status or 'without status'}"
@@ -282,7 +268,7 @@ class NodeReader:
             title=shorten(one_line(record.summary) or one_line(record.query), _TITLE_CHARS),
             provenance=self._relative(paths / CONTEXT_MD),
             at=record.at,
-            items=turn_items(record, self._clock()),
+            items=turn_lines(record, self._clock()),
             links=(f"research:{record.research_topic}",) if record.research_topic else (),
         )
 
@@ -302,10 +288,10 @@ class NodeReader:
         return load(node_id, name, self._all_turns())
 
     def _all_turns(self) -> _Turns:
-        store, numbers = self._layout.of(self._user), self._among
+        numbers = self._among
         if numbers is None:
-            numbers = {n for n, _ in turn_directories(store.turns)} | self._moment.own_turns
-        return [(n, store.turn(n).directory) for n in sorted(numbers)]
+            numbers = {n for n, _ in turn_directories(self._store.turns)} | self._moment.own_turns
+        return [(n, self._store.turn(n).directory) for n in sorted(numbers)]
 
     def _turns_by(self, numbers: Callable[[IndexView], Iterable[int]]) -> _Turns | None:
         """The running turn and those that the index names; None if there is no index to ask."""
@@ -315,29 +301,23 @@ class NodeReader:
             holding = self._index.read(self._user, numbers)
         except (LockHeldError, StoreError):
             return None
-        among, store = sorted({*holding, *self._moment.own_turns}), self._layout.of(self._user)
-        places = ((n, store.turn(n).directory) for n in among)
+        places = ((n, self._store.turn(n).directory) for n in sorted({*holding, *self._moment.own_turns}))
         return [place for place in places if place[1].is_dir()]
 
     def _research(self, node_id: str, topic: str, turns: _Turns) -> Node:
-        newest: tuple[float, Path, Research] | None = None
-        for number, directory in turns:
-            path = directory / RESEARCH_JSON
-            if self._moment.holds(number) and path.exists() and _may_name(path, topic):
-                record = load(Research, path)
-                at = record.created_at.timestamp() if record.created_at else float("-inf")
-                if record.topic == topic and (newest is None or at >= newest[0]):
-                    newest = at, path, record
-        if newest is None:
-            raise NotFoundError(f"no research on {topic!r}", where=str(self._layout.of(self._user).turns))
-        _, path, record = newest
+        paths = [turn / RESEARCH_JSON for number, turn in turns if self._moment.holds(number)]
+        found = [(path, load(Research, path)) for path in paths if _may_name(path, topic)]
+        found = [(path, record) for path, record in found if record.topic == topic]
+        if not found:
+            raise NotFoundError(f"no research on {topic!r}", where=str(self._store.turns))
+        path, record = sorted(found, key=lambda pair: pair[1].created_at or _LONG_AGO)[-1]
         return Node(
             id=node_id,
             source_type="research_cache",
             title=one_line(record.topic),
             provenance=self._relative(path),
             at=record.created_at,
-            items=research_items(record, self._clock()),
+            items=tuple(research_lines(record, self._clock())),
             links=tuple(f"visit:{visit_id}" for visit_id in record.webpage_cache),
             expires_at=record.expires_at,
             warnings=_assumed(node_id, "quality_score", record.quality_score) if record.summary else (),
@@ -345,61 +325,30 @@ class NodeReader:
         )
 
     def _visit(self, node_id: str, visit_id: str, turns: _Turns) -> Node:
-        found: list[Path] = []
-        for number, turn in turns:
-            for directory in visit_directories(turn) if self._moment.holds(number) else ():
-                path = directory / MANIFEST_JSON
-                may = path.exists() and _may_name(path, visit_id)
-                if may and load(Manifest, path).visit_id == visit_id:
-                    found.append(directory)
+        held = [turn for number, turn in turns if self._moment.holds(number)]
+        paths = (directory / MANIFEST_JSON for turn in held for directory in visit_directories(turn))
+        named = (path for path in paths if _may_name(path, visit_id))
+        found = [path.parent for path in named if load(Manifest, path).visit_id == visit_id]
         if not found:
-            raise NotFoundError(f"no visit {visit_id!r}", where=str(self._layout.of(self._user).turns))
+            raise NotFoundError(f"no visit {visit_id!r}", where=str(self._store.turns))
         if len(found) > 1:
             message = f"{len(found)} visits are called {visit_id!r}: {', '.join(map(self._relative, found))}"
             raise FileFormatError(message, where=str(found[1]))
         visit = load_visit(found[0])
-        manifest = visit.manifest
         return Node(
             id=node_id,
             source_type="visit_record",
-            title=one_line(visit.title or manifest.url),
+            title=one_line(visit.title or visit.manifest.url),
             provenance=self._relative(found[0] / EXTRACTED_JSON),
-            at=manifest.visited_at,
-            items=visit_items(visit, self._clock()),
-            warnings=_assumed(node_id, "extraction_quality", manifest.extraction_quality),
-            url=manifest.url,
-            quality=manifest.extraction_quality or 0.0,
+            at=visit.manifest.visited_at,
+            items=tuple(visit_lines(visit, self._clock())),
+            warnings=_assumed(node_id, "extraction_quality", visit.manifest.extraction_quality),
+            url=visit.manifest.url,
+            quality=visit.manifest.extraction_quality or 0.0,
         )
 
     def _relative(self, path: Path) -> str:
-        return escape_path(self._layout.of(self._user).name_of(path))
-
-
-def _assumed(node_id: str, what: str, given: float | None) -> tuple[str, ...]:
-    return (f"{node_id} has no {what}; {MISSING:.2f} assumed",) if given is None else ()
-
-
-def _may_name(path: Path, name: str) -> bool:
-    """Whether a research or visit is worth a look: it holds the name as it is, or as JSON may escape it."""
-    with suppress(StoreError, FileFormatError):  # what does not read is no other's fault
-        if name.encode("utf-8", "replace") in read_bytes(path):
-            return True
-        if not name.isascii() or not name.isprintable() or '"' in name or "\\" in name:
-            held = load(Manifest, path).visit_id if path.name == MANIFEST_JSON else load(Research, path).topic
-            return name == held
-    return False
-
-
-@contextmanager
-def _as_node_error(node_id: str) -> Iterator[None]:
-    try:
-        yield
-    except (FileFormatError, NotFoundError, StoreError) as exc:
-        place = (
-            f" ({exc.where})" if node_id.endswith(":*") and exc.where else ""
-        )  # no id says which file it is
-        message = f"{node_id}: {exc.message}{place}"
-        raise MemoryNodeError(message, where=exc.where, fix=exc.fix, details={"node_id": node_id}) from exc
+        return escape_path(self._store.name_of(path))
 
 
 class PastReader(NodeReader):
@@ -416,3 +365,29 @@ class PastReader(NodeReader):
     def has_changed(self, node: Node) -> bool:
         """Whether a node says of itself that it was written after the turn began."""
         return node.at is not None and node.at > self.at
+
+
+def _assumed(node_id: str, what: str, given: float | None) -> tuple[str, ...]:
+    return (f"{node_id} has no {what}; {MISSING:.2f} assumed",) if given is None else ()
+
+
+def _may_name(path: Path, name: str) -> bool:
+    """Whether a research or visit is there and worth a look: it holds the name, or as JSON may escape it."""
+    with suppress(StoreError, FileFormatError):  # what does not read is no other's fault
+        if name.encode("utf-8", "replace") in read_bytes(path):
+            return True
+        if not name.isascii() or not name.isprintable() or '"' in name or "\\" in name:
+            held = load(Manifest, path).visit_id if path.name == MANIFEST_JSON else load(Research, path).topic
+            return name == held
+    return False
+
+
+@contextmanager
+def _as_node_error(node_id: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileFormatError, NotFoundError, StoreError) as exc:
+        # No id says which file of a memory it is.
+        place = f" ({exc.where})" if node_id.endswith(":*") and exc.where else ""
+        message = f"{node_id}: {exc.message}{place}"
+        raise MemoryNodeError(message, where=exc.where, fix=exc.fix, details={"node_id": node_id}) from exc

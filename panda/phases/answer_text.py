@@ -7,7 +7,7 @@ from itertools import groupby
 
 from panda.documents.evidence import Proof
 from panda.documents.text import escape_quote
-from panda.memory.node import Item
+from panda.memory.node import Line
 from panda.store.records import GatheredItem
 
 _MARK = re.compile(r"[ \t]?\[(\d{1,3}(?:[ ]*,[ ]*\d{1,3})*)\](?!\()")
@@ -61,7 +61,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 class Quoted:
     """A line that an answer quotes of a stored list, or that introduces one."""
 
-    line: Item  # the line
+    line: Line  # the line
     list_name: str  # the list, among those of all nodes
     left_out: int  # how many lines of the list the answer does not quote, where that has to be told
 
@@ -141,7 +141,7 @@ def render_answer(
     return "\n\n".join([*lead, *blocks, *cited])
 
 
-def _list_blocks(lines: Sequence[Item], marks: Sequence[str]) -> list[str]:
+def _list_blocks(lines: Sequence[Line], marks: Sequence[str]) -> list[str]:
     """What introduces a list, or what its lines carry, and the list; rows as a table."""
     if lines[0].heads:
         head = f"{escape_quote(lines[0].text)}{marks[0]}"

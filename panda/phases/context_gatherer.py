@@ -40,7 +40,7 @@ from panda.memory.gathered import (
     render_gathered,
     with_own_confidence,
 )
-from panda.memory.node import Item, Node, wanted_list
+from panda.memory.node import Line, Node, wanted_list
 from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import ClosestLines, evidence_of
@@ -82,15 +82,15 @@ _LABEL_TOKENS = 24
 
 
 @dataclass(frozen=True)
-class Line:
+class Offered:
     """One line that may go into §2."""
 
     option: Option  # as the choice sees it
     node: Node  # where it comes from
-    item: Item  # the line
+    item: Line  # the line
 
 
-def line_options(query: str, documents: Sequence[LoadedDocument], closest: ClosestLines) -> list[Line]:
+def line_options(query: str, documents: Sequence[LoadedDocument], closest: ClosestLines) -> list[Offered]:
     """
     The lines of the documents; where a turn repeats another source, the source is kept.
 
@@ -98,11 +98,11 @@ def line_options(query: str, documents: Sequence[LoadedDocument], closest: Close
         At most 40 lines in the order of the documents: one of each document, then the closest, of equals the
         earlier.
     """
-    unique: dict[str, tuple[Node, Item]] = {}
+    unique: dict[str, tuple[Node, Line]] = {}
     for document in documents:  # turns come last
         for item in document.items:
             unique.setdefault(item.text, (document.node, item))
-    found = [Line(one, *unique[one.text]) for one in closest.rate_lines(query, list(unique.values()))]
+    found = [Offered(one, *unique[one.text]) for one in closest.rate_lines(query, list(unique.values()))]
     ranked = sorted(found, key=lambda line: -line.option.prior)
     first = {line.node.id: line for line in reversed(ranked)}
     kept = [*first.values(), *(line for line in ranked if first[line.node.id] is not line)][:_MOST_LINES]
@@ -110,7 +110,7 @@ def line_options(query: str, documents: Sequence[LoadedDocument], closest: Close
 
 
 def draft_of(
-    query: str, values: Mapping[str, Any], lines: Sequence[Line], plan: RetrievalPlan, reading: Reading
+    query: str, values: Mapping[str, Any], lines: Sequence[Offered], plan: RetrievalPlan, reading: Reading
 ) -> tuple[DraftSection, ...]:
     """
     The draft that a reply of 2.2 stands for.
@@ -159,10 +159,10 @@ def _merged(sections: Sequence[DraftSection]) -> tuple[DraftSection, ...]:
 def _by_rule(
     query: str,
     reading: Reading,
-    lines: Sequence[Line],
+    lines: Sequence[Offered],
     plan: RetrievalPlan,
     shown: Collection[str] = (),
-) -> list[Line]:
+) -> list[Offered]:
     """A line of what a rule put into the plan or the query names; details of the page it asks about."""
     best = {line.node.id: line for line in sorted(lines, key=lambda line: line.option.prior)}
     ruled = list(dict.fromkeys([*_ruled(plan), *reading.turns]))

@@ -15,7 +15,7 @@ from panda.language.words import split_words
 from panda.memory.budget import is_usable
 from panda.memory.confidence import claim_type
 from panda.memory.gathered import CONSTRAINTS, node_caption
-from panda.memory.node import Item, Node, line_title
+from panda.memory.node import Line, Node, line_title
 from panda.models.contract import Encoder
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
@@ -46,7 +46,7 @@ class ClosestLines:
         best = {line.node_ids[0]: line for line in ranked}
         return dict(sorted(best.items(), key=lambda pair: pair[1].prior))
 
-    def rate_lines(self, query: str, lines: Sequence[tuple[Node, Item]]) -> list[Option]:
+    def rate_lines(self, query: str, lines: Sequence[tuple[Node, Line]]) -> list[Option]:
         """Lines of loaded nodes: their closeness as prior, what they stand below as title; in order."""
         options = [
             Option(f"s{n}", item.text, (node.id,), 0.0, line_title(node, item))

@@ -16,7 +16,7 @@ from panda.language.ranks import adds_up, compares, judges, rows_meant, total_of
 from panda.language.things import within
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
-from panda.memory.node import Item, Node
+from panda.memory.node import Line, Node
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.recall import lists_of, name_of
@@ -151,7 +151,7 @@ def _page(node: Node, whole: bool) -> _Row:
     return _Row("", node.title, "; ".join(item.text for item in kept), _quoted(node, *kept))
 
 
-def _quoted(node: Node, *lines: Item) -> tuple[GatheredItem, ...]:
+def _quoted(node: Node, *lines: Line) -> tuple[GatheredItem, ...]:
     return tuple(GatheredItem(line.text, (node.id,)) for line in lines)
 
 

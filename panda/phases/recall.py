@@ -20,7 +20,7 @@ from panda.language.lists import (
 )
 from panda.language.reading import asked_step
 from panda.memory.budget import is_usable
-from panda.memory.node import Item, Node
+from panda.memory.node import Line, Node
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.turn import Turn
@@ -72,7 +72,7 @@ class ShownList:
     node: Node
     name: str  # which of its lists
     about: str  # what it stands under
-    lines: tuple[Item, ...]  # its lines that can be quoted, in order
+    lines: tuple[Line, ...]  # its lines that can be quoted, in order
 
     @property
     def is_numbered(self) -> bool:
@@ -85,7 +85,7 @@ class ShownList:
             query, [line.text.removeprefix(line.carried) for line in self.lines], self.about
         )
 
-    def whole(self, lines: Sequence[Item]) -> FollowUp:
+    def whole(self, lines: Sequence[Line]) -> FollowUp:
         """Lines of it behind what heads it."""
         heads = [line for line in self.node.items if line.heads == self.name and is_usable(line)]
         return FollowUp(
@@ -119,7 +119,7 @@ def recalled(turn: Turn, reader: NodeReader, writes: bool) -> list[Option]:
     return turns or [Option(f"l{n}", one.text, one.node_ids, 1.0) for n, one in enumerate(lines, 1)]
 
 
-def name_of(line: Item) -> str:
+def name_of(line: Line) -> str:
     """What people call what a line is about: its label, or of a row the first cell that is no number."""
     text = line.text.removeprefix(line.carried)
     if line.form != "row":
@@ -141,8 +141,8 @@ def lists_of(node: Node) -> Iterator[ShownList]:
 
 
 def lines_asked_for(
-    query: str, line: Item, node: Node, whole: Sequence[Item], *, several: bool
-) -> list[Item] | None:
+    query: str, line: Line, node: Node, whole: Sequence[Line], *, several: bool
+) -> list[Line] | None:
     """
     What is quoted of a list in the place of one of its lines.
 
@@ -167,7 +167,7 @@ def lines_asked_for(
     return [one for one in whole if one.heads is not None] + asked
 
 
-def tells_none_apart(query: str, lines: Sequence[Item], node: Node) -> bool:
+def tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
     """Whether a query names nothing that these lines say and others of their list don't: it means no one."""
     said = {line: terms_of(line.text.removeprefix(line.carried)) for line in node.items if line.list_id}
     listed = [terms for line, terms in said.items() if line.list_id == lines[0].list_id]
@@ -294,7 +294,7 @@ def _gathered_lines(turn: Turn) -> list[tuple[str, tuple[str, ...]]]:
     return [(item.text, item.node_ids) for section in sections for item in section.items]
 
 
-def _lines(reader: NodeReader, node_id: str) -> Sequence[Item]:
+def _lines(reader: NodeReader, node_id: str) -> Sequence[Line]:
     return [line for node in _load(reader, node_id) for line in node.items]
 
 

@@ -18,7 +18,7 @@ from panda.language.words import split_terms
 from panda.memory.budget import is_usable
 from panda.memory.confidence import claim_type
 from panda.memory.gathered import answer_items
-from panda.memory.node import Item, wanted_list
+from panda.memory.node import Line, wanted_list
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS, Quoted, cited_paragraphs, render_answer, without_doubles
 from panda.phases.contract import Advance
@@ -205,7 +205,7 @@ class Synthesizer:
             for item in sorted(group, key=lambda item: quoted[item].line.line or 0 if item in quoted else 0)
         ]
 
-    def _lines(self, turn: Turn, node_id: str) -> Sequence[Item]:
+    def _lines(self, turn: Turn, node_id: str) -> Sequence[Line]:
         """The lines of a saved turn or note, which know their lists; none of anything else."""
         is_saved = node_id.startswith(_LISTING) and node_id != f"turn:{turn.turn}"
         return self._reader.load(node_id).items if is_saved else ()

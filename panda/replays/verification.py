@@ -15,7 +15,7 @@ from panda.documents.context import SECTIONS, ContextDocument, render_section
 from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, Problem, Verdict
 from panda.memory.gathered import answer_items
-from panda.memory.node import Item, Node
+from panda.memory.node import Line, Node
 from panda.memory.past import Bound
 from panda.memory.reader import PastReader
 from panda.phases.tool_outcome import attachments, kept_again, render_response
@@ -197,12 +197,12 @@ class _RecordedNodes:
         folder = place.folder()
         at, snapshot = metadata.created_at, folder.snapshot()
         self._past = PastReader(place.layout, place.user, Bound(place.number, at, snapshot))
-        self._held: dict[str, list[Item]] = {}
+        self._held: dict[str, list[Line]] = {}
         gathered = folder.read_json(GATHERED_CONTEXT_JSON) if folder.has(GATHERED_CONTEXT_JSON) else {}
         for section in gathered.get("sections", ()):
             for item in section["items"]:
                 for node_id in item["node_ids"]:
-                    self._held.setdefault(node_id, []).append(Item(item["text"], "default", 1.0, None))
+                    self._held.setdefault(node_id, []).append(Line(item["text"], "default", 1.0, None))
         self.unsure: set[str] = set()
         """Nodes that are gone or not as they were, so that a line that they lack may have stood in them."""
 

@@ -15,7 +15,7 @@ from panda.memory.budget import LONGEST_LINE_CHARS, long_lines
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.fact import Subject
 from panda.memory.memory import Plain, stage_value
-from panda.memory.node import Item, Node
+from panda.memory.node import Line, Node
 from panda.retrieval.relevance import share_of_words
 from panda.store.files import read_text
 from panda.store.records import Claim, StepEntity
@@ -230,20 +230,20 @@ def load_found(
     return list(nodes.values()), faults
 
 
-def _stands(item: Item) -> bool:
+def _stands(item: Line) -> bool:
     """Whether a line can be quoted and states something, and does not only repeat another node."""
     is_short = len(item.text) <= LONGEST_LINE_CHARS
     return is_short and item.origin is None and not is_question(item.text)
 
 
-def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> list[Item]:
+def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> list[Line]:
     """The lines of a node that share most words with the query, in its order; the first ones if none does."""
     usable = [one for one in node.items if _stands(one) and (expired or one.confidence >= EXPIRED_BELOW)]
     order = sorted(range(len(usable)), key=lambda i: -share_of_words(query, usable[i].text))
     return [usable[i] for i in sorted(order[:limit])]
 
 
-def claims_of(node: Node, items: Sequence[Item]) -> list[Claim]:
+def claims_of(node: Node, items: Sequence[Line]) -> list[Claim]:
     """One claim for each line, with the node's file as its source."""
     expires = node.expires_at.isoformat().replace("+00:00", "Z") if node.expires_at else None
     return [Claim(item.text, round(item.confidence, 2), node.provenance, node.id, expires) for item in items]

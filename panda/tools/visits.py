@@ -9,7 +9,7 @@ from msgspec import structs
 from panda.documents.records import decode
 from panda.documents.times import render_time, with_last_seen
 from panda.errors import MemoryNodeError, WebError
-from panda.memory.node import Item, Node, visit_items
+from panda.memory.node import Line, Node, visit_lines
 from panda.retrieval.relevance import share_of_words
 from panda.store.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
 from panda.store.records import Claim, Extracted, Manifest, StepEntity
@@ -94,7 +94,7 @@ def files_of(node: Node) -> tuple[str, ...]:
     return tuple(f"webpage_cache/{directory}/{name}" for name in (CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON))
 
 
-def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -> list[Item]:
+def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -> list[Line]:
     """The lines that share most words with the query; its own address tells it nothing."""
     own = bool(url) and url in query
     found = best_items(node, query, limit=_MOST_LINES + own, expired=expired)
@@ -103,7 +103,7 @@ def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -
 
 def _claims_by_hand(visit: Visit, context: ToolContext) -> tuple[Claim, ...]:
     """The first lines of a page that no turn keeps; its address is their source."""
-    lines = visit_items(visit, context.clock())
+    lines = visit_lines(visit, context.clock())
     items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
     return tuple(Claim(item.text, round(item.confidence, 2), visit.manifest.url) for item in items)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from panda.errors import MemoryNodeError
-from panda.memory.node import Item, Node
+from panda.memory.node import Line, Node
 from panda.memory.reader import PastReader
 from panda.store.layout import step_name
 from panda.view.turn_reader import TurnReader
@@ -83,8 +83,8 @@ class StepNodes:
         return Node(node_id, "research_cache", title, name, self._past.at, _items(value))
 
 
-def _items(step: dict[str, Any]) -> tuple[Item, ...]:
+def _items(step: dict[str, Any]) -> tuple[Line, ...]:
     claims = [(one["text"], one["confidence"]) for one in step["claims"]]
     known = {text for text, _ in claims}
     lines = [(line, None) for line in step["text"].splitlines() if line.strip() and line not in known]
-    return tuple(Item(text, "default", sure or 0.0, None) for text, sure in [*claims, *lines])
+    return tuple(Line(text, "default", sure or 0.0, None) for text, sure in [*claims, *lines])

@@ -47,8 +47,8 @@ NO_PATH = {
     "Snapshot.files": "digests by name; the names are two words",
     **dict.fromkeys(
         (
-            *("Candidate.node_id", "Claim.node_id", "ContentReference.node_id", "Document.node_id"),
-            *("Item.node_ids", "Noted.node_id", "Section.node_ids"),
+            *("JudgedCandidate.node_id", "Claim.node_id", "ContentReference.node_id", "Document.node_id"),
+            *("GatheredItem.node_ids", "Noted.node_id", "GatheredSection.node_ids"),
         ),
         "a node, looked up in the index",
     ),

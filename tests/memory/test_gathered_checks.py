@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from panda.memory.gathered import check_sections
-from panda.memory.node import Item, Node
+from panda.memory.node import Line, Node
 from panda.store.records import GatheredItem, GatheredSection
 from tests.stores import NOW
 
@@ -18,10 +18,10 @@ VISIT = Node(
     provenance="turns/turn_000001/webpage_cache/loq/extracted.json",
     at=NOW,
     items=(
-        Item("Lenovo LOQ 15: price $697.00", "price", 0.9, NOW),
-        Item("Lenovo LOQ 15: weight 2.4 kg", "product_spec", 0.7, NOW),
-        Item("Lenovo LOQ 15: stock 14 pieces", "availability", 0.29, NOW),
-        Item("Lenovo LOQ 15: rating 4.5", "general_fact", 0.3, NOW),
+        Line("Lenovo LOQ 15: price $697.00", "price", 0.9, NOW),
+        Line("Lenovo LOQ 15: weight 2.4 kg", "product_spec", 0.7, NOW),
+        Line("Lenovo LOQ 15: stock 14 pieces", "availability", 0.29, NOW),
+        Line("Lenovo LOQ 15: rating 4.5", "general_fact", 0.3, NOW),
     ),
 )
 BUDGET = Node(
@@ -30,7 +30,7 @@ BUDGET = Node(
     title="budget",
     provenance="preferences.md",
     at=NOW,
-    items=(Item("budget: $500-800", "preference", 0.95, NOW),),
+    items=(Line("budget: $500-800", "preference", 0.95, NOW),),
 )
 NODES = {node.id: node for node in (VISIT, BUDGET)}
 PRICE = GatheredItem("Lenovo LOQ 15: price $697.00", ("visit:loq",))

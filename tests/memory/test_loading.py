@@ -7,7 +7,7 @@ import pytest
 
 from panda.errors import MemoryNodeError
 from panda.memory.budget import LoadedDocument, fit_nodes, load_nodes
-from panda.memory.node import Item, Node, SourceType
+from panda.memory.node import Line, Node, SourceType
 from panda.memory.reader import NodeReader
 from panda.store.layout import Layout
 from tests.stores import NOW, write_research, write_turn, write_visit
@@ -17,7 +17,7 @@ def node(
     id_: str, kind: SourceType, *texts: str, confidence: float = 0.9, content_type: str = "default"
 ) -> Node:
     """A node with lines of one confidence."""
-    items = tuple(Item(text, content_type, confidence, NOW) for text in texts)
+    items = tuple(Line(text, content_type, confidence, NOW) for text in texts)
     return Node(id_, kind, id_, f"{id_}.md", NOW, items)
 
 
@@ -59,8 +59,8 @@ def test_turn_has_its_own_limit() -> None:
 
 def test_research_keeps_its_best_claims() -> None:
     """If documents do not fit together, research keeps its summary and five best claims; else everything."""
-    claims = [Item(f"claim {n}", "price", n / 10, NOW) for n in range(3, 10)]
-    summary = Item("found seven", "default", 0.5, NOW)
+    claims = [Line(f"claim {n}", "price", n / 10, NOW) for n in range(3, 10)]
+    summary = Line("found seven", "default", 0.5, NOW)
     research = Node("research:r", "research_cache", "r", "r.json", NOW, (summary, *claims))
     big = node("turn:1", "turn_summary", "x " * 100)
     tight = fitted(research, big, budget=100)["research:r"]
@@ -72,10 +72,10 @@ def test_research_keeps_its_best_claims() -> None:
 def test_what_is_never_shown() -> None:
     """Expired lines, questions and lines too long to quote are no part of a document."""
     items = (
-        Item("price $9", "price", 0.29, NOW),
-        Item("How much is it?", "default", 0.9, NOW),
-        Item("x" * 1_001, "default", 0.9, NOW),
-        Item("gpu RTX", "product_spec", 0.3, NOW),
+        Line("price $9", "price", 0.29, NOW),
+        Line("How much is it?", "default", 0.9, NOW),
+        Line("x" * 1_001, "default", 0.9, NOW),
+        Line("gpu RTX", "product_spec", 0.3, NOW),
     )
     (document,) = fitted(Node("visit:v", "visit_record", "v", "v", NOW, items), budget=100).values()
     assert [item.text for item in document.items] == ["gpu RTX"]

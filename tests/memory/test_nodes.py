@@ -10,6 +10,7 @@ import pytest
 from panda.errors import MemoryNodeError
 from panda.index.index import Index
 from panda.memory.budget import is_usable, load_nodes
+from panda.memory.node import Line, Node, trace
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.store.layout import Layout
@@ -396,7 +397,7 @@ def test_sections_keep_their_names(layout: Layout, reader: NodeReader) -> None:
         assert texts == ["Visa: The first.", "Money: The second.", "Visa: The third."]
     write(path, f"# Visa\nThe first. {filler * 250}The last.\n# Money\nThe second.\n")
     before, now = (reader.load(f"knowledge:travel.md#{name}") for name in ("visa-2", "visa~2"))
-    assert before.items == now.items
+    assert [(line.text, line.line) for line in before.items] == [(line.text, line.line) for line in now.items]
     assert now.items[-1].text == "Visa: The last."
     found = Retriever(Index(layout), "ann").find("What is the last?", before_turn=None)
     assert "visa~2" in {one.node_id.partition("#")[2] for one in found}
@@ -425,3 +426,18 @@ def test_short_lines_carry_what_they_stand_under(layout: Layout, reader: NodeRea
     texts = [item.text for item in reader.load("knowledge:party.md").items]
     assert texts == ["Guests", "Guests: Noor", "Guests: Mika", "Food: Cake.", "Drinks: tea"]
     assert reader.load("knowledge:gym.md").text == "gym: Closed."
+
+
+def test_what_became_of_a_line() -> None:
+    """A cited line is the same, has moved within its node, says something else in its place, or is gone."""
+    first, second = (Line(text, "default", 0.9, None) for text in ("a", "b"))
+
+    def node(*lines: Line) -> Node:
+        return Node("fact:n", "fact", "n", "facts.md", None, lines)
+
+    cited = node(first, second).items[1]
+    assert (cited.id, cited.node, cited.place) == ("fact:n 2", "fact:n", 2)
+    assert trace(cited, node(second, second)) == "same"
+    assert trace(cited, node(second, first)) == "moved"
+    assert trace(cited, node(first, first)) == "changed"
+    assert (trace(cited, node(first)), trace(cited, None)) == ("gone", "gone")

@@ -6,7 +6,7 @@ from panda.choosing.decision import Option
 from panda.errors import MemoryNodeError
 from panda.language.reading import Reading
 from panda.memory.budget import LoadedDocument
-from panda.memory.node import Item, Node, SourceType, line_title, node_lines
+from panda.memory.node import Line, Node, SourceType, line_title, node_lines
 from panda.models.scripted import ScriptedEncoder
 from panda.phases.context_gatherer import draft_of, line_options
 from panda.phases.evidence_spans import ClosestLines
@@ -16,7 +16,7 @@ from tests.stores import NOW
 
 def document(id_: str, kind: SourceType, *texts: str, heading: str = "") -> LoadedDocument:
     """A loaded document of these lines."""
-    items = tuple(Item(text, "default", 0.9, NOW, heading=heading) for text in texts)
+    items = tuple(Line(text, "default", 0.9, NOW, heading=heading) for text in texts)
     return LoadedDocument(
         Node(id_, kind, PurePosixPath(id_.partition(":")[2]).stem, f"{id_}.md", NOW, items), items, 0, 0
     )
@@ -75,7 +75,7 @@ def test_a_line_is_read_with_what_it_stands_below() -> None:
     said = document("turn:3", "turn_summary", "Ann waters it.").node
     assert line_title(note.node, note.items[0]) == "garden. front bed. Who waters. Week"
     assert [text for _, text in node_lines(said)] == ["Ann waters it."]
-    item = Item("Lenovo LOQ 15: price $697", "price", 0.9, NOW)
+    item = Line("Lenovo LOQ 15: price $697", "price", 0.9, NOW)
     assert [line_title(node, item), line_title(said, said.items[0])] == ["", ""]
 
 
