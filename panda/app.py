@@ -68,33 +68,33 @@ class App:
         UntrustedError: A setting is the project's, reaches out, and is not trusted.
     """
 
-    def __init__(self, settings: Settings, layout: Layout, layers: Layers) -> None:
+    def __init__(self, settings: Settings, store: UserStore, layers: Layers) -> None:
         require_trust(settings, "root", "cache_dir", "web_allow", "search_provider")
-        self.settings, self.layout, self.layers = settings, layout, layers
-        user, clock, limits = settings.user, settings.clock, settings.compression
+        self.settings, self.store, self.layers, limits = settings, store, layers, settings.compression
         self.book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-        of_all = Layout(layout.root)  # index and vectors are the store's, also for a turn apart from it
-        self.store, self.index = UserStore(layout.root, user, clock, apart=layout.apart), Index(of_all)
-        self._versions = VersionStore(layout.recipe_versions, clock)
+        of_all = Layout(store.root)  # index and vectors are the store's, also for a turn apart from it
+        self.index = Index(of_all)
+        self._versions = VersionStore(store.recipe_versions, store.clock)
         self._folded: tuple[str, list[int], Session | None] = ("", [], None)
         """The last session that was made of turns: its id, their numbers, and itself."""
-        self._now, self._moment = TurnClock(clock), Moment(layout, user)  # of the turn that runs
+        self._now, self._moment = TurnClock(store.clock), Moment(store)  # of the turn that runs
+        self._then = replace(store, clock=self._now)  # as the turn that runs sees it
         given = layers.encoder()
-        vectors = VectorStore(of_all, is_written=layout.apart is None)
+        vectors = VectorStore(of_all, is_written=store.apart is None)
         encoder = KeptEncoder(given, vectors) if given is not None else None
         self.meaning = (
-            Meaning(encoder, self.index, of_all, clock, self._past) if encoder is not None else None
+            Meaning(encoder, self.index, of_all, store.clock, self._past) if encoder is not None else None
         )
         self.executor = executor = RecipeExecutor(
-            self.book, layers, encoder, clock=clock, log=self._log, count=count_tokens, limits=limits
+            self.book, layers, encoder, clock=store.clock, log=self._log, count=count_tokens, limits=limits
         )
-        reader = NodeReader(layout, user, self._now, self._moment, self.index)
-        retriever = Retriever(self.index, user, self._now, self._moment, self.meaning)
-        tools = ToolContext(layout, user, 0, "", reader, retriever, self._now)
+        reader = NodeReader(store, store.user, self._now, self._moment, self.index)
+        retriever = Retriever(self.index, store.user, self._now, self._moment, self.meaning)
+        tools = ToolContext(self._then, 0, "", reader, retriever)
         web = web_opener(settings.web_allow, settings.web_timeout_seconds)
         limit, provider = settings.tool_seconds, settings.search_provider
         self.tools = replace(tools, web=web, limit_seconds=limit, search_provider=provider)  # without a turn
-        closest, noting = ClosestLines(reader, encoder), Noting(user, self._moment, encoder)
+        closest, noting = ClosestLines(reader, encoder), Noting(store.user, self._moment, encoder)
         self.gatherer = ContextGatherer(executor, retriever, reader, closest, self._now, count_tokens)
         phases = (
             QueryAnalyzer(executor, reader, closest),
@@ -104,7 +104,7 @@ class App:
             Coordinator(executor, self._tools_of),
             Synthesizer(executor, reader, closest, noting),
             Validator(executor, reader, closest),
-            Save(executor, layout, self._now, settings.wait_seconds, noting, self._forget),
+            Save(executor, self._then, noting, self._forget),
         )
         self.pipeline = Pipeline(phases, limits, executor)
 
@@ -149,13 +149,13 @@ class App:
             if session_id is not None:
                 if locks is not None:
                     locks.enter_context(self.hold_session(session_id))
-                check_open(self.layout, settings.user, session_id)
+                check_open(self.store, session_id)
                 session = self._finish_head(session_id)
-            memory = take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
+            memory = take_in_edits(self.store)
         snapshot = self._snapshot(session, memory)
         if session_id is None:
             made_for = made_for or Reserved(self.store.reserve(1))
-            session_id = free_session_id(self.layout, self.index, settings.user, made_for.turn)
+            session_id = free_session_id(self.store, self.index, made_for.turn)
             if locks is not None:  # before the turn can be seen: --resume-all takes up what nobody holds
                 locks.enter_context(self.hold_session(session_id))
         folder = claim_turn(
@@ -187,7 +187,7 @@ class App:
         if metadata.next is None:
             message = f"turn {number} has ended with status {metadata.status}"
             raise UsageError(message, where=place, fix=fix)
-        session = open_session(self.layout, self.settings.user, metadata.session_id)
+        session = open_session(self.store, metadata.session_id)
         if session is not None and session.head_turn > number:
             message = f"turn {number} cannot go on: its session has turn {session.head_turn} since"
             raise UsageError(message, where=place, fix=fix)
@@ -207,14 +207,14 @@ class App:
 
     def hold_session(self, session: str) -> AbstractContextManager[None]:
         """The lock under which the turns of one session follow each other."""
-        lock, wait = self.layout.of(self.settings.user).session_lock(session), self.settings.wait_seconds
+        lock, wait = self.store.session_lock(session), self.settings.wait_seconds
         return held_lock(lock, holder=f"panda turn (pid {os.getpid()})", wait_seconds=wait)
 
     def open_project(self, *, dry: bool) -> Project:
         """The project's files for tools; with *dry* changes stay in memory."""
         settings = self.settings
         require_trust(settings, "test_commands")
-        guarded, environ = (settings.models_file, self.layout.root), process_environment()
+        guarded, environ = (settings.models_file, self.store.root), process_environment()
         commands, seconds = settings.test_commands, settings.test_seconds
         project = Project(settings.project_dir.resolve(), guarded, commands, seconds, environ)
         return replace(project, trusted=settings.trust, dry=dry)
@@ -235,21 +235,21 @@ class App:
                 self.layers.model(layer).count_model_tokens("")  # loads it: a broken file costs no number
         except (RecipeError, ModelFileError) as exc:
             nothing = dict.fromkeys(("turn", "phase", "recipe"))
-            write_intervention(self.layout, self.settings.clock, exc, user=self.settings.user, **nothing)
+            write_intervention(self.store, self.settings.clock, exc, user=self.settings.user, **nothing)
             raise
 
     def _finish_head(self, session_id: str) -> Session | None:
         """The session; its head is brought to its end if it was killed between commit and last write."""
         user = self.settings.user
-        session = load_session(self.layout, user, session_id)
+        session = load_session(self.store, session_id)
         if session is None:
             self.index.freshen(user)  # knows the session's turns without opening every one of the user's
             numbers = self.index.read(user, lambda view: view.session_turns(session_id))
-            return fold_turns(self.layout, user, session_id, numbers)
+            return fold_turns(self.store, session_id, numbers)
         if self.store.has(session.head_turn):
             folder = self.store.open(session.head_turn)
             if folder.read_metadata().next is not None:
-                self.run_turn(Turn(folder, self.layout, session=session))
+                self.run_turn(Turn(folder, self.store, session=session))
         return session
 
     def _session_then(self, session_id: str) -> Session | None:
@@ -261,7 +261,7 @@ class App:
             for number in numbers[len(held) :]:
                 session = extend(session, load_turn_files(self.store.turn(number), number), user)
         else:
-            session = fold_turns(self.layout, user, session_id, numbers)
+            session = fold_turns(self.store, session_id, numbers)
         self._folded = session_id, numbers, session
         return session
 
@@ -291,12 +291,12 @@ class App:
     ) -> Turn:
         self._now.pin(bound.at)
         self._moment.pin(bound)
-        return Turn(folder, self.layout, recordings=recordings, session=session)
+        return Turn(folder, self.store, recordings=recordings, session=session)
 
     def _past(self) -> NodeReader:
         """Loads what the index does not hold as it was when the running turn began."""
         moment = self._moment
-        return NodeReader(self.layout, self.settings.user, self._now, moment, among=moment.own_turns)
+        return NodeReader(self.store, self.settings.user, self._now, moment, among=moment.own_turns)
 
     def _bound_of(self, folder: TurnFolder, memory: Projection | None) -> Bound:
         at = folder.read_metadata().created_at
@@ -314,18 +314,17 @@ class App:
 
     def _forget(self, node: str, session: str) -> None:
         self.index.close()
-        settings = self.settings
-        forgetting = Forgetting(self.layout, [settings.cache_dir], settings.clock, settings.wait_seconds)
-        forgetting.forget_node(settings.user, node, session)
+        forgetting = Forgetting(self.store, [self.settings.cache_dir])
+        forgetting.forget_node(self.store.user, node, session)
 
     def _log(self, record: Mapping[str, object]) -> None:
         if "key" in record:  # an execution; a compression has no recipe of its own
             self._versions.keep_in_force(self.book, str(record["key"]), str(record["version"]))
-        append_json_line(self.layout.executions_log, record)
+        append_json_line(self.store.executions_log, record)
 
 
 def build(
-    settings: Settings, layout: Layout, environ: Mapping[str, str], layers: Layers | None = None
+    settings: Settings, store: UserStore, environ: Mapping[str, str], layers: Layers | None = None
 ) -> App:
     """The same, with layers of its own if none are given; *environ* has the API keys for these."""
-    return App(settings, layout, layers or open_layers(settings, environ))
+    return App(settings, store, layers or open_layers(settings, environ))

@@ -15,7 +15,7 @@ from typing import Any
 
 from panda.documents.context import ContextDocument, FrontMatter, Meta, Text, parse_context, render_context
 from panda.documents.memory_file import is_statement
-from panda.documents.times import Clock, parse_time, render_time
+from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, LockHeldError, Problem, StoreError, UntrustedError
 from panda.language.statements import clause_texts
 from panda.memory.fact import Assertion, id_of, parse_assertion
@@ -364,12 +364,10 @@ class Forgetting:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: UserStore,
         caches: Iterable[Path],
-        clock: Clock,
-        wait_seconds: float,
     ) -> None:
-        self._layout, self._clock, self._wait = layout, clock, wait_seconds
+        self._layout = layout
         self._caches = tuple(dict.fromkeys(one for one in caches if one.is_dir()))
         self._journal = layout.root / "forgetting.json"
 
@@ -382,7 +380,7 @@ class Forgetting:
         """The time of the mark: that of the one that was cut short, else the present."""
         with suppress(ValueError, TypeError, KeyError):
             return render_time(parse_time(_load(self._journal)["at"]))
-        return render_time(self._clock().replace(microsecond=0))
+        return render_time(self._layout.clock().replace(microsecond=0))
 
     @contextmanager
     def locked(self, users: Sequence[str], but: str | None = None) -> Iterator[None]:
@@ -402,10 +400,10 @@ class Forgetting:
             ]
             locks += [*(layout.of(user).memory_lock for user in users), *sorted(layout.runs.glob("*/lock"))]
             for path in locks:
-                lock = held_lock(path, holder=holder, wait_seconds=self._wait)
+                lock = held_lock(path, holder=holder, wait_seconds=layout.wait_seconds)
                 stack.enter_context(lock)
             for user in users:
-                stack.enter_context(UserStore(layout.root, user, self._clock).numbering(holder))
+                stack.enter_context(layout.of(user).numbering(holder))
             if sessions() != known:
                 raise LockHeldError("a session has just begun", where=str(layout.root), fix="try again")
             yield
@@ -428,7 +426,7 @@ class Forgetting:
 
     def of_subject(self, user: str, entity: str, relation: str) -> Wanted | None:
         """All that was ever said of it, with the keys that its sentences gave; None if nothing was."""
-        state = Projection(self._layout, user)
+        state = Projection(self._layout.of(user))
         state.refresh()
         facts = [one for one in state.log.assertions if one.subject[1:] == (entity, relation)]
         turns = {one.source_turn for one in facts if is_statement(one.fact.relation)} - {None}
@@ -439,7 +437,7 @@ class Forgetting:
     def forget_node(self, user: str, node: str, session: str) -> None:
         """Forget a key or sentence within a turn of this session, whose lock is held."""
         key = node.partition(":")[2]
-        state = Projection(self._layout, user)
+        state = Projection(self._layout.of(user))
         state.refresh()
         subject = next((one for one in state.log.subjects() if one.key(user) == key), None)
         wanted = self.of_subject(user, *subject[1:]) if subject else None
@@ -787,13 +785,13 @@ class Forgetting:
             self._write(plan, run / names.RUN_JSON, render_json(value).encode())
 
     def _memory_texts(self, plan: _Plan, user: str) -> dict[Path, bytes]:
-        state = Projection(self._layout, user)
+        state = Projection(self._layout.of(user))
         state.refresh()
         pairs = [(_load_line(a)["id"], b) for a, b in self._log(plan, user) if a != b]
         now = {id_: parse_assertion(_load_line(line), where="") for id_, line in pairs}
         showing = Showing(state)
         for subject in dict.fromkeys(one.subject for one in state.log.assertions if one.fact.id in now):
-            winner = state.standing(subject, self._clock()).winner
+            winner = state.standing(subject, self._layout.clock()).winner
             if winner is not None and (after := now.get(winner.fact.id)) is not None:
                 showing.show(subject, after if after.fact.confidence else None)
         made = {
@@ -812,7 +810,7 @@ class Forgetting:
             with held_log(log):
                 if (made := self._log_after(plan, user)) != _read_there(log):
                     self._write(plan, log, made)
-            state = Projection(self._layout, user)
+            state = Projection(self._layout.of(user))
             state.refresh()
             state.write_mark()
 
@@ -831,7 +829,7 @@ class Forgetting:
             if (path := layout.of(user).session(session)).is_file():
                 made = None
                 with suppress(FileFormatError):  # without a file it is made again when its turns read
-                    made = fold_turns(layout, user, session, saved_turns(layout, user).get(session, []))
+                    made = fold_turns(layout.of(user), session, saved_turns(layout.of(user)).get(session, []))
                 write_session(layout, made) if made is not None else _delete(path)
         for start in filter(may_pass, layout.runs.glob("*/start")):  # made anew when the batch goes on
             remove_tree(start)

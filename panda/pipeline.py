@@ -101,7 +101,7 @@ class Pipeline:
             if self._executor is not None and turn.recipe:
                 version = version_in_force(self._executor.book, turn.recipe).digest
             intervention = write_intervention(
-                turn.layout,
+                turn.store,
                 turn.folder.clock,
                 error,
                 user=turn.user_id,
@@ -173,7 +173,7 @@ class Pipeline:
             if executor is not None and cut.method == REWRITE:
                 layer, model = executor.runs(RECIPES[cut.content_type])
             line = compressed_line(cut, timestamp=now, recipe=None, layer=layer, model=model)
-            append_json_line(turn.layout.executions_log, {**line, **whose_turn(turn)})
+            append_json_line(turn.store.executions_log, {**line, **whose_turn(turn)})
         turn.write_context(document)
 
     def _write_metrics(self, turn: Turn, seconds: Mapping[int, float]) -> None:

@@ -18,7 +18,7 @@ from panda.compression.budgets import Limits
 from panda.documents.text import ID_PATTERN
 from panda.documents.times import parse_time
 from panda.errors import Location, SettingError, UsageError
-from panda.store.layout import DEFAULT_USER, asset, search_path
+from panda.store.layout import DEFAULT_USER, UserStore, asset, search_path
 
 PROJECT_FILE = "panda.toml"
 
@@ -174,6 +174,11 @@ class Settings:
         """The same for another store, which no file of the project has named, with *others* changed too."""
         given = {**self.given, "root": Given(root, "command", "command", root, root)}
         return replace(self, root=root, given=given, **others)  # type: ignore[arg-type]  # fields of this class
+
+    @property
+    def store(self) -> UserStore:
+        """The store, as the user who is set works on it; it need not be there."""
+        return UserStore(self.root, self.user, self.clock, self.wait_seconds)
 
     def clock(self) -> datetime:
         """The present: the fixed one if one is set."""

@@ -104,7 +104,7 @@ class Ran:
     """The store."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "layout", self.app.layout)
+        object.__setattr__(self, "layout", self.app.store)
 
     @property
     def folder(self) -> TurnFolder:
@@ -199,7 +199,7 @@ def scripted_app(
     """The program for user ann at a fixed time, with this model in every layer, in a project's directory."""
     given = {"root": str(layout.root), "user": USER, "session": session, "now": NOW, "trust": True}
     settings = load_settings(given, {"HOME": "/nowhere"}, project or layout.root)
-    return App(settings, layout, OneModel(model))
+    return App(settings, settings.store, OneModel(model))
 
 
 def run_turn(

@@ -12,7 +12,7 @@ from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.pipeline import Pipeline
 from panda.store.interventions import DamagedIntervention, Intervention, list_interventions
-from panda.store.layout import Layout, UserStore
+from panda.store.layout import UserStore
 from panda.store.turns import claim_turn
 from tests.builders import NOW, still_clock
 
@@ -49,8 +49,8 @@ def plain_phases(**others: Phase) -> list[Phase]:
 @pytest.fixture
 def turn(tmp_path: Path) -> Turn:
     """A claimed turn."""
-    layout = Layout(tmp_path)
-    return Turn(claim_turn(UserStore(layout.root, "ann", still_clock), "default", "chat", "Why?"), layout)
+    store = UserStore(tmp_path, "ann", still_clock)
+    return Turn(claim_turn(store, "default", "chat", "Why?"), store)
 
 
 def test_what_a_tool_asks_counts_once(turn: Turn) -> None:
@@ -195,7 +195,7 @@ def halting(turn: Turn, error: Exception) -> tuple[Problem, list[Intervention]]:
     """What came out of a pipeline whose phase 2 raises, and the interventions that it left."""
     with pytest.raises(Problem) as caught:
         made(plain_phases(p2=Giving(2, error))).run(turn)
-    left = list_interventions(turn.layout)
+    left = list_interventions(turn.store)
     assert not any(isinstance(one, DamagedIntervention) for one in left)
     return caught.value, [one for one in left if isinstance(one, Intervention)]
 

@@ -34,7 +34,7 @@ from panda.replays.runs import (
 from panda.session.file import free_session_id
 from panda.settings import Settings
 from panda.store.files import append_json_lines, read_text, remove_tree
-from panda.store.layout import METRICS_JSON, Layout, UserStore
+from panda.store.layout import METRICS_JSON, UserStore
 from panda.trust import load_models
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _INDEXED_AT_ONCE = 50
 def begin_batch(
     settings: Settings,
     environ: Mapping[str, str],
-    layout: Layout,
+    layout: UserStore,
     queries: Sequence[Query],
     *,
     live: bool = False,
@@ -57,10 +57,7 @@ def begin_batch(
     """The directory of a new batch, none of whose items has been run; each has the number of its turn."""
     ran_on = fingerprint_now(settings, environ)
     users = [query.user or settings.user for query in queries]
-    following = {
-        user: UserStore(layout.root, user, settings.clock).reserve(users.count(user))
-        for user in dict.fromkeys(users)
-    }
+    following = {user: layout.of(user).reserve(users.count(user)) for user in dict.fromkeys(users)}
     turns, index = [], Index(layout)
     for user in following:
         index.freshen(user)
@@ -74,9 +71,9 @@ def begin_batch(
     return run
 
 
-def _planned(layout: Layout, index: Index, query: Query, user: str, number: int) -> PlannedTurn:
+def _planned(layout: UserStore, index: Index, query: Query, user: str, number: int) -> PlannedTurn:
     """An item with the number of its turn; without a session it has one of its own."""
-    session = query.session or free_session_id(layout, index, user, number)
+    session = query.session or free_session_id(layout.of(user), index, number)
     return PlannedTurn(number, user, item=query.id, session=session, digest=query.digest)
 
 
@@ -123,7 +120,7 @@ class Batch:
     def __init__(
         self,
         settings: Settings,
-        layout: Layout,
+        layout: UserStore,
         run: RunFolder,
         queries: Sequence[Query],
         *,
@@ -193,7 +190,7 @@ class Batch:
             sessions: dict[str, set[str]] = {}
             for one in self._plan.turns:
                 sessions.setdefault(one.user, set()).add(str(one.session))
-            freeze(self._layout, self.start, sessions, self._settings.clock, self._settings.wait_seconds)
+            freeze(self._layout, self.start, sessions)
         for one in self._plan.turns:
             line = self._lines.get(one.item)
             if line is None:
@@ -202,7 +199,7 @@ class Batch:
                 if line.is_saved:
                     self._note_saved(one, str(one.session))
                 if self._on_line is not None:
-                    store = UserStore(self._layout.root, one.user, self._settings.clock)
+                    store = self._layout.of(one.user)
                     data = turn_data(store.open(one.turn)) if store.has(one.turn) else {}
                     self._on_line(self._told(line, str(one.session), data))
 
@@ -249,17 +246,16 @@ class Batch:
         for record in made.executions:
             if "key" in record:
                 self._versions.keep_in_force(self._book, str(record["key"]), str(record["version"]))
-        adopt(self._layout, task.user, task.turn, made)
+        adopt(self._layout.of(task.user), task.turn, made)
         self._end(task, made)
 
     def _end(self, task: Task, made: Made) -> None:
         """What an item adds to the store beside its turn, and its line."""
-        clock = self._settings.clock
-        store = UserStore(self._layout.root, task.user, clock)
+        store = self._layout.of(task.user)
         folder = store.open(task.turn) if store.has(task.turn) else None
         is_saved = folder is not None and folder.read_metadata().saved_at is not None
         if is_saved and self.start is not None:
-            join_turn(self._layout, self._index, task.user, task.turn, clock, self._settings.wait_seconds)
+            join_turn(self._layout.of(task.user), self._index, task.turn)
             self._unindexed[task.user] += 1
         data = turn_data(folder) if folder else {}
         text = data.get("question") or data.get("response")
@@ -319,7 +315,7 @@ class Batch:
 
     def _recover(self, one: PlannedTurn) -> None:
         """Deal with the turn of an item that has no line: a saved one has ended, another is begun anew."""
-        store = UserStore(self._layout.root, one.user, self._settings.clock)
+        store = self._layout.of(one.user)
         if not store.has(one.turn):
             return
         folder = store.open(one.turn)
@@ -339,7 +335,7 @@ class Batch:
         turns = []
         for one in self._plan.turns:
             if one.item in failed:
-                store = UserStore(self._layout.root, one.user, self._settings.clock)
+                store = self._layout.of(one.user)
                 if store.has(one.turn) and store.open(one.turn).read_metadata().saved_at is None:
                     self._discard(one)
                 query, number = self._queries[str(one.item)], store.reserve(1)

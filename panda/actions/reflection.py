@@ -123,7 +123,7 @@ def reflect(app: App, memory: Memory, tell: Callable[[str], None], *, dry_run: b
     """Read the user's last approved turns and settle what they propose; with *dry_run* nothing is written."""
     turns = _last_turns(app)
     batch = tuple(turn.number for turn in turns)
-    now, path = app.settings.clock(), app.layout.of(memory.user).proposed_facts
+    now, path = app.settings.clock(), app.store.of(memory.user).proposed_facts
     log, typed = memory.read()
     is_settled = word_on([*log.assertions, *typed], memory.user)
     offered = [one for one in find_candidates(turns) if not is_settled(_proposal(one, batch, app))]

@@ -1,14 +1,14 @@
 """Where the facts of a synthesis come from: a user's memory, or one file; read again when it has changed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
-from panda.documents.times import Clock
 from panda.memory.fact import Conflict, Fact, parse_scope_facts
 from panda.memory.memory import Memory
 from panda.store.files import parse_json, read_text, store_errors
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 
 Scoped = tuple[list[Fact], list[Conflict]]
 """Facts and conflict records of all scopes."""
@@ -45,16 +45,15 @@ def file_source(path: Path) -> FactSource:
     return FactSource(lambda: read_facts_file(path), *([path] if path.is_file() else []))
 
 
-def memory_source(layout: Layout, user: str, clock: Clock) -> FactSource:
+def memory_source(store: UserStore) -> FactSource:
     """The facts of a user's memory, edits by hand as what they will be in the log; nothing is written."""
-    memory = Memory(layout, user, clock, wait_seconds=0)
+    memory = Memory(replace(store, wait_seconds=0))
 
     def read() -> Scoped:
         log, edits = memory.read()
         return [one.fact for one in (*log.assertions, *edits)], list(log.conflicts)
 
-    own = layout.of(user)
-    files = (own.memory_log, own.conflicts_log, own.preferences, own.facts, own.memory_shown)
+    files = (store.memory_log, store.conflicts_log, store.preferences, store.facts, store.memory_shown)
     return FactSource(read, *files)
 
 

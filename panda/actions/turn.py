@@ -57,7 +57,7 @@ def ask(app: App, query: str, mode: str, tell: Tell, **more: Any) -> Outcome:
     """A new turn taken to its end; *more* as App.start_turn takes it."""
     with ExitStack() as locks:
         turn = app.start_turn(query, mode, locks=locks, **more)
-        for note in stray_notes(app.layout.of(app.settings.user).home):
+        for note in stray_notes(app.store.home):
             tell(f"warning: {note.told}")
         return run_turn(app, turn, tell)
 

@@ -77,12 +77,12 @@ def _check_unfinished(layout: Layout, folder: TurnFolder, metadata: Metadata) ->
         fix = f"panda forget {number} takes out all that was said in it"
         raise UsageError(message, where=where, fix=fix)
     ending = f"panda turn --resume {number} ends it"
-    session = load_session(layout, user, metadata.session_id, sealed=False)
+    session = load_session(layout.of(user), metadata.session_id, sealed=False)
     if session is not None and any(one.turn == number for one in session.turns):
         raise UsageError(
             f"turn {number} belongs to session {metadata.session_id} already", where=where, fix=ending
         )
-    log = MemoryLog(layout, user)
+    log = MemoryLog(layout.of(user))
     log.refresh()
     if any(one.source_turn == number for one in log.assertions):
         fix = f"{ending}, then panda forget {number} takes it out with what was told"

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from panda.documents.times import Clock
 from panda.index.index import Index
 from panda.memory.memory import apply_staged
 from panda.session.file import commit_turn, fold_turns, load_session
@@ -18,7 +17,7 @@ from panda.store.files import (
     sync_path,
     write_json,
 )
-from panda.store.layout import Layout, UserStore, below
+from panda.store.layout import UserStore, below
 from panda.store.records import StagedMemory
 
 Files = Mapping[str, bytes]
@@ -58,23 +57,21 @@ def write_files(directory: Path, files: Files) -> None:
     sync_path(directory.parent)
 
 
-def adopt(layout: Layout, user: str, number: int, made: Made) -> None:
+def adopt(store: UserStore, number: int, made: Made) -> None:
     """
     Put what an item made into a store. Killed before the turn's directory is there, the item is run again;
     killed after that, a turn that halted is discarded and run again. What a saved turn adds beside its
     directory, join_turn puts in.
     """
     if made.executions:
-        append_json_lines(layout.executions_log, made.executions)
-    if made.files is not None and not layout.of(user).turn(number).directory.is_dir():
-        write_files(layout.of(user).turn(number).directory, made.files)
+        append_json_lines(store.executions_log, made.executions)
+    if made.files is not None and not store.turn(number).directory.is_dir():
+        write_files(store.turn(number).directory, made.files)
     for value in made.interventions:
-        write_json(layout.interventions / f"{value['id']}.json", value)
+        write_json(store.interventions / f"{value['id']}.json", value)
 
 
-def join_turn(
-    layout: Layout, index: Index, user: str, number: int, clock: Clock, wait_seconds: float
-) -> None:
+def join_turn(store: UserStore, index: Index, number: int) -> None:
     """
     Bring in what a turn adds beside its directory: what was told, to the memory; itself, to its session.
     Doing it again changes nothing. A turn that is not saved adds nothing.
@@ -82,18 +79,17 @@ def join_turn(
     Args:
         index: Knows the turns of a session that has no file.
     """
-    folder = UserStore(layout.root, user, clock).open(number)
+    folder = store.open(number)
     metadata = folder.read_metadata()
     if metadata.saved_at is None:
         return
     if (memory := folder.find(StagedMemory)) is not None:
-        apply_staged(layout, user, memory.due(metadata.ending), clock, wait_seconds)
+        apply_staged(store, memory.due(metadata.ending))
     name = metadata.session_id
-    with held_lock(
-        layout.of(user).session_lock(name), holder=f"panda batch, turn {number}", wait_seconds=wait_seconds
-    ):
-        session = load_session(layout, user, name)
+    lock, holder = store.session_lock(name), f"panda batch, turn {number}"
+    with held_lock(lock, holder=holder, wait_seconds=store.wait_seconds):
+        session = load_session(store, name)
         if session is None:
-            earlier = index.read(user, lambda view: view.session_turns(name))
-            session = fold_turns(layout, user, name, [one for one in earlier if one < number])
-        commit_turn(layout, user, session, number)
+            earlier = index.read(store.user, lambda view: view.session_turns(name))
+            session = fold_turns(store, name, [one for one in earlier if one < number])
+        commit_turn(store, session, number)

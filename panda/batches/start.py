@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from panda.documents.times import Clock
 from panda.index.index import Index, copy_database
 from panda.index.sources import list_notes
 from panda.memory.memory import take_in_edits
@@ -16,16 +15,10 @@ from panda.store.files import (
     make_directory,
     store_errors,
 )
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 
 
-def freeze(
-    layout: Layout,
-    target: Path,
-    sessions: Mapping[str, Iterable[str]],
-    clock: Clock,
-    wait_seconds: float,
-) -> None:
+def freeze(layout: UserStore, target: Path, sessions: Mapping[str, Iterable[str]]) -> None:
     """Keep what a store holds now: saved turns as links, all else that turns read as copies."""
     with store_errors(target, "create"), held_temporary(target, directory=True) as directory:
         start = Layout(directory)
@@ -35,7 +28,7 @@ def freeze(
         for user, names in sessions.items():
             make_directory(start.of(user).turns)
             if layout.of(user).home.is_dir():
-                take_in_edits(layout, user, clock, wait_seconds)
+                take_in_edits(layout.of(user))
                 _keep_user(layout, start, user, index)
                 _keep_notes(layout, start, user)
                 for name in names:

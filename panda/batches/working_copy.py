@@ -80,7 +80,7 @@ class _Apps:
         """That of the task's user, in its session."""
         if task.user not in self.built:
             own = replace(self.settings, user=task.user)
-            self.built[task.user] = App(own, Layout(own.root), self.layers)
+            self.built[task.user] = App(own, own.store, self.layers)
         app = self.built[task.user]
         app.settings = replace(app.settings, session=task.session)
         return app
@@ -98,7 +98,7 @@ class WorkingCopy:
 
     def __init__(self, settings: Settings, layers: Layers, start: Path, layout: Layout) -> None:
         self._settings = settings
-        self._start, self._layout = Layout(start), layout
+        self._start, self._layout = Layout(start), settings.on_store(layout.root).store
         with store_errors(start, "copy"):
             shutil.copytree(start, layout.root, symlinks=True)
         guard_links(settings.on_store(start))
@@ -139,14 +139,14 @@ class WorkingCopy:
             return
         if self._held is not None:
             self._set_back(self._held[0], self._held[2])
-        layout, settings, index = self._layout, self._settings, self._apps.of(task).index
+        layout, index = self._layout, self._apps.of(task).index
         for number, source in task.earlier:
             directory = layout.of(task.user).turn(number).directory
             if isinstance(source, Path):
                 directory.symlink_to(source.absolute(), target_is_directory=True)
             else:
                 write_files(directory, source)
-            join_turn(layout, index, task.user, number, settings.clock, settings.wait_seconds)
+            join_turn(layout.of(task.user), index, number)
         self._held = wanted
 
     def _set_back(self, user: str, numbers: list[int]) -> None:

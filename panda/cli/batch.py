@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
@@ -128,7 +127,7 @@ def _opened_run(
     if resume is None:
         queries = given or []
         for query in queries:
-            invocation.make_user(layout, query.user or settings.user)
+            invocation.make_user(layout.of(query.user or settings.user))
         return begin_batch(settings, invocation.environ, layout, queries, live=live), queries
     run = open_run(layout, resume, of_batch=True)
     return run, resume_batch(settings, invocation.environ, run, given)
@@ -191,7 +190,11 @@ def _check_files(queries: str | None, *written: object) -> None:
 def _read(queries: str, invocation: Invocation) -> "list[Query]":
     from panda.batches.queries import read_queries
 
-    check_user = partial(invocation.check_user, invocation.store())
+    store = invocation.store()
+
+    def check_user(user: str, where: str) -> None:
+        invocation.check_user(store.of(user), where)
+
     if queries == "-":
         return read_queries(read_lines(invocation.stdin), name="stdin", check_user=check_user)
     text = read_text(queries, pipe=True).removeprefix("\ufeff")  # as some editors begin a file

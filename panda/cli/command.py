@@ -24,7 +24,7 @@ from panda.errors import Problem, UsageError
 from panda.settings import CHECKS, Settings, load_settings
 from panda.store.demo import check_user, open_store, open_store_for_writing
 from panda.store.files import begin_writing, check_target, make_directory, replace_report, sweep
-from panda.store.layout import DEFAULT_USER, Layout, UserStore
+from panda.store.layout import DEFAULT_USER, UserStore
 from panda.trust import guard_links, is_trusted, require_trust
 
 if TYPE_CHECKING:
@@ -195,20 +195,17 @@ class Invocation:
     new_user: bool | None = None
     """Whether a user who is named and not there is made; None: the command makes none."""
 
-    def store(self, *, any_user: bool = False) -> Layout:
+    def store(self, *, any_user: bool = False) -> UserStore:
         """
         The store for reading. Raises NotFoundError: there is none, or not the user that is named, unless
         *any_user* says that this does not matter. UntrustedError: the project moved it.
         """
         require_trust(self.settings, "root")
-        layout = open_store(self.settings.root)
+        open_store(self.settings.root)
+        store = self.settings.store
         if not any_user:
-            self.check_user(layout, self.settings.user, self.settings.place("user"))
-        return layout
-
-    def turns(self) -> UserStore:
-        """The user's saved turns, as store() opens it."""
-        return UserStore(self.store().root, self.settings.user, self.settings.clock)
+            self.check_user(store, self.settings.place("user"))
+        return store
 
     def book(self) -> "RecipeBook":
         """The recipes in force."""
@@ -216,33 +213,34 @@ class Invocation:
 
         return RecipeBook(self.settings.recipe_dirs, self.settings.prompt_dirs)
 
-    def check_user(self, layout: Layout, user: str, where: str) -> None:
+    def check_user(self, store: UserStore, where: str) -> None:
         """Raises NotFoundError for a user who is not there and not to be made."""
         if not self.new_user:
-            how = "" if self.new_user is None else f"add --new-user to make {user}"
-            check_user(layout, user, where=where, how=how)
+            how = "" if self.new_user is None else f"add --new-user to make {store.user}"
+            check_user(store, where=where, how=how)
 
-    def make_user(self, layout: Layout, user: str) -> None:
+    def make_user(self, store: UserStore) -> None:
         """A place for a user who is named and new, which is told."""
-        if self.new_user and user != DEFAULT_USER and not layout.of(user).home.is_dir():
-            make_directory(layout.of(user).home)
-            self.reporter.step(f"user {user} is new")
+        if self.new_user and store.user != DEFAULT_USER and not store.home.is_dir():
+            make_directory(store.home)
+            self.reporter.step(f"user {store.user} is new")
 
-    def store_for_writing(self, *, any_user: bool = False) -> Layout:
+    def store_for_writing(self, *, any_user: bool = False) -> UserStore:
         """
         The same for writing, without leftovers (ReadOnlyStoreError if it is the checkout's demo); who is new
         is made.
         """
         require_trust(self.settings, "root")
-        layout = open_store_for_writing(self.settings.root)
+        open_store_for_writing(self.settings.root)
+        store = self.settings.store
         if not any_user:
-            self.check_user(layout, self.settings.user, self.settings.place("user"))
-            self.make_user(layout, self.settings.user)
-        begin_writing(layout.root, self.settings.project_dir)
+            self.check_user(store, self.settings.place("user"))
+            self.make_user(store)
+        begin_writing(store.root, self.settings.project_dir)
         if is_trusted(self.settings, "cache_dir"):
             for place in (self.settings.cache_dir, *self.settings.cache_dir.glob("*")):
                 sweep(place)
-        return layout
+        return store
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

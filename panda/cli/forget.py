@@ -14,7 +14,7 @@ from panda.forget import Forgetting, Place, Wanted
 from panda.memory.files import Projection
 from panda.memory.memory import Memory
 from panda.settings import default_cache_dir
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 from panda.trust import require_trust
 
 _COLUMNS = ("count", "place", "what to do")
@@ -48,13 +48,12 @@ def forget(
     names stay. Notes are your own files: they are named (3).
     """
     secret = read_argument(text, invocation.stdin).strip() if text is not None else None
-    settings, layout = invocation.settings, invocation.store() if dry_run else invocation.store_for_writing()
-    wait = (settings.clock, settings.wait_seconds)
-    forgetting = Forgetting(layout, _caches(invocation), *wait)
+    store = invocation.store() if dry_run else invocation.store_for_writing()
+    forgetting = Forgetting(store, _caches(invocation))
     at = forgetting.at
     if not dry_run:
-        Memory(layout, settings.user, *wait).take_in()
-    wanted = _wanted(forgetting, layout, settings.user, names or (), secret)
+        Memory(store).take_in()
+    wanted = _wanted(forgetting, store, names or (), secret)
     places = [place for one in wanted for place in forgetting.places(one)]
     if not places and not names and not forgetting.is_cut_short:  # else an earlier one is still to be ended
         raise NotFoundError("the text is nowhere", where="--text", fix="check how it is spelt")
@@ -62,7 +61,7 @@ def forget(
         invocation.reporter.step("kept states of prompts go too; pieces of it that stand alone need --text")
     else:
         places = _forget(forgetting, wanted, places, asks=not yes)
-    return _result(settings.user, list(dict.fromkeys(places)), at, dry_run=dry_run)
+    return _result(store.user, list(dict.fromkeys(places)), at, dry_run=dry_run)
 
 
 def _caches(invocation: Invocation) -> list[Path]:
@@ -80,13 +79,11 @@ def _forget(
         return [place for one in wanted for place in forgetting.run(one)]
 
 
-def _wanted(
-    forgetting: Forgetting, layout: Layout, user: str, names: Sequence[str], text: str | None
-) -> list[Wanted]:
+def _wanted(forgetting: Forgetting, store: UserStore, names: Sequence[str], text: str | None) -> list[Wanted]:
     """All that is named, one after the other."""
     if not names and text is None:
         raise UsageError("nothing is named", where="KEY|NODE|TURN…", fix="give a key, a turn, or --text")
-    found = [_of_name(forgetting, layout, user, name) for name in names]
+    found = [_of_name(forgetting, store, name) for name in names]
     found.sort(key=lambda one: one.turn is None)  # what a whole turn said is named nowhere else
     if text is not None:
         if not text or text.lower() in "[forgotten]":
@@ -95,27 +92,27 @@ def _wanted(
     return found
 
 
-def _of_name(forgetting: Forgetting, layout: Layout, user: str, name: str) -> Wanted:
+def _of_name(forgetting: Forgetting, store: UserStore, name: str) -> Wanted:
     kind, _, rest = name.partition(":")
     if kind == "knowledge":
-        raise UsageError(_OWN_FILE, where=name, fix=f"delete it by hand: {layout.of(user).knowledge / rest}")
-    state = Projection(layout, user)
+        raise UsageError(_OWN_FILE, where=name, fix=f"delete it by hand: {store.knowledge / rest}")
+    state = Projection(store)
     state.refresh()
     number = rest if kind == "turn" else name
     if number.isascii() and number.isdigit():
-        if not layout.of(user).turn(int(number)).directory.is_dir():
-            raise NotFoundError(f"user {user} has no turn {number}", where=name, fix="see `panda list`")
+        if not store.turn(int(number)).directory.is_dir():
+            raise NotFoundError(f"user {store.user} has no turn {number}", where=name, fix="see `panda list`")
         said = [one for one in state.log.assertions if one.source_turn == int(number)]
-        return forgetting.of_turn(user, int(number), said)
+        return forgetting.of_turn(store.user, int(number), said)
     if kind == "visit":
-        if (found := forgetting.of_visit(user, rest)) is None:
+        if (found := forgetting.of_visit(store.user, rest)) is None:
             raise NotFoundError(f"there is no visit {rest!r}", where=name, fix="see `panda show`")
         return found
     if kind == "research":
         raise UsageError("a research is forgotten with its turn", where=name, fix="give the turn's number")
     key = rest if kind in ("memory", "fact") else name
-    about = find_subject(key, Given(), user)[1:]
-    if (told := forgetting.of_subject(user, *about)) is None:
+    about = find_subject(key, Given(), store.user)[1:]
+    if (told := forgetting.of_subject(store.user, *about)) is None:
         raise NotFoundError(
             f"nothing was ever said under {key}", where=name, fix="see `panda memory list`, or use --text"
         )

@@ -23,7 +23,7 @@ from panda.cli.completion import complete_sessions, complete_turns
 from panda.documents.times import read_instant, time_text
 from panda.errors import CheckError, UsageError
 from panda.store.files import work_directory
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 
 if TYPE_CHECKING:
     from panda.actions.export import Export, Format
@@ -169,13 +169,15 @@ def _at_hand(file: str, stdin: BinaryIO) -> Iterator[Path]:
         yield kept
 
 
-def _given(invocation: Invocation, layout: Layout, path: Path, name: str, word: str | None) -> "ExportFile":
+def _given(
+    invocation: Invocation, layout: UserStore, path: Path, name: str, word: str | None
+) -> "ExportFile":
     """What is taken in; if it names no users, the one of the settings must be there."""
     from panda.history.export_file import ExportFile
 
     given, settings = ExportFile(path, name, _source_of(path, name, word)), invocation.settings
     if given.source != "jsonl":
-        invocation.check_user(layout, settings.user, settings.place("user"))
+        invocation.check_user(layout, settings.place("user"))
     return given
 
 

@@ -20,7 +20,7 @@ from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL
 from panda.retrieval.search import Hit
 from panda.store.files import begin_writing, held_lock, read_json, write_json
-from panda.store.layout import UserStore, count_turns, users_of
+from panda.store.layout import count_turns, users_of
 
 if TYPE_CHECKING:
     from panda.phases.save import SummaryReport
@@ -228,7 +228,7 @@ def _summarise(
     layout, reporter = invocation.store_for_writing(), invocation.reporter
     app = build(invocation.settings, layout, invocation.environ)
     users = [user] if user is not None else users_of(layout)
-    stores = [UserStore(layout.root, one, invocation.settings.clock) for one in users]
+    stores = [layout.of(one) for one in users]
 
     def watch(user: str, left: int, number: int, text: str) -> None:
         reporter.step(f"{user}, turn {number}: {clipped(text, _SUMMARY_CHARS)} ({left} left)")

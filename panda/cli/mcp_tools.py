@@ -31,7 +31,6 @@ from panda.store.layout import (
     FACTS_MD,
     MEMORY_JSONL,
     PREFERENCES_MD,
-    UserStore,
     check_id,
 )
 from panda.store.turns import TurnRow, list_rows, read_turn_file
@@ -135,7 +134,7 @@ class ActionTools:
             try:
                 layout = own.store_for_writing()
                 if arguments.get("continue"):
-                    store = UserStore(layout.root, settings.user, settings.clock)
+                    store = layout
                     settings = replace(settings, session=newest_session(store, where="continue"))
                 app = build(settings, layout, own.environ, own.layers)
                 query = read_query(
@@ -176,14 +175,14 @@ class UserResources:
 
     def listed(self) -> Sequence[ServedText]:
         """The memory files that there are, the list of turns, the newest turns."""
-        directory = self._invocation.store().of(self._invocation.settings.user).home
+        directory = self._invocation.store().home
         memory = [
             ServedText(_MEMORY + name, name, what, _mime_type(name))
             for name, what in _MEMORY_FILES.items()
             if (directory / name).is_file()
         ]
         every = ServedText(_TURNS, "turns", "All saved turns, newest last.", "application/json")
-        rows = list_rows(self._invocation.turns(), session=None, limit=_LISTED_TURNS)
+        rows = list_rows(self._invocation.store(), session=None, limit=_LISTED_TURNS)
         return [*memory, every, *(_listed(row) for row in reversed(rows))]
 
     def templates(self) -> Sequence[ServedText]:
@@ -196,18 +195,18 @@ class UserResources:
     def read(self, uri: str) -> tuple[str, str]:
         """Kind and text of a resource. Raises NotFoundError: there is none of that address."""
         if uri == _TURNS:
-            rows = list_rows(self._invocation.turns(), session=None, limit=None)
+            rows = list_rows(self._invocation.store(), session=None, limit=None)
             return "application/json", json_bytes({"turns": [_value(row) for row in rows]}).decode("utf-8")
         name = uri.removeprefix(_MEMORY)
         if name in _MEMORY_FILES and uri.startswith(_MEMORY):
-            path = self._invocation.store().of(self._invocation.settings.user).home / name
+            path = self._invocation.store().home / name
             if path.is_file():
                 return _mime_type(name), read_text(path)
         number, _, file = uri.removeprefix(f"{_TURNS}/").partition("/")
         is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
         if not (uri.startswith(f"{_TURNS}/") and is_number):
             raise NotFoundError(f"there is no resource {uri[:200]}", fix="list the resources")
-        content = read_turn_file(self._invocation.turns().open(int(number)), file or CONTEXT_MD)
+        content = read_turn_file(self._invocation.store().open(int(number)), file or CONTEXT_MD)
         return _mime_type(file or CONTEXT_MD), content.decode("utf-8", errors="replace")
 
 

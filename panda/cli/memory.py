@@ -26,7 +26,7 @@ from panda.memory.fact import (
 )
 from panda.memory.files import Projection
 from panda.memory.memory import Memory, Remembered, load_remembered
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 
 _LIST_COLUMNS = ("key", "value", "confidence", "level", "since", "source", "kind", "scope", "note")
 _HISTORY_COLUMNS = ("time", "value", "confidence", "source", "until", "clock", "id")
@@ -91,10 +91,9 @@ def _lines(assertions: Iterable[Assertion], user: str) -> list[dict[str, object]
 
 
 @contextmanager
-def _memory_of(invocation: Invocation, store: Layout | None = None) -> Iterator[Memory]:
+def _memory_of(invocation: Invocation, store: UserStore | None = None) -> Iterator[Memory]:
     """The user's memory, for writing; in a store that is open already, or that of the settings."""
-    settings, store = invocation.settings, store or invocation.store_for_writing()
-    yield (memory := Memory(store, settings.user, settings.clock, settings.wait_seconds))
+    yield (memory := Memory(store or invocation.store_for_writing()))
     if memory.unshown is not None:
         invocation.reporter.warn(
             f"it is remembered; {memory.unshown.message}: the next `panda memory` writes it there"
@@ -103,14 +102,14 @@ def _memory_of(invocation: Invocation, store: Layout | None = None) -> Iterator[
 
 def _read_memory(invocation: Invocation) -> Projection:
     """The user's memory, for reading: edits by hand are taken in first where the store can be written."""
-    layout, settings = invocation.store(), invocation.settings
-    if layout.of(settings.user).home.is_dir() and not layout.read_only_mark.exists():
-        memory = Memory(layout, settings.user, settings.clock, _READER_WAIT_SECONDS)
+    store = invocation.store()
+    if store.home.is_dir() and not store.read_only_mark.exists():
+        memory = Memory(store)
         with suppress(StoreError, LockHeldError):  # then they are shown without
-            edits = {one.subject.key(settings.user): one.fact.confidence > 0 for one in memory.take_in()}
+            edits = {one.subject.key(store.user): one.fact.confidence > 0 for one in memory.take_in()}
             for key, typed in edits.items():
                 invocation.reporter.step(f"taken in: {key}, {'typed' if typed else 'deleted'} by hand")
-    state = Projection(layout, settings.user)
+    state = Projection(store)
     state.refresh()
     return state
 

@@ -108,7 +108,7 @@ def render(
     """
     book = invocation.book()
     recipe = book.load_recipe(name)
-    files = invocation.turns().open(turn) if turn is not None else None
+    files = invocation.store().open(turn) if turn is not None else None
     model = _model_of(invocation, recipe)
     dialect = _dialect_of(invocation, model)
     preview = preview_recipe(book, recipe, files, dialect=dialect)

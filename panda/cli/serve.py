@@ -69,7 +69,7 @@ def open_source(invocation: Invocation, facts: Path | None) -> FactSource:
     """The facts of the file that `--facts` names, else of the user's memory (NotFoundError: no store)."""
     if facts is not None:
         return file_source(facts)
-    return memory_source(invocation.store(), invocation.settings.user, invocation.settings.clock)
+    return memory_source(invocation.store())
 
 
 def _counts(envelope: Envelope) -> str:

@@ -24,7 +24,7 @@ from panda.session.file import (
 from panda.session.render import field_rows
 from panda.store.carry import FIELDS
 from panda.store.files import held_lock
-from panda.store.layout import Layout, check_id
+from panda.store.layout import UserStore, check_id
 from panda.store.records import Session
 
 _ABOUT_CHARS = 60
@@ -41,16 +41,16 @@ def list_all(
 
     Example: panda session list --limit 5 --user demo
     """
-    layout, user = invocation.store(), invocation.settings.user
-    known, numbers = set(session_ids(layout, user)), saved_turns(layout, user)
+    store, user = invocation.store(), invocation.settings.user
+    known, numbers = set(session_ids(store)), saved_turns(store)
     names = sorted(known | numbers.keys(), key=lambda name: (numbers.get(name, [0])[-1], name))
     if more := limit and len(names) > limit:
         invocation.reporter.step(f"the newest {limit} of {len(names)}: --limit 0 shows all")
         names = names[-limit:]
-    rows = [_row(invocation, layout, name, numbers.get(name, [])) for name in names]
+    rows = [_row(invocation, store, name, numbers.get(name, [])) for name in names]
     found = [row for row in rows if row is not None]
     if not found:
-        invocation.reporter.step(f"user {user} has no sessions in {layout.root}")
+        invocation.reporter.step(f"user {store.user} has no sessions in {store.root}")
     cells = [
         (
             row["session_id"],
@@ -76,14 +76,14 @@ def show(
 
     Example: panda session show pets --user demo
     """
-    layout = invocation.store()
+    store = invocation.store()
     if session is None:
-        session = newest_session(invocation.turns(), where="SESSION")
+        session = newest_session(invocation.store(), where="SESSION")
         invocation.reporter.step(f"session {session}")
-    found = _open(invocation, layout, session)
+    found = _open(store, session)
     data: dict[str, Any] = encode(found)
-    data["closed_at"] = closed_at(layout, found.user_id, session)
-    user = layout.of(found.user_id).home
+    data["closed_at"] = closed_at(store.of(found.user_id), session)
+    user = store.of(found.user_id).home
     rows = field_rows(found.carry, lambda name: (user / name).exists())
     data["shown"] = [dict(zip(("field", "value", "from"), row, strict=True)) for row in rows]
     data["fields"] = {
@@ -103,18 +103,18 @@ def close(
 
     Example: panda session close kitchen --user demo
     """
-    layout, user = invocation.store_for_writing(), invocation.settings.user
-    found = _open(invocation, layout, session)
+    store = invocation.store_for_writing()
+    found = _open(store, session)
     at = render_time(invocation.settings.clock())
     with held_lock(
-        layout.of(user).session_lock(session),
+        store.session_lock(session),
         holder="panda session close",
         wait_seconds=invocation.settings.wait_seconds,
     ):
         if reopen:
-            reopen_session(layout, user, session)
+            reopen_session(store, session)
         else:
-            close_session(layout, user, session, at, found.head_turn)
+            close_session(store, session, at, found.head_turn)
     invocation.reporter.step(f"session {session} is {'open' if reopen else 'closed'}")
     return Result({"session_id": session, "closed_at": None if reopen else at})
 
@@ -130,14 +130,14 @@ def verify(
 
     Example: panda session verify pets --user demo
     """
-    layout, user = invocation.store(), invocation.settings.user
-    if session is not None and not layout.of(user).session(session).exists():
-        _open(invocation, layout, session)
-    names = session_ids(layout, user) if session is None else [session]
+    store = invocation.store()
+    if session is not None and not store.session(session).exists():
+        _open(store, session)
+    names = session_ids(store) if session is None else [session]
     problems: list[Problem] = []
     with invocation.reporter.progress("verifying", len(names)) as advance:
         for name in names:
-            problems += verify_session(layout, user, name)
+            problems += verify_session(store, name)
             advance()
     data = {"sessions": names, "problems": [{**one.finding(), "where": one.where} for one in problems]}
     if not problems:
@@ -149,27 +149,25 @@ def verify(
     return Result(data, "".join(f"{one.where}: {one.message}\n" for one in problems), error=error)
 
 
-def _open(invocation: Invocation, layout: Layout, session: str) -> Session:
+def _open(store: UserStore, session: str) -> Session:
     """The session (NotFoundError if it has no turns)."""
-    user = invocation.settings.user
     check_id(session, what="session")
-    found = open_session(layout, user, session)
+    found = open_session(store, session)
     if found is None:
         raise NotFoundError(
-            f"user {user} has no session {session}",
-            where=str(layout.of(user).session(session)),
+            f"user {store.user} has no session {session}",
+            where=str(store.session(session)),
             fix="`panda session list` shows the sessions",
         )
     return found
 
 
 def _row(
-    invocation: Invocation, layout: Layout, name: str, turns: Sequence[int]
+    invocation: Invocation, store: UserStore, name: str, turns: Sequence[int]
 ) -> Mapping[str, object] | None:
     """A session at a glance, made of its turns where it has no file yet; a damaged one is a warning."""
-    user = invocation.settings.user
     try:
-        found = load_session(layout, user, name) or fold_turns(layout, user, name, turns)
+        found = load_session(store, name) or fold_turns(store, name, turns)
     except Problem as exc:
         invocation.reporter.warn(f"session {name}: {exc.message}")
         return None
@@ -181,6 +179,6 @@ def _row(
         "head_turn": found.head_turn,
         "created_at": found.created_at,
         "last_active_at": found.last_active_at,
-        "closed_at": closed_at(layout, user, name),
+        "closed_at": closed_at(store, name),
         "about": found.carry.engagement_summary.text,
     }

@@ -38,10 +38,10 @@ def init(
     begin_writing(settings.root)
     if demo:
         copy_demo(asset("panda-system-docs"), settings.root, settings.clock())
-    invocation.make_user(Layout(settings.root), settings.user)
+    invocation.make_user(settings.store)
     user = "demo" if demo else settings.user
     invocation.reporter.step(f"{'created' if created else 'already there'}: {settings.root}")
-    invocation.reporter.step(f"notes: Markdown files in {Layout(settings.root).of(user).home / 'knowledge'}")
+    invocation.reporter.step(f"notes: Markdown files in {settings.store.of(user).knowledge}")
     return Result({"root": str(settings.root), "created": created, "user": user})
 
 

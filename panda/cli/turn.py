@@ -32,7 +32,7 @@ from panda.cli.text import clipped, read_argument
 from panda.documents.context import SECTIONS
 from panda.documents.times import time_text
 from panda.errors import NotApprovedError, UsageError
-from panda.store.layout import CONTEXT_MD, Layout, UserStore
+from panda.store.layout import CONTEXT_MD, UserStore
 from panda.store.records import ASKED_BACK
 from panda.store.turns import TurnRow, list_rows, load_picture, read_section, read_turn_file
 
@@ -142,14 +142,14 @@ def _take_up(invocation: Invocation, resume: str | None, session: str | None, di
     return _tell_how_to_answer(invocation, app, asked, is_new=False)
 
 
-def _app(invocation: Invocation, store: Layout, *, goes_on: bool = False) -> "App":
+def _app(invocation: Invocation, store: UserStore, *, goes_on: bool = False) -> "App":
     """The program on the store; with *goes_on* its session is the user's newest."""
     from panda.app import build
     from panda.session.file import newest_session
 
     settings = invocation.settings
     if goes_on:
-        newest = newest_session(UserStore(store.root, settings.user, settings.clock), where="--continue")
+        newest = newest_session(store, where="--continue")
         settings = replace(settings, session=newest)
     return build(settings, store, invocation.environ, invocation.layers)
 
@@ -171,7 +171,7 @@ def _tell_how_to_answer(invocation: Invocation, app: "App", asked: Result, *, is
     return asked
 
 
-def _discard(invocation: Invocation, store: Layout, number: int) -> Result:
+def _discard(invocation: Invocation, store: UserStore, number: int) -> Result:
     from panda.actions.unfinished import discard_turn
 
     done = discard_turn(store, invocation.settings, number, invocation.reporter.step)
@@ -319,7 +319,7 @@ def list_turns(
     Example: panda list --limit 5 --user demo
     """
     settings = invocation.settings
-    store = invocation.turns()
+    store = invocation.store()
     rows = list_rows(store, session=session, limit=limit + 1 if limit else None)
     more, rows = (True, rows[-limit:]) if limit and len(rows) > limit else (False, rows)
     if more:
@@ -356,7 +356,7 @@ def show(
     """
     if section is not None and file != CONTEXT_MD:
         raise UsageError("--section goes with context.md only", where=f"--file {file}", fix="leave one out")
-    folder = invocation.turns().open(turn)
+    folder = invocation.store().open(turn)
     if section is None:
         content = read_turn_file(folder, file)
     else:

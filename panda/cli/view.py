@@ -11,7 +11,7 @@ from panda.cli.command import Invocation, Result, Stream, argument, excludes, fl
 from panda.cli.completion import complete_turns_and_runs
 from panda.cli.serve import HOST_HELP
 from panda.errors import UsageError
-from panda.store.layout import RUN_JSON, Layout
+from panda.store.layout import RUN_JSON, Layout, UserStore
 
 if TYPE_CHECKING:
     from panda.view.shelf import Shelf
@@ -45,7 +45,7 @@ def view(
     layout, words = invocation.store(), selection or []
     if out is not None:
         return _written(invocation, layout, words, out)
-    shelf = Shelf(layout, invocation.settings.user, invocation.settings.clock)
+    shelf = Shelf(layout)
     path = _first_page(shelf, words)
     return Result(None, Stream(_served(invocation, shelf, host, port, path, opens=not no_open)))
 
@@ -55,9 +55,9 @@ def _first_page(shelf: "Shelf", words: Sequence[str]) -> str:
     if len(words) > 1:
         fix = "give one, or write pages with --out DIR"
         raise UsageError("more than one turn to begin with", where="TURN", fix=fix)
-    if words and _is_run(shelf.layout, words[0]):
-        return f"runs/{_run_name(shelf.layout, words[0])}"
-    return f"turns/{shelf.user}/{shelf.turn(shelf.user, words[0]).number}" if words else ""
+    if words and _is_run(shelf.store, words[0]):
+        return f"runs/{_run_name(shelf.store, words[0])}"
+    return f"turns/{shelf.store.user}/{shelf.turn(shelf.store.user, words[0]).number}" if words else ""
 
 
 def _served(
@@ -83,14 +83,13 @@ def _has_browser(environ: Mapping[str, str]) -> bool:
     return named or sys.platform in ("darwin", "win32")
 
 
-def _written(invocation: Invocation, layout: Layout, words: Sequence[str], out: Path) -> Result:
+def _written(invocation: Invocation, layout: UserStore, words: Sequence[str], out: Path) -> Result:
     from panda.view.output import check_target, list_pages, write_site
     from panda.view.shelf import Shelf
 
-    settings = invocation.settings
     runs = [_run_name(layout, word) for word in words if _is_run(layout, word)]
-    chosen = _selected(layout, settings.user, words, runs) if words else None
-    shelf = Shelf(layout, settings.user, settings.clock, chosen, runs)
+    chosen = _selected(layout, words, runs) if words else None
+    shelf = Shelf(layout, chosen, runs)
     check_target(out, shelf)
     with invocation.reporter.progress("pages", len(list_pages(shelf))) as advance:
         files = write_site(out, shelf, advance)
@@ -111,7 +110,7 @@ def _run_name(layout: Layout, word: str) -> str:
     return open_run(layout, word).id
 
 
-def _selected(layout: Layout, user: str, words: Sequence[str], runs: Sequence[str]) -> dict[str, list[int]]:
+def _selected(layout: UserStore, words: Sequence[str], runs: Sequence[str]) -> dict[str, list[int]]:
     """The numbers that a selection means, by user, those of the turns of its runs too."""
     from panda.replays.selection import TurnFilter, select_turns
     from panda.view.runs import turns_of_run
@@ -121,7 +120,9 @@ def _selected(layout: Layout, user: str, words: Sequence[str], runs: Sequence[st
         for owner, numbers in turns_of_run(layout, run).items():
             found[owner].update(numbers)
     selection = [word for word in words if not _is_run(layout, word)]
-    places = select_turns(selection, TurnFilter(), layout=lambda: layout, user=user) if selection else ()
+    places = (
+        select_turns(selection, TurnFilter(), layout=lambda: layout, user=layout.user) if selection else ()
+    )
     for place in places:
         if place.layout.root.resolve() != layout.root.resolve():
             fix = "name that store with --root"

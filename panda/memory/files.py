@@ -27,7 +27,7 @@ from panda.memory.fact import (
 )
 from panda.memory.log import Extent, MemoryLog
 from panda.store.files import check_links, read_json, read_text
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 
 KINDS: tuple[Kind, ...] = ("preference", "fact")
 _TITLES = {"preference": "Preferences", "fact": "Facts"}
@@ -215,18 +215,18 @@ class Shown:
 class Projection:
     """Log and memory files of one user, read together; nothing is written."""
 
-    def __init__(self, layout: Layout, user: str) -> None:
-        self.user = user
-        self.log = MemoryLog(layout, user)
+    def __init__(self, store: UserStore) -> None:
+        self.user = store.user
+        self.log = MemoryLog(store)
         self.paths: Mapping[Kind, Path] = {
-            "preference": layout.of(user).preferences,
-            "fact": layout.of(user).facts,
+            "preference": store.preferences,
+            "fact": store.facts,
         }
         self.texts: dict[Kind, str | None] = {}
         """The files as they are; None for one that is not there."""
         self.mark: Shown | None = None
         """What was noted when panda last wrote; None if it never did."""
-        self._mark_path = layout.of(user).memory_shown
+        self._mark_path = store.memory_shown
 
     def refresh(self) -> None:
         """

@@ -12,7 +12,7 @@ from panda.errors import FileFormatError, Location
 from panda.memory.fact import Assertion, Conflict, Fact, Subject, parse_assertion, parse_conflict
 from panda.memory.synthesis import SynthesisRequest, find_contenders
 from panda.store.files import LineTail, sound_lines
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class _Records:
 class MemoryLog:
     """What one user's log says. `refresh` reads what was added; nothing is written."""
 
-    def __init__(self, layout: Layout, user: str) -> None:
-        self._paths = (layout.of(user).memory_log, layout.of(user).conflicts_log)
+    def __init__(self, store: UserStore) -> None:
+        self._paths = (store.memory_log, store.conflicts_log)
         self._clear()
 
     def with_only(self, assertions: Iterable[Assertion], conflicts: Iterable[Conflict]) -> "MemoryLog":

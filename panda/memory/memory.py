@@ -9,7 +9,6 @@ from typing import Literal
 
 from panda.documents.memory_file import is_statement, render_value, statement_key
 from panda.documents.text import one_line
-from panda.documents.times import Clock
 from panda.errors import NotFoundError, StoreError, UsageError
 from panda.memory.confidence import SAID_BY_USER, confidence_at
 from panda.memory.fact import (
@@ -30,7 +29,7 @@ from panda.memory.files import KINDS, Comparison, Projection, Showing, Standing,
 from panda.memory.log import MemoryLog
 from panda.memory.synthesis import CONTRADICTED, find_alternative
 from panda.store.files import append_json_lines, held_lock, write_atomic
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 from panda.store.records import Scalar, Staged, Value
 
 Action = Literal["sets", "adds", "removes", "retracts"]
@@ -87,15 +86,12 @@ class Memory:
 
     def __init__(
         self,
-        layout: Layout,
-        user: str,
-        clock: Clock,
-        wait_seconds: float,
+        store: UserStore,
     ) -> None:
-        self.user = user
-        self._layout, self._clock = layout, clock
-        self._wait_seconds = wait_seconds
-        self._state = Projection(layout, user)
+        self.user = store.user
+        self._layout, self._clock = store, store.clock
+        self._wait_seconds = store.wait_seconds
+        self._state = Projection(store)
         self.taken_in: tuple[Assertion, ...] = ()
         """What the last operation made of edits by hand."""
         self.unshown: StoreError | None = None
@@ -284,9 +280,7 @@ def retraction(of: Assertion, source: str, source_turn: int | None = None) -> St
     )
 
 
-def apply_staged(
-    layout: Layout, user: str, staged: Sequence[Staged], clock: Clock, wait_seconds: float
-) -> list[Assertion]:
+def apply_staged(store: UserStore, staged: Sequence[Staged]) -> list[Assertion]:
     """
     Write staged values of a turn to the user's log and memory files.
 
@@ -301,13 +295,13 @@ def apply_staged(
     """
     if not staged:
         return []
-    memory = Memory(layout, user, clock, wait_seconds)
+    memory = Memory(store)
     with memory.held() as log:
-        statements = [_statement(one, log, clock()) for one in staged]
+        statements = [_statement(one, log, store.clock()) for one in staged]
         return memory.assert_all([one for one in statements if one is not None and not _was_said(log, one)])
 
 
-def take_in_edits(layout: Layout, user: str, clock: Clock, wait_seconds: float) -> Projection:
+def take_in_edits(store: UserStore) -> Projection:
     """
     Make assertions of what a user edited by hand, before a turn begins.
 
@@ -318,11 +312,11 @@ def take_in_edits(layout: Layout, user: str, clock: Clock, wait_seconds: float) 
         LockHeldError: Another process kept the lock.
         FileFormatError: The log or a memory file is corrupt.
     """
-    memory = Projection(layout, user)
-    if not layout.of(user).home.is_dir():
+    memory = Projection(store)
+    if not store.home.is_dir():
         memory.refresh()
         return memory
-    with Memory(layout, user, clock, wait_seconds).held():
+    with Memory(store).held():
         memory.refresh()
     return memory
 

@@ -12,7 +12,7 @@ from panda.index.tables import AsOf
 from panda.memory.fact import Assertion
 from panda.memory.files import KINDS, Projection
 from panda.memory.log import MemoryLog
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 from panda.store.records import MemoryMark, Snapshot
 from panda.store.seals import text_digest
 
@@ -40,15 +40,15 @@ class Bound:
 class Moment:
     """What a turn may read of its user's files. Before a turn begins everything counts, as it is."""
 
-    def __init__(self, layout: Layout, user: str) -> None:
-        self._layout, self._user = layout, user
+    def __init__(self, store: UserStore) -> None:
+        self._store = store
         self.pin(None)
 
     def pin(self, bound: Bound | None) -> None:
         """Stand still at the beginning of a turn; None goes back to everything as it is."""
         self._bound = bound
         self._still = bound.memory if bound else None
-        self._memory = self._still or Projection(self._layout, self._user)
+        self._memory = self._still or Projection(self._store)
         self._as_of: AsOf | None = None
 
     @property

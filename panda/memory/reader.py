@@ -24,7 +24,7 @@ from panda.memory.memory import load_remembered
 from panda.memory.node import Line, Node, note_lines, research_lines, turn_lines, visit_lines
 from panda.memory.past import Bound, Moment
 from panda.store.files import read_bytes, read_text, store_errors
-from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
+from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout, UserStore
 from panda.store.records import Manifest, Research, load
 from panda.store.visits import (
     SAVED_STATUSES,
@@ -161,7 +161,7 @@ class NodeReader:
         among: Collection[int] | None = None,
     ) -> None:
         self._store, self._user, self._clock = layout.of(user), user, clock
-        self._moment, self._index, self._among = moment or Moment(layout, user), index, among
+        self._moment, self._index, self._among = moment or Moment(self._store), index, among
         self._memory_seen: object = None
         self._memory_known: list[Node] = []
 
@@ -354,12 +354,10 @@ class NodeReader:
 class PastReader(NodeReader):
     """Loads the nodes of a user as they were when a turn began; pages and notes as they are now."""
 
-    def __init__(
-        self, layout: Layout, user: str, bound: Bound, *, among: Collection[int] | None = None
-    ) -> None:
-        moment = Moment(layout, user)
+    def __init__(self, store: UserStore, bound: Bound, *, among: Collection[int] | None = None) -> None:
+        moment = Moment(store)
         moment.pin(bound)
-        super().__init__(layout, user, lambda: bound.at, moment, among=among)
+        super().__init__(store, store.user, lambda: bound.at, moment, among=among)
         self.at = bound.at
 
     def has_changed(self, node: Node) -> bool:

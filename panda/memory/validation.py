@@ -49,6 +49,7 @@ from panda.store.layout import (
     STAGED_MEMORY_JSON,
     Layout,
     TurnPaths,
+    UserStore,
     turn_number,
 )
 from panda.store.records import GatheredItem, GatheredSection, check_json
@@ -81,8 +82,8 @@ def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Prob
     for user in users:
         directory = layout.of(user).home
         if not places or any(_concerns(place.absolute(), directory.absolute()) for place in places):
-            found += _check_user(layout, user, now)
-        found += check_notes(Layout(root.absolute()), user, [place.absolute() for place in places], now)
+            found += _check_user(layout.of(user), now)
+        found += check_notes(Layout(root.absolute()).of(user), [place.absolute() for place in places], now)
     return found
 
 
@@ -90,16 +91,16 @@ def _concerns(place: Path, directory: Path) -> bool:
     return directory.is_relative_to(place) or (place.parent == directory and place.name in _NAMES)
 
 
-def _check_user(layout: Layout, user: str, now: datetime) -> list[Problem]:
-    state = Projection(layout, user)
+def _check_user(store: UserStore, now: datetime) -> list[Problem]:
+    state = Projection(store)
     try:
         state.refresh()
-        return [*_records(layout, state), *_altered(layout, state), *_entries(state, now)]
+        return [*_records(store, state), *_altered(store, state), *_entries(state, now)]
     except Problem as exc:
         return [exc]
 
 
-def check_notes(layout: Layout, user: str, places: Sequence[Path], now: datetime) -> Iterator[Problem]:
+def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iterator[Problem]:
     """
     Notes that no turn and no index can read, folders of them that cannot be listed, and, as sound, lines of
     the other notes that cannot be quoted.
@@ -107,7 +108,7 @@ def check_notes(layout: Layout, user: str, places: Sequence[Path], now: datetime
     Args:
         places: Absolute paths to check; empty for all notes.
     """
-    knowledge = layout.of(user).knowledge
+    knowledge = store.knowledge
     unlisted: list[OSError] = []
     for _ in os.walk(knowledge, onerror=unlisted.append):
         pass
@@ -269,7 +270,7 @@ def judge_turn(directory: Path) -> list[Problem]:
         at = parse_time(given) if isinstance(given, str) else document.front.created_at
         snapshot = TurnFolder(number, TurnPaths(directory), lambda: at).snapshot()
         user = directory.parent.parent.name
-        past = PastReader(Layout(users.parent), user, Bound(number, at, snapshot))
+        past = PastReader(Layout(users.parent).of(user), Bound(number, at, snapshot))
         judge = _Judge(past, gathered, quotes=_quotes(directory))
         found = judge.findings(read_gathered(section), query)
     except Problem as exc:

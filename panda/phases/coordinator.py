@@ -88,7 +88,7 @@ def with_result(step: Step, result: ToolResult | Step) -> Step:
 def _result(turn: Turn, cached: CachedStep) -> Step | None:
     """The step that made a cached result, with where it comes from; None if it may not be used."""
     try:
-        made = load(Step, turn.layout.of(turn.user_id).place(cached.path))
+        made = load(Step, turn.store.place(cached.path))
     except (StoreError, FileFormatError):
         turn.warn(f"{cached.path} cannot be read; the call is made again")
         return None

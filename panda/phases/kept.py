@@ -77,7 +77,7 @@ def asked_to_forget(turn: Turn) -> tuple[str, ...]:
     pending = turn.carry.pending_clarification
     if pending is None or pending.status != "open" or [pending.asked_turn] != [*turn.earlier[-1:]]:
         return ()
-    analysis = find(QueryAnalysis, turn.layout.of(turn.user_id).turn(pending.asked_turn).directory)
+    analysis = find(QueryAnalysis, turn.store.turn(pending.asked_turn).directory)
     return analysis.reading.forget if analysis else ()
 
 

@@ -97,7 +97,7 @@ def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
             continue
         waiting += node.links
         if node_id.startswith("turn:"):
-            made = turn.layout.of(turn.user_id).turn(int(node_id.removeprefix("turn:"))).directory
+            made = turn.store.turn(int(node_id.removeprefix("turn:"))).directory
             waiting += (f"visit:{visit_id}" for visit_id in visit_ids(made))
         visits += [node] if node_id.startswith("visit:") else []
     return visits

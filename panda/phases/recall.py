@@ -46,7 +46,7 @@ def recalled_items(turn: Turn) -> list[GatheredItem]:
     found = []
     for number in recalled_turns(turn):
         try:
-            record = load_turn(turn.layout.of(turn.user_id).turn(number), number)
+            record = load_turn(turn.store.turn(number), number)
         except (FileFormatError, StoreError) as exc:
             turn.warn(exc.message)
             continue

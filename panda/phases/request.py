@@ -46,7 +46,7 @@ def _carry_document(turn: Turn, recipe: Recipe) -> str:
 def _lines_of(turn: Turn, path: str) -> Sequence[str]:
     """The lines of a kept result or content; what is gone says so."""
     try:
-        place = turn.layout.of(turn.user_id).place(path)
+        place = turn.store.place(path)
         if place.suffix != ".json" or place.parent.name != "steps":
             return read_text(place).splitlines()
         step = load(Step, place)

@@ -8,7 +8,6 @@ from msgspec import structs
 
 from panda.choosing.decision import Option
 from panda.documents.text import one_line, shorten, strip_citations
-from panda.documents.times import Clock
 from panda.errors import FileFormatError, HaltError, Problem, StoreError
 from panda.memory.gathered import answer_items
 from panda.memory.memory import apply_staged
@@ -32,7 +31,6 @@ from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.store.layout import (
     CONTEXT_MD,
     RESPONSE_MD,
-    Layout,
     UserStore,
 )
 from panda.store.records import IndexSummary, QueryAnalysis, Research, SessionTexts, StagedMemory, Summary
@@ -152,9 +150,7 @@ class Save:
     layer = "MIND"
 
     executor: RecipeExecutor  # asks the recipes
-    layout: Layout  # the store
-    clock: Clock  # the present
-    wait_seconds: float  # how long to wait for the user's memory
+    store: UserStore  # of the turn's user; its clock stands still while the turn runs
     noting: Noting  # stages what was told
     forget: Callable[[str, str], None]
     """Forgets a node, in a turn of a session whose lock is held."""
@@ -180,18 +176,18 @@ class Save:
         except HaltError as exc:
             turn.warn(f"no summary for the index yet: {exc.message}")
         turn.folder.save(self._summary(turn, text))
-        if self.layout.apart is not None:
+        if self.store.apart is not None:
             return Advance()
         session = turn.session
         is_own = turn.folder.read_metadata().run is None
         if len(turn.reading.forget) == 1 and turn.ending == "approved" and is_own:
             self.forget(turn.reading.forget[0], turn.session_id)
-            session = load_session(self.layout, turn.user_id, turn.session_id)
+            session = load_session(self.store, turn.session_id)
             metadata = turn.folder.read_metadata()  # what it was said of is gone: a replay can't judge it
             turn.folder.write_metadata(
-                structs.replace(metadata, forgotten_at=self.clock().replace(microsecond=0))
+                structs.replace(metadata, forgotten_at=self.store.clock().replace(microsecond=0))
             )
-        commit_turn(self.layout, turn.user_id, session, turn.turn)
+        commit_turn(self.store, session, turn.turn)
         return Advance()
 
     def _summary(self, turn: Turn, text: str | None) -> Summary:
@@ -255,6 +251,6 @@ class Save:
         memory = turn.folder.find(StagedMemory)
         if memory is not None:
             due = memory.due(turn.ending)
-            if self.layout.apart is None:
-                apply_staged(self.layout, turn.user_id, due, self.clock, self.wait_seconds)
+            if self.store.apart is None:
+                apply_staged(self.store, due)
             turn.folder.save(structs.replace(memory, applied=len(due) == len(memory.staged)))

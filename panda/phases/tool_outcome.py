@@ -105,7 +105,7 @@ def kept_again(turn: Turn) -> list[str]:
     if any(step.kind == "generate" and step.status == "success" for step in turn.steps()):
         return []
     try:
-        text = read_text(turn.layout.of(turn.user_id).place(entry.path))
+        text = read_text(turn.store.place(entry.path))
     except StoreError as exc:
         turn.warn(f"{entry.path} cannot be read: {exc.message}")
         return []

@@ -19,7 +19,7 @@ from panda.store.files import read_text
 from panda.store.layout import (
     INDEX_SUMMARY_JSON,
     METADATA_JSON,
-    Layout,
+    UserStore,
 )
 from panda.store.records import (
     GatheredContext,
@@ -64,7 +64,7 @@ class Turn:
 
     Args:
         folder: Its directory.
-        layout: The store it belongs to.
+        store: Of its user.
         recordings: Answers that need not be asked for again; None takes those in the turn's calls.jsonl.
         session: The session as the turn finds it; None before its first turn.
     """
@@ -72,7 +72,7 @@ class Turn:
     def __init__(
         self,
         folder: TurnFolder,
-        layout: Layout,
+        store: UserStore,
         *,
         recordings: Recordings | None = None,
         session: Session | None = None,
@@ -80,7 +80,7 @@ class Turn:
         metadata = folder.read_metadata()
         self.session = session
         self.folder = folder
-        self.layout = layout
+        self.store = store
         self.query = metadata.query
         self.user_id = metadata.user_id
         self.session_id = metadata.session_id
@@ -160,7 +160,7 @@ class Turn:
         for number in reversed(self.earlier):
             if len(found) == limit:
                 break
-            paths = self.layout.of(self.user_id).turn(number)
+            paths = self.store.turn(number)
             metadata = load_object(paths / METADATA_JSON)
             if metadata.get("status") in SAVED_STATUSES:
                 index = paths / INDEX_SUMMARY_JSON

@@ -7,7 +7,7 @@ stood. What then differs from the saved turn comes from changed code, prompts, r
 
 import difflib
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -33,7 +33,6 @@ from panda.store.layout import (
     SNAPSHOT_JSON,
     Apart,
     Layout,
-    UserStore,
     turn_name,
 )
 from panda.store.records import Snapshot, Step
@@ -89,7 +88,7 @@ def simulate(
     Raises:
         UsageError: It is not saved, or has no recorded calls that are to answer.
     """
-    saved = UserStore(layout.root, settings.user, settings.clock).open(number)
+    saved = settings.on_store(layout.root).store.open(number)
     metadata = saved.read_metadata()
     if metadata.next is not None or (answers != "live" and not saved.has(CALLS_JSONL)):
         is_imported = metadata.status == "imported"
@@ -102,12 +101,11 @@ def simulate(
     before = saved.snapshot()
     directory = work / "turns" / settings.user / turn_name(number)
     remove_tree(directory)
-    apart = Layout(layout.root, apart=Apart(work, {number: directory}))
     then = settings.on_store(
         layout.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
     )
     guard_links(then)
-    app = App(then, apart, layers)
+    app = App(then, replace(then.store, apart=Apart(work, {number: directory})), layers)
     try:
         if app.meaning is not None:
             app.meaning.fill(settings.user)

@@ -154,7 +154,7 @@ def _check_answer(place: TurnPlace, metadata: Metadata, document: ContextDocumen
     answer, folder = document.section(5), place.folder()
     if metadata.status != "approved" or answer is None:
         return
-    turn = Turn(folder, place.layout, session=_session_before(place, metadata))
+    turn = Turn(folder, place.layout.of(place.user), session=_session_before(place, metadata))
     kept, response = kept_again(turn), folder.read_text(RESPONSE_MD).strip()
     shown = render_response(answer.text, [*attachments(turn), *kept]).strip()
     if response != shown:
@@ -181,7 +181,7 @@ def _session_before(place: TurnPlace, metadata: Metadata) -> Session | None:
     analysis = folder.find(QueryAnalysis)
     if analysis is None or (analysis.kept_content is None and not analysis.reading.recap):
         return None
-    return rebuild_session(place.layout, place.user, metadata.session_id, before_turn=place.number)
+    return rebuild_session(place.layout.of(place.user), metadata.session_id, before_turn=place.number)
 
 
 def _kept_key(folder: TurnFolder) -> str | None:
@@ -196,7 +196,7 @@ class _RecordedNodes:
     def __init__(self, place: TurnPlace, metadata: Metadata) -> None:
         folder = place.folder()
         at, snapshot = metadata.created_at, folder.snapshot()
-        self._past = PastReader(place.layout, place.user, Bound(place.number, at, snapshot))
+        self._past = PastReader(place.layout.of(place.user), Bound(place.number, at, snapshot))
         self._held: dict[str, list[Line]] = {}
         gathered = folder.read_json(GATHERED_CONTEXT_JSON) if folder.has(GATHERED_CONTEXT_JSON) else {}
         for section in gathered.get("sections", ()):

@@ -31,12 +31,12 @@ _SHOWN_CHARS = 120
 _FIX = "delete session.json: it is made again from the turns"
 
 
-def load_session(layout: Layout, user: str, session: str, *, sealed: bool = True) -> Session | None:
+def load_session(store: UserStore, session: str, *, sealed: bool = True) -> Session | None:
     """
     A session as its file says it; None if there is no file. Raises FileFormatError: it is damaged, or is not
     as it was *sealed*, which does not matter for a look at what was altered.
     """
-    path = layout.of(user).session(session)
+    path = store.session(session)
     if not path.exists():
         return None
     value = read_json(path)
@@ -44,7 +44,7 @@ def load_session(layout: Layout, user: str, session: str, *, sealed: bool = True
     found = decode(Session, value, where=str(path))
     if sealed and seal is not None and seal != seal_value(value):
         raise FileFormatError("it has changed since its last turn was saved", where=str(path), fix=_REMAKE)
-    if found.schema != SESSION_SCHEMA or found.session_id != session or found.user_id != user:
+    if found.schema != SESSION_SCHEMA or found.session_id != session or found.user_id != store.user:
         raise FileFormatError(
             f"it is the {found.schema} of session {found.session_id} of user {found.user_id}",
             where=str(path),
@@ -53,15 +53,15 @@ def load_session(layout: Layout, user: str, session: str, *, sealed: bool = True
     return found
 
 
-def free_session_id(layout: Layout, index: Index, user: str, number: int) -> str:
+def free_session_id(store: UserStore, index: Index, number: int) -> str:
     """
     The id of a session that begins with the turn of this number, such as t000814; one more only where a user
     or an import has taken that name. The index knows the user's saved turns.
     """
     for more in count(1):
         name = f"t{number:06}" + (f"-{more}" if more > 1 else "")
-        is_taken = layout.of(user).session_lock(name).parent.exists()
-        if not is_taken and not index.read(user, partial(IndexView.session_turns, session=name)):
+        is_taken = store.session_lock(name).parent.exists()
+        if not is_taken and not index.read(store.user, partial(IndexView.session_turns, session=name)):
             return name
     raise AssertionError
 
@@ -74,7 +74,7 @@ def newest_session(store: UserStore, *, where: str) -> str:
     for row in newest_rows(store):
         if row.status in SAVED_STATUSES and row.session:
             return row.session
-        found = load_session(store, store.user, row.session) if row.session else None
+        found = load_session(store, row.session) if row.session else None
         if found is not None and found.head_turn == row.number:
             return found.session_id
     raise NotFoundError(
@@ -84,25 +84,23 @@ def newest_session(store: UserStore, *, where: str) -> str:
     )
 
 
-def open_session(layout: Layout, user: str, session: str) -> Session | None:
+def open_session(store: UserStore, session: str) -> Session | None:
     """The session as its file says it, or made of its saved turns if it has no file; None without turns."""
-    return load_session(layout, user, session) or rebuild_session(layout, user, session)
+    return load_session(store, session) or rebuild_session(store, session)
 
 
-def rebuild_session(
-    layout: Layout, user: str, session: str, *, before_turn: int | None = None
-) -> Session | None:
+def rebuild_session(store: UserStore, session: str, *, before_turn: int | None = None) -> Session | None:
     """A session made of its saved turns, those before a number if one is given; nothing is written."""
-    numbers = saved_turns(layout, user).get(session, [])
-    return fold_turns(layout, user, session, [n for n in numbers if before_turn is None or n < before_turn])
+    numbers = saved_turns(store).get(session, [])
+    return fold_turns(store, session, [n for n in numbers if before_turn is None or n < before_turn])
 
 
-def fold_turns(layout: Layout, user: str, session: str, numbers: Iterable[int]) -> Session | None:
+def fold_turns(store: UserStore, session: str, numbers: Iterable[int]) -> Session | None:
     """A session made of given turns; None without any. Raises FileFormatError: a file of one is damaged."""
     found: Session | None = None
     for number in sorted(numbers):
-        files = load_turn_files(layout.of(user).turn(number), number)
-        found = extend(found, replace(files, session_id=session), user)
+        files = load_turn_files(store.turn(number), number)
+        found = extend(found, replace(files, session_id=session), store.user)
     return found
 
 
@@ -123,7 +121,7 @@ def extend(session: Session | None, files: TurnFiles, user: str) -> Session:
     )
 
 
-def commit_turn(layout: Layout, user: str, before: Session | None, number: int) -> Session:
+def commit_turn(store: UserStore, before: Session | None, number: int) -> Session:
     """
     The session with one more turn, of which all files are written: the rename of session.json is the moment
     from which it belongs there. *before* is as the turn found it, under its lock; one that has this turn
@@ -133,12 +131,12 @@ def commit_turn(layout: Layout, user: str, before: Session | None, number: int) 
     if before is not None and number in held:
         return before
     if before is not None and before.head_turn > number:
-        cut = saved_turns(layout, user).get(before.session_id, []) if before.turns_cut else []
-        after = fold_turns(layout, user, before.session_id, {*cut, *held, number})
+        cut = saved_turns(store).get(before.session_id, []) if before.turns_cut else []
+        after = fold_turns(store, before.session_id, {*cut, *held, number})
         assert after is not None
     else:
-        after = extend(before, load_turn_files(layout.of(user).turn(number), number), user)
-    write_session(layout, after)
+        after = extend(before, load_turn_files(store.turn(number), number), store.user)
+    write_session(store, after)
     return after
 
 
@@ -148,19 +146,19 @@ def write_imported(
     """Write the files of sessions that an import has added turns to, each made of all its turns."""
     with progress("sessions", len(sessions)) as advance:
         for user in sorted({user for user, _ in sessions}):
-            numbers = saved_turns(layout, user)
+            numbers = saved_turns(layout.of(user))
             for name in sorted(name for owner, name in sessions if owner == user):
-                _write_folded(layout, user, name, numbers.get(name, []))
+                _write_folded(layout.of(user), name, numbers.get(name, []))
                 advance()
 
 
-def _write_folded(layout: Layout, user: str, session: str, numbers: Sequence[int]) -> None:
+def _write_folded(store: UserStore, session: str, numbers: Sequence[int]) -> None:
     """Make a session's file of its turns; without one the next turn meets what is damaged, and tells it."""
-    lock = layout.of(user).session_lock(session)
+    lock = store.session_lock(session)
     with held_lock(lock, holder="panda import", wait_seconds=_WAIT_SECONDS), suppress(FileFormatError):
-        found = fold_turns(layout, user, session, numbers)
+        found = fold_turns(store, session, numbers)
         if found is not None:
-            write_session(layout, found)
+            write_session(store, found)
 
 
 def write_session(layout: Layout, session: Session) -> None:
@@ -173,10 +171,10 @@ def write_session(layout: Layout, session: Session) -> None:
     write_atomic(path, text)
 
 
-def saved_turns(layout: Layout, user: str) -> dict[str, list[int]]:
+def saved_turns(store: UserStore) -> dict[str, list[int]]:
     """Numbers of the saved turns of a user by session, ascending; turns that do not read belong to none."""
     found: dict[str, list[int]] = {}
-    for number, directory in turn_directories(layout.of(user).turns):
+    for number, directory in turn_directories(store.turns):
         metadata: Mapping[str, object] = {}
         with suppress(FileFormatError, StoreError):
             metadata = load_object(directory / METADATA_JSON)
@@ -186,60 +184,60 @@ def saved_turns(layout: Layout, user: str) -> dict[str, list[int]]:
     return found
 
 
-def session_ids(layout: Layout, user: str) -> list[str]:
+def session_ids(store: UserStore) -> list[str]:
     """The sessions of a user that have a file, by name."""
-    folder = layout.of(user).home / "sessions"
+    folder = store.home / "sessions"
     if not folder.is_dir():
         return []
-    return sorted(path.name for path in folder.iterdir() if layout.of(user).session(path.name).is_file())
+    return sorted(path.name for path in folder.iterdir() if store.session(path.name).is_file())
 
 
-def close_session(layout: Layout, user: str, session: str, at: str, head_turn: int) -> None:
+def close_session(store: UserStore, session: str, at: str, head_turn: int) -> None:
     """Mark a session, which has a turn and whose lock is held, as closed."""
     value = {"schema": CLOSED_SCHEMA, "session_id": session, "closed_at": at, "head_turn": head_turn}
-    write_json(layout.of(user).session_closed(session), value)
+    write_json(store.session_closed(session), value)
 
 
-def reopen_session(layout: Layout, user: str, session: str) -> None:
+def reopen_session(store: UserStore, session: str) -> None:
     """Take the mark away. Raises NotFoundError: the session is not closed."""
-    path = layout.of(user).session_closed(session)
+    path = store.session_closed(session)
     if not path.exists():
         raise NotFoundError(f"session {session} is not closed", where=str(path.parent))
     with store_errors(path, "remove"):
         path.unlink()
 
 
-def closed_at(layout: Layout, user: str, session: str) -> str | None:
+def closed_at(store: UserStore, session: str) -> str | None:
     """When a session was closed; None if it is open."""
-    path = layout.of(user).session_closed(session)
+    path = store.session_closed(session)
     return str(read_json(path)["closed_at"]) if path.exists() else None
 
 
-def check_open(layout: Layout, user: str, session: str) -> None:
+def check_open(store: UserStore, session: str) -> None:
     """Raises UsageError for a closed session."""
-    at = closed_at(layout, user, session)
+    at = closed_at(store, session)
     if at is not None:
         raise UsageError(
             f"session {session} was closed at {at}",
-            where=str(layout.of(user).session_closed(session)),
+            where=str(store.session_closed(session)),
             fix=f"use another session, or `panda session close {session} --reopen`",
         )
 
 
-def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
+def verify_session(store: UserStore, session: str) -> list[Problem]:
     """
     What differs between a session's file and its turns: a problem for each field that differs, and for each
     saved turn that the file does not know; [] also where there is no file yet.
     """
-    path = str(layout.of(user).session(session))
+    path = str(store.session(session))
     try:
-        found = load_session(layout, user, session, sealed=False)
+        found = load_session(store, session, sealed=False)
     except Problem as exc:
         return [exc]
     if found is None:
         return []
     listed = [entry.turn for entry in found.turns]
-    saved = saved_turns(layout, user).get(session, [])
+    saved = saved_turns(store).get(session, [])
     unlisted = [number for number in saved if number < min(listed)] if found.turns_cut else []
     lost = sorted(set(saved) - set(listed) - set(unlisted))
     problems = [
@@ -249,14 +247,14 @@ def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
     if len(unlisted) != found.turns_cut:
         problems.append(Problem(f"{len(unlisted)} older turns, not {found.turns_cut}", path, key="turns_cut"))
     try:
-        again = fold_turns(layout, user, session, [*unlisted, *listed])
+        again = fold_turns(store, session, [*unlisted, *listed])
     except Problem as exc:
         return [*problems, exc]
     problems += _differences(path, found, again)
     if problems:
         return problems
     try:
-        load_session(layout, user, session)  # it says what its turns say, and may have been altered yet
+        load_session(store, session)  # it says what its turns say, and may have been altered yet
     except Problem as exc:
         return [exc]
     return []

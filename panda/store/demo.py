@@ -15,7 +15,7 @@ from panda.store.files import (
     sync_path,
     write_synced,
 )
-from panda.store.layout import DEFAULT_USER, METADATA_JSON, Layout, users_of
+from panda.store.layout import DEFAULT_USER, METADATA_JSON, Layout, UserStore, users_of
 
 _NAMED_USERS = 8
 
@@ -42,22 +42,22 @@ def is_writable(layout: Layout) -> bool:
     return not layout.read_only_mark.exists() and os.access(layout.root, os.W_OK)
 
 
-def check_user(layout: Layout, user: str, *, where: str, how: str = "") -> None:
+def check_user(store: UserStore, *, where: str, how: str = "") -> None:
     """
     Raises NotFoundError, with the nearest names, for a user whom the store does not have; the default one
     need not be there. *how* says how to make one.
     """
-    if user == DEFAULT_USER or layout.of(user).home.is_dir():
+    if store.user == DEFAULT_USER or store.home.is_dir():
         return
-    known = users_of(layout)
-    if near := get_close_matches(user, known, n=3, cutoff=0.5):
+    known = users_of(store)
+    if near := get_close_matches(store.user, known, n=3, cutoff=0.5):
         fix = f"did you mean {' or '.join(near)}? {how}".rstrip()
     elif known:
         some = ", ".join([*known[:_NAMED_USERS], *(["…"] if known[_NAMED_USERS:] else [])])
         fix = f"users are {some}; {how}" if how else f"users are {some}"
     else:
-        fix = how or f"panda turn --user {user} --new-user makes one"
-    raise NotFoundError(f"there is no user {user!r} in {layout.root}", where=where, fix=fix)
+        fix = how or f"panda turn --user {store.user} --new-user makes one"
+    raise NotFoundError(f"there is no user {store.user!r} in {store.root}", where=where, fix=fix)
 
 
 def create_store(root: Path) -> bool:

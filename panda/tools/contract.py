@@ -10,11 +10,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from panda.documents.records import encode
-from panda.documents.times import Clock
 from panda.errors import UsageError
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 from panda.store.records import Claim, StepEntity
 from panda.tools.project import Project
 
@@ -57,13 +56,11 @@ Draft = Callable[[str, str], str]
 class ToolContext:
     """What a tool may touch."""
 
-    layout: Layout  # where the store is
-    user: str  # whose turn it is
+    store: UserStore  # of whose turn it is; its clock stands still while the turn runs
     turn: int  # its number
     query: str  # the raw query of the turn
     reader: NodeReader  # loads the user's nodes
     retriever: Retriever  # finds the user's nodes
-    clock: Clock  # gives the present instant
     folder: Path | None = None  # where artifacts go: the turn's directory; None if there is no turn
     step: int = 1  # number of the step that the call is
     project: Project | None = None  # the project's files; None in chat mode, where no tool may see them

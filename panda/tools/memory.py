@@ -129,7 +129,7 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
     if entity is not None and given.kind == "preference":
         raise UsageError("a preference is the user's own", fix="use the kind fact for anybody else")
     staged = stage_value(
-        user=context.user,
+        user=context.store.user,
         kind=given.kind,
         relation=given.relation,
         value=value,
@@ -139,7 +139,7 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
     )
     claim = Claim(staged.text, None, "§0.raw_query")
     prefix = "memory" if given.kind == "preference" else "fact"
-    key = Subject("local", staged.entity, staged.relation).key(context.user)
+    key = Subject("local", staged.entity, staged.relation).key(context.store.user)
     entry = StepEntity(f"{prefix}:{key}", given.kind, key, "create")
     return ToolResult("success", data=_Staged(staged=encode(staged)), claims=(claim,), entities=(entry,))
 
@@ -159,7 +159,7 @@ def search_documents(given: QueryArguments, context: ToolContext) -> ToolResult:
     pairs = [(node, item) for node in nodes for item in best_items(node, given.query, limit=_MOST_DOC_LINES)]
     pairs = [(node, item) for node, item in pairs if share_of_words(given.query, item.text)]
     pairs.sort(key=lambda pair: -share_of_words(given.query, pair[1].text))
-    place = context.layout.of(context.user).place
+    place = context.store.place
     texts = {node.provenance: read_text(place(unescape_path(node.provenance))) for node, _ in pairs}
     passages = [
         _Passage(

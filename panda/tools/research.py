@@ -56,7 +56,7 @@ class _Read:
 
 def research(query: str, context: ToolContext) -> ToolResult:
     """Research a query and write what was found; a turn has one research."""
-    paths = context.layout.of(context.user).turn(context.turn)
+    paths = context.store.turn(context.turn)
     if (done := read_research(paths)) is not None:
         if done.query != query:
             raise UsageError("this turn has its research already", where=str(paths / RESEARCH_JSON))
@@ -77,7 +77,7 @@ def research(query: str, context: ToolContext) -> ToolResult:
         kind,
         claims,
         _conflicts(claims, ask),
-        at=context.clock(),
+        at=context.store.clock(),
         phrases=tuple(phrases),
         provider=provider.name,
         sources=tuple(sources),
@@ -98,8 +98,8 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
     A research as a result: one claim for every conflict, one for every line that is in none, and what pages
     that cannot be had said when they were last seen.
     """
-    file = context.layout.of(context.user).turn(context.turn) / RESEARCH_JSON
-    source = context.layout.of(context.user).name_of(file)
+    file = context.store.turn(context.turn) / RESEARCH_JSON
+    source = context.store.name_of(file)
     node_id = f"research:{record.topic}"
     contested = {claim.text for conflict in record.conflicts for claim in conflict.claims}
     claims = [

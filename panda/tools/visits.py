@@ -31,7 +31,7 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
     url = str(parse_url(url))
     known = context.reader.visits([url]).get(url)
     age = timedelta(minutes=max_age_minutes)
-    if known is not None and age and context.clock() - known.manifest.visited_at <= age:
+    if known is not None and age and context.store.clock() - known.manifest.visited_at <= age:
         return visit_result(known, context, origin="cache")
     try:
         visit, origin = refresh_visit(url, known, context)
@@ -49,13 +49,13 @@ def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[
     Returns the visit, and where its content comes from: "server" or "unchanged".
     """
     page = client_of(context).fetch(url, _validators(known))
-    paths = context.layout.of(context.user).turn(context.turn)
+    paths = context.store.turn(context.turn)
     visit_id, directory = place_visit(paths, url)
     if page.text is None and known is not None:
         manifest = structs.replace(
             known.manifest,
             visit_id=visit_id,
-            visited_at=context.clock(),
+            visited_at=context.store.clock(),
             refreshes=known.manifest.visit_id,
             unchanged=True,
         )
@@ -103,7 +103,7 @@ def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -
 
 def _claims_by_hand(visit: Visit, context: ToolContext) -> tuple[Claim, ...]:
     """The first lines of a page that no turn keeps; its address is their source."""
-    lines = visit_lines(visit, context.clock())
+    lines = visit_lines(visit, context.store.clock())
     items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
     return tuple(Claim(item.text, round(item.confidence, 2), visit.manifest.url) for item in items)
 
@@ -143,7 +143,7 @@ def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolCont
         extraction_quality=extraction.quality,
         refreshes=known.manifest.visit_id if known else None,
         title=extraction.title,
-        visited_at=context.clock(),
+        visited_at=context.store.clock(),
         etag=page.etag,
         last_modified=page.last_modified,
         unchanged=False,

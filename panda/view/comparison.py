@@ -114,7 +114,7 @@ def load_comparison(shelf: Shelf, query: Query) -> Compared:
     for one in {before, after} - {SAVED}:
         find_run(shelf, one)
     try:
-        sides = load_sides(shelf.layout, before, after)
+        sides = load_sides(shelf.store, before, after)
         return _compared(shelf, sides, compare_runs(*sides), names)
     except UsageError as exc:
         problem = exc.message
@@ -241,7 +241,7 @@ def _page(shelf: Shelf, outcome: Outcome, side: Side) -> str | None:
     directory = _directory(side, outcome.key)
     if not is_id(outcome.user):
         return None
-    own = shelf.layout.of(outcome.user).turn(outcome.turn).directory
+    own = shelf.store.of(outcome.user).turn(outcome.turn).directory
     is_own = directory is not None and directory.resolve() == own.resolve() and own.is_dir()
     return f"turns/{outcome.user}/{outcome.turn}" if is_own else None
 

@@ -26,7 +26,7 @@ def load_interventions(shelf: Shelf, query: Query) -> InterventionsPage:
     """The page of all interventions of a store."""
     found, problem = [], None
     try:
-        found = list_interventions(shelf.layout)
+        found = list_interventions(shelf.store)
     except (Problem, OSError) as exc:
         problem = str(exc)
     sound = [halt_of(one) for one in reversed(found) if isinstance(one, Intervention)]

@@ -113,13 +113,16 @@ def address_of(subject: Subject) -> str:
 def read_memory(shelf: Shelf, user: str) -> MemoryState:
     """A user's memory as it is now. Raises NotFoundError: the store has nothing of them."""
     shelf.turns(user)
-    reader = shelf.kept(("memory", user), lambda: MemoryReader(shelf.layout, user))
-    return reader.read(shelf.clock())
+    reader = shelf.kept(("memory", user), lambda: MemoryReader(shelf.store, user))
+    return reader.read(shelf.store.clock())
 
 
 def load_memory(shelf: Shelf, query: Query) -> MemoryPage:
     """The page of a memory. Raises UsageError: its place is no number."""
-    user, now = query.parameters.get("user") or query.fields.get("user") or shelf.user, shelf.clock()
+    user, now = (
+        query.parameters.get("user") or query.fields.get("user") or shelf.store.user,
+        shelf.store.clock(),
+    )
     state = read_memory(shelf, user)
     place = max(1, query.number("place") or 1)
     rows = state.values[(place - 1) * PAGE_ROWS : place * PAGE_ROWS]
@@ -163,14 +166,14 @@ def value_addresses(shelf: Shelf, user: str) -> Iterator[str]:
 
 def load_value(shelf: Shelf, query: Query) -> ValuePage:
     """The page of a value. Raises NotFoundError: nothing was ever said of it."""
-    user, address, now = query.parameters["user"], query.parameters["value"], shelf.clock()
+    user, address, now = query.parameters["user"], query.parameters["value"], shelf.store.clock()
     state = read_memory(shelf, user)
     current = next((one for one in state.values if address_of(one.subject) == address), None)
     subjects = _spoken(state.log) if state.lines is None else ()
     subject = next((one for one in subjects if address_of(one) == address), None)
     subject = subject or (current.subject if current else None)
     if subject is None:
-        raise NotFoundError(f"nothing was ever said of {address[:80]}", where=str(shelf.layout.of(user).home))
+        raise NotFoundError(f"nothing was ever said of {address[:80]}", where=str(shelf.turns(user).home))
     said = state.log.of(subject)
     row = _row(current, now) if current else None
     ids = {one.fact.id for one in said}

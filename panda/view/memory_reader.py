@@ -35,7 +35,7 @@ class MemoryReader:
     """Reads a user's memory again and again, each line once; writes nothing, takes no edits in."""
 
     def __init__(self, layout: Layout, user: str) -> None:
-        self._state = Projection(layout, user)
+        self._state = Projection(layout.of(user))
         self._logs = (layout.of(user).memory_log, layout.of(user).conflicts_log)
         self._lock = Lock()
 

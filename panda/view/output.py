@@ -18,7 +18,7 @@ def check_target(directory: Path, shelf: Shelf) -> None:
         UsageError: It holds something already, is no directory, or lies in the store.
     """
     real = directory.resolve()
-    if real.is_relative_to(shelf.layout.root.resolve()):
+    if real.is_relative_to(shelf.store.root.resolve()):
         raise UsageError("pages are not written into the store", where=str(directory), fix="give another DIR")
     with store_errors(directory, "list"):
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):

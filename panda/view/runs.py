@@ -104,7 +104,7 @@ class RunPage:
 def run_names(shelf: Shelf) -> list[str]:
     """The directories of runs, newest first by their names; [] without any."""
     found = []
-    with suppress(OSError), os.scandir(shelf.layout.runs) as entries:
+    with suppress(OSError), os.scandir(shelf.store.runs) as entries:
         found = [entry.name for entry in entries if entry.is_dir() and is_run_name(entry.name)]
     return sorted((one for one in found if not shelf.is_selection or one in shelf.runs), reverse=True)
 
@@ -116,9 +116,9 @@ def is_run_name(name: str) -> bool:
 
 def find_run(shelf: Shelf, name: str) -> RunReader:
     """A run by its name. Raises NotFoundError: the store has none of it."""
-    directory = shelf.layout.runs / name
+    directory = shelf.store.runs / name
     if not is_run_name(name) or not directory.is_dir():
-        raise NotFoundError(f"there is no run {name[:80]!r}", where=str(shelf.layout.runs))
+        raise NotFoundError(f"there is no run {name[:80]!r}", where=str(shelf.store.runs))
     return shelf.kept(("run", name), lambda: RunReader(directory))
 
 
@@ -273,7 +273,7 @@ def _turn(
 
 
 def _page(shelf: Shelf, user: str, turn: int, root: str | None) -> str | None:
-    if not _is_here(shelf.layout, root):
+    if not _is_here(shelf.store, root):
         return None
     with suppress(NotFoundError, UsageError):
         shelf.turn(user, str(turn))

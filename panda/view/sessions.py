@@ -138,7 +138,7 @@ class SessionReader:
 
 
 def _reader(shelf: Shelf, user: str) -> SessionReader:
-    return shelf.kept(("sessions", user), lambda: SessionReader(shelf.layout, user))
+    return shelf.kept(("sessions", user), lambda: SessionReader(shelf.store, user))
 
 
 def session_names(shelf: Shelf, user: str) -> list[str]:
@@ -154,7 +154,7 @@ def session_places(shelf: Shelf, user: str) -> Iterable[int]:
 
 def load_session_list(shelf: Shelf, query: Query) -> SessionList:
     """The list of a user's sessions. Raises UsageError: its place is no number."""
-    user = query.parameters.get("user") or shelf.user
+    user = query.parameters.get("user") or shelf.store.user
     shelf.turns(user)
     names, place = session_names(shelf, user), max(1, query.number("place") or 1)
     shown = names[(place - 1) * PAGE_ROWS : place * PAGE_ROWS]
@@ -177,7 +177,7 @@ def load_session_page(shelf: Shelf, query: Query) -> SessionPage:
     check_id(name, what="session")
     found, problem, is_made = _load(shelf, user, name)
     if found is None and problem is None:
-        raise NotFoundError(f"user {user} has no session {name}", where=str(shelf.layout.of(user).home))
+        raise NotFoundError(f"user {user} has no session {name}", where=str(shelf.turns(user).home))
     turns = [one.turn for one in found.turns] if found else []
     rows = [row for number in turns[: -_MOST_TURNS - 1 : -1] if (row := read_row(store, number))]
     fields = tuple(_fields(shelf, user, found)) if found else ()
@@ -201,14 +201,14 @@ def _places(rows: int) -> int:
 def _load(shelf: Shelf, user: str, name: str) -> tuple[Session | None, str | None, bool]:
     problem = None
     try:
-        found = load_session(shelf.layout, user, name)
+        found = load_session(shelf.turns(user), name)
         if found is not None:
             return found, None, False
     except (Problem, OSError) as exc:
         problem = why_unread(exc)
     numbers = _reader(shelf, user).turns(name, shelf.numbers(user), shelf.turns(user))
     try:
-        return fold_turns(shelf.layout, user, name, numbers[-_MOST_FOLDED:]), problem, True
+        return fold_turns(shelf.turns(user), name, numbers[-_MOST_FOLDED:]), problem, True
     except (Problem, OSError) as exc:
         told = f"{exc.where}: {exc.message}" if isinstance(exc, Problem) else str(exc)
         return None, problem or told, True
@@ -217,7 +217,7 @@ def _load(shelf: Shelf, user: str, name: str) -> tuple[Session | None, str | Non
 def _row(shelf: Shelf, user: str, name: str, found: Session | None, problem: str | None) -> SessionRow:
     closed = None
     try:
-        closed = closed_at(shelf.layout, user, name)
+        closed = closed_at(shelf.turns(user), name)
     except (Problem, OSError, KeyError, TypeError):
         problem = problem or "closed.json cannot be read"
     return SessionRow(
@@ -238,7 +238,7 @@ def _time(text: str) -> datetime | None:
 
 
 def _fields(shelf: Shelf, user: str, found: Session) -> Iterator[CarriedField]:
-    directory = shelf.layout.of(user).home
+    directory = shelf.turns(user).home
     rows = field_rows(found.carry, lambda name: "\0" not in name and (directory / name).exists())
     for name, field in FIELDS.items():
         own = [(text, source) for of, text, source in rows if of == name]

@@ -7,11 +7,10 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
-from panda.documents.times import Clock
 from panda.errors import NotFoundError, Problem, TryAgainError, UsageError
 from panda.index.index import Index
 from panda.index.sources import turns_stamp
-from panda.store.layout import Layout, UserStore, is_id, users_of
+from panda.store.layout import UserStore, is_id, users_of
 from panda.store.turns import TurnFolder
 
 Numbers = Sequence[int]
@@ -30,17 +29,13 @@ class Shelf:
 
     def __init__(
         self,
-        layout: Layout,
-        user: str,
-        clock: Clock,
+        store: UserStore,
         selected: Mapping[str, Numbers] | None = None,
         runs: Collection[str] = (),
     ) -> None:
-        self.layout = layout
-        self.user = user
-        self.clock = clock
+        self.store = store
         self.runs = runs
-        self._index = Index(layout, private=True)  # its own copy: nothing is written into the store
+        self._index = Index(store, private=True)  # its own copy: nothing is written into the store
         self._indexed: dict[str, Thread] = {}
         self._selected = selected
         self._known: dict[str, tuple[str | None, Numbers]] = {}
@@ -61,7 +56,7 @@ class Shelf:
         if making.is_alive():
             message = "the index of these turns is still being made"
             fix = "load this page again in a while; `panda index rebuild` makes one that stays"
-            raise TryAgainError(message, where=str(self.layout.indexes), fix=fix)
+            raise TryAgainError(message, where=str(self.store.indexes), fix=fix)
         self._index.freshen(user)
         return self._index
 
@@ -84,42 +79,44 @@ class Shelf:
 
     def users(self) -> list[str]:
         """Everybody whose turns are shown, and the first one even without any."""
-        return sorted({self.user, *(self._selected if self._selected is not None else users_of(self.layout))})
+        return sorted(
+            {self.store.user, *(self._selected if self._selected is not None else users_of(self.store))}
+        )
 
     def turns(self, user: str) -> UserStore:
         """The turns of a user. Raises NotFoundError: the store has nothing of them."""
-        if not is_id(user) or (user != self.user and not self.layout.of(user).home.is_dir()):
-            raise NotFoundError(f"the store has no user {user[:80]}", where=str(self.layout.users))
-        return UserStore(self.layout.root, user, self.clock)
+        if not is_id(user) or (user != self.store.user and not self.store.of(user).home.is_dir()):
+            raise NotFoundError(f"the store has no user {user[:80]}", where=str(self.store.users))
+        return self.store.of(user)
 
     def turn(self, user: str, number: str) -> TurnFolder:
         """A turn by its number as it stands in an address. Raises NotFoundError: there is none."""
         store = self.turns(user)
         if not (number.isascii() and number.isdigit() and len(number) < 16):
-            raise NotFoundError(f"{number[:80]!r} is no turn number", where=str(self.layout.of(user).turns))
+            raise NotFoundError(f"{number[:80]!r} is no turn number", where=str(self.store.of(user).turns))
         return store.open(int(number))
 
     def numbers(self, user: str) -> Numbers:
         """The turns that are shown of a user, ascending; the directory is listed again once it changed."""
         if self._selected is not None:
             return self._selected.get(user, ())
-        stamp = turns_stamp(self.layout, user)
+        stamp = turns_stamp(self.store, user)
         with self._lock:
             known, numbers = self._known.get(user, ("", ()))
             if known != stamp:
-                numbers = sorted(self.layout.of(user).listed_numbers())
+                numbers = sorted(self.store.of(user).listed_numbers())
                 self._known[user] = stamp, numbers
             return numbers
 
     def sessions(self, user: str) -> list[str]:
         """Ids of a user's sessions, sorted; [] if there are none yet."""
-        with suppress(OSError), os.scandir(self.layout.of(user).home / "sessions") as entries:
+        with suppress(OSError), os.scandir(self.store.of(user).home / "sessions") as entries:
             return sorted(entry.name for entry in entries if is_id(entry.name))
         return []
 
     def shown_path(self, path: Path) -> str:
         """A path below the store as pages name it: relative to the store's root."""
-        return path.relative_to(self.layout.root).as_posix()
+        return path.relative_to(self.store.root).as_posix()
 
 
 class Query:

@@ -120,7 +120,7 @@ class Site:
         def link(path: str, fragment: str = "", **fields: object) -> str | None:
             return self.links.link(here, path, fields, fragment)
 
-        shown = [(name, path.format(user=user or self.shelf.user)) for name, path in NAVIGATION]
+        shown = [(name, path.format(user=user or self.shelf.store.user)) for name, path in NAVIGATION]
         return self._environment.get_template(template).render(
             link=link,
             asset=lambda name: self.links.asset(here, name),
@@ -128,9 +128,9 @@ class Site:
             policy=POLICY,
             here=here,
             navigation=shown,
-            root=str(self.shelf.layout.root),
+            root=str(self.shelf.store.root),
             version=__version__,
-            now=self.shelf.clock(),
+            now=self.shelf.store.clock(),
             **values,
         )
 

@@ -78,9 +78,9 @@ class StatsPage:
 
 def load_stats(shelf: Shelf, query: Query) -> StatsPage:
     """The stats of a user. Raises UsageError: a field of the filter is wrong."""
-    user = query.parameters.get("user") or shelf.user
+    user = query.parameters.get("user") or shelf.store.user
     shelf.turns(user)
-    log = shelf.kept("executions", lambda: ExecutionLog(shelf.layout))
+    log = shelf.kept("executions", lambda: ExecutionLog(shelf.store))
     state = log.read(user)
     mask = _mask(state.columns, query)
     columns, held = state.columns.where(mask), state.held[mask]

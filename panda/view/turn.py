@@ -222,7 +222,7 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         analysis=reader.record(QueryAnalysis, QueryAnalysis.FILE),
         reflection=reader.record(Reflection, REFLECTION_JSON),
         steps=tuple(read_steps(reader)),
-        halts=tuple(read_halts(shelf.layout, user, folder.number)),
+        halts=tuple(read_halts(shelf.store, user, folder.number)),
         attempts=read_attempts(reader, sections),
         image=_image(folder, metadata),
         image_text=(image.description if (image := reader.record(Image, IMAGE_JSON)) else ""),
@@ -257,17 +257,17 @@ def _evidence(
     section = sections.get(5)
     nodes = cited_nodes(section, listed)
     stated = find_statements(section, answer, listed)
-    moment = at or shelf.clock()
+    moment = at or shelf.store.clock()
     number = reader.folder.number
     among = {number, *(turn for place in nodes.values() if (turn := turn_at(place)) is not None)}
     snapshot = reader.snapshot()
-    past = PastReader(shelf.layout, user, Bound(number, moment, snapshot), among=frozenset(among))
+    past = PastReader(shelf.turns(user), Bound(number, moment, snapshot), among=frozenset(among))
     found = find_evidence(
         stated[:_MOST_STATEMENTS],
         nodes,
         StepNodes(reader, past).load,
         moment,
-        past=PastNotes(shelf.layout.of(user).knowledge, snapshot, gathered, moment),
+        past=PastNotes(shelf.turns(user).knowledge, snapshot, gathered, moment),
         issues=texts_of(sections[6].meta.get("issues")) if 6 in sections else (),
     )
     return found, max(0, len(stated) - _MOST_STATEMENTS)
@@ -286,12 +286,12 @@ def _executions(shelf: Shelf, user: str, number: int, metadata: Metadata | None)
         return Executions()
     with suppress(Problem):
         begun, ended = metadata.created_at, metadata.updated_at
-        return read_executions(shelf.layout, user, number, begun, max(begun, ended))
+        return read_executions(shelf.store, user, number, begun, max(begun, ended))
     return Executions()
 
 
 def _has_run(shelf: Shelf, run: str | None) -> bool:
-    return run is not None and is_run_name(run) and (shelf.layout.runs / run).is_dir()
+    return run is not None and is_run_name(run) and (shelf.store.runs / run).is_dir()
 
 
 def _sections(sections: Mapping[int, Section]) -> Iterator[tuple[int, str, str, int]]:

@@ -89,7 +89,7 @@ class TurnList:
 
 def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
     """The page that an address asks for. Raises UsageError: a field of the filter is wrong."""
-    user = query.parameters.get("user", shelf.user)
+    user = query.parameters.get("user", shelf.store.user)
     store, wanted, before = shelf.turns(user), _read_filter(query), query.number("before")
     numbers = shelf.numbers(user)
     rows: list[TurnRow] = []
@@ -131,7 +131,7 @@ def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
 def _may_have(shelf: Shelf, user: str, number: int, status: str) -> bool:
     """Whether a turn has a status, by a quick look; one that cannot be read may."""
     try:
-        path = shelf.layout.of(user).turn(number) / METADATA_JSON
+        path = shelf.turns(user).turn(number) / METADATA_JSON
         return load(Metadata, path).status == status
     except Problem:
         return True
@@ -194,7 +194,7 @@ def _left_out(view: IndexView, wanted: Filter) -> Integers:
 def _search(shelf: Shelf, user: str, words: str, wanted: Filter) -> tuple[list[int], bool]:
     bounds = Bounds(session=wanted.session, since=wanted.since, turns_only=True)
     hits, report = search_index(
-        shelf.index(user), user, words, now=shelf.clock(), limit=PAGE_ROWS * 4, bounds=bounds
+        shelf.index(user), user, words, now=shelf.store.clock(), limit=PAGE_ROWS * 4, bounds=bounds
     )
     shown = set(shelf.numbers(user))
     found = [hit.ranked.entry.number for hit in hits]

@@ -101,14 +101,20 @@ def run_batch(
     """Begin a batch, or go on with one; *lines* gets what came of each item."""
     settings, layout = settings_of(root), Layout(root)
     if resume is None:
-        run = begin_batch(settings, {}, layout, queries or [], live=live)
+        run = begin_batch(settings, {}, settings.store, queries or [], live=live)
     else:
         run = open_run(layout, resume)
         queries = resume_batch(settings, {}, run, queries)
     with run.hold():
         on_line = (lines if lines is not None else []).append
         found = Batch(
-            settings, layout, run, queries or [], tell=print, is_remote=address is not None, on_line=on_line
+            settings,
+            settings.store,
+            run,
+            queries or [],
+            tell=print,
+            is_remote=address is not None,
+            on_line=on_line,
         )
         found.prepare(retry_failed=retry_failed)
         found.execute(engine_of(settings, found, jobs, address), no_progress, **how)

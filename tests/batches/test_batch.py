@@ -56,7 +56,7 @@ def check_sound(layout: Layout) -> None:
     assert not index.behind(USER).sources
     index.close()
     for path in (layout.of(USER).home / "sessions").iterdir():
-        assert verify_session(layout, USER, path.name) == []
+        assert verify_session(layout.of(USER), path.name) == []
 
 
 def test_every_item_once(layout: Layout) -> None:
@@ -86,7 +86,7 @@ def test_an_item_sees_its_own_session_and_the_start(layout: Layout) -> None:
     seen = {item: store.open(number).snapshot() for item, number in made_turns(layout)}
     ranges = {item: snapshot.turns for item, snapshot in seen.items() if snapshot is not None}
     assert ranges == {"a1": ((1, 2),), "a2": ((1, 3),), "b1": ((1, 2),), "c1": ((1, 2),)}
-    memory = Projection(layout, USER)
+    memory = Projection(layout.of(USER))
     memory.refresh()
     assert {one.source_turn for one in memory.log.assertions} >= {3, 6}
     check_sound(layout)
@@ -95,8 +95,8 @@ def test_an_item_sees_its_own_session_and_the_start(layout: Layout) -> None:
 def test_a_session_that_changes_between_workers(layout: Layout, tmp_path: Path) -> None:
     """A worker that comes back to a session which went on in another one has its turns, and no others."""
     settings = settings_of(layout.root)
-    run = begin_batch(settings, {}, layout, asked(4, session="s"))
-    found = Batch(settings, layout, run, asked(4, session="s"), tell=print)
+    run = begin_batch(settings, {}, settings.store, asked(4, session="s"))
+    found = Batch(settings, settings.store, run, asked(4, session="s"), tell=print)
     found.prepare()
     assert found.start is not None
     with scripted_models(settings, {}) as layers:
@@ -123,7 +123,7 @@ def test_a_session_that_others_go_on_with(layout: Layout) -> None:
     app = scripted_app(layout, ScriptedModel(Moody(), writes=True, scores=False))
     app.run_turn(app.start_turn(QUESTION, "chat"))
     run_batch(layout.root, None, resume="last")
-    session = load_session(layout, USER, "default")
+    session = load_session(layout.of(USER), "default")
     assert session is not None
     assert [one.turn for one in session.turns] == [1, 3, 4, 5, 6]
     check_sound(layout)
@@ -192,7 +192,7 @@ def test_a_killed_runner(layout: Layout) -> None:
         Query(f"q{n}", f"{QUESTION} slowly", session=f"s{n % 4}" if n % 2 else None)
         for n in range(2 * most + 4)
     ]
-    run = begin_batch(settings, {}, layout, queries)
+    run = begin_batch(settings, {}, settings.store, queries)
     random.seed(7)
     kills = 0
     words = [sys.executable, "-m", "tests.batches.scripted", str(layout.root), "2", run.id]
@@ -263,7 +263,10 @@ def test_the_newest_run_is_the_one_that_began_last(layout: Layout) -> None:
     """last goes by the ids of the runs: one that is finished later than the next began is older."""
     run_batch(layout.root, asked(2), most=1)
     first = open_run(layout, "last").id
-    newest = [begin_batch(settings_of(layout.root), {}, layout, asked(1)).id for _ in range(11)][-1]
+    newest = [
+        begin_batch(settings_of(layout.root), {}, settings_of(layout.root).store, asked(1)).id
+        for _ in range(11)
+    ][-1]
     assert open_run(layout, "last").id == newest
     run_batch(layout.root, None, resume=first)
     assert open_run(layout, "last").id == newest

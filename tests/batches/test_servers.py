@@ -58,10 +58,10 @@ encoder: null
 def run_served(layout: Layout, urls: list[str], queries: list[Query]) -> Batch:
     """A batch as wide as the fleet."""
     settings = settings_of(layout, urls)
-    run = begin_batch(settings, {}, layout, queries)
+    run = begin_batch(settings, {}, settings.store, queries)
     jobs = load_models_file(settings.models_file).width or 1
     with run.hold():
-        found = Batch(settings, layout, run, queries, tell=print)
+        found = Batch(settings, settings.store, run, queries, tell=print)
         found.prepare()
         found.execute(Processes(BatchWorker(settings, {}, found.start), jobs), no_progress)
     return found

@@ -79,7 +79,7 @@ def test_torn_line(tmp_path: Path, name: str) -> None:
     assert (ended.code, f"{path}:2: not valid JSON" in ended.out) == (3, True)
     assert panda(layout, "list").code == panda(layout, "show", "2").code == 0
     if name == "memory.jsonl":
-        log = MemoryLog(layout, "demo")
+        log = MemoryLog(layout.of("demo"))
         log.refresh()
         assert list(log.assertions) == []
     else:
@@ -99,9 +99,9 @@ def test_clock_that_steps_back(tmp_path: Path) -> None:
             user="demo", kind="preference", relation="budget", value=value, text="t", source_turn=turn
         )
 
-    apply_staged(layout, "demo", [say("$900", 4)], lambda: NOW, wait_seconds=1)
-    apply_staged(layout, "demo", [say("$700", 5)], lambda: earlier, wait_seconds=1)
-    log = MemoryLog(layout, "demo")
+    apply_staged(UserStore(layout.root, "demo", lambda: NOW, 1), [say("$900", 4)])
+    apply_staged(UserStore(layout.root, "demo", lambda: earlier, 1), [say("$700", 5)])
+    log = MemoryLog(layout.of("demo"))
     log.refresh()
     readings = [parse_hlc(one.fact.hlc) for one in log.assertions]
     assert readings == sorted(set(readings))

@@ -247,7 +247,7 @@ def fed(recorded: Path, models: ModelServer, tmp_path_factory: pytest.TempPathFa
     change(turns / "turn_000816/metadata.json", saved_at=None, seal=None, intervention="stop")
     change(turns / "turn_000814/metadata.json", run="r", item="i", image="images/0123456789abcdef.png")
     layout = Layout(store)
-    rebuilt = rebuild_session(layout, "demo", "default")
+    rebuilt = rebuild_session(layout.of("demo"), "default")
     assert rebuilt is not None
     write_session(layout, rebuilt)
     session = json.loads((user / "sessions/default/session.json").read_text())

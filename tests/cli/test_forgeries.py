@@ -11,7 +11,7 @@ import pytest
 from panda.errors import FileFormatError
 from panda.memory.fact import Statement, typed_value
 from panda.memory.memory import Memory
-from panda.store.layout import INDEX_SUMMARY_JSON, Layout
+from panda.store.layout import INDEX_SUMMARY_JSON, Layout, UserStore
 from tests.api import Ended, run_here
 from tests.builders import still_clock
 from tests.mutations import mutate
@@ -30,7 +30,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tea = "My favorite tea is Assam."
     answer = {"items": [{"text": tea, "node_ids": [f"turn:{STATED}"]}]}
     talk.say(tea, planner=TOOLS, coordinator=[{"tool": "memory.create"}, DONE], answer=answer)
-    memory = Memory(talk.layout, USER, still_clock, 5)
+    memory = Memory(UserStore(talk.layout.root, USER, still_clock, 5))
     with memory.held():
         memory.assert_all(
             [Statement("fact", f"user:{USER}", "cake", typed_value("Sacher"), f"user:{USER}", 0.95)]

@@ -12,7 +12,7 @@ from panda.actions.reflection import Proposal, Reflected, load_proposals, reflec
 from panda.documents.times import render_time
 from panda.memory.memory import Memory
 from panda.models.scripted import Asked, ScriptedModel
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.tools.lessons import SaidTurn, find_candidates
 from tests.api import Ended, run_here
 from tests.scripted_turns import scripted_app
@@ -129,7 +129,7 @@ def reflect_writing(layout: Layout, *facts: dict[str, Any]) -> tuple[Reflected, 
 
     app = scripted_app(layout, ScriptedModel(answer, writes=True, scores=False))
     told: list[str] = []
-    memory = Memory(layout, "ann", lambda: NOW, 1.0)
+    memory = Memory(UserStore(layout.root, "ann", lambda: NOW, 1.0))
     done = reflect(app, memory, told.append, dry_run=False)
     return done, [text.removeprefix("warning: ") for text in told if text.startswith("warning: ")]
 

@@ -158,7 +158,7 @@ def test_a_turn_goes_as_a_whole(place: Place) -> None:
     left = sorted(path.name for path in place.layout.of("ann").turn(1).directory.iterdir())
     assert left == ["context.md", "metadata.json"]
     assert b"forgotten" in place.panda("list").stdout
-    session = load_session(place.layout, "ann", "default")
+    session = load_session(place.layout.of("ann"), "default")
     assert session is not None
     assert [one.turn for one in session.turns] == [2]
     assert place.panda("forget", "1").returncode == 0

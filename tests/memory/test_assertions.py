@@ -15,7 +15,7 @@ from panda.errors import DocumentError, FileFormatError, LockHeldError, UsageErr
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Plain, apply_staged, stage_value
 from panda.store.files import held_lock
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.records import Staged, StagedMemory, check_json, parse
 from tests.stores import NOW
 
@@ -69,11 +69,11 @@ def set_entry(text: str, key: str, value: object, turn: int | None = 1) -> str:
 
 
 def apply(layout: Layout, *values: Staged, at: Clock = clock) -> int:
-    return len(apply_staged(layout, "ann", values, at, 5))
+    return len(apply_staged(UserStore(layout.root, "ann", at, 5), values))
 
 
 def read_log(layout: Layout) -> MemoryLog:
-    log = MemoryLog(layout, "ann")
+    log = MemoryLog(layout.of("ann"))
     log.refresh()
     return log
 
@@ -215,7 +215,7 @@ def test_corrupt_log_is_named(layout: Layout) -> None:
 def test_lock_is_respected(layout: Layout) -> None:
     """While somebody else holds the user's memory nothing is written."""
     with held_lock(layout.of("ann").memory_lock, holder="test", wait_seconds=0), pytest.raises(LockHeldError):
-        apply_staged(layout, "ann", [staged()], clock, 0)
+        apply_staged(UserStore(layout.root, "ann", clock, 0), [staged()])
     assert not layout.of("ann").memory_log.exists()
 
 

@@ -12,7 +12,7 @@ from panda.actions.remember import Given, make_statement, read_value
 from panda.errors import Problem, Verdict
 from panda.memory.memory import Memory
 from panda.memory.validation import judge_gathered
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from tests.api import run_here
 from tests.builders import NOW
 from tests.script import Script, pick
@@ -136,7 +136,7 @@ def change_budget(layout: Layout) -> None:
 
 def say(layout: Layout, value: str, at: datetime) -> None:
     """Remember a budget."""
-    memory = Memory(layout, USER, lambda: at, 1.0)
+    memory = Memory(UserStore(layout.root, USER, lambda: at, 1.0))
     with memory.held():
         memory.assert_all(
             [make_statement("budget", read_value([value], None), Given(kind="preference"), USER)]

@@ -11,7 +11,7 @@ from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
 from panda.memory.past import Bound, Moment, known_then, memory_mark
 from panda.memory.reader import NodeReader
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.records import Extracted, Manifest, Snapshot
 from panda.store.visits import Visit, place_visit, write_visit
 from tests.stores import NOW, write_turn
@@ -29,7 +29,7 @@ def layout(tmp_path: Path) -> Layout:
 
 def say(layout: Layout, key: str, value: str, *, hours: float, turn: int | None = None) -> None:
     """Assert something some hours after the turn began."""
-    memory = Memory(layout, USER, lambda: NOW + timedelta(hours=hours), 5)
+    memory = Memory(UserStore(layout.root, USER, lambda: NOW + timedelta(hours=hours), 5))
     source = f"turn:{turn}" if turn else f"user:{USER}"
     said = Statement("preference", f"user:{USER}", key, typed_value(value), source, 0.9, source_turn=turn)
     with memory.held():
@@ -37,7 +37,7 @@ def say(layout: Layout, key: str, value: str, *, hours: float, turn: int | None 
 
 
 def read_log(layout: Layout) -> MemoryLog:
-    log = MemoryLog(layout, USER)
+    log = MemoryLog(layout.of(USER))
     log.refresh()
     return log
 
@@ -54,7 +54,7 @@ def known(layout: Layout, snapshot: Snapshot | None, at: datetime = NOW) -> list
 
 def preferences(layout: Layout, snapshot: Snapshot | None) -> dict[str, str]:
     """What a reader of the turn is told now."""
-    moment = Moment(layout, USER)
+    moment = Moment(layout.of(USER))
     moment.pin(Bound(TURN, NOW, snapshot))
     nodes = NodeReader(layout, USER, lambda: NOW, moment).preferences()
     return {node.id: node.items[0].text for node in nodes}
@@ -104,7 +104,7 @@ def test_a_forgotten_line_leaves_the_others(layout: Layout) -> None:
 def test_memory_stands_still(layout: Layout) -> None:
     """What is asserted or typed while a turn runs is not read by it; after it, it is."""
     say(layout, "tea", "Assam", hours=-1, turn=3)
-    moment = Moment(layout, USER)
+    moment = Moment(layout.of(USER))
     moment.pin(Bound(TURN, NOW, look(layout)))
     reader = NodeReader(layout, USER, lambda: NOW, moment)
     before = reader.preferences()
@@ -132,7 +132,7 @@ def test_visits_of_a_page_are_found_by_the_index(tmp_path: Path) -> None:
         write_visit(directory, seen(number, visit_id, url))
     index = Index(layout)
     index.freshen(USER)
-    moment = Moment(layout, USER)
+    moment = Moment(layout.of(USER))
     reader = NodeReader(layout, USER, lambda: NOW, moment, index)
     assert reader.visits([url, "https://shop.example/"])[url].title == "seen in 4"
     moment.pin(Bound(5, NOW, Snapshot(turns=((1, 3),), memory=None, files={}, notes=0, knowledge={})))

@@ -17,7 +17,7 @@ from panda.memory.files import Projection
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory, Remembered, load_remembered
 from panda.memory.reader import NodeReader
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from tests.stores import NOW
 
 USER = "ann"
@@ -43,7 +43,7 @@ def say(
     layout: Layout, key: str, value: object, *, kind: Kind = "preference", until: datetime | None = None
 ) -> list[Assertion]:
     """What `panda memory set` does."""
-    memory = Memory(layout, USER, clock, 5)
+    memory = Memory(UserStore(layout.root, USER, clock, 5))
     statement = Statement(
         kind, f"user:{USER}", key, typed_value(value), f"user:{USER}", 0.95, valid_until=until
     )
@@ -57,7 +57,7 @@ def write(path: Path, text: str) -> None:
 
 def known(layout: Layout, now: datetime = NOW) -> dict[str, Remembered]:
     """What holds, read without writing."""
-    state = Projection(layout, USER)
+    state = Projection(layout.of(USER))
     state.refresh()
     return {one.key: one for one in load_remembered(state, now)}
 
@@ -67,13 +67,13 @@ def values(layout: Layout) -> dict[str, str]:
 
 
 def log_of(layout: Layout) -> MemoryLog:
-    log = MemoryLog(layout, USER)
+    log = MemoryLog(layout.of(USER))
     log.refresh()
     return log
 
 
 def take_in(layout: Layout, now: datetime = LATER) -> Sequence[Assertion]:
-    return Memory(layout, USER, lambda: now, 5).take_in()
+    return Memory(UserStore(layout.root, USER, lambda: now, 5)).take_in()
 
 
 def test_typed_value_is_used_and_dated(layout: Layout) -> None:
@@ -158,7 +158,7 @@ def test_crash_between_log_and_file(layout: Layout, mark: str) -> None:
     former = [path.read_bytes() for path in paths]
     say(layout, "pet", "dog")
     say(layout, "city", "Salem")
-    memory = Memory(layout, USER, clock, 5)
+    memory = Memory(UserStore(layout.root, USER, clock, 5))
     with memory.held():
         memory.retract(Subject("local", f"user:{USER}", "tea"), f"user:{USER}")
     shown = paths[0].read_bytes()
@@ -260,7 +260,7 @@ My   notes.
 def test_hundred_sets_leave_the_rest(layout: Layout) -> None:
     """Comments, order and odd spacing of a hand-edited file survive a hundred values set, byte for byte."""
     write(layout.of(USER).preferences, ODD)
-    memory = Memory(layout, USER, clock, 5)
+    memory = Memory(UserStore(layout.root, USER, clock, 5))
     for number in range(100):
         key = ("new", "other thing", "zz")[number % 3]
         with memory.held():
@@ -277,7 +277,7 @@ def test_resolving(layout: Layout, tmp_path: Path) -> None:
     say(layout, "ceo", "Ada", kind="fact")
     other = tmp_path / "other.jsonl"
     write(other, json.dumps(fact("o1", "Bob", 0.9)) + "\n" + json.dumps(fact("o2", "Cy", 0.8)) + "\n")
-    memory = Memory(layout, USER, clock, 5)
+    memory = Memory(UserStore(layout.root, USER, clock, 5))
     merge_files(memory, [other])
     found = find_contradictions(log_of(layout), NOW)
     assert [(one.winner.fact.value.v, one.rival.fact.value.v) for one in found] == [
@@ -317,10 +317,10 @@ def test_merging_both_ways(tmp_path: Path) -> None:
         layout.of(USER).home.mkdir(parents=True)
         for key in ("pet", "tea"):
             say(layout, key, f"{key}{number}")
-    memory = Memory(stores[0], USER, later, 5)
+    memory = Memory(UserStore(stores[0].root, USER, later, 5))
     merge_files(memory, files_of(stores[1]))
     resolve(memory, "pet", LATER, value=lambda one: typed_value("fish"))
-    merge_files(Memory(stores[1], USER, clock, 5), files_of(stores[0]))
+    merge_files(Memory(UserStore(stores[1].root, USER, clock, 5)), files_of(stores[0]))
     assert values(stores[0]) == values(stores[1])
     assert values(stores[0])["pet"] == "fish"
     shown = [layout.of(USER).preferences.read_text(encoding="utf-8") for layout in stores]
@@ -328,7 +328,9 @@ def test_merging_both_ways(tmp_path: Path) -> None:
         entry.value for entry in parse_memory_file(shown[1], where="p")
     ]
     before = {path: path.read_bytes() for path in stores[1].of(USER).home.iterdir()}
-    assert merge_files(Memory(stores[1], USER, clock, 5), files_of(stores[0])).assertions == ()
+    assert (
+        merge_files(Memory(UserStore(stores[1].root, USER, clock, 5)), files_of(stores[0])).assertions == ()
+    )
     assert {path: path.read_bytes() for path in stores[1].of(USER).home.iterdir()} == before
 
 
@@ -352,7 +354,7 @@ def test_junk_is_refused_whole(layout: Layout, tmp_path: Path, line: str) -> Non
     write(path, f"{good}\n\n{junk}\n{json.dumps(fact('o9', 'x', 0.5))}\n")
     before = {one: one.read_bytes() for one in layout.of(USER).home.iterdir()}
     with pytest.raises(FileFormatError) as caught:
-        merge_files(Memory(layout, USER, clock, 5), [path])
+        merge_files(Memory(UserStore(layout.root, USER, clock, 5)), [path])
     assert f"{path}:3" in str(caught.value.where)
     assert {one: one.read_bytes() for one in layout.of(USER).home.iterdir()} == before
 
@@ -368,7 +370,7 @@ def test_lint(layout: Layout, tmp_path: Path) -> None:
     record = {"conflict_id": "c9", "fact_a": "o1", "fact_b": "nil", "status": "open", "resolution_fact": None}
     other = tmp_path / "other.jsonl"
     write(other, "".join(json.dumps(one) + "\n" for one in [*lines, record]))
-    memory = Memory(layout, USER, clock, 5)
+    memory = Memory(UserStore(layout.root, USER, clock, 5))
     merge_files(memory, [other])
     retraction = {**fact_fields("r2", "job"), "confidence": 0, "source": "agent:third", "hlc": "9.000"}
     write(other, json.dumps({**retraction, "value": {"type": "string", "v": "new"}}))
@@ -391,7 +393,7 @@ def fact_fields(fact_id: str, relation: str) -> dict[str, object]:
 
 
 def assert_many(root: Path, name: str, count: int) -> None:
-    memory = Memory(Layout(root), USER, clock, 60)
+    memory = Memory(UserStore(root, USER, clock, 60))
     for number in range(count):
         statement = Statement("fact", "user:ann", f"{name}{number}", typed_value(number), "user:ann", 0.9)
         with memory.held():
@@ -415,7 +417,7 @@ def test_two_processes(layout: Layout) -> None:
 def test_readings_rise_whatever_the_clock_does(layout: Layout, step: int) -> None:
     """A clock that stands, goes back or jumps gives rising readings; past 999 the millisecond moves on."""
     now = [NOW]
-    memory = Memory(layout, USER, lambda: now[0], 5)
+    memory = Memory(UserStore(layout.root, USER, lambda: now[0], 5))
     with memory.held():
         for start in range(0, 1100, 550):
             statements = [

@@ -70,7 +70,8 @@ def run(
     app = scripted_app(layout, model, project=project)
     if visited is not None:
         folder = layout.of(USER).turn(1).directory
-        then = replace(app.tools, turn=1, folder=folder, clock=lambda: NOW - timedelta(days=2))
+        before = replace(app.tools.store, clock=lambda: NOW - timedelta(days=2))
+        then = replace(app.tools, store=before, turn=1, folder=folder)
         assert run_tool("web.fetch", {"url": visited}, then).error is None
         app.index.rebuild([USER])[USER]  # a visit in a turn that has ended is none that turns look out for
         site.asked.clear()

@@ -58,7 +58,7 @@ def first_turn(server: Server, tmp_path: Path) -> tuple[Any, str]:
     layout = laptop_store(tmp_path)
     ran = run_turn(layout, model=Served(server, Script()))
     assert ran.error is None, ran.error
-    session = load_session(layout, "ann", "default")
+    session = load_session(layout.of("ann"), "default")
     assert session is not None
     refs = [one.ref for one in session.carry.registry.records if "LOQ" in one.label]
     return layout, refs[0]

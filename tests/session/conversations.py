@@ -35,21 +35,21 @@ class Talk:
         """One turn; afterwards the session says what its turns say, and the store is valid."""
         ran = run_turn(self.layout, query, script or Script(**replies), session=SESSION)
         assert ran.error is None, ran.error
-        assert verify_session(self.layout, USER, SESSION) == []
+        assert verify_session(self.layout.of(USER), SESSION) == []
         assert ran.problems == []
         return ran
 
     @property
     def carry(self) -> Carry:
         """What the next turn will know."""
-        session = load_session(self.layout, USER, SESSION)
+        session = load_session(self.layout.of(USER), SESSION)
         assert session is not None
         return session.carry
 
     @property
     def head(self) -> int:
         """The newest turn."""
-        session = load_session(self.layout, USER, SESSION)
+        session = load_session(self.layout.of(USER), SESSION)
         return session.head_turn if session else 0
 
 

@@ -101,7 +101,7 @@ class FreshTalk(Talk):
         """One turn; afterwards the session says what its turns say, and the store is valid."""
         ended = self.ask(query, script or Script(**replies))
         assert ended.exit_code in (0, 21, 22), ended.exit_code
-        assert verify_session(self.layout, USER, SESSION) == []
+        assert verify_session(self.layout.of(USER), SESSION) == []
         assert check_store(self.layout) == []
         return ended
 

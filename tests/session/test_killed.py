@@ -12,7 +12,7 @@ from panda.memory.memory import Memory
 from panda.memory.validation import check_memory
 from panda.models.scripted import ScriptedModel
 from panda.session.file import load_session, verify_session
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.validate import check_store
 from tests.builders import NOW, still_clock
 from tests.kills import Kill, kills_of, run_killed
@@ -39,7 +39,7 @@ def state(root: Path) -> None:
 def begin(root: Path) -> None:
     """A store in which the user likes another tea, and a session of one turn."""
     talk = Talk(root)
-    memory = Memory(talk.layout, USER, still_clock, 5)
+    memory = Memory(UserStore(talk.layout.root, USER, still_clock, 5))
     value = typed_value("Earl Grey")
     with memory.held():
         memory.assert_all(
@@ -73,7 +73,7 @@ def test_killed_at_every_write(begun: Path, kills: list[Kill], tmp_path: Path, s
         root = tmp_path / f"{kill.write} {kill.torn}"
         shutil.copytree(begun, root)
         run_killed(kill, state, root)
-        assert verify_session(Layout(root), USER, SESSION) == [], kill
+        assert verify_session(Layout(root).of(USER), SESSION) == [], kill
         assert_remembered_once(Layout(root), go_on(root))
 
 
@@ -93,8 +93,8 @@ def assert_remembered_once(layout: Layout, number: int) -> None:
     """The store is as if nobody had killed the turn."""
     assert check_store(layout) == []
     assert check_memory(layout.root, (), NOW) == []
-    assert verify_session(layout, USER, SESSION) == []
-    session = load_session(layout, USER, SESSION)
+    assert verify_session(layout.of(USER), SESSION) == []
+    session = load_session(layout.of(USER), SESSION)
     assert session is not None
     assert [one.turn for one in session.turns] == [3, number]
     folder = open_turn(layout, number)

@@ -284,7 +284,7 @@ def test_killed_between_reply_and_commit(talk: FreshTalk) -> None:
     assert killed.exit_code == -signal.SIGKILL
     assert killed.folder.has("response.md")
     assert talk.head == 3
-    assert verify_session(talk.layout, USER, SESSION) == []
+    assert verify_session(talk.layout.of(USER), SESSION) == []
     resumed = talk.resume(4, Script())
     assert (resumed.exit_code, resumed.asked("answer"), talk.head) == (0, [], 4)
     talk.ask("And its price?", Script(), dies_at="summary")
@@ -355,7 +355,7 @@ def test_a_first_turn_has_no_carry(tmp_path: Path, step: str) -> None:
     """In the first turn of a session no prompt says anything of it."""
     ran = Talk(tmp_path).say("How much is the Lenovo LOQ 15?")
     assert carried(ran, step) == ""
-    assert load_session(ran.layout, USER, SESSION) is not None
+    assert load_session(ran.layout.of(USER), SESSION) is not None
 
 
 def test_the_answer_leaves_out_what_is_excluded(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from panda.errors import StoreError
 from panda.memory.reader import NodeReader
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.project import Project
 from panda.tools.table import TOOLS, run_tool
@@ -20,7 +20,7 @@ def context_of(root: Path, retriever: Any = None, **more: Any) -> ToolContext:
     """What a tool may touch, in an empty store."""
     layout = Layout(root / "store")
     reader = NodeReader(layout, "ann", lambda: NOW)
-    return ToolContext(layout, "ann", 1, "x", reader, retriever, lambda: NOW, **more)
+    return ToolContext(UserStore(layout.root, "ann", lambda: NOW), 1, "x", reader, retriever, **more)
 
 
 def test_change_is_announced_first(tmp_path: Path) -> None:

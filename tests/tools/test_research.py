@@ -13,7 +13,7 @@ from panda.errors import ReplyError
 from panda.index.index import Index
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.records import check_json
 from panda.tools.contract import ToolContext
 from panda.tools.research_record import FoundClaim, join_conflicts
@@ -52,13 +52,11 @@ def context(tmp_path: Path, site: Site) -> Iterator[ToolContext]:
     paths = write_turn(layout, 1, query=QUERY, response="", status="running")
     (tmp_path / "results").mkdir()
     yield ToolContext(
-        layout,
-        "ann",
+        UserStore(layout.root, "ann", lambda: NOW),
         1,
         QUERY,
         NodeReader(layout, "ann", lambda: NOW),
         Retriever(index, "ann"),
-        lambda: NOW,
         folder=paths.directory,
         web=lambda: web,
         search_provider=f"file:{tmp_path / 'results'}",
@@ -92,7 +90,7 @@ def test_sources_that_disagree(site: Site, context: ToolContext) -> None:
     first, second = two_shops(site, context)
     result = run_tool("internet.research", {"query": QUERY}, context)
     assert result.error is None
-    paths = context.layout.of("ann").turn(1)
+    paths = context.store.of("ann").turn(1)
     value = json.loads((paths / "research.json").read_text(encoding="utf-8"))
     check_json("research.json", value, "research.json")
     told = {claim["claim"]: claim["visit_id"] for claim in value["claims"] if "price" in claim["claim"]}
@@ -124,7 +122,7 @@ def test_a_report_that_fails_loses_nothing(site: Site, context: ToolContext) -> 
     result = run_tool("internet.research", {"query": QUERY}, replace(context, ask=ask))
     assert result.error is None
     assert any("$649.00" in claim.text for claim in result.claims)
-    assert json.loads((context.layout.of("ann").turn(1) / "research.json").read_text())["summary"]
+    assert json.loads((context.store.of("ann").turn(1) / "research.json").read_text())["summary"]
 
 
 def test_a_conflict_says_each_price_once() -> None:

@@ -9,7 +9,7 @@ import pytest
 from panda.index.index import Index
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.records import check_json
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, run_tool
@@ -29,7 +29,8 @@ def context(layout: Layout) -> Iterator[Context]:
 
     def make(query: str) -> ToolContext:
         reader = NodeReader(layout, "ann", lambda: NOW)
-        return ToolContext(layout, "ann", 900, query, reader, Retriever(index, "ann"), lambda: NOW)
+        store = UserStore(layout.root, "ann", lambda: NOW)
+        return ToolContext(store, 900, query, reader, Retriever(index, "ann"))
 
     yield make
     index.close()

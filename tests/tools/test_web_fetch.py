@@ -10,7 +10,7 @@ import pytest
 from panda.index.index import Index
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.records import check_json
 from panda.store.visits import visit_slug
 from panda.tools.contract import ToolContext
@@ -48,7 +48,13 @@ def context(layout: Layout, site: Site) -> Iterator[Context]:
         folder = layout.of("ann").turn(turn).directory
         reader = NodeReader(layout, "ann", clock)
         return ToolContext(
-            layout, "ann", turn, query, reader, Retriever(index, "ann"), clock, web=lambda: web, folder=folder
+            UserStore(layout.root, "ann", clock),
+            turn,
+            query,
+            reader,
+            Retriever(index, "ann"),
+            web=lambda: web,
+            folder=folder,
         )
 
     yield make

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 from panda.view.application import ViewApplication
 from panda.view.shelf import Shelf
 
@@ -18,7 +17,7 @@ _EMPTY = {"meta", "link", "input", "br", "hr", "img"}
 
 def shelf_of(root: Path, user: str = "demo", selected: Mapping[str, list[int]] | None = None) -> Shelf:
     """A store for reading, as of now."""
-    return Shelf(Layout(root), user, lambda: datetime.now(UTC), selected)
+    return Shelf(UserStore(root, user), selected)
 
 
 def client_of(root: Path, user: str = "demo") -> TestClient:

@@ -15,7 +15,7 @@ from panda.memory.files import Projection
 from panda.memory.memory import Memory, load_remembered
 from panda.session.file import open_session, session_ids
 from panda.session.render import field_rows
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.view.memory import address_of
 from panda.view.output import write_site
 from tests.builders import tree
@@ -77,7 +77,7 @@ def layout(recorded: Path, tmp_path: Path) -> Layout:
     root = tmp_path / "store"
     shutil.copytree(recorded, root)
     layout = Layout(root)
-    memory = Memory(layout, "demo", lambda: datetime.now(UTC), 1.0)
+    memory = Memory(UserStore(layout.root, "demo", lambda: datetime.now(UTC), 1.0))
     say(memory, "screen", 14)
     say(memory, "screen", 15.6)
     say(memory, "price", 700)
@@ -97,7 +97,7 @@ def subject_of(key: str) -> Subject:
 
 def test_what_holds_is_shown_with_its_confidence(layout: Layout) -> None:
     """Every value that the memory holds is a row with the confidence that it has now, and has a page."""
-    state = Projection(layout, "demo")
+    state = Projection(layout.of("demo"))
     state.refresh()
     now = datetime.now(UTC)
     client = client_of(layout.root)
@@ -128,7 +128,7 @@ def test_the_history_of_a_value_is_shown(layout: Layout) -> None:
 
 def test_contradictions_stand_side_by_side(layout: Layout) -> None:
     """One that stands names both values and how to settle it; a settled one names what holds instead."""
-    state = Projection(layout, "demo")
+    state = Projection(layout.of("demo"))
     state.refresh()
     standing = find_contradictions(state.log, datetime.now(UTC))
     assert [one.subject.relation for one in standing] == ["price"]
@@ -152,7 +152,7 @@ def test_edits_by_hand_are_shown_and_not_taken_in(layout: Layout) -> None:
 @pytest.mark.parametrize("text", [SCRIPT, STEERING], ids=["markup", "steering"])
 def test_values_never_become_markup(layout: Layout, text: str) -> None:
     """Script tags in keys and values stay text, and what steers a reader's eye is written out."""
-    memory = Memory(layout, "demo", lambda: datetime.now(UTC), 1.0)
+    memory = Memory(UserStore(layout.root, "demo", lambda: datetime.now(UTC), 1.0))
     key = "k " + "".join(text.split("\u2028"))
     say(memory, key, f"v {text}")
     client = client_of(layout.root)
@@ -227,10 +227,10 @@ def test_damage_of_any_kind_never_breaks_a_page(layout: Layout, tmp_path: Path) 
 def test_what_a_session_carries_is_shown_with_where_it_comes_from(layout: Layout) -> None:
     """A session's page says all that `panda session show` says, and leads to the turns that it comes from."""
     client = client_of(layout.root)
-    names = session_ids(layout, "demo") or ["default"]
+    names = session_ids(layout.of("demo")) or ["default"]
     listed = client.get("/sessions/demo").text
     for name in names:
-        found = open_session(layout, "demo", name)
+        found = open_session(layout.of("demo"), name)
         assert found is not None
         assert f"/sessions/demo/{name}" in listed
         reply = client.get(f"/sessions/demo/{name}")
@@ -270,7 +270,7 @@ def test_memory_and_sessions_are_written_as_files_unless_turns_were_selected(
 
 def test_a_memory_of_many_values_comes_in_pages(layout: Layout) -> None:
     """Two hundred values a page, each on one of them alone."""
-    memory = Memory(layout, "demo", lambda: datetime.now(UTC), 1.0)
+    memory = Memory(UserStore(layout.root, "demo", lambda: datetime.now(UTC), 1.0))
     about = "user:demo"
     with memory.held():
         memory.assert_all(
