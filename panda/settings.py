@@ -8,14 +8,13 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 from msgspec import Meta, convert
 
 from panda.compression.budgets import Limits
-from panda.documents.text import ID_PATTERN
+from panda.documents.text import ID_PATTERN, nearest
 from panda.documents.times import parse_time
 from panda.errors import Location, SettingError, UsageError
 from panda.store.layout import DEFAULT_USER, UserStore, asset, search_path
@@ -283,7 +282,6 @@ def _read_file(path: Path, home: Path) -> tuple[bytes, dict[str, Given]]:
         place = Location(path, line=next(found, None), key=key)
         given[key] = Given(value, str(path), place, path.parent, home)
         if key not in CHECKS:
-            near = get_close_matches(key, CHECKS, n=1, cutoff=0.5)
-            fix = f"did you mean {near[0]}?" if near else f"valid keys: {', '.join(CHECKS)}"
+            fix = nearest(key, CHECKS, f"valid keys: {', '.join(CHECKS)}")
             raise SettingError(f"unknown setting {key!r}", where=given[key].place, fix=fix)
     return content, given

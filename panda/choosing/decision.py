@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
+import msgspec
 from msgspec import Meta
 
+from panda.documents.records import Record
 from panda.documents.text import shorten
 from panda.documents.times import without_last_seen
 from panda.language.statements import clause_texts
@@ -30,15 +32,16 @@ class Many:
     """What share of the best score a further option needs; at_least is then for the best alone."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Record, frozen=True):
     """One step of a choice's decision list."""
 
     choose: str | bool | None = None  # value it stands for; None takes the best offered option
     scorer: Scorer = "label"  # how options are scored
     prompt: str | None = None  # prompt file of the scorer
     over: str | None = None  # name of the options looked at; None means the property's own
-    class_: str | None = None  # class whose probability decides; None compares the offered options
+    class_: str | None = msgspec.field(
+        default=None, name="class"
+    )  # class whose probability decides; None compares the offered options
     at_least: float | None = None  # lowest score that decides; None always decides
     prior: float = 0.0  # weight of the options' own prior
     cue: str = "Answer:"  # words that a label completes

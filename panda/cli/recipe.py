@@ -9,11 +9,10 @@ from panda.cli.command import Document, Invocation, Raw, Result, Table, argument
 from panda.cli.completion import complete_recipes, complete_turns
 from panda.errors import RecipeError, UsageError
 from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
-from panda.recipes.book import RecipeBook
+from panda.recipes.book import RecipeBook, read_own_text
 from panda.recipes.messages import Preview, preview_recipe
 from panda.recipes.recipe import Recipe
 from panda.recipes.versions import SHORT, RecipeVersion, VersionStore, version_in_force, write_version
-from panda.recipes.yaml_file import read_own_text
 from panda.settings import Settings
 from panda.store.files import work_directory
 from panda.trust import is_trusted

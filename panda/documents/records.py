@@ -1,42 +1,47 @@
-"""Records to plain JSON values and back, with every wrong key named, and the JSON Schema of a record."""
+"""Values of files as records: read with every fault told by its key, written as plain JSON values."""
 
 import dataclasses
 from collections.abc import Mapping
 from datetime import datetime
-from difflib import get_close_matches
-from typing import Annotated, Any, TypeVar
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
-from panda.documents.text import ID_PATTERN, PATH_FIX
+from panda.documents.text import ID_PATTERN, PATH_FIX, nearest
 from panda.documents.times import render_time
-from panda.errors import FileFormatError
+from panda.errors import FileFormatError, Problem
 
 _T = TypeVar("_T")
-_PLACE = " - at `$"
-_MISSING, _STRANGE = "Object missing required field `", "Object contains unknown field `"
-"""How msgspec says where something is wrong, what is not there, and what should not be there."""
-_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$"
-Time = Annotated[str, msgspec.Meta(pattern=_TIME)]
-"""An instant, as text."""
-_NAME = r"^(?!\.{0,2}\Z)[^/\x00\n]+\Z"
-_BELOW = r"^(?!/|([^\x00]*/)?\.\.(/|\Z))[^\x00\n]+\Z"
-Id = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
+Time = Annotated[
+    str,
+    Meta(
+        pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$",
+        description="an instant such as 2026-01-04T14:30:00Z",
+    ),
+]
+_LEADS_NOWHERE = {"fix": PATH_FIX}
+_ID_FORM = "a user or session id of 1 to 64 of a-z, 0-9, _ and -"
+Words = Annotated[str, Meta(pattern=r"^[^\x00]*[^\s\x00][^\x00]*\Z", description="a text")]
+"""A text that is more than white space."""
+Id = Annotated[str, Meta(pattern=ID_PATTERN, description=_ID_FORM, extra=_LEADS_NOWHERE)]
 """A user or session id."""
-Name = Annotated[str, msgspec.Meta(pattern=_NAME)]
+_NAME = r"^(?!\.{0,2}\Z)[^/\x00\n]+\Z"
+Name = Annotated[
+    str, Meta(pattern=_NAME, description="a plain name of a file or directory", extra=_LEADS_NOWHERE)
+]
 """The name of a file or directory, without the way to it."""
-Place = Annotated[str, msgspec.Meta(pattern=_BELOW)]
+_BELOW = r"^(?!/|([^\x00]*/)?\.\.(/|\Z))[^\x00\n]+\Z"
+Place = Annotated[
+    str, Meta(pattern=_BELOW, description="a path below its own directory", extra=_LEADS_NOWHERE)
+]
 """A path below the directory that it counts from."""
-PATH_RULES: Mapping[str, str] = {
-    ID_PATTERN: "no user or session id, which has 1 to 64 of a-z, 0-9, _ and -",
-    _NAME: "no plain name of a file or directory",
-    _BELOW: "no path below its own directory",
-}
-"""What a text that becomes a path is where it breaks the pattern of its type: no file leads elsewhere."""
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a JSON file, or an object in it, holds. Keys with a default may be missing."""
+    """What a file, or a mapping in it, holds. Keys with a default may be missing."""
 
 
 class Whole(Record, frozen=True, omit_defaults=False):
@@ -56,59 +61,168 @@ def _listed(value: Any) -> Any:
     return [_listed(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
+def decode(
+    cls: type[_T],
+    value: object,
+    *,
+    where: str,
+    key: str = "",
+    fault: type[Problem] = FileFormatError,
+    text: str | None = None,
+) -> _T:
     """
     A record out of plain JSON values.
 
     Args:
-        cls: A Record, or a frozen dataclass.
+        cls: A Record, a frozen dataclass, or any type of one of their fields. A `description` in the Meta of
+            a field says what it wants, as in "must be …".
         value: As encode gives it; keys with a default may be missing.
         key: Place in the file, for errors.
+        fault: The error to raise.
+        text: The YAML text that the value was read from; tells the line of a fault.
 
     Raises:
         FileFormatError: A key is unknown, missing or of the wrong type; names it.
     """
     try:
-        found = msgspec.convert(value, cls, str_keys=True)
+        record = convert(cls, value)
+        found = _first_fault(cls, value, key) if dataclasses.is_dataclass(cls) else None
     except msgspec.ValidationError as exc:
-        message, _, place = str(exc).partition(_PLACE)
-        place, fix = place.removesuffix("`"), None
-        for start, shown in ((_MISSING, "{} is missing"), (_STRANGE, "unknown key {!r:.60}")):
-            if message.startswith(start):
-                name = message.removeprefix(start).removesuffix("`")
-                message, place = shown.format(name), f"{place}.{name:.60}"
-                fix = _nearest(name, cls) if start == _STRANGE else f"add {name}"
-        rule = next((rule for form, rule in PATH_RULES.items() if message.endswith(repr(form))), None)
-        raise _error(rule or message, where, key + place, PATH_FIX if rule else fix) from None
-    if not dataclasses.is_dataclass(cls):
-        return found
-    if (unknown := _unknown(value, msgspec.to_builtins(found, str_keys=True))) is not None:
-        name = unknown.rpartition(".")[2]
-        raise _error(f"unknown key {name!r:.60}", where, key + unknown, _nearest(name, cls))
-    return found
+        found = _first_fault(cls, value, key) or (key, str(exc), None)
+    if found is None:
+        return record
+    place, message, fix = found
+    if text is None:
+        raise fault(message, where, key=place or None, fix=fix)
+    from panda.documents.yaml_text import line_of  # it loads yaml, and help must not
+
+    raise fault(message, where, line=line_of(text, place), key=place or "top level", fix=fix)
 
 
-def _unknown(value: Any, known: Any) -> str | None:
-    """The place of the first key that the record does not have; None if there is none."""
-    if isinstance(value, dict):
-        pairs = [(f".{name:.60}", part, known.get(name, known)) for name, part in value.items()]
-        if (strange := next((name for name in value if name not in known), None)) is not None:
-            return f".{strange:.60}"
-    elif isinstance(value, list):
-        pairs = [(f"[{at}]", *both) for at, both in enumerate(zip(value, known, strict=True))]
-    else:
-        return None
-    found = ((place, _unknown(part, other)) for place, part, other in pairs)
-    return next((place + deeper for place, deeper in found if deeper is not None), None)
+def convert(cls: type[_T], value: object) -> _T:
+    """A value of a type out of plain ones; what is one already stays (msgspec.ValidationError)."""
+    return msgspec.convert(value, cls, str_keys=True, dec_hook=lambda kind, part: part)
 
 
-def _error(message: str, where: str, place: str, fix: str | None = None) -> FileFormatError:
-    return FileFormatError(message, where=where, key=place.removeprefix(".") or None, fix=fix)
+_Fault = tuple[str, str, str | None]
+"""Key, message and fix."""
 
 
-def _nearest(name: str, cls: Any) -> str:
-    """What is to be done about a key that a record and those in it do not have."""
-    _, parts = msgspec.json.schema_components([cls])
-    known = list(dict.fromkeys(key for part in parts.values() for key in part.get("properties", ())))
-    near = get_close_matches(name, known, n=1)
-    return f"did you mean {near[0]}?" if near else f"the keys that there are: {', '.join(known)}"
+def _first_fault(kind: Any, value: Any, key: str) -> _Fault | None:
+    """The first thing in a value that is not of its type, as deep as it can be told; None if it fits."""
+    for member in _members(kind):
+        member = get_args(member)[0] if get_origin(member) is Annotated else member
+        parts = list(_parts(member, value, key))
+        if isinstance(member, type) and isinstance(value, dict) and _is_meant(member, value):
+            known, required = _fields(member)
+            config = getattr(member, "__struct_config__", None)
+            allowed = {*known, config.tag_field} if config else set(known)
+            for name in value:
+                if name not in allowed and (config is None or config.forbid_unknown_fields):
+                    return _below(key, name), f"unknown key {name!r:.60}", nearest(name, known)
+            if missing := [name for name in required if name not in value]:
+                return _below(key, missing[0]), f"{missing[0]} is missing", f"add {missing[0]}"
+        if isinstance(value, dict) and get_origin(keys := (*get_args(member), None)[0]) is Literal:
+            for name in value:
+                if name not in get_args(keys):
+                    return _below(key, name), f"unknown key {name!r:.60}", nearest(name, get_args(keys))
+        for inner, part, place in parts:
+            if found := _first_fault(inner, part, place):
+                return found
+        if parts:
+            break
+    try:
+        convert(kind, value)
+    except msgspec.ValidationError as exc:
+        return key, *_told(kind, value, key, str(exc))
+    return None
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _parts(kind: Any, value: Any, key: str) -> list[tuple[Any, Any, str]]:
+    """What a value of a type consists of: type, value and key of each."""
+    inner, origin = get_args(kind), get_origin(kind) or kind
+    if isinstance(value, dict) and origin in (dict, Mapping) and inner:
+        return [(inner[1], part, _below(key, name)) for name, part in value.items()]
+    if isinstance(value, dict) and isinstance(kind, type) and _is_meant(kind, value):
+        known = _fields(kind)[0]
+        return [(known[name], part, _below(key, name)) for name, part in value.items() if name in known]
+    if isinstance(value, list) and origin in (list, tuple) and inner:
+        types = inner[:1] * len(value) if origin is list or inner[-1] is Ellipsis else inner
+        return [(of, part, f"{key}[{at}]") for at, (of, part) in enumerate(zip(types, value, strict=False))]
+    return []
+
+
+def _below(key: str, name: str) -> str:
+    return f"{key}.{name:.60}".removeprefix(".")
+
+
+@cache
+def _fields(cls: type) -> tuple[dict[str, Any], list[str]]:
+    """The types of a record's keys, and the keys that must be there."""
+    hints, info = get_type_hints(cls, include_extras=True), cast(Any, msgspec.inspect.type_info(cls))
+    known = {field.encode_name: hints[field.name] for field in info.fields}
+    return known, [field.encode_name for field in info.fields if field.required]
+
+
+def _is_meant(kind: type, value: Mapping[str, Any]) -> bool:
+    """Whether a mapping is to be of a record's type: of several, the one with its tag."""
+    if not (issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind)):
+        return False
+    config = getattr(kind, "__struct_config__", None)
+    return config is None or config.tag is None or value.get(config.tag_field) == config.tag
+
+
+def _told(kind: Any, value: object, key: str, otherwise: str) -> tuple[str, str | None]:
+    """Message and fix for a value that is not of its type."""
+    name = key.rpartition(".")[2] or "the file"
+    members = [member for member in _members(kind) if member is not msgspec.UnsetType]
+    options = [option for member in members if get_origin(member) is Literal for option in get_args(member)]
+    if options:
+        return f"{name} is {value!r:.60}", nearest(str(value), map(str, options))
+    metas = [get_args(member)[1] for member in members if get_origin(member) is Annotated]
+    fix = next((meta.extra["fix"] for meta in metas if meta.extra), None)
+    wanted = [None if _is_form(member, value) else _wanted(member) for member in members]
+    if None in wanted:
+        return otherwise, fix
+    told = " or ".join(dict.fromkeys(filter(None, wanted)))
+    if "a mapping" in wanted and isinstance(value, dict):
+        return otherwise, fix
+    return f"{name} must be {told}, but is {value!r:.60}", fix or f"give {told}"
+
+
+def _is_form(kind: Any, value: object) -> bool:
+    """Whether a text lacks a form that there are no words for."""
+    meta = get_args(kind)[1] if get_origin(kind) is Annotated else None
+    return meta is not None and isinstance(value, str) and bool(meta.pattern) and not meta.description
+
+
+_PLAIN: Mapping[Any, str] = {
+    str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null",
+    dict: "a mapping", list: "a list", tuple: "a list", Mapping: "a mapping",
+}  # fmt: skip
+
+
+def _wanted(kind: Any) -> str | None:
+    """What a type wants, in words; None if there are none for it."""
+    if get_origin(kind) is Annotated:
+        inner, meta = get_args(kind)[:2]
+        least = meta.ge if meta.ge is not None else meta.gt
+        if meta.description or least is None:
+            return meta.description or _wanted(inner)
+        above = "" if meta.le is None else f" to {meta.le:g}"
+        bound = (
+            f"from {least:g}{above}"
+            if above
+            else f"{'above' if meta.ge is None else 'of at least'} {least:g}"
+        )
+        return f"{_wanted(inner)} {bound}"
+    origin, inner = get_origin(kind) or kind, get_args(kind)
+    if origin in (list, tuple) and inner and inner[0] is str:
+        return "a list of texts"
+    if isinstance(origin, type) and (issubclass(origin, msgspec.Struct) or dataclasses.is_dataclass(origin)):
+        return "a mapping"
+    return _PLAIN.get(origin)

@@ -1,6 +1,8 @@
 """Texts made one line, short or safe: lines that can't pass for panda's own, names that are text. Pure."""
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 ID_PATTERN = r"^[a-z0-9_-]{1,64}\Z"
 """What a user or session id is."""
@@ -29,6 +31,14 @@ def shorten(text: str, most_chars: int, mark: str = "…") -> str:
     head = line[: most_chars - len(mark)]
     words = head.rpartition(" ")[0] if line[len(head) : len(head) + 1].strip() else head
     return (words or head).rstrip() + mark
+
+
+def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """What is to be done about a name that is none of those known: the nearest of them, or all."""
+    folded = {option.casefold(): option for option in known}
+    near = get_close_matches(name[:60].casefold(), folded, n=1, cutoff=0.5)
+    listed = otherwise or f"use one of {', '.join(folded.values()) or '(none)'}"
+    return f"did you mean {folded[near[0]]}?" if near else listed
 
 
 def strip_citations(text: str) -> str:

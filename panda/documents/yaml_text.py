@@ -13,7 +13,7 @@ import yaml
 from frontmatter.default_handlers import YAMLHandler
 
 from panda.documents.json_text import may_hold_halves, whole_characters
-from panda.errors import DocumentError, Location
+from panda.errors import DocumentError, FileFormatError, Location, Problem
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
@@ -131,12 +131,47 @@ class YamlNode:
     is_flow: bool = False  # whether it stands in [] or {}
     is_marked: bool = False  # whether it has an anchor or tag
     pairs: tuple[tuple["YamlNode", "YamlNode"], ...] = ()  # keys and values of a mapping
+    items: tuple["YamlNode", ...] = ()  # of a list
 
 
 def parse_yaml(text: str) -> Any:
     """The JSON-like value of a YAML text, dates as text (YamlTextError as read_yaml)."""
     node = read_yaml(text)
     return None if node is None else node.value
+
+
+def load_yaml(text: str, *, where: str, fault: type[Problem] = FileFormatError) -> Any:
+    """
+    The JSON-like value of a YAML file, dates as text.
+
+    Raises:
+        FileFormatError: The *fault* is raised with its line where read_yaml finds one.
+    """
+    try:
+        return parse_yaml(text)
+    except YamlTextError as exc:
+        raise fault(
+            str(exc), where, line=exc.line, fix=f"correct {'that line' if exc.line else 'the file'}"
+        ) from exc
+
+
+def line_of(text: str, key: str) -> int | None:
+    r"""
+    The line of a YAML file in which a dotted key stands, or as much of it as does; None if nothing does.
+
+    >>> line_of("a:\n- b: 1\n- b: 2\n", "a[1].b"), line_of("a:\n  b: 1\n", "a.c"), line_of("a: 1", "b")
+    (3, 1, None)
+    """
+    node, line, left = read_yaml(text), None, key
+    while node is not None and left:
+        parts = [(name.value, name.line, value) for name, value in node.pairs]
+        parts += [(f"[{at}]", value.line, value) for at, value in enumerate(node.items)]
+        inside = [part for part in parts if re.match(rf"{re.escape(part[0])}(?![^.\[])", left)]
+        if not inside:
+            break
+        name, line, node = max(inside, key=lambda part: len(part[0]))  # a name may have dots of its own
+        left = left[len(name) :].removeprefix(".")
+    return line
 
 
 def read_yaml(text: str, *, as_typed: bool = False) -> YamlNode | None:
@@ -228,7 +263,8 @@ class _Reader:
             return self._mapping(event, is_marked)
         items, closing = self._items()
         end = closing.end_mark.index if event.flow_style else items[-1].end
-        return YamlNode([item.value for item in items], start, end, line, event.flow_style, is_marked)
+        values = [item.value for item in items]
+        return YamlNode(values, start, end, line, event.flow_style, is_marked, items=tuple(items))
 
     def _items(self) -> tuple[list[YamlNode], Any]:
         items = []

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
+from panda.documents.text import nearest
 from panda.documents.times import render_time
 from panda.errors import UsageError
 from panda.memory.fact import (
@@ -105,8 +105,7 @@ def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
         raise UsageError("the request is no JSON object", where="body", fix='send {"scope": "local"}')
     for key in raw:
         if key not in _FIELDS:
-            near = get_close_matches(str(key), _FIELDS, n=1, cutoff=0.5)
-            fix = f"did you mean {near[0]}?" if near else f"known fields: {', '.join(_FIELDS)}"
+            fix = nearest(str(key), _FIELDS, f"known fields: {', '.join(_FIELDS)}")
             raise UsageError(f"unknown field {str(key)[:60]!r}", where=f"{where}{str(key)[:60]}", fix=fix)
     given = {key: value for key, value in raw.items() if value is not None}
     if "scope" not in given:

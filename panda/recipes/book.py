@@ -1,18 +1,43 @@
 """Recipes and prompts by name: loading, registry, and the recipe for a phase and mode (S3 §9, §17, §18)."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from panda.choosing.fits import FITS_DIR, Fit, load_fit
-from panda.errors import Location, PromptNotFoundError, RecipeError, RecipeKeyError, RecipeNotFoundError
+from panda.documents.records import Words, decode
+from panda.documents.text import nearest
+from panda.documents.yaml_text import load_yaml
+from panda.errors import (
+    FileFormatError,
+    Location,
+    PromptNotFoundError,
+    RecipeError,
+    RecipeKeyError,
+    RecipeNotFoundError,
+)
 from panda.models.models_file import ModelsFile
-from panda.recipes.recipe import MODES, Recipe, parse_recipe
-from panda.recipes.yaml_file import Report, TypedReader, load_yaml, raise_fault, read_own_text
+from panda.recipes.recipe import Recipe, parse_recipe
+from panda.store.files import read_text
 from panda.store.layout import asset
+
+Report = Callable[[RecipeError], None]
+"""Takes a fault. It raises, and reading ends; or it notes the fault, and reading goes on."""
+
+
+def raise_fault(fault: RecipeError) -> None:
+    """The report of everybody who only wants a file that is right."""
+    raise fault
+
+
+def read_own_text(path: Path) -> str:
+    """Text of a recipe or prompt file; RecipeError: it is not UTF-8; StoreError: it cannot be read."""
+    try:
+        return read_text(path)
+    except FileFormatError as exc:
+        raise RecipeError(exc.message, exc.path, line=exc.line, fix=exc.fix) from exc
 
 
 @dataclass(frozen=True)
@@ -20,8 +45,10 @@ class RegistryEntry:
     """Which recipe serves a step of the pipeline."""
 
     step: str  # step, e.g. "phase3_planner"
-    recipes: Mapping[str, str]  # recipe key by mode; the mode "any" serves every mode
-    purpose: str  # what the call decides
+    recipes: Mapping[
+        Literal["any", "chat", "code"], Words
+    ]  # recipe key by mode; the mode "any" serves every mode
+    purpose: Words  # what the call decides
     risk: Literal["low", "medium", "high"]  # what a wrong reply costs
 
 
@@ -153,7 +180,7 @@ class RecipeBook:
         return next(found, self._recipe_dirs[0] / name)
 
     def inspect_registry(self, report: Report) -> tuple[RegistryEntry, ...]:
-        """All entries of registry.yaml that can be read; every fault goes to *report*."""
+        """All entries of registry.yaml; a fault goes to *report*, and then there are none."""
         path = self.registry_path
         if not _is_file(path):
             message = "there is no recipes/registry.yaml"
@@ -161,7 +188,7 @@ class RecipeBook:
             return ()
         try:
             path = place_within(path.parent, path.name, str(path))
-            return _parse_registry(load_yaml(path)[0], path, report)
+            return _parse_registry(read_own_text(path), str(path))
         except RecipeError as fault:
             report(fault)
             return ()
@@ -175,7 +202,8 @@ class RecipeBook:
         """
         for entry in self.registry():
             if entry.step == step:
-                key = entry.recipes.get(mode) or entry.recipes.get("any")
+                recipes: Mapping[Any, str] = entry.recipes
+                key = recipes.get(mode) or recipes.get("any")
                 if key is None:
                     raise RecipeNotFoundError(
                         f"the registry has no recipe for {step} in {mode} mode",
@@ -191,10 +219,10 @@ class RecipeBook:
 
     def inspect(self, key: str, report: Report) -> Recipe | None:
         """
-        The recipe of a name, read on as far as possible past its faults, which go to *report*.
+        The recipe of a name, though it names prompts that are not there; faults go to *report*.
 
         Returns:
-            The recipe, with empty values in the place of wrong ones; None if it is not there or no YAML.
+            The recipe; None if it is not there or its file is wrong.
         """
         try:
             return self._read_recipe(key, report)
@@ -217,14 +245,12 @@ class RecipeBook:
     def _read_recipe(self, key: str, report: Report) -> Recipe:
         path = self.path_of(key)
         if path is None:
-            near = get_close_matches(key, self.recipe_keys(), n=1)
             raise RecipeNotFoundError(
                 f"there is no recipe {key}",
                 where=", ".join(str(folder) for folder in self._recipe_dirs),
-                fix=f"did you mean {near[0]}?" if near else "see `panda recipe list`",
+                fix=nearest(key, self.recipe_keys(), "see `panda recipe list`"),
             )
-        values, text = load_yaml(path)
-        recipe = parse_recipe(values, path=path, key=key, text=text, report=report)
+        recipe = parse_recipe(read_own_text(path), path=path, key=key)
         for name, place in named_prompts(recipe).items():
             try:
                 self.load_prompt(name, where=Location(path, key=place))
@@ -276,11 +302,9 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _parse_registry(values: object, path: Path, report: Report) -> tuple[RegistryEntry, ...]:
-    reader = TypedReader(path, report=report)
-    entries = []
-    for step, value in reader.mapping(values).items():
-        entry = reader.at(step).record(RegistryEntry, value, own={"step": step})
-        reader.at(f"{step}.recipes").check_keys(entry.recipes, ("any", *MODES))
-        entries.append(entry)
-    return tuple(entries)
+def _parse_registry(text: str, where: str) -> tuple[RegistryEntry, ...]:
+    def read(cls: Any, value: object, key: str = "") -> Any:
+        return decode(cls, value, where=where, key=key, fault=RecipeKeyError, text=text)
+
+    steps = read(dict[str, dict[str, Any]], load_yaml(text, where=where, fault=RecipeError))
+    return tuple(read(RegistryEntry, {**entry, "step": step}, step) for step, entry in steps.items())

@@ -4,13 +4,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from panda.choosing.ask import prompt_sections, section_items
 from panda.choosing.decision import FITTED, ChoiceSpec, Step
 from panda.compression.budgets import count_tokens
+from panda.documents.text import nearest
 from panda.errors import (
     FileFormatError,
     Location,
@@ -26,12 +26,11 @@ from panda.errors import (
 from panda.models.contract import ModelInfo
 from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
 from panda.models.replies import check_schema
-from panda.recipes.book import RecipeBook, RegistryEntry, named_prompts
+from panda.recipes.book import RecipeBook, RegistryEntry, Report, named_prompts, raise_fault
 from panda.recipes.messages import Request, build_messages
 from panda.recipes.recipe import FORMS, Recipe, named_choices
 from panda.recipes.schema import plain_schema
 from panda.recipes.steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS, StepInputs
-from panda.recipes.yaml_file import Report, raise_fault
 from panda.store.layout import asset
 
 _WINDOW_RESERVE_TOKENS = 1000
@@ -228,9 +227,7 @@ class _RecipeCheck:
 
     def _unknown(self, key: str, message: str, name: object, known: Collection[str]) -> None:
         """Report a name that is not among the known ones, with the nearest of them."""
-        near = get_close_matches(str(name), known, n=1)
-        listed = ", ".join(known) or "(none)"
-        self._fault(key, message, f"did you mean {near[0]!r}?" if near else f"use one of {listed}")
+        self._fault(key, message, nearest(str(name), known))
 
     def _tools(self) -> None:
         for name in self.recipe.tools_available:

@@ -9,16 +9,19 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from panda.choosing.decision import ChoiceSpec
-from panda.errors import RecipeBudgetError
+from panda.documents.records import Words, decode
+from panda.documents.text import nearest
+from panda.documents.yaml_text import line_of, load_yaml
+from panda.errors import Problem, RecipeBudgetError, RecipeError, RecipeKeyError
+from panda.models.models_file import Layer
 from panda.recipes.schema import choice_specs, text_properties
-from panda.recipes.yaml_file import Report, TypedReader, raise_fault
 
-Layer = Literal["REFLEX", "NERVES", "MIND", "VOICE", "EYES"]
 TEMPERATURES: Mapping[str, float] = {"REFLEX": 0.3, "NERVES": 0.1, "MIND": 0.5, "VOICE": 0.7, "EYES": 0.3}
 MODES = ("chat", "code")
 PRESERVED = (*(f"section_{number}" for number in range(7)), "tool_errors", "urls", "prices", "dates")
 """What compression.preserve may name, besides documents of input_docs; error messages stay anyway."""
-_SECTIONS = tuple(f"§{number}" for number in range(7))
+_Sections = tuple[Literal["§0", "§1", "§2", "§3", "§4", "§5", "§6"], ...]
+_Count = Annotated[int, Meta(ge=0)]
 FORMS = ("spans", "objects", "instead")
 """Templates that name a choice."""
 
@@ -27,12 +30,12 @@ FORMS = ("spans", "objects", "instead")
 class TokenBudget:
     """Ceilings of one call in budget tokens (S3 §11.1)."""
 
-    total: int  # everything together
-    prompt: int  # what never changes: policy, role prompt, schema, examples
-    input: int  # documents and options of the turn
-    output: int  # what the model may write, in model tokens
-    response_reserve: int = 0  # kept free beside the output
-    longest_output: int = 0
+    total: _Count  # everything together
+    prompt: _Count  # what never changes: policy, role prompt, schema, examples
+    input: _Count  # documents and options of the turn
+    output: _Count  # what the model may write, in model tokens
+    response_reserve: _Count = 0  # kept free beside the output
+    longest_output: _Count = 0
     """What a model that writes may write at most, where call and window leave room for more than output."""
 
 
@@ -46,7 +49,7 @@ class QualityGates:
     below_threshold: Literal["retry", "clarify", "halt", "proceed"] = "proceed"
     """What happens below confidence_threshold, or when no confidence is known."""
     evidence_required: bool = False  # items must cite nodes that were given
-    max_retries: int = 2  # further attempts after a reply that failed
+    max_retries: _Count = 2  # further attempts after a reply that failed
     timeout_ms: Annotated[int, Meta(ge=1)] = 300_000  # wall clock of one model call; a timeout is not retried
 
 
@@ -65,15 +68,15 @@ class Recipe:
 
     path: Path  # file it was read from
     key: str  # name to load it by, category/file
-    name: str  # unique identifier
-    description: str  # what the call is for
+    name: Words  # unique identifier
+    description: Words  # what the call is for
     model_layer: Layer  # layer whose model runs it
     token_budget: TokenBudget  # ceilings
-    system_prompt: str | None = None  # prompt text in the recipe; None when prompt_files name it
+    system_prompt: Words | None = None  # prompt text in the recipe; None when prompt_files name it
     prompt_files: tuple[str, ...] = ()  # prompt files below the prompts folder, in order
     input_docs: tuple[str, ...] = ()  # documents of the turn that the call sees
     input_sections: tuple[int, ...]  # sections of context.md that it sees, by number
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, Words] = field(default_factory=dict)
     """Values for {{name}} in prompts, themselves possibly {{name}}."""
     output_format: Literal["json", "markdown", "yaml", "text"]  # form of the reply
     output_schema: Mapping[str, Any] = field(default_factory=dict)
@@ -91,7 +94,7 @@ class Recipe:
     @cached_property
     def choices(self) -> tuple[ChoiceSpec, ...]:
         """The choices of output_schema, in its order."""
-        return choice_specs(self.output_schema, path=self.path, report=lambda fault: None)
+        return choice_specs(self.output_schema, path=self.path, text=self.text)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -131,50 +134,51 @@ def named_choices(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
 
 
-def parse_recipe(value: object, *, path: Path, key: str, text: str, report: Report = raise_fault) -> Recipe:
+def parse_recipe(text: str, *, path: Path, key: str) -> Recipe:
     """
     The recipe that a YAML file says.
 
     Args:
-        value: The parsed YAML.
         key: Name it was asked for by, e.g. "pipeline/phase1_reflection".
-        report: Takes the faults; the default raises the first one.
 
     Raises:
+        RecipeError: It is not YAML.
         RecipeKeyError: A key is unknown, missing or of the wrong type.
         RecipeBudgetError: The parts of token_budget exceed its total.
 
     Source:
         S3 §10, §18.2.
     """
-    reader = TypedReader(path, report=report)
-    values = reader.mapping(value)
-    sections = reader.strings(values.get("input_sections", []), "input_sections")
-    numbers = tuple(_SECTIONS.index(reader.one_of(name, "input_sections", _SECTIONS)) for name in sections)
-    recipe = reader.record(
-        Recipe,
-        {"input_sections": [], "temperature": TEMPERATURES.get(str(values.get("model_layer")), 0), **values},
-        own={"path": path, "key": key, "text": text},
-        read={"input_sections": numbers},
-    )
+    where = str(path)
+
+    def read(cls: Any, value: object, at: str = "") -> Any:
+        return decode(cls, value, where=where, key=at, fault=RecipeKeyError, text=text)
+
+    def wrong(at: str, message: str, fix: str, fault: type[Problem] = RecipeKeyError) -> Problem:
+        return fault(message, where, line=line_of(text, at), key=at, fix=fix)
+
+    values = read(dict[str, Any], load_yaml(text, where=where, fault=RecipeError))
+    own = {"path": path, "key": key, "text": text}
+    for name in own.keys() & values.keys():
+        raise wrong(name, f"unknown key {name!r}", "leave it out")
+    sections = read(_Sections, values.get("input_sections", []), "input_sections")
+    numbers = {"input_sections": tuple(int(section[1:]) for section in sections)}
+    warmth = {"temperature": TEMPERATURES.get(str(values.get("model_layer")), 0)}
+    recipe: Recipe = read(Recipe, {**warmth, **values, **own, **numbers})
     if ("system_prompt" in values) == ("prompt_files" in values):
-        reader.fail(
-            "system_prompt, prompt_files",
-            "a recipe has either system_prompt or prompt_files",
-            "keep one of the two" if "prompt_files" in values else "add prompt_files:",
-        )
+        fix = "keep one of the two" if "prompt_files" in values else "add prompt_files:"
+        message = "a recipe has either system_prompt or prompt_files"
+        raise RecipeKeyError(message, where, key="system_prompt, prompt_files", fix=fix)
     budget = recipe.token_budget
     used = budget.prompt + budget.input + budget.output + budget.response_reserve
-    if used > budget.total and "total" in reader.mapping(values.get("token_budget", {}), "token_budget"):
-        message = (
-            f"the parts of the token budget add up to {used} tokens, {used - budget.total} more than "
-            f"its total of {budget.total}"
-        )
+    if used > budget.total:
+        over = f"{used - budget.total} more than its total of {budget.total}"
+        message = f"the parts of the token budget add up to {used} tokens, {over}"
         fix = "raise total or lower prompt, input, output or response_reserve"
-        report(RecipeBudgetError(message, where=reader.place("token_budget"), fix=fix))
-    documents = recipe.input_docs
-    preservable = (*PRESERVED, *documents, *(name.rsplit(".", 1)[0] for name in documents))
+        raise wrong("token_budget", message, fix, RecipeBudgetError)
+    preservable = (*PRESERVED, *recipe.input_docs, *(doc.rsplit(".", 1)[0] for doc in recipe.input_docs))
     for name in recipe.compression.preserve:
-        reader.at("compression").one_of(name, "preserve", preservable)
-    vars(recipe)["choices"] = choice_specs(recipe.output_schema, path=path, report=report)
+        if name not in preservable:
+            raise wrong("compression.preserve", f"preserve is {name!r:.60}", nearest(name, preservable))
+    _ = recipe.choices  # raises what is wrong with them
     return recipe

@@ -30,11 +30,15 @@ wrong in it, and never refused. The x- keys of a choice say how it is made:
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from panda.choosing.decision import FITTED, PARTS, VALUES, ChoiceSpec, Many, Step
-from panda.recipes.yaml_file import Report, TypedReader, raise_fault
+from panda.documents.records import decode
+from panda.documents.text import nearest
+from panda.documents.yaml_text import line_of
+from panda.errors import RecipeKeyError
 
 
 def is_choice(schema: Mapping[str, Any]) -> bool:
@@ -47,24 +51,23 @@ def is_choice(schema: Mapping[str, Any]) -> bool:
     return "enum" in schema or "x-options" in schema or schema.get("type") == "boolean"
 
 
-def choice_specs(
-    schema: Mapping[str, Any], *, path: Path, report: Report = raise_fault
-) -> tuple[ChoiceSpec, ...]:
+def choice_specs(schema: Mapping[str, Any], *, path: Path, text: str = "") -> tuple[ChoiceSpec, ...]:
     """
     The choices of an output schema, in its order.
 
     Args:
         path: Its file, for errors.
-        report: Takes the faults; the default raises the first one.
+        text: What the file says, for their lines.
 
     Raises:
         RecipeKeyError: A property is no mapping, or an x- key is unknown or wrong.
     """
-    reader = TypedReader(path, "output_schema", report)
-    properties = reader.mapping(schema.get("properties", {}), "properties")
-    reader = reader.at("properties")
-    checked = {name: reader.mapping(value, name) for name, value in properties.items()}
-    return tuple(_spec(name, value, reader.at(name)) for name, value in checked.items() if is_choice(value))
+    source = _Source(str(path), text)
+    properties = source.read(dict[str, dict[str, Any]], schema.get("properties", {}), _PROPERTIES)
+    return tuple(source.spec(name, value) for name, value in properties.items() if is_choice(value))
+
+
+_PROPERTIES = "output_schema.properties"
 
 
 def text_properties(schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -177,50 +180,62 @@ _ARGUMENTS = "arguments"
 _CHOICE_KEYS = ("x-options", "x-many", "x-decide", "x-from", "x-written")
 
 
-def _spec(name: str, schema: Mapping[str, Any], reader: TypedReader) -> ChoiceSpec:
-    for key in schema:
-        if key.startswith("x-") and key not in _CHOICE_KEYS:
-            reader.fail(key, f"unknown key {key!r}", f"known: {', '.join(_CHOICE_KEYS)}")
-    if "x-options" in schema:
-        reader.one_of(schema["x-options"], "x-options", ("candidates", "spans"))
-    enum = schema.get("enum", [])
-    if not isinstance(enum, list) or not all(isinstance(value, str | bool) for value in enum):
-        reader.fail("enum", "the values of a choice must be a list of texts, true or false")
-        enum = []
-    values = tuple(enum) or ((True, False) if schema.get("type") == "boolean" else ())
-    values = tuple(value for value in values if value not in schema.get("x-written", ()))
-    given = reader.mappings(schema["x-decide"], "x-decide") if "x-decide" in schema else [{}]
-    steps = [_step(step, reader.at(f"x-decide[{n}]"), values) for n, step in enumerate(given)]
-    if not steps:
-        reader.fail("x-decide", "x-decide has no step", "leave x-decide out, or add a step")
-        steps = [Step()]
-    if steps[-1].scorer in FITTED:
-        reader.fail("x-decide", "the last step is a fit, which may be missing", "add one that always decides")
-    many = reader.at("x-many").record(Many, schema["x-many"]) if "x-many" in schema else None
-    return ChoiceSpec(name, values, many, tuple(steps))
+@dataclass(frozen=True)
+class _Source:
+    """A recipe's file, whose choices are read."""
 
+    where: str
+    text: str
 
-def _step(values: Mapping[str, Any], reader: TypedReader, allowed: Sequence[str | bool]) -> Step:
-    step = reader.record(Step, values, read={"choose": values.get("choose")})
-    if step.choose is not None and not isinstance(step.choose, str | bool):
-        reader.fail("choose", f"choose must be a text, true or false, but is {step.choose!r:.60}")
-    elif step.choose is not None and allowed and step.choose not in allowed:
-        fix = f"use one of {', '.join(map(str, allowed))}"
-        reader.fail("choose", f"choose is {step.choose!r}, which is not among the values", fix)
-    if step.scorer in ("likelihood", "channel") and not step.prompt:
-        reader.fail("prompt", f"the scorer {step.scorer} needs a prompt file", "add prompt:")
-    if "class" in values and step.scorer not in ("channel", "cosine", "head"):
-        reader.fail("class", f"class goes with cosine, head and channel, not {step.scorer}", "leave it out")
-    if step.scorer in FITTED:
-        if not step.fit or not step.reads:
-            reader.fail(
-                "fit", f"the scorer {step.scorer} needs a fit and what it reads", "add fit: and reads:"
-            )
-        for name in step.reads:
-            reader.one_of(name, "reads", PARTS if step.scorer == "head" else VALUES)
-        if step.scorer == "options" and list(step.reads) != [name for name in VALUES if name in step.reads]:
-            reader.fail("reads", f"they are read in the order {', '.join(VALUES)}", "put them so")
-    return step
+    def read(self, cls: Any, value: object, key: str) -> Any:
+        return decode(cls, value, where=self.where, key=key, fault=RecipeKeyError, text=self.text)
+
+    def wrong(self, key: str, message: str, fix: str) -> RecipeKeyError:
+        line = line_of(self.text, key) if self.text else None
+        return RecipeKeyError(message, self.where, line=line, key=key, fix=fix)
+
+    def spec(self, name: str, schema: Mapping[str, Any]) -> ChoiceSpec:
+        at = f"{_PROPERTIES}.{name}"
+        for key in schema:
+            if key.startswith("x-") and key not in _CHOICE_KEYS:
+                raise self.wrong(f"{at}.{key}", f"unknown key {key!r}", nearest(key, _CHOICE_KEYS))
+        self.read(Literal["candidates", "spans"], schema.get("x-options", "spans"), f"{at}.x-options")
+        enum = self.read(list[str | bool], schema.get("enum", []), f"{at}.enum")
+        values = tuple(enum) or ((True, False) if schema.get("type") == "boolean" else ())
+        values = tuple(value for value in values if value not in schema.get("x-written", ()))
+        steps = self.read(tuple[Step, ...], schema.get("x-decide", [{}]), f"{at}.x-decide")
+        if not steps:
+            fix = "leave x-decide out, or add a step"
+            raise self.wrong(f"{at}.x-decide", "x-decide has no step", fix)
+        for n, step in enumerate(steps):
+            self.check(step, f"{at}.x-decide[{n}]", values)
+        if steps[-1].scorer in FITTED:
+            message = "the last step is a fit, which may be missing"
+            raise self.wrong(f"{at}.x-decide", message, "add one that always decides")
+        many = self.read(Many, schema["x-many"], f"{at}.x-many") if "x-many" in schema else None
+        return ChoiceSpec(name, values, many, steps)
+
+    def check(self, step: Step, at: str, allowed: Sequence[str | bool]) -> None:
+        scorer = step.scorer
+        if step.choose is not None and allowed and step.choose not in allowed:
+            message = f"choose is {step.choose!r}, which is not among the values"
+            raise self.wrong(f"{at}.choose", message, f"use one of {', '.join(map(str, allowed))}")
+        if scorer in ("likelihood", "channel") and not step.prompt:
+            raise self.wrong(f"{at}.prompt", f"the scorer {scorer} needs a prompt file", "add prompt:")
+        if step.class_ is not None and scorer not in ("channel", "cosine", "head"):
+            message = f"class goes with cosine, head and channel, not {scorer}"
+            raise self.wrong(f"{at}.class", message, "leave it out")
+        if scorer in FITTED:
+            if not step.fit or not step.reads:
+                message = f"the scorer {scorer} needs a fit and what it reads"
+                raise self.wrong(f"{at}.fit", message, "add fit: and reads:")
+            known = PARTS if scorer == "head" else VALUES
+            for name in step.reads:
+                if name not in known:
+                    raise self.wrong(f"{at}.reads", f"reads is {name!r:.60}", nearest(name, known))
+            if scorer == "options" and list(step.reads) != [name for name in VALUES if name in step.reads]:
+                message = f"they are read in the order {', '.join(VALUES)}"
+                raise self.wrong(f"{at}.reads", message, "put them so")
 
 
 Options = Mapping[str, Sequence[str]]

@@ -4,13 +4,13 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
 import msgspec
 
 from panda.documents.evidence import find_claims
+from panda.documents.text import nearest
 from panda.errors import Problem, UsageError
 from panda.tools.content import generate_content
 from panda.tools.contract import Tool, ToolContext, ToolResult
@@ -72,8 +72,7 @@ def check_arguments(name: str, arguments: Mapping[str, Any]) -> None:
     >>> check_arguments("memory.query", {"query": "tea"})
     """
     if name not in TOOLS:
-        near = get_close_matches(name, TOOLS, n=1)
-        fix = f"did you mean {near[0]}?" if near else "see `panda tool list`"
+        fix = nearest(name, TOOLS, "see `panda tool list`")
         raise UsageError(f"there is no tool {name!r}", where="NAME", fix=fix)
     try:
         msgspec.convert(arguments, TOOLS[name].arguments)

@@ -22,7 +22,8 @@ import msgspec
 import pytest
 
 import panda.batches.queries
-from panda.documents.records import PATH_RULES, Record
+from panda.documents.records import Id, Name, Record
+from panda.documents.records import Place as PlaceBelow
 from panda.recipes.calls import recipe_digest
 from panda.replays.runs import RunPlan, TurnLine
 from panda.session.file import rebuild_session, write_session
@@ -33,7 +34,7 @@ from tests.make_stores import asking
 from tests.outside import Outside, leaks, link
 
 RUN_FILES = {"run.json": RunPlan, "turns.jsonl": TurnLine}
-CHECKED = {*PATH_RULES, get_args(ImageName)[1].pattern, r"^turn_\d{6,}\Z"}
+CHECKED = {*(get_args(one)[1].pattern for one in (Id, Name, PlaceBelow, ImageName)), r"^turn_\d{6,}\Z"}
 """The patterns of the types by which a text may become a path."""
 SOUNDS = re.compile(
     r"(.*_)?(ids?|paths?|files?|directory|root|target|session|user|turn|run|item|image|artifacts|interventions?)"

@@ -31,7 +31,7 @@ def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
         assert encoder.info.name == "minilm-l6"
         with pytest.raises(ModelFileError, match="EYES has no model") as caught:
             layers.model("EYES")
-    assert str(caught.value.where).endswith("models.yaml (layers.EYES)")
+    assert str(caught.value.where).endswith("models.yaml:44 (layers.EYES)")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,11 @@ def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
             "300",
         ),
         (f"models: {{a: {SERVED[:-1]}, headers: {{a b: c}}}}}}\nlayers: {{}}", "models.a.headers", "'a b'"),
-        (f"models: {{a: {SERVED[:-1]}, extra_body: [1]}}}}\nlayers: {{}}", "models.a.extra_body", "comments"),
+        (
+            f"models: {{a: {SERVED[:-1]}, extra_body: [1]}}}}\nlayers: {{}}",
+            "models.a.extra_body",
+            "a mapping",
+        ),
         (
             f"models: {{a: {LOCAL[:-1]}, thinking_tokens: 99}}}}\nlayers: {{}}",
             "models.a.thinking_tokens",
@@ -116,9 +120,9 @@ def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
                 ("attempt_seconds", "soon", "300"),
             )
         ),
-        ("models: []\nlayers: {}", "models", "comments"),
+        ("models: []\nlayers: {}", "models", "a mapping"),
         ("models: {\nlayers: {}", ":2", "correct that line"),
-        ("", "top level", "comments"),
+        ("", "top level", "a mapping"),
     ],
 )
 def test_wrong_entry_is_named(text: str, where: str, fix: str) -> None:

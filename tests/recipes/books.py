@@ -64,7 +64,7 @@ def recipe_values(**changes: object) -> dict[str, Any]:
 
 def parsed(**changes: object) -> Recipe:
     """The recipe of recipe_values with changes."""
-    return parse_recipe(recipe_values(**changes), path=Path("r.yaml"), key="tests/judge", text="")
+    return parse_recipe(json.dumps(recipe_values(**changes)), path=Path("r.yaml"), key="tests/judge")
 
 
 def schema_of(**properties: object) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from panda.documents.yaml_text import load_yaml
 from panda.errors import (
     Problem,
     PromptNotFoundError,
@@ -13,7 +14,6 @@ from panda.errors import (
 )
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import RecipeVersion, write_version
-from panda.recipes.yaml_file import load_yaml, parse_yaml_text
 from tests.recipes.books import schema_of, write_book, write_recipe
 
 REGISTRY = "judge:\n  recipes: {chat: tests/judge}\n  purpose: judge\n  risk: low\n"
@@ -166,7 +166,7 @@ def test_broken_registry(tmp_path: Path, text: str, key: str) -> None:
     (tmp_path / "recipes" / "registry.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(RecipeKeyError) as caught:
         book.registry()
-    assert caught.value.where == f"{book.registry_path} ({key})"
+    assert (caught.value.path, caught.value.key) == (str(book.registry_path), key)
 
 
 @pytest.mark.parametrize(
@@ -192,13 +192,13 @@ def test_broken_registry(tmp_path: Path, text: str, key: str) -> None:
 def test_broken_yaml(text: str, line: int | None, says: str) -> None:
     """YAML that is broken, clever or endless is one error, with its line where that is known."""
     with pytest.raises(RecipeError, match=says) as caught:
-        parse_yaml_text(text, path=Path("r.yaml"))
+        load_yaml(text, where="r.yaml", fault=RecipeError)
     assert line is None or caught.value.where == f"r.yaml:{line}"
 
 
 def test_dates_stay_text() -> None:
     """A date in a recipe is the text that stands there."""
-    assert parse_yaml_text("a: 2026-13-45\nb: 2026-01-04", path=Path("r")) == {
+    assert load_yaml("a: 2026-13-45\nb: 2026-01-04", where="r") == {
         "a": "2026-13-45",
         "b": "2026-01-04",
     }
@@ -211,9 +211,9 @@ def test_not_utf8(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="not UTF-8") as caught:
         book.load_recipe("tests/judge")
     assert str(caught.value.where).endswith("judge.md:2")
-    (tmp_path / "x.yaml").write_bytes(b"\xff")
+    (tmp_path / "recipes" / "tests" / "x.yaml").write_bytes(b"\xff")
     with pytest.raises(RecipeError, match="not UTF-8"):
-        load_yaml(tmp_path / "x.yaml")
+        book.load_recipe("tests/x")
 
 
 def test_unreadable_recipe(tmp_path: Path) -> None:

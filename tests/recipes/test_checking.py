@@ -224,13 +224,11 @@ def test_fixes(project: Project) -> None:
 
 
 def test_all_problems(project: Project) -> None:
-    """All problems of all files are reported, by file."""
-    project.change(REFLECTION, model_layer="X", extra=1, tools_available=["x", "y"])
+    """All problems of all files are reported, by file; of one whose keys are wrong the first."""
+    project.change(REFLECTION, tools_available=["x", "y"], temperature=1)
     project.change("pipeline/phase6_validator", prompt_files=["a.md", "b.md"])
     found = [(Path(problem.path).stem, problem.key) for problem in project.problems()]
     assert found == [
-        ("phase1_reflection", "extra"),
-        ("phase1_reflection", "model_layer"),
         ("phase1_reflection", "tools_available"),
         ("phase1_reflection", "tools_available"),
         ("phase6_validator", "prompt_files"),

@@ -112,7 +112,7 @@ METADATA = "users/demo/turns/turn_000002/metadata.json"
             "metadata.json",
             lambda t: t.replace("imported", "odd"),
             f"{METADATA}:8 (status)",
-            "Invalid enum value 'odd'",
+            "status is 'odd'",
         ),
         (
             "metadata.json",
@@ -210,7 +210,7 @@ def test_files_beside_the_turns_are_checked(layout: Layout) -> None:
     problems = found(layout)
     text = "\n".join(f"{place}: {message}" for place, message in problems)
     assert "users/demo/preferences.md:3: the front matter is not valid YAML" in text
-    assert "users/demo/memory.jsonl:1 (id): Expected `str`, got `int`" in text
+    assert "users/demo/memory.jsonl:1 (entity): entity is missing" in text
     assert "users/demo/memory.jsonl:2: not valid JSON" in text
     assert "users/demo/turn_counter: holds 2, but there is a turn 3" in text
     assert text.count("temporary file left by a write that was cut short") == 2
@@ -252,7 +252,7 @@ def test_a_step_whose_number_is_not_its_name_is_found(layout: Layout) -> None:
     write_json(paths.step(2), step)
     write_json(paths.step(3), {**step, "step": 3, "status": "fine"})
     assert [message for _, message in found(layout)] == [
-        "Invalid enum value 'fine'",
+        "status is 'fine'",
         "is of step 1, its name is another",
     ]
 
