@@ -1,5 +1,6 @@
 """The document context.md: front matter, numbered sections, text and `_meta` blocks. Pure, no I/O."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from itertools import pairwise
 
 from panda.documents.text import escape_text, unescape_text
 from panda.documents.times import parse_time, render_time
-from panda.documents.yaml_text import YAML_WORDS, YamlTextError, parse_yaml, plain_value, render_yaml_lines
+from panda.documents.yaml_text import YAML_WORDS, YamlTextError, parse_yaml, render_yaml_lines
 from panda.errors import DocumentError, Problem
 
 
@@ -100,7 +101,8 @@ class Meta:
     values: Mapping[str, object]  # key to JSON-like value
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", plain_value(self.values))
+        plain = json.loads(json.dumps(self.values, allow_nan=False, default=dict))
+        object.__setattr__(self, "values", plain)
 
 
 Block = Text | Meta

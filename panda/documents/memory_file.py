@@ -1,8 +1,8 @@
 """preferences.md and facts.md: their values read, single entries changed while every other byte stays."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from panda.documents.text import one_line
@@ -18,7 +18,7 @@ from panda.documents.yaml_text import (
     render_yaml_value,
     split_front_matter,
 )
-from panda.errors import DocumentError, Location
+from panda.errors import DocumentError
 
 _FIELDS = ("value", "confidence", "source_turn", "updated_at")
 _STATEMENT = re.compile(r"said_t\d+_\d+")
@@ -96,17 +96,19 @@ def _parse_entry(entry: YamlEntry, where: str) -> MemoryEntry:
     key, raw, line = entry.key, entry.value, entry.line
     if not (isinstance(raw, dict) and "value" in raw and set(raw) <= set(_FIELDS)):
         return MemoryEntry(key, raw, None, None, None, is_bare=True, line=line)
-    place = Location(where, line=line)
     confidence, turn, updated = raw.get("confidence"), raw.get("source_turn"), raw.get("updated_at")
     number = read_number(confidence)
+    wrong, at = None, None
     if confidence is not None and (number is None or not 0 <= number <= 1):
-        raise DocumentError(f"{key}: confidence {confidence!r} is no number from 0 to 1", where=place)
-    if turn is not None and (isinstance(turn, bool) or not isinstance(turn, int)):
-        raise DocumentError(f"{key}: source_turn {turn!r} is no turn number", where=place)
+        wrong = f"confidence {confidence!r} is no number from 0 to 1"
+    elif turn is not None and (isinstance(turn, bool) or not isinstance(turn, int)):
+        wrong = f"source_turn {turn!r} is no turn number"
     try:
         at = None if updated is None else parse_time(str(updated))
-    except ValueError as exc:
-        raise DocumentError(f"{key}: updated_at {updated!r} is no date", where=place) from exc
+    except ValueError:
+        wrong = wrong or f"updated_at {updated!r} is no date"
+    if wrong:
+        raise DocumentError(f"{key}: {wrong}", where, line=line)
     return MemoryEntry(key, raw["value"], number, turn, at, is_bare=False, line=line)
 
 
@@ -232,25 +234,12 @@ class MemoryText:
             text = f"---\n---\n\n# {title}\n\n<!-- panda -->\n<!-- panda -->\n"
         self._newline = "\r\n" if "\r\n" in text.split("\n", 1)[0] + "\n" else "\n"
         front = split_front_matter(text, where=where)
-        self._before, self._between, body = front.before, front.between, front.body
         if not front.before:
-            body = body.removeprefix("\ufeff")
-            self._before = text[: len(text) - len(body)]
-        self._list = MemoryList(body, self._newline)
-        self._are_apart = front.are_apart
-        self._chunks = [front.lead]  # of the front matter: what is above the first entry, each entry
-        self._lines: dict[str, int] = {}
-        self._places: dict[str, list[int]] = {}
-        for entry in front.entries:
-            if front.are_apart:
-                self._chunks.append(entry.text)
-            self._lines[entry.key] = entry.line
-            self._places.setdefault(entry.key, []).append(len(self._chunks) - 1)
-
-    @property
-    def text(self) -> str:
-        """The file as it has become."""
-        return self._before + "".join(self._chunks) + self._between + self._list.body
+            mark = text[: len(text) - len(text.removeprefix("\ufeff"))]
+            front = replace(front, before=mark, body=text.removeprefix("\ufeff"))
+        self._front = front
+        self._list = MemoryList(front.body, self._newline)
+        self._changes: dict[str, Mapping[str, object] | None] = {}  # fields by key; None takes the key away
 
     def set(
         self, key: str, value: object, *, confidence: float, source_turn: int | None, updated_at: datetime
@@ -264,36 +253,14 @@ class MemoryText:
             confidence: 0 to 1.
             source_turn: Turn in which it was said; None if none.
             updated_at: When it was said.
-
-        Raises:
-            DocumentError: The entry is written so that it cannot be changed alone.
         """
-        fields = dict(zip(_FIELDS, (value, confidence, source_turn, render_time(updated_at)), strict=True))
-        if key not in self._places:
-            self._add(key, f"{render_yaml_value(key)}: {_render_fields(fields)}{self._newline}", value)
-        else:
-            place = self._places[key][-1]
-            chunk = self._chunks[place]
-            wanted = {**self._values(chunk), key: {"value": as_read(value)}}
-            self._chunks[place] = self._checked(self._edited(chunk, key, fields), wanted, key)
+        values = value, confidence, source_turn, render_time(updated_at)
+        self._changes[key] = dict(zip(_FIELDS, values, strict=True))
         self._list.set(key, value, source_turn)
 
     def remove(self, key: str) -> None:
-        """
-        Take one key away: its lines in the front matter and in the list.
-
-        Raises:
-            DocumentError: The entry is written so that it cannot be removed alone.
-        """
-        for place in dict.fromkeys(self._places.pop(key, [])):
-            chunk = self._chunks[place]
-            wanted = {name: value for name, value in self._values(chunk).items() if name != key}
-            edited = chunk
-            for name, node in reversed(_pairs(chunk)):
-                if name.value == key:
-                    line_end = edited.find("\n", max(node.end, name.end))
-                    edited = edited[: name.start] + (edited[line_end + 1 :] if line_end >= 0 else "")
-            self._chunks[place] = self._checked(edited, wanted, key)
+        """Take one key away: its lines in the front matter and in the list."""
+        self._changes[key] = None
         self._list.remove(key)
 
     def relist(self, key: str, value: object, source_turn: int | None) -> None:
@@ -301,81 +268,86 @@ class MemoryText:
         if self._list.says_otherwise(key, value):
             self._list.set(key, value, source_turn)
 
-    def _add(self, key: str, entry: str, value: object) -> None:
-        if not self._are_apart and _is_flow(self._chunks[0]):
-            message = "the front matter is written as {…}; an entry cannot be added"
-            raise DocumentError(message, where=self._where, fix="write one `key: value` a line")
-        self._checked(entry, {key: {"value": as_read(value)}}, key)
-        if not self._between:
-            self._before, self._between = f"{self._before}---{self._newline}", f"---{self._newline}"
-        if self._chunks[-1] and not self._chunks[-1].endswith("\n"):
-            self._chunks[-1] += self._newline
-        self._places[key] = [len(self._chunks)]
-        self._lines[key] = max(self._lines.values(), default=1) + 1
-        self._chunks.append(entry)
+    @property
+    def text(self) -> str:
+        """
+        The file as it has become.
 
-    def _edited(self, chunk: str, key: str, fields: Mapping[str, object]) -> str:
-        """Some entries with the values of one of them."""
-        name, node = next(pair for pair in reversed(_pairs(chunk)) if pair[0].value == key)
-        if node.is_marked:
-            message, where = (
-                f"{key} is written with an anchor or tag",
-                Location(self._where, line=self._lines[key]),
-            )
-            raise DocumentError(message, where=where, fix="write the value out")
-        edits, missing = [(name, node, _render_fields(fields))], []
-        children = {child.value: (child, item) for child, item in node.pairs}
-        if "value" in children and set(children) <= set(_FIELDS) and len(children) == len(node.pairs):
-            edits = [
-                (*children[field], render_scalar(value))
-                for field, value in fields.items()
-                if field in children and repr(children[field][1].value) != repr(as_read(value))
-            ]
-            missing = [
-                f"{field}: {render_scalar(value)}"
-                for field, value in fields.items()
-                if field not in children and value is not None
-            ]
-        cuts = [
-            (item.start, item.end, text if item.start > before.end + 1 else f" {text}")
-            for before, item, text in edits
-        ]
-        if missing and node.is_flow:
-            at = node.pairs[-1][1].end
-            cuts.append((at, at, "".join(f", {line}" for line in missing)))
-        elif missing:
-            at = (chunk.find("\n", node.end) + 1) or len(chunk)
-            indent = " " * (node.start - chunk.rfind("\n", 0, node.start) - 1)
-            cuts.append((at, at, "".join(f"{indent}{line}{self._newline}" for line in missing)))
+        Raises:
+            DocumentError: An entry is written so that it cannot be changed or taken away alone.
+        """
+        front, added = self._front, ""
+        cuts: list[tuple[int, int, str]] = []
+        for key, fields in self._changes.items():
+            own = [pair for pair in front.pairs if pair[0].value == key]
+            if fields is None:
+                ends = [front.source.find("\n", max(name.end, node.end)) for name, node in own]
+                starts = (name.start for name, _ in own)
+                cuts += [(at, end + 1 or len(front.source), "") for at, end in zip(starts, ends, strict=True)]
+            elif own:
+                cuts += _edits(front.source, *own[-1], fields, self._newline)
+            else:
+                added += f"{render_yaml_value(key)}: {_render_fields(fields)}{self._newline}"
+        source = front.source
         for start, end, text in sorted(cuts, reverse=True):
-            chunk = chunk[:start] + text + chunk[end:]
-        return chunk
+            source = source[:start] + text + source[end:]
+        if added and source and not source.endswith("\n"):
+            source += self._newline
+        self._check(source + added)
+        before, between = front.before, front.between
+        if added and not between:
+            before, between = f"{before}---{self._newline}", f"---{self._newline}"
+        return before + source + added + between + self._list.body
 
-    def _values(self, chunk: str) -> dict[str, object]:
-        return {name.value: node.value for name, node in _pairs(chunk)}
-
-    def _checked(self, edited: str, wanted: Mapping[str, object], key: str) -> str:
-        """Some entries that say what they must. Raises DocumentError: they don't."""
+    def _check(self, source: str) -> None:
+        """Checks that a front matter says what it must."""
         try:
-            found: dict[str, object] | None = self._values(edited)
+            node = read_yaml(source, as_typed=True)
         except YamlTextError:
-            found = None
-        if found and key in wanted and isinstance(entry := found.get(key), dict):
-            found = {**found, key: {"value": entry.get("value")}}
-        if found != wanted:
-            message, fix = f"{key} cannot be changed without changing more", "write one `key: value` a line"
-            raise DocumentError(message, where=self._where, fix=fix)
-        return edited
+            node = None
+        found = node.value if node and isinstance(node.value, dict) else {}
+        former = self._front.values
+        for key in {**self._changes, **former}:
+            fields = self._changes.get(key)
+            if key not in self._changes:
+                is_right = key in found and repr(found[key]) == repr(former[key])
+            elif fields is None:
+                is_right = key not in found
+            else:
+                entry = found.get(key)
+                is_right = isinstance(entry, dict) and entry.get("value") == as_read(fields["value"])
+            if not is_right:
+                message, fix = (
+                    f"{key} cannot be changed without changing more",
+                    "write one `key: value` a line",
+                )
+                raise DocumentError(message, where=self._where, fix=fix)
 
 
-def _pairs(chunk: str) -> tuple[tuple[YamlNode, YamlNode], ...]:
-    node = read_yaml(chunk, as_typed=True)
-    return node.pairs if node else ()
-
-
-def _is_flow(chunk: str) -> bool:
-    node = read_yaml(chunk, as_typed=True)
-    return node is not None and node.is_flow
+def _edits(
+    source: str, name: YamlNode, node: YamlNode, fields: Mapping[str, object], newline: str
+) -> Iterator[tuple[int, int, str]]:
+    """What is cut out of a source, from where to where, for what, to give an entry other values."""
+    edits, missing = [(name, node, _render_fields(fields))], []
+    inner = {child.value: (child, item) for child, item in node.pairs}
+    if "value" in inner and set(inner) <= set(_FIELDS) and len(inner) == len(node.pairs):
+        rendered = {field: render_scalar(value) for field, value in fields.items()}
+        changed = [one for one in inner if repr(inner[one][1].value) != repr(as_read(fields[one]))]
+        edits = [(*inner[field], rendered[field]) for field in changed]
+        missing = [
+            f"{field}: {rendered[field]}"
+            for field in fields
+            if field not in inner and fields[field] is not None
+        ]
+    for before, item, text in edits:
+        yield item.start, item.end, text if item.start > before.end + 1 else f" {text}"
+    if missing and node.is_flow:
+        at = node.pairs[-1][1].end
+        yield at, at, "".join(f", {line}" for line in missing)
+    elif missing:
+        at = (source.find("\n", node.end) + 1) or len(source)
+        indent = " " * (node.start - source.rfind("\n", 0, node.start) - 1)
+        yield at, at, "".join(f"{indent}{line}{newline}" for line in missing)
 
 
 def _render_fields(fields: Mapping[str, object]) -> str:

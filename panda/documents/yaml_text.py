@@ -3,10 +3,10 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -18,47 +18,12 @@ from panda.errors import DocumentError, FileFormatError, Location, Problem
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _KEY_CHARS = 120
-_INTEGER_BITS = 4096
-_MOST_DIGITS = 1_234  # of a whole number of so many bits
+_MOST_DIGITS = 1_234
 _MOST_LEVELS = 100
 
 
-def plain_value(value: object) -> Any:
-    """
-    A copy made of dict, list, str, int, float, bool and None only.
-
-    Args:
-        value: JSON-like value; any mapping counts as dict, a tuple as list.
-
-    Raises:
-        ValueError: Something else is inside, a key is no string, or a number is not finite or too large.
-    """
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int):
-        if value.bit_length() > _INTEGER_BITS:  # beyond some size Python will not even print it
-            raise ValueError(f"a whole number of {value.bit_length()} bits is too large")
-        return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError(f"{value} is not a finite number")
-        return value
-    if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise ValueError(f"key {key!r} is not a string")
-        return {key: plain_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_value(item) for item in value]
-    raise ValueError(f"{type(value).__name__} is no JSON-like value")
-
-
 def render_yaml_value(value: object) -> str:
-    """A value as YAML on one line."""
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    if isinstance(value, int):
-        return str(value)
+    """A JSON-like value as YAML on one line."""
     if isinstance(value, float):
         digits, e, exponent = repr(value).partition("e")
         return f"{digits}.0e{exponent}" if e and "." not in digits else f"{digits}{e}{exponent}"
@@ -67,8 +32,9 @@ def render_yaml_value(value: object) -> str:
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(render_yaml_value(item) for item in value) + "]"
-    text = str(value)
-    return text if _PLAIN.fullmatch(text) and text.lower() not in YAML_WORDS else _quoted(text)
+    if not isinstance(value, str):
+        return json.dumps(value)
+    return value if _PLAIN.fullmatch(value) and value.lower() not in YAML_WORDS else _quoted(value)
 
 
 def render_yaml_lines(values: Mapping[str, object], *, indent: str = "") -> str:
@@ -129,7 +95,6 @@ class YamlNode:
     end: int  # index behind its last, comments and blank lines behind it left out
     line: int  # from 1
     is_flow: bool = False  # whether it stands in [] or {}
-    is_marked: bool = False  # whether it has an anchor or tag
     pairs: tuple[tuple["YamlNode", "YamlNode"], ...] = ()  # keys and values of a mapping
     items: tuple["YamlNode", ...] = ()  # of a list
 
@@ -141,18 +106,12 @@ def parse_yaml(text: str) -> Any:
 
 
 def load_yaml(text: str, *, where: str, fault: type[Problem] = FileFormatError) -> Any:
-    """
-    The JSON-like value of a YAML file, dates as text.
-
-    Raises:
-        FileFormatError: The *fault* is raised with its line where read_yaml finds one.
-    """
+    """parse_yaml of a file's text; what is wrong is raised as a *fault* with file and line."""
     try:
         return parse_yaml(text)
     except YamlTextError as exc:
-        raise fault(
-            str(exc), where, line=exc.line, fix=f"correct {'that line' if exc.line else 'the file'}"
-        ) from exc
+        fix = f"correct {'that line' if exc.line else 'the file'}"
+        raise fault(str(exc), where, line=exc.line, fix=fix) from exc
 
 
 def line_of(text: str, key: str) -> int | None:
@@ -187,7 +146,11 @@ def read_yaml(text: str, *, as_typed: bool = False) -> YamlNode | None:
             as typed, a key twice.
     """
     try:
-        return _Reader(text, _events(text), as_typed).document()
+        try:
+            events = _events(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except (yaml.YAMLError, UnicodeError):
+            events = _events(text, yaml.SafeLoader)  # slower, but it reads more and tells more
+        return _Reader(text, iter(events), as_typed).document()
     except yaml.MarkedYAMLError as exc:
         raise _fault(exc, text) from exc
     except (yaml.YAMLError, UnicodeError) as exc:
@@ -204,15 +167,7 @@ def _fault(exc: yaml.MarkedYAMLError, text: str) -> YamlTextError:
     return YamlTextError(f"not valid YAML: {message}", mark.line + 1 if mark else None)
 
 
-def _events(text: str) -> list[Any]:
-    """What libyaml finds; where it stops, what the slower parser does, which knows more and tells more."""
-    try:
-        return _events_of(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, UnicodeError):
-        return _events_of(text, yaml.SafeLoader)
-
-
-def _events_of(text: str, loader: Any) -> list[Any]:
+def _events(text: str, loader: Any) -> list[Any]:
     events: list[Any] = []
     depth = 0
     found: Any = yaml.parse(text, Loader=loader)
@@ -227,9 +182,9 @@ def _events_of(text: str, loader: Any) -> list[Any]:
 class _Reader:
     """Makes values out of the events of one text."""
 
-    def __init__(self, text: str, events: list[Any], as_typed: bool) -> None:
+    def __init__(self, text: str, events: Iterator[Any], as_typed: bool) -> None:
         self._text = text
-        self._events = iter(events)
+        self._events = events
         self._as_typed = as_typed
         self._has_halves = may_hold_halves(text)
 
@@ -250,29 +205,24 @@ class _Reader:
             raise YamlTextError(message, line)
         if event.tag not in _TEXT_TAGS:
             raise YamlTextError(f"not a JSON-like value: the tag {event.tag} is not read", line)
-        is_marked = bool(event.anchor or event.tag)
         if isinstance(event, yaml.ScalarEvent):
             if event.style in ("|", ">"):
                 end = start + len(self._text[start:end].rstrip())
             is_plain = event.implicit[0] and not is_key
             value = self._scalar(event.value, line) if is_plain else event.value
-            return YamlNode(self._whole(value), start, end, line, is_marked=is_marked)
+            return YamlNode(whole_characters(value) if self._has_halves else value, start, end, line)
         if is_key:
             raise YamlTextError("not a JSON-like value: a key that is no text", line)
         if isinstance(event, yaml.MappingStartEvent):
-            return self._mapping(event, is_marked)
-        items, closing = self._items()
-        end = closing.end_mark.index if event.flow_style else items[-1].end
-        values = [item.value for item in items]
-        return YamlNode(values, start, end, line, event.flow_style, is_marked, items=tuple(items))
-
-    def _items(self) -> tuple[list[YamlNode], Any]:
+            return self._mapping(event)
         items = []
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            items.append(self._node(event))
-        return items, event
+        while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
+            items.append(self._node(inner))
+        end = inner.end_mark.index if event.flow_style else items[-1].end
+        values = [item.value for item in items]
+        return YamlNode(values, start, end, line, event.flow_style, items=tuple(items))
 
-    def _mapping(self, opening: Any, is_marked: bool) -> YamlNode:
+    def _mapping(self, opening: Any) -> YamlNode:
         pairs: list[tuple[YamlNode, YamlNode]] = []
         lines: dict[str, int] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
@@ -287,7 +237,7 @@ class _Reader:
         end = closing.end_mark.index if opening.flow_style else pairs[-1][1].end
         value = {key.value: item.value for key, item in pairs}
         start, line = opening.start_mark.index, opening.start_mark.line + 1
-        return YamlNode(value, start, end, line, opening.flow_style, is_marked, tuple(pairs))
+        return YamlNode(value, start, end, line, opening.flow_style, tuple(pairs))
 
     def _scalar(self, source: str, line: int) -> object:
         if self._as_typed:
@@ -306,17 +256,12 @@ class _Reader:
             raise YamlTextError(message, line)
         return int(source)
 
-    def _whole(self, value: object) -> object:
-        return whole_characters(value) if self._has_halves else value
-
 
 _TEXT_TAGS = (None, "!", "tag:yaml.org,2002:str")
 _WORDS: Mapping[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    "true": True,
-    "True": True,
-    "false": False,
-    "False": False,
+    **dict.fromkeys(("true", "True"), True),
+    **dict.fromkeys(("false", "False"), False),
 }
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 _INT = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
@@ -340,9 +285,6 @@ def read_number(value: object) -> float | None:
         return None
 
 
-_STARTS_ENTRY = re.compile(r"^[^\s#]", re.MULTILINE)
-_BLANK_LINES = re.compile(r"(?:[^\S\n]*(?:#.*)?(?:\n|\Z))*")
-_NO_PLAIN_START = frozenset("{}[]&*!|>%@`?,:-")
 _LEAD = "\ufeff \t\r\n"
 
 
@@ -353,24 +295,28 @@ class YamlEntry:
     key: str
     value: Any  # not to be changed
     line: int  # line of the file, from 1
-    text: str = ""  # its lines, with comments and blank lines up to the next entry
 
 
 @dataclass(frozen=True)
 class FrontMatterText:
     """A text cut into its front matter and its body."""
 
-    entries: tuple[YamlEntry, ...]  # in their order; of a key that stands twice the last one counts
     before: str  # the first boundary with its end of line and all above it; "" without front matter
-    lead: str  # what stands above the first entry; if the entries can only be read together, they too
+    source: str  # what stands between the boundaries
     between: str  # the second boundary with its end of line
     body: str  # all that follows the front matter
-    are_apart: bool  # whether each entry is read alone
+    pairs: tuple[tuple[YamlNode, YamlNode], ...] = ()  # keys and values, with their places in the source
+
+    @property
+    def entries(self) -> list[YamlEntry]:
+        """In their order; of a key that stands twice the last one counts."""
+        above = self.before.count("\n")
+        return [YamlEntry(key.value, item.value, above + key.line) for key, item in self.pairs]
 
     @property
     def values(self) -> dict[str, Any]:
         """Values by key; dates and unusual numbers are the text that was typed."""
-        return {entry.key: entry.value for entry in self.entries}
+        return {key.value: item.value for key, item in self.pairs}
 
 
 @lru_cache(maxsize=8)
@@ -384,61 +330,20 @@ def split_front_matter(text: str, *, where: str) -> FrontMatterText:
     lead = len(text) - len(text.lstrip(_LEAD))
     marks = [lead + mark.start() for mark in islice(YAMLHandler.FM_BOUNDARY.finditer(text[lead:]), 2)]
     if marks[:1] != [lead]:
-        return FrontMatterText((), "", "", "", text, are_apart=True)
+        return FrontMatterText("", "", "", text)
     start = text.find("\n", lead) + 1
     if len(marks) < 2:
         place = Location(where, line=text.count("\n", 0, lead) + 1)
         fix = "end it with a line that holds only ---"
         raise DocumentError("the front matter is not closed", where=place, fix=fix)
-    source, above = text[start : marks[1]], text.count("\n", 0, start)
+    above = text.count("\n", 0, start)
     body = (text.find("\n", marks[1]) + 1) or len(text)
-    frame = (text[marks[1] : body], text[body:])
-    entries = _split(source, above)
-    if entries is not None:
-        first = _STARTS_ENTRY.search(source)
-        rest = source[: first.start()] if first else source
-        return FrontMatterText(entries, text[:start], rest, *frame, are_apart=True)
-    entries = _read_whole(source, where, above)
-    return FrontMatterText(entries, text[:start], source, *frame, are_apart=False)
-
-
-def _split(source: str, above: int) -> tuple[YamlEntry, ...] | None:
-    """The entries of a front matter, each read alone; None if that cannot be done."""
-    starts = [match.start() for match in _STARTS_ENTRY.finditer(source)]
-    first = starts[0] if starts else len(source)
-    if not _BLANK_LINES.fullmatch(source, 0, first):
-        return None
-    line = above + 1 + source.count("\n", 0, first)
-    entries = []
-    for start, end in pairwise([*starts, len(source)]):
-        chunk = source[start:end]
-        if (pair := _read_entry(chunk)) is None:
-            return None
-        entries.append(YamlEntry(*pair, line, chunk))
-        line += chunk.count("\n")
-    return tuple(entries)
-
-
-@lru_cache(maxsize=20_000)
-def _read_entry(chunk: str) -> tuple[str, Any] | None:
-    if chunk[0] in _NO_PLAIN_START:
-        return None
     try:
-        node = read_yaml(chunk, as_typed=True)
-    except YamlTextError:
-        return None
-    return (node.pairs[0][0].value, node.pairs[0][1].value) if node and len(node.pairs) == 1 else None
-
-
-def _read_whole(source: str, where: str, above: int) -> tuple[YamlEntry, ...]:
-    try:
-        node = read_yaml(source, as_typed=True)
+        node = read_yaml(text[start : marks[1]], as_typed=True)
     except YamlTextError as exc:
-        place, fix = Location(where, line=above + (exc.line or 1)), "mend that line" if exc.line else None
-        raise DocumentError(f"the front matter is {exc}", where=place, fix=fix) from exc
+        line, fix = above + (exc.line or 1), "mend that line" if exc.line else None
+        raise DocumentError(f"the front matter is {exc}", where, line=line, fix=fix) from exc
     if node is not None and not isinstance(node.value, dict):
-        raise DocumentError(
-            "the front matter is no list of `key: value`", where=Location(where, line=above + 1)
-        )
+        raise DocumentError("the front matter is no list of `key: value`", where, line=above + 1)
     pairs = node.pairs if node else ()
-    return tuple(YamlEntry(key.value, item.value, above + key.line) for key, item in pairs)
+    return FrontMatterText(text[:start], text[start : marks[1]], text[marks[1] : body], text[body:], pairs)
