@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
+from msgspec import structs
 
 from panda.choosing.ask import Ask, Vectors
 from panda.choosing.decision import PARTS, PHRASES, Question
@@ -85,7 +86,7 @@ def _score_part(question: Question, text: str, whole: str, ask: Ask) -> Mapping[
 
 def _score_text(question: Question, text: str, ask: Ask) -> Mapping[str, float]:
     """The probabilities for a text in place of the query."""
-    spec, step = replace(question.spec, many=None, values=()), replace(question.step, over=None)
+    spec, step = replace(question.spec, many=None, values=()), structs.replace(question.step, over=None)
     return score_head(Question(spec, step, (), replace(question.inputs, query=text)), ask)
 
 

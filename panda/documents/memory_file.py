@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from panda.documents.text import one_line
 from panda.documents.times import parse_time, render_time
@@ -301,27 +302,23 @@ class MemoryText:
 
     def _check(self, source: str) -> None:
         """Checks that a front matter says what it must."""
+        former, found = self._front.values, dict[str, Any]()
         try:
             node = read_yaml(source, as_typed=True)
+            found = node.value if node and isinstance(node.value, dict) else {}
         except YamlTextError:
-            node = None
-        found = node.value if node and isinstance(node.value, dict) else {}
-        former = self._front.values
+            found = dict.fromkeys(self._changes, self)  # nothing says what it must
         for key in {**self._changes, **former}:
-            fields = self._changes.get(key)
+            fields, entry = self._changes.get(key), found.get(key)
             if key not in self._changes:
-                is_right = key in found and repr(found[key]) == repr(former[key])
+                is_right = key in found and repr(entry) == repr(former[key])
             elif fields is None:
                 is_right = key not in found
             else:
-                entry = found.get(key)
                 is_right = isinstance(entry, dict) and entry.get("value") == as_read(fields["value"])
             if not is_right:
-                message, fix = (
-                    f"{key} cannot be changed without changing more",
-                    "write one `key: value` a line",
-                )
-                raise DocumentError(message, where=self._where, fix=fix)
+                message = f"{key} cannot be changed without changing more"
+                raise DocumentError(message, where=self._where, fix="write one `key: value` a line")
 
 
 def _edits(

@@ -218,7 +218,8 @@ class _Reader:
         items = []
         while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
             items.append(self._node(inner))
-        end = inner.end_mark.index if event.flow_style else items[-1].end
+        closing: Any = inner
+        end = closing.end_mark.index if event.flow_style else items[-1].end
         values = [item.value for item in items]
         return YamlNode(values, start, end, line, event.flow_style, items=tuple(items))
 
@@ -341,8 +342,8 @@ def split_front_matter(text: str, *, where: str) -> FrontMatterText:
     try:
         node = read_yaml(text[start : marks[1]], as_typed=True)
     except YamlTextError as exc:
-        line, fix = above + (exc.line or 1), "mend that line" if exc.line else None
-        raise DocumentError(f"the front matter is {exc}", where, line=line, fix=fix) from exc
+        line, advice = above + (exc.line or 1), "mend that line" if exc.line else None
+        raise DocumentError(f"the front matter is {exc}", where, line=line, fix=advice) from exc
     if node is not None and not isinstance(node.value, dict):
         raise DocumentError("the front matter is no list of `key: value`", where, line=above + 1)
     pairs = node.pairs if node else ()
