@@ -217,7 +217,7 @@ def _wanted(kind: Any) -> str | None:
         bound = (
             f"from {least:g}{above}"
             if above
-            else f"{'above' if meta.ge is None else 'of at least'} {least:g}"
+            else f"{'above' if meta.ge is None else 'of at least'} {least:,}"
         )
         return f"{_wanted(inner)} {bound}"
     origin, inner = get_origin(kind) or kind, get_args(kind)
