@@ -11,8 +11,9 @@ from panda.errors import FileFormatError, HaltError, MemoryNodeError, Problem, S
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.pipeline import Pipeline
-from panda.store.interventions import DamagedIntervention, Intervention, list_interventions
+from panda.store.interventions import list_interventions
 from panda.store.layout import UserStore
+from panda.store.records import Intervention
 from panda.store.turns import claim_turn
 from tests.builders import NOW, still_clock
 
@@ -196,7 +197,7 @@ def halting(turn: Turn, error: Exception) -> tuple[Problem, list[Intervention]]:
     with pytest.raises(Problem) as caught:
         made(plain_phases(p2=Giving(2, error))).run(turn)
     left = list_interventions(turn.store)
-    assert not any(isinstance(one, DamagedIntervention) for one in left)
+    assert not any(isinstance(one, Problem) for one in left)
     return caught.value, [one for one in left if isinstance(one, Intervention)]
 
 
@@ -206,7 +207,7 @@ def test_halt(turn: Turn) -> None:
     raised, (left,) = halting(turn, error)
     metadata = turn.folder.read_metadata()
     assert raised is error
-    assert (left.turn, left.value["phase"], left.value["message"]) == (turn.turn, 2, "no way")
+    assert (left.turn, left.phase, left.message) == (turn.turn, 2, "no way")
     assert (metadata.status, metadata.intervention, metadata.route) == ("halted", left.id, (0, 1))
     assert metadata.next is not None
     assert metadata.next.phase == 2
@@ -219,7 +220,7 @@ def test_damaged_file_halts(turn: Turn) -> None:
     raised, (left,) = halting(turn, FileFormatError("not JSON", where="x.json"))
     assert isinstance(raised, MemoryNodeError)
     assert raised.where == "x.json"
-    assert left.value["type"] == "memory_error"
+    assert left.type == "memory_error"
 
 
 def test_disk_that_fails_interrupts(turn: Turn) -> None:

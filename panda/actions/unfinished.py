@@ -24,9 +24,9 @@ from panda.memory.log import MemoryLog
 from panda.session.file import load_session
 from panda.settings import Settings
 from panda.store.files import held_lock, held_temporary, store_errors, sync_path
-from panda.store.interventions import Intervention, list_interventions, resolve_intervention
+from panda.store.interventions import list_interventions, resolve_intervention
 from panda.store.layout import Layout, UserStore
-from panda.store.records import ASKED_BACK, Metadata
+from panda.store.records import ASKED_BACK, Intervention, Metadata
 from panda.store.turns import TurnFolder
 
 
@@ -114,7 +114,7 @@ def _held_session(layout: Layout, settings: Settings, folder: TurnFolder) -> Ite
 
 def _open_interventions(layout: Layout, user: str, number: int) -> Iterator[Intervention]:
     for one in list_interventions(layout):
-        if isinstance(one, Intervention) and one.is_open and (one.user, one.turn) == (user, number):
+        if isinstance(one, Intervention) and one.is_open and (one.user_id, one.turn) == (user, number):
             yield one
 
 

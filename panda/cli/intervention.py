@@ -7,13 +7,9 @@ from typing import Annotated
 from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_interventions, complete_open_interventions
 from panda.cli.text import clipped
-from panda.store.interventions import (
-    DamagedIntervention,
-    Intervention,
-    list_interventions,
-    load_intervention,
-    resolve_intervention,
-)
+from panda.errors import Problem
+from panda.store.interventions import list_interventions, load_intervention, resolve_intervention
+from panda.store.records import Intervention
 
 _COLUMNS = ("id", "time", "turn", "phase", "recipe", "type", "severity", "message")
 _KEYS = ("id", "created_at", "turn", "phase", "recipe", "type", "severity", "message")
@@ -34,13 +30,13 @@ def list_all(
     if not found:
         invocation.store()  # of a user that is not there nothing is open either
         invocation.reporter.step(f"no {'' if resolved else 'open '}interventions of user {user}")
-    rows = [tuple(one.value[key] for key in _KEYS) for one in found]
+    rows = [tuple(getattr(one, key) for key in _KEYS) for one in found]
     columns: tuple[str, ...] = _COLUMNS
     shown: list[tuple[object, ...]] = [(*row[:-1], clipped(row[-1], _MESSAGE_CHARS)) for row in rows]
     if resolved:
         columns = (*_COLUMNS, "status")
-        shown = [(*row, one.value["status"]) for row, one in zip(shown, found, strict=True)]
-    return Result({"user": user, "interventions": [dict(one.value) for one in found]}, Table(columns, shown))
+        shown = [(*row, one.status) for row, one in zip(shown, found, strict=True)]
+    return Result({"user": user, "interventions": [one.to_json() for one in found]}, Table(columns, shown))
 
 
 def show(
@@ -54,7 +50,7 @@ def show(
     found = load_intervention(invocation.store(any_user=True), id_)
     if found.go_on:
         invocation.reporter.step(f"to go on: {found.go_on}")
-    return Result({**found.value, "go_on": found.go_on}, "\n".join(_lines(found)))
+    return Result({**found.to_json(), "go_on": found.go_on}, "\n".join(_lines(found)))
 
 
 def resolve(
@@ -73,20 +69,20 @@ def resolve(
     invocation.reporter.step(f"resolved: {found.id}")
     if found.go_on:
         invocation.reporter.step(f"to go on: {found.go_on}")
-    return Result({**found.value, "go_on": found.go_on})
+    return Result({**found.to_json(), "go_on": found.go_on})
 
 
 def _of_user(invocation: Invocation, user: str, *, resolved: bool) -> Iterator[Intervention]:
     for one in list_interventions(invocation.store(any_user=True)):
-        if isinstance(one, DamagedIntervention):
-            invocation.reporter.warn(f"{one.error.where or one.path}: {one.error.message}")
-        elif one.user in (None, user) and (resolved or one.is_open):
+        if isinstance(one, Problem):
+            invocation.reporter.warn(f"{one.where}: {one.message}")
+        elif one.user_id in (None, user) and (resolved or one.is_open):
             yield one
 
 
 def _lines(found: Intervention) -> Iterator[str]:
     """A line each for what is there; a text of several lines is indented below its name."""
-    for key, value in found.value.items():
+    for key, value in found.to_json().items():
         if value is None or value == {}:
             continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

@@ -193,28 +193,28 @@ def history(invocation: Invocation, name: _Name) -> Result:
 
     Example: panda recipe history pipeline/phase1_reflection
     """
-    from panda.store.log import models_of, recipe_lines, tally_versions
+    from panda.store.log import AWAY, recipe_lines
 
     now, store = version_in_force(invocation.book(), name), _versions(invocation)
     kept = store.versions(name)
     if now.digest not in {version.digest for version in kept}:
         kept.append(now)
     lines = list(recipe_lines(invocation.store(), name))
-    ran = tally_versions(lines)
-    versions = [
-        {
-            "version": version.digest,
-            "first_seen": version.first_seen,
-            "in_force": version.digest == now.digest,
-            "executions": ran[version.digest].executions,
-            "failures": ran[version.digest].failures,
-            "last_run": ran[version.digest].last_run,
-        }
-        for version in kept
-    ]
+    versions = []
+    for version in kept:
+        ran = [line for line in lines if str(line.get("version")) == version.digest]
+        failed = [line for line in ran if line.get("success") is not True and line.get("outcome") != AWAY]
+        row: dict[str, object] = {"version": version.digest, "first_seen": version.first_seen}
+        row |= {"in_force": version.digest == now.digest, "executions": len(ran), "failures": len(failed)}
+        versions.append({**row, "last_run": str(ran[-1].get("timestamp")) if ran else None})
+    models: list[dict[str, object]] = []  # a new entry whenever layer, model or its file changed
+    for line in lines:
+        model = {key: line.get(key) for key in ("model_layer", "model", "model_digest")}
+        if not models or model != {key: models[-1][key] for key in model}:
+            models.append({**model, "since": line.get("timestamp")})
     rows = [(str(row["version"])[:SHORT], *list(row.values())[1:]) for row in versions]
     columns = ("version", "first seen", "in force", "executions", "failures", "last run")
-    data = {"recipe": name, "versions": versions, "models": models_of(lines)}
+    data = {"recipe": name, "versions": versions, "models": models}
     return Result(data, Table(columns, rows))
 
 

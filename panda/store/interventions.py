@@ -2,68 +2,21 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
+
+from msgspec import structs
 
 from panda.documents.times import Clock, render_time
-from panda.errors import FileFormatError, HaltError, Location, NotFoundError, Problem, StoreError, UsageError
-from panda.store.files import held_lock, read_json, store_errors, write_json
+from panda.errors import FileFormatError, HaltError, NotFoundError, Problem, StoreError, UsageError
+from panda.store.files import held_lock, store_errors
 from panda.store.layout import Layout
-from panda.store.records import check_json
+from panda.store.records import Intervention, load, save
 
-INTERVENTION_SCHEMA = "panda.intervention/1"
-_SEVERITY: Mapping[str, str] = {
+_SEVERITY: Mapping[str, Literal["critical", "high", "medium"]] = {
     "memory_error": "critical",
-    "config_error": "high",
-    "model_timeout": "high",
-    "budget_exceeded": "high",
-    "invalid_reply": "high",
     "quality_gate": "medium",
-    "halt": "high",
 }
-
-
-@dataclass(frozen=True)
-class Intervention:
-    """One file of interventions/."""
-
-    path: Path  # the file
-    value: Mapping[str, Any]  # what it holds, as its schema says
-
-    @property
-    def id(self) -> str:
-        return str(self.value["id"])
-
-    @property
-    def user(self) -> str | None:
-        """Whose turn halted."""
-        user = self.value["user_id"]
-        return None if user is None else str(user)
-
-    @property
-    def turn(self) -> int | None:
-        """The turn that halted; None if none was claimed."""
-        turn = self.value["turn"]
-        return None if turn is None else int(turn)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether nobody has resolved it."""
-        return str(self.value["status"]) == "open"
-
-    @property
-    def go_on(self) -> str | None:
-        """The command that takes the turn up again; None if there is no turn."""
-        return f"panda turn --resume {self.turn} --user {self.user}" if self.turn and self.user else None
-
-
-@dataclass(frozen=True)
-class DamagedIntervention:
-    """A file of interventions/ that cannot be used."""
-
-    path: Path  # the file
-    error: Problem  # why
 
 
 def write_intervention(
@@ -79,46 +32,36 @@ def write_intervention(
     kind: str | None = None,
 ) -> str:
     """
-    Write what halted to interventions/{id}.json.
+    Write what halted to interventions/{id}.json, and give its id.
 
     Args:
         turn: Its number; None if none was claimed.
-        version: Digest of its version; None if unknown.
+        version: Digest of the recipe's version; None if unknown.
         kind: Type of the intervention; None takes the error's own.
-
-    Returns:
-        The id: time, user, turn and a short digest.
     """
     now = render_time(clock())
     halt = error if isinstance(error, HaltError) else None
     kind = kind or (halt.kind if halt else "config_error")
-    id_ = intervention_id(now, user, turn, phase, error.message)
-    value = {
-        "schema": INTERVENTION_SCHEMA,
-        "id": id_,
-        "created_at": now,
-        "user_id": user,
-        "turn": turn,
-        "phase": phase,
-        "recipe": recipe,
-        "recipe_version": version,
-        "type": kind,
-        "severity": _SEVERITY.get(kind, "high"),
-        "message": error.message,
-        "where": error.where,
-        "expected": halt.expected if halt else None,
-        "received": halt.received if halt else None,
-        "raw_output": halt.received if halt and kind == "invalid_reply" else None,
-        "what_to_do": error.fix,
-        "details": halt.details if halt else {},
-        "status": "open",
-        "resolved_at": None,
-        "resolution": None,
-    }
-    path = layout.interventions / f"{id_}.json"
-    check_json(f"interventions/{path.name}", value, str(path))
-    write_json(path, value)
-    return id_
+    record = Intervention(
+        id=intervention_id(now, user, turn, phase, error.message),
+        created_at=now,
+        user_id=user,
+        turn=turn,
+        phase=phase,
+        recipe=recipe,
+        recipe_version=version,
+        type=kind,
+        severity=_SEVERITY.get(kind, "high"),
+        message=error.message,
+        where=error.where,
+        expected=halt.expected if halt else None,
+        received=halt.received if halt else None,
+        raw_output=halt.received if halt and kind == "invalid_reply" else None,
+        what_to_do=error.fix,
+        details=halt.details if halt else {},
+    )
+    save(record, layout.root / record.file_name)
+    return record.id
 
 
 def intervention_id(now: str, user: str | None, turn: int | None, phase: int | None, message: str) -> str:
@@ -127,18 +70,21 @@ def intervention_id(now: str, user: str | None, turn: int | None, phase: int | N
     return f"{now.replace(':', '').replace('-', '').lower()}-{user}-{turn or 0}-{digest}"
 
 
-def list_interventions(layout: Layout) -> list[Intervention | DamagedIntervention]:
-    """Every intervention of a store, newest last; damaged files first."""
-    found = [_load(path) for path in _files(layout)]
-    return sorted(found, key=lambda one: _age(one) if isinstance(one, Intervention) else ("", ""))
+def list_interventions(layout: Layout) -> list[Intervention | Problem]:
+    """Every intervention of a store, newest last; before them what is wrong with damaged files."""
+    damaged: list[Problem] = []
+    sound: list[Intervention] = []
+    for path in _files(layout):
+        try:
+            sound.append(_load(path))
+        except (FileFormatError, StoreError) as exc:
+            damaged.append(exc)
+    return [*damaged, *sorted(sound, key=lambda record: (record.created_at, record.id))]
 
 
 def load_intervention(layout: Layout, prefix: str) -> Intervention:
     """
-    One intervention.
-
-    Args:
-        prefix: Its id, or a beginning that no other id has.
+    The intervention of an id, or of the beginning of one.
 
     Raises:
         NotFoundError: There is none.
@@ -147,50 +93,38 @@ def load_intervention(layout: Layout, prefix: str) -> Intervention:
     """
     paths = {path.stem: path for path in _files(layout)}
     ids = [prefix] if prefix in paths else [id_ for id_ in paths if id_.startswith(prefix)]
-    fix = "`panda intervention list --all` shows them all"
     if not ids or not prefix:
+        fix = "`panda intervention list --all` shows them all"
         raise NotFoundError(f"no intervention {prefix!r}", where=str(layout.interventions), fix=fix)
     if len(ids) > 1:
         message = f"{len(ids)} interventions begin with {prefix!r}: {', '.join(ids[:3])}"
         raise UsageError(message, where=str(layout.interventions), fix="give more of the id")
-    found = _load(paths[ids[0]])
-    if isinstance(found, DamagedIntervention):
-        raise found.error
-    return found
+    return _load(paths[ids[0]])
 
 
 def resolve_intervention(
     layout: Layout, clock: Clock, prefix: str, note: str, *, wait_seconds: float
 ) -> Intervention:
     """
-    Write down how an intervention was resolved, in one step.
-
-    Args:
-        prefix: As for load_intervention.
-        note: What was done; not empty.
-
-    Returns:
-        The intervention as it is now.
+    Write down how an intervention was resolved, and give it as it is now; raises as load_intervention.
 
     Raises:
-        UsageError: The note is empty, it is resolved already, or several ids begin with *prefix*.
-        NotFoundError: There is none.
-        FileFormatError: Its file is damaged.
+        UsageError: The note is empty, or it is resolved already.
         LockHeldError: Another process resolves for too long.
     """
     if not note.strip():
         raise UsageError("the note is empty", where="--note", fix="say what was done")
     load_intervention(layout, prefix)
     with held_lock(layout.interventions_lock, holder="panda intervention resolve", wait_seconds=wait_seconds):
-        found = load_intervention(layout, prefix)
-        if not found.is_open:
-            message = f"intervention {found.id} was resolved at {found.value['resolved_at']}"
-            raise UsageError(f"{message}: {found.value['resolution']}", where=str(found.path))
-        ending = {"status": "resolved", "resolved_at": render_time(clock()), "resolution": note}
-        value = {**found.value, **ending}
-        check_json(f"interventions/{found.path.name}", value, str(found.path))
-        write_json(found.path, value)
-    return Intervention(found.path, value)
+        record = load_intervention(layout, prefix)
+        path = layout.root / record.file_name
+        if not record.is_open:
+            message = f"intervention {record.id} was resolved at {record.resolved_at}: {record.resolution}"
+            raise UsageError(message, where=str(path))
+        now = render_time(clock())
+        record = structs.replace(record, status="resolved", resolved_at=now, resolution=note)
+        save(record, path)
+    return record
 
 
 def _files(layout: Layout) -> list[Path]:
@@ -201,18 +135,8 @@ def _files(layout: Layout) -> list[Path]:
         return sorted(directory.glob("*.json"))
 
 
-def _load(path: Path) -> Intervention | DamagedIntervention:
-    try:
-        value = read_json(path)
-        check_json(f"interventions/{path.name}", value, str(path))
-        if value["id"] != path.stem:
-            raise FileFormatError(
-                f"its id {value['id']!r} is not its file name", where=Location(path, key="id")
-            )
-    except (FileFormatError, StoreError) as exc:
-        return DamagedIntervention(path, exc)
-    return Intervention(path, value)
-
-
-def _age(one: Intervention) -> tuple[str, str]:
-    return str(one.value["created_at"]), one.id
+def _load(path: Path) -> Intervention:
+    record = load(Intervention, path)
+    if record.id != path.stem:
+        raise FileFormatError(f"its id {record.id!r} is not its file name", where=str(path), key="id")
+    return record

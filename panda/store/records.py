@@ -953,11 +953,11 @@ class ImportLine(FileRecord, frozen=True):
 
 
 class Intervention(FileRecord, frozen=True, kw_only=True):
-    """interventions/ID.json."""
+    """What halted, and what became of it."""
 
     FILE = "interventions/{}.json"
 
-    schema: str
+    schema: str = "panda.intervention/1"
     id: Name
     created_at: Time
     user_id: Id | None
@@ -974,9 +974,24 @@ class Intervention(FileRecord, frozen=True, kw_only=True):
     raw_output: str | None
     what_to_do: str | None
     details: dict[str, Any]
-    status: Literal["open", "resolved"]
-    resolved_at: Time | None
-    resolution: str | None
+    status: Literal["open", "resolved"] = "open"
+    resolved_at: Time | None = None
+    resolution: str | None = None
+
+    @property
+    def file_name(self) -> str:
+        return self.FILE.format(self.id)
+
+    @property
+    def is_open(self) -> bool:
+        return self.status == "open"
+
+    @property
+    def go_on(self) -> str | None:
+        """The command that takes the turn up again; None if there is no turn."""
+        return (
+            f"panda turn --resume {self.turn} --user {self.user_id}" if self.turn and self.user_id else None
+        )
 
 
 class ReferenceResolution(Record, frozen=True):

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from panda.errors import Problem
-from panda.store.interventions import Intervention, load_intervention
+from panda.store.interventions import load_intervention
 from panda.store.layout import Layout
+from panda.store.records import Intervention
 
 _TEXT_CHARS = 6_000
 
@@ -46,22 +47,21 @@ def read_halts(layout: Layout, user: str, turn: int) -> Iterator[Halt]:
 
 def halt_of(found: Intervention) -> Halt:
     """An intervention as pages show it."""
-    value = found.value
     return Halt(
         id=found.id,
         is_open=found.is_open,
-        at=value["created_at"],
-        user=found.user or "",
+        at=found.created_at,
+        user=found.user_id or "",
         turn=found.turn,
-        phase=value["phase"],
-        recipe=value["recipe"] or "",
-        type=value["type"],
-        severity=value["severity"],
-        message=value["message"],
-        where=value["where"] or "",
-        expected=value["expected"] or "",
-        received=(value["received"] or "")[:_TEXT_CHARS],
-        fix=value["what_to_do"] or "",
+        phase=found.phase,
+        recipe=found.recipe or "",
+        type=found.type,
+        severity=found.severity,
+        message=found.message,
+        where=found.where or "",
+        expected=found.expected or "",
+        received=(found.received or "")[:_TEXT_CHARS],
+        fix=found.what_to_do or "",
         go_on=found.go_on or "",
-        resolution=value["resolution"] or "",
+        resolution=found.resolution or "",
     )

@@ -1,9 +1,11 @@
 """The page of interventions: what halted and waits for somebody, its fix and the command that goes on."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from panda.errors import Problem
-from panda.store.interventions import Intervention, list_interventions
+from panda.store.interventions import list_interventions
+from panda.store.records import Intervention
 from panda.view.halts import Halt, halt_of
 from panda.view.shelf import Query, Shelf
 
@@ -24,15 +26,15 @@ class InterventionsPage:
 
 def load_interventions(shelf: Shelf, query: Query) -> InterventionsPage:
     """The page of all interventions of a store."""
-    found, problem = [], None
+    found, problem = list[Intervention | Problem](), None
     try:
         found = list_interventions(shelf.store)
     except (Problem, OSError) as exc:
         problem = str(exc)
-    sound = [halt_of(one) for one in reversed(found) if isinstance(one, Intervention)]
+    sound = [halt_of(one) for one in reversed(found) if not isinstance(one, Problem)]
     waiting = [one for one in sound if one.is_open]
     settled = [one for one in sound if not one.is_open]
-    damaged = [(one.path.name, one.error.message) for one in found if not isinstance(one, Intervention)]
+    damaged = [(Path(one.path).name, one.message) for one in found if isinstance(one, Problem)]
     return InterventionsPage(
         tuple(waiting[:_MOST]),
         max(0, len(waiting) - _MOST),

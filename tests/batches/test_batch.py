@@ -23,8 +23,9 @@ from panda.models.scripted import ScriptedModel
 from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
 from panda.replays.runs import open_run
 from panda.session.file import load_session, verify_session
-from panda.store.interventions import Intervention, list_interventions
+from panda.store.interventions import list_interventions
 from panda.store.layout import Layout, UserStore
+from panda.store.records import Intervention
 from panda.store.validate import check_store
 from tests.batches.scripted import QUESTION, Moody, run_batch, scripted_models, settings_of
 from tests.effort import tried

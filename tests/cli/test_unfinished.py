@@ -13,8 +13,9 @@ from panda.errors import CheckError, LockHeldError, ModelAwayError, TryAgainErro
 from panda.models.scripted import ScriptedModel
 from panda.settings import Settings, load_settings
 from panda.store.files import begin_writing, end_writing, held_lock, is_temporary, write_json
-from panda.store.interventions import Intervention, list_interventions
+from panda.store.interventions import list_interventions
 from panda.store.layout import Layout, UserStore
+from panda.store.records import Intervention
 from panda.store.turns import claim_turn
 from panda.store.validate import check_store
 from tests.api import Ended, run_here
@@ -61,7 +62,7 @@ def test_a_halted_turn_is_taken_out(tmp_path: Path) -> None:
         "session": "default",
         "interventions": [intervention.id],
     }
-    assert (intervention.is_open, intervention.value["resolution"]) == (False, "turn 3 was discarded")
+    assert (intervention.is_open, intervention.resolution) == (False, "turn 3 was discarded")
     assert not layout.of(USER).turn(3).directory.exists()
     assert check_store(layout) == []
     assert not [path for path in tmp_path.rglob(".*") if is_temporary(path) and "writing" not in path.name]
