@@ -78,7 +78,7 @@ class App:
         self._folded: tuple[str, list[int], Session | None] = ("", [], None)
         """The last session that was made of turns: its id, their numbers, and itself."""
         self._now, self._moment = TurnClock(store.clock), Moment(store)  # of the turn that runs
-        self._then = replace(store, clock=self._now)  # as the turn that runs sees it
+        self._then = store.at(self._now)  # as the turn that runs sees it
         given = layers.encoder()
         vectors = VectorStore(of_all, is_written=store.apart is None)
         encoder = KeptEncoder(given, vectors) if given is not None else None
@@ -88,7 +88,7 @@ class App:
         self.executor = executor = RecipeExecutor(
             self.book, layers, encoder, clock=store.clock, log=self._log, count=count_tokens, limits=limits
         )
-        reader = NodeReader(store, store.user, self._now, self._moment, self.index)
+        reader = NodeReader(self._then, self._moment, self.index)
         retriever = Retriever(self.index, store.user, self._now, self._moment, self.meaning)
         tools = ToolContext(self._then, 0, "", reader, retriever)
         web = web_opener(settings.web_allow, settings.web_timeout_seconds)
@@ -235,7 +235,7 @@ class App:
                 self.layers.model(layer).count_model_tokens("")  # loads it: a broken file costs no number
         except (RecipeError, ModelFileError) as exc:
             nothing = dict.fromkeys(("turn", "phase", "recipe"))
-            write_intervention(self.store, self.settings.clock, exc, user=self.settings.user, **nothing)
+            write_intervention(self.store, exc, **nothing)
             raise
 
     def _finish_head(self, session_id: str) -> Session | None:
@@ -296,7 +296,7 @@ class App:
     def _past(self) -> NodeReader:
         """Loads what the index does not hold as it was when the running turn began."""
         moment = self._moment
-        return NodeReader(self.store, self.settings.user, self._now, moment, among=moment.own_turns)
+        return NodeReader(self._then, moment, among=moment.own_turns)
 
     def _bound_of(self, folder: TurnFolder, memory: Projection | None) -> Bound:
         at = folder.read_metadata().created_at

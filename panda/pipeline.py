@@ -101,14 +101,7 @@ class Pipeline:
             if self._executor is not None and turn.recipe:
                 version = version_in_force(self._executor.book, turn.recipe).digest
             intervention = write_intervention(
-                turn.store,
-                turn.folder.clock,
-                error,
-                user=turn.user_id,
-                turn=turn.turn,
-                phase=number,
-                recipe=turn.recipe,
-                version=version,
+                turn.store, error, turn=turn.turn, phase=number, recipe=turn.recipe, version=version
             )
             self._write_metrics(turn, seconds or {})
             mark_turn(turn, "halted", intervention)

@@ -327,7 +327,7 @@ class Batch:
             self._discard(one)
 
     def _discard(self, one: PlannedTurn) -> None:
-        discard_turn(self._layout, replace(self._settings, user=one.user), one.turn, self._tell)
+        discard_turn(self._layout.of(one.user), one.turn)
 
     def _renumber(self) -> None:
         """Give the items that failed new numbers; the turns that they left unfinished go."""

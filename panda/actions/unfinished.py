@@ -22,10 +22,9 @@ from panda.errors import (
 from panda.index.index import Index
 from panda.memory.log import MemoryLog
 from panda.session.file import load_session
-from panda.settings import Settings
 from panda.store.files import held_lock, held_temporary, store_errors, sync_path
 from panda.store.interventions import list_interventions, resolve_intervention
-from panda.store.layout import Layout, UserStore
+from panda.store.layout import UserStore
 from panda.store.records import ASKED_BACK, Intervention, Metadata
 from panda.store.turns import TurnFolder
 
@@ -40,49 +39,47 @@ class DiscardedTurn:
     interventions: tuple[str, ...]  # ids of those that were open
 
 
-def discard_turn(layout: Layout, settings: Settings, number: int, tell: Tell) -> DiscardedTurn:
+def discard_turn(store: UserStore, number: int) -> DiscardedTurn:
     """
     Take a turn that has not ended, and that nothing knows yet, out of the store. Its open interventions are
     resolved, then its directory goes by one rename: killed before that, the turn is there as it was; killed
     after it, the next command that writes sweeps what is left.
     """
-    user = settings.user
-    store = UserStore(layout.root, user, settings.clock)
     folder = store.open(number)
-    _check_unfinished(layout, folder, folder.read_metadata())
-    with _held_session(layout, settings, folder), store.numbering("panda turn --discard"):
+    _check_unfinished(store, folder, folder.read_metadata())
+    with _held_session(store, folder), store.numbering("panda turn --discard"):
         metadata = store.open(number).read_metadata()  # it may have gone on while this waited
-        _check_unfinished(layout, folder, metadata)
+        _check_unfinished(store, folder, metadata)
         store.raise_counter(store.highest())
-        open_ones = [one.id for one in _open_interventions(layout, user, number)]
+        open_ones = [one.id for one in _open_interventions(store, number)]
         for id_ in open_ones:
             note = f"turn {number} was discarded"
-            resolve_intervention(layout, settings.clock, id_, note, wait_seconds=settings.wait_seconds)
+            resolve_intervention(store, id_, note)
         place = folder.paths.directory
         with store_errors(place, "remove"), held_temporary(place, directory=True) as leaving:
             place.rename(leaving)
             sync_path(place.parent)
-    index = Index(layout)
-    index.record(user, [number])
+    index = Index(store)
+    index.record(store.user, [number])
     index.close()
     return DiscardedTurn(number, metadata.status, metadata.session_id, tuple(open_ones))
 
 
-def _check_unfinished(layout: Layout, folder: TurnFolder, metadata: Metadata) -> None:
+def _check_unfinished(store: UserStore, folder: TurnFolder, metadata: Metadata) -> None:
     """Raises UsageError for a turn that something else rests on."""
-    number, user = folder.number, metadata.user_id
+    number = folder.number
     where = str(folder.paths.directory)
     if metadata.next is None:
         message = f"turn {number} has ended with status {metadata.status}"
         fix = f"panda forget {number} takes out all that was said in it"
         raise UsageError(message, where=where, fix=fix)
     ending = f"panda turn --resume {number} ends it"
-    session = load_session(layout.of(user), metadata.session_id, sealed=False)
+    session = load_session(store, metadata.session_id, sealed=False)
     if session is not None and any(one.turn == number for one in session.turns):
         raise UsageError(
             f"turn {number} belongs to session {metadata.session_id} already", where=where, fix=ending
         )
-    log = MemoryLog(layout.of(user))
+    log = MemoryLog(store)
     log.refresh()
     if any(one.source_turn == number for one in log.assertions):
         fix = f"{ending}, then panda forget {number} takes it out with what was told"
@@ -90,14 +87,14 @@ def _check_unfinished(layout: Layout, folder: TurnFolder, metadata: Metadata) ->
 
 
 @contextmanager
-def _held_session(layout: Layout, settings: Settings, folder: TurnFolder) -> Iterator[None]:
+def _held_session(store: UserStore, folder: TurnFolder) -> Iterator[None]:
     """The lock of a turn's session; one that is held where the turn says it runs is not waited for."""
     metadata = folder.read_metadata()
     is_running = metadata.status == "running"
     lock = held_lock(
-        layout.of(settings.user).session_lock(metadata.session_id),
+        store.session_lock(metadata.session_id),
         holder=f"panda turn --discard (pid {os.getpid()})",
-        wait_seconds=0.0 if is_running else settings.wait_seconds,
+        wait_seconds=0.0 if is_running else store.wait_seconds,
     )
     try:
         lock.__enter__()
@@ -112,9 +109,9 @@ def _held_session(layout: Layout, settings: Settings, folder: TurnFolder) -> Ite
         lock.__exit__(None, None, None)
 
 
-def _open_interventions(layout: Layout, user: str, number: int) -> Iterator[Intervention]:
-    for one in list_interventions(layout):
-        if isinstance(one, Intervention) and one.is_open and (one.user_id, one.turn) == (user, number):
+def _open_interventions(store: UserStore, number: int) -> Iterator[Intervention]:
+    for one in list_interventions(store):
+        if isinstance(one, Intervention) and one.is_open and (one.user_id, one.turn) == (store.user, number):
             yield one
 
 

@@ -63,9 +63,7 @@ def resolve(
 
     Example: panda intervention resolve 20260105t143000z-demo-12 --note "mended preferences.md"
     """
-    settings = invocation.settings
-    layout = invocation.store_for_writing(any_user=True)
-    found = resolve_intervention(layout, settings.clock, id_, note, wait_seconds=settings.wait_seconds)
+    found = resolve_intervention(invocation.store_for_writing(any_user=True), id_, note)
     invocation.reporter.step(f"resolved: {found.id}")
     if found.go_on:
         invocation.reporter.step(f"to go on: {found.go_on}")

@@ -13,7 +13,7 @@ from panda.errors import CheckError, NotFoundError, Problem, Verdict, verdict_of
 from panda.settings import Settings
 from panda.store.demo import create_store
 from panda.store.files import begin_writing
-from panda.store.layout import Layout, asset
+from panda.store.layout import Layout, UserStore, asset
 from panda.trust import fix_of, guard_links, is_trusted, require_trust, untrusted_claims
 
 
@@ -70,7 +70,7 @@ def validate(
     Example: panda validate 813 --user demo
     """
     settings = invocation.settings
-    places = [_place(path, Layout(settings.root), settings.user) for path in paths or ()]
+    places = [_place(path, Layout(settings.root).of(settings.user)) for path in paths or ()]
     problems = _trust_problems(settings, places)
     if is_trusted(settings, "root"):
         problems += _store_problems(invocation, places)
@@ -101,13 +101,13 @@ def _error(problems: Sequence[Problem], *, strict: bool) -> CheckError | None:
     return CheckError(message, fix=fix if all_forgotten else "mend them, then validate again")
 
 
-def _place(path: Path, layout: Layout, user: str) -> Path:
+def _place(path: Path, store: UserStore) -> Path:
     """The path; a number that is none stands for a turn of the user (NotFoundError if there is none)."""
     word = str(path)
     if word.isascii() and word.isdigit() and not path.exists():
-        directory = layout.of(user).turn(int(word)).directory
+        directory = store.turn(int(word)).directory
         if not directory.exists():
-            message, fix = f"user {user} has no turn {int(word)}", "`panda list` shows the turns"
+            message, fix = f"user {store.user} has no turn {int(word)}", "`panda list` shows the turns"
             raise NotFoundError(message, where=str(directory), fix=fix)
         return directory
     return path

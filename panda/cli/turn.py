@@ -174,7 +174,7 @@ def _tell_how_to_answer(invocation: Invocation, app: "App", asked: Result, *, is
 def _discard(invocation: Invocation, store: UserStore, number: int) -> Result:
     from panda.actions.unfinished import discard_turn
 
-    done = discard_turn(store, invocation.settings, number, invocation.reporter.step)
+    done = discard_turn(store, number)
     invocation.reporter.step(f"turn {number} is taken out; it was {done.status}")
     return Result({"user": invocation.settings.user, **vars(done), "interventions": list(done.interventions)})
 

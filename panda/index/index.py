@@ -58,7 +58,7 @@ def _compare(layout: Layout, tables: UserTables, turns: Collection[int] | None) 
     that came, went, or may have changed where no directory tells; None looks at all.
     """
     user = tables.user
-    stamp, stamp_known = turns_stamp(layout, user), tables.turns_stamp()
+    stamp, stamp_known = turns_stamp(layout.of(user)), tables.turns_stamp()
     if turns is not None and stamp_known is not None:
         turns = tables.suspects().union(turns)
         if stamp != stamp_known:
@@ -66,7 +66,7 @@ def _compare(layout: Layout, tables: UserTables, turns: Collection[int] | None) 
     else:
         turns = None
     known = tables.stamps(turns)
-    on_disk = scan(layout, user, sorted(layout.of(user).listed_numbers() if turns is None else turns))
+    on_disk = scan(layout.of(user), sorted(layout.of(user).listed_numbers() if turns is None else turns))
     changed = {source: there for source, there in on_disk.items() if known.get(source) != there}
     return Difference(
         changed=changed,

@@ -30,8 +30,8 @@ from panda.store.layout import (
     PREFERENCES_MD,
     QUERY_ANALYSIS_JSON,
     RESEARCH_JSON,
-    Layout,
     TurnPaths,
+    UserStore,
     directory_names,
     is_directory,
     turn_name,
@@ -143,12 +143,12 @@ def _plain(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
-def scan(layout: Layout, user: str, turns: Sequence[int]) -> dict[str, str]:
+def scan(store: UserStore, turns: Sequence[int]) -> dict[str, str]:
     """
     The memory files, the notes and some turns, as far as they are there, each with a stamp that changes when
     a file does: paths relative to the user's directory, escaped as in node ids.
     """
-    root, knowledge = str(layout.of(user).home), str(layout.of(user).knowledge)
+    root, knowledge = str(store.home), str(store.knowledge)
     stamps = {name: _stamp(f"{root}/{name}") for name in (FACTS_MD, PREFERENCES_MD)}
     for name, may_be_read in list_notes(knowledge).items():
         source = escape_path(f"{NOTES}{name}" if name else NOTES[:-1])
@@ -172,12 +172,12 @@ def turn_of(source: str) -> int:
     return turn_number(source.removeprefix(_TURNS)) or 0 if source.startswith(_TURNS) else 0
 
 
-def turns_stamp(layout: Layout, user: str) -> str | None:
+def turns_stamp(store: UserStore) -> str | None:
     """A stamp that changes when a turn directory appears or goes; None for a user who is not there."""
     try:
-        status = layout.of(user).turns.stat()
+        status = store.turns.stat()
     except OSError:
-        return _NO_FILE if layout.of(user).home.is_dir() else None
+        return _NO_FILE if store.home.is_dir() else None
     return f"{status.st_nlink}:{status.st_mtime_ns}"
 
 
@@ -260,9 +260,9 @@ class Source(NamedTuple):
     is_settled: bool = True  # whether its stamp tells when it changes: not of a turn that may go on
 
 
-def read_sources(layout: Layout, user: str, stamps: Mapping[str, str]) -> Iterator[tuple[str, Source]]:
+def read_sources(store: UserStore, stamps: Mapping[str, str]) -> Iterator[tuple[str, Source]]:
     """Each source with what it gives; every file is read once."""
-    root = str(layout.of(user).home)
+    root = str(store.home)
 
     def read(some: Sequence[str]) -> list[tuple[str, Source]]:
         return [

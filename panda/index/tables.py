@@ -123,7 +123,7 @@ class UserTables:
                 self._rows(f"DELETE FROM sources WHERE {key}", turn_of(path), path)
                 watch()
             stamps = {path: changed[path] for path in batch if path in changed}
-            for path, source in read_sources(layout, self.user, stamps):
+            for path, source in read_sources(layout.of(self.user), stamps):
                 former = self._entries_of(path)
                 entries = {entry.row: entry for entry in source.entries}
                 stamp = BROKEN if source.problems else stamps[path]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from panda.documents.markdown import find_wikilinks, section_named, split_knowledge, split_passages
 from panda.documents.memory_file import is_statement, written_below
 from panda.documents.text import escape_path, one_line, shorten, unescape_path
-from panda.documents.times import Clock, parse_time
+from panda.documents.times import parse_time
 from panda.documents.yaml_text import read_number, split_front_matter
 from panda.errors import FileFormatError, Location, LockHeldError, MemoryNodeError, NotFoundError, StoreError
 from panda.index.index import Index
@@ -24,7 +24,7 @@ from panda.memory.memory import load_remembered
 from panda.memory.node import Line, Node, note_lines, research_lines, turn_lines, visit_lines
 from panda.memory.past import Bound, Moment
 from panda.store.files import read_bytes, read_text, store_errors
-from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout, UserStore
+from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, UserStore
 from panda.store.records import Manifest, Research, load
 from panda.store.visits import (
     SAVED_STATUSES,
@@ -145,7 +145,7 @@ class NodeReader:
     Loads nodes of one user.
 
     Args:
-        clock: Gives the instant that confidences are computed for.
+        store: Its clock gives the instant that confidences are computed for.
         moment: What counts of turns and memory; None for all, as it is.
         index: Knows which turns hold a research or visit; None looks into all of them.
         among: Only these turns are looked into for research and visits; None for all.
@@ -153,14 +153,12 @@ class NodeReader:
 
     def __init__(
         self,
-        layout: Layout,
-        user: str,
-        clock: Clock,
+        store: UserStore,
         moment: Moment | None = None,
         index: Index | None = None,
         among: Collection[int] | None = None,
     ) -> None:
-        self._store, self._user, self._clock = layout.of(user), user, clock
+        self._store, self._user, self._clock = store, store.user, store.clock
         self._moment, self._index, self._among = moment or Moment(self._store), index, among
         self._memory_seen: object = None
         self._memory_known: list[Node] = []
@@ -357,7 +355,7 @@ class PastReader(NodeReader):
     def __init__(self, store: UserStore, bound: Bound, *, among: Collection[int] | None = None) -> None:
         moment = Moment(store)
         moment.pin(bound)
-        super().__init__(store, store.user, lambda: bound.at, moment, among=among)
+        super().__init__(store.at(lambda: bound.at), moment, among=among)
         self.at = bound.at
 
     def has_changed(self, node: Node) -> bool:

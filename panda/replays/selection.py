@@ -71,7 +71,7 @@ def select_turns(
         )
     places: list[TurnPlace] = []
     if not words:
-        places += _turns_of(layout(), user)
+        places += _turns_of(layout().of(user))
     for word in words:
         places += _selected(word, layout, user)
     taken = [
@@ -94,7 +94,7 @@ def _selected(word: str, layout: Callable[[], Layout], user: str) -> list[TurnPl
     if first == last:
         UserStore(layout().root, user, _no_clock).open(first)  # raises if it is not there
         return [TurnPlace(layout(), user, first)]
-    return [place for place in _turns_of(layout(), user) if first <= place.number <= last]
+    return [place for place in _turns_of(layout().of(user)) if first <= place.number <= last]
 
 
 def _range_of(word: str) -> tuple[int, int] | None:
@@ -138,8 +138,8 @@ def place_of(directory: Path) -> TurnPlace:
     return TurnPlace(Layout(home.parent.parent.parent), home.parent.name, number)
 
 
-def _turns_of(layout: Layout, user: str) -> list[TurnPlace]:
-    return [TurnPlace(layout, user, number) for number, _ in turn_directories(layout.of(user).turns)]
+def _turns_of(store: UserStore) -> list[TurnPlace]:
+    return [TurnPlace(store, store.user, number) for number, _ in turn_directories(store.turns)]
 
 
 def _no_clock() -> datetime:

@@ -23,7 +23,7 @@ from panda.language.words import is_english
 from panda.memory.node import line_text, node_lines
 from panda.memory.reader import NodeReader
 from panda.models.kept_encoder import KeptEncoder, unpack
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 
 TEXTS_BEFORE, TEXTS_AFTER = 150, 50
 """Most texts that a turn computes of what is there when it begins, and when it has ended."""
@@ -193,7 +193,7 @@ class Meaning:
     ) -> Iterator[list["_Row"]]:
         """Rows with their texts, about so many texts together."""
         now = self._clock()
-        reader = NodeReader(self._layout, user, lambda: now, index=self._index)
+        reader = NodeReader(UserStore(self._layout.root, user, lambda: now), index=self._index)
         batch: list[_Row] = []
         for start in range(0, len(rows), texts):
             some = rows[start : start + texts]

@@ -7,10 +7,10 @@ from typing import Literal
 
 from msgspec import structs
 
-from panda.documents.times import Clock, render_time
+from panda.documents.times import render_time
 from panda.errors import FileFormatError, HaltError, NotFoundError, Problem, StoreError, UsageError
 from panda.store.files import held_lock, store_errors
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.records import Intervention, load, save
 
 _SEVERITY: Mapping[str, Literal["critical", "high", "medium"]] = {
@@ -20,11 +20,9 @@ _SEVERITY: Mapping[str, Literal["critical", "high", "medium"]] = {
 
 
 def write_intervention(
-    layout: Layout,
-    clock: Clock,
+    store: UserStore,
     error: Problem,
     *,
-    user: str,
     turn: int | None,
     phase: int | None,
     recipe: str | None,
@@ -39,13 +37,13 @@ def write_intervention(
         version: Digest of the recipe's version; None if unknown.
         kind: Type of the intervention; None takes the error's own.
     """
-    now = render_time(clock())
+    now = render_time(store.clock())
     halt = error if isinstance(error, HaltError) else None
     kind = kind or (halt.kind if halt else "config_error")
     record = Intervention(
-        id=intervention_id(now, user, turn, phase, error.message),
+        id=intervention_id(now, store.user, turn, phase, error.message),
         created_at=now,
-        user_id=user,
+        user_id=store.user,
         turn=turn,
         phase=phase,
         recipe=recipe,
@@ -60,7 +58,7 @@ def write_intervention(
         what_to_do=error.fix,
         details=halt.details if halt else {},
     )
-    save(record, layout.root / record.file_name)
+    save(record, store.root / record.file_name)
     return record.id
 
 
@@ -102,9 +100,7 @@ def load_intervention(layout: Layout, prefix: str) -> Intervention:
     return _load(paths[ids[0]])
 
 
-def resolve_intervention(
-    layout: Layout, clock: Clock, prefix: str, note: str, *, wait_seconds: float
-) -> Intervention:
+def resolve_intervention(store: UserStore, prefix: str, note: str) -> Intervention:
     """
     Write down how an intervention was resolved, and give it as it is now; raises as load_intervention.
 
@@ -114,14 +110,16 @@ def resolve_intervention(
     """
     if not note.strip():
         raise UsageError("the note is empty", where="--note", fix="say what was done")
-    load_intervention(layout, prefix)
-    with held_lock(layout.interventions_lock, holder="panda intervention resolve", wait_seconds=wait_seconds):
-        record = load_intervention(layout, prefix)
-        path = layout.root / record.file_name
+    load_intervention(store, prefix)
+    with held_lock(
+        store.interventions_lock, holder="panda intervention resolve", wait_seconds=store.wait_seconds
+    ):
+        record = load_intervention(store, prefix)
+        path = store.root / record.file_name
         if not record.is_open:
             message = f"intervention {record.id} was resolved at {record.resolved_at}: {record.resolution}"
             raise UsageError(message, where=str(path))
-        now = render_time(clock())
+        now = render_time(store.clock())
         record = structs.replace(record, status="resolved", resolved_at=now, resolution=note)
         save(record, path)
     return record

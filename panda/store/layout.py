@@ -267,6 +267,10 @@ class UserStore(Layout):
         """The same for another user."""
         return replace(self, user=user)
 
+    def at(self, clock: Clock) -> "UserStore":
+        """The same by another clock."""
+        return replace(self, clock=clock)
+
     @property
     def home(self) -> Path:
         """The user's directory."""

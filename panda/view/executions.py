@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from panda.documents.times import render_time
 from panda.store.files import store_errors
-from panda.store.layout import Layout, turn_name
+from panda.store.layout import UserStore, turn_name
 from panda.store.log import AWAY
 
 _NEAR_BYTES = 65_536  # the search for a time ends in a stretch of this length
@@ -54,12 +54,12 @@ class Executions:
     is_whole: bool = True  # whether all that may be the turn's was read
 
 
-def read_executions(layout: Layout, user: str, turn: int, begun: datetime, ended: datetime) -> Executions:
+def read_executions(store: UserStore, turn: int, begun: datetime, ended: datetime) -> Executions:
     """
     The lines of the log that are a turn's. Lines stand in the order of their times: only those of the time
     in which the turn ran are read.
     """
-    path = layout.executions_log
+    path = store.executions_log
     if not path.is_file():
         return Executions()
     recipes: list[Execution] = []
@@ -72,7 +72,7 @@ def read_executions(layout: Layout, user: str, turn: int, begun: datetime, ended
             left -= len(line)
             if _time_of(line) > last or left < 0:
                 break
-            if name.encode() in line and (record := _record(line, user, name)):
+            if name.encode() in line and (record := _record(line, store.user, name)):
                 if "success" in record:
                     recipes.append(_execution(record))
                 elif "compressed_tokens" in record:

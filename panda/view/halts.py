@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from panda.errors import Problem
 from panda.store.interventions import load_intervention
-from panda.store.layout import Layout
+from panda.store.layout import UserStore
 from panda.store.records import Intervention
 
 _TEXT_CHARS = 6_000
@@ -34,11 +34,11 @@ class Halt:
     problem: str | None = None  # what is wrong with its file
 
 
-def read_halts(layout: Layout, user: str, turn: int) -> Iterator[Halt]:
+def read_halts(store: UserStore, turn: int) -> Iterator[Halt]:
     """The interventions of a turn, oldest first; a damaged one says so."""
-    for path in sorted(layout.interventions.glob(f"*-{user}-{turn}-*.json")):
+    for path in sorted(store.interventions.glob(f"*-{store.user}-{turn}-*.json")):
         try:
-            found = load_intervention(layout, path.stem)
+            found = load_intervention(store, path.stem)
         except Problem as exc:
             yield Halt(path.stem, problem=exc.message)
             continue

@@ -113,7 +113,7 @@ def address_of(subject: Subject) -> str:
 def read_memory(shelf: Shelf, user: str) -> MemoryState:
     """A user's memory as it is now. Raises NotFoundError: the store has nothing of them."""
     shelf.turns(user)
-    reader = shelf.kept(("memory", user), lambda: MemoryReader(shelf.store, user))
+    reader = shelf.kept(("memory", user), lambda: MemoryReader(shelf.turns(user)))
     return reader.read(shelf.store.clock())
 
 

@@ -14,7 +14,7 @@ from panda.memory.files import KINDS, Projection
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Remembered, load_remembered
 from panda.store.files import LineTail, read_text
-from panda.store.layout import CONFLICTS_JSONL, MEMORY_JSONL, Layout
+from panda.store.layout import CONFLICTS_JSONL, MEMORY_JSONL, UserStore
 
 _MOST_BAD = 50
 
@@ -34,9 +34,9 @@ class MemoryState:
 class MemoryReader:
     """Reads a user's memory again and again, each line once; writes nothing, takes no edits in."""
 
-    def __init__(self, layout: Layout, user: str) -> None:
-        self._state = Projection(layout.of(user))
-        self._logs = (layout.of(user).memory_log, layout.of(user).conflicts_log)
+    def __init__(self, store: UserStore) -> None:
+        self._state = Projection(store)
+        self._logs = (store.memory_log, store.conflicts_log)
         self._lock = Lock()
 
     def read(self, now: datetime) -> MemoryState:

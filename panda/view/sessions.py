@@ -14,7 +14,7 @@ from panda.session.file import closed_at, fold_turns, load_session
 from panda.session.render import field_rows
 from panda.store.carry import FIELDS
 from panda.store.files import why_unread
-from panda.store.layout import Layout, UserStore, check_id, is_id, turn_number
+from panda.store.layout import UserStore, check_id, is_id, turn_number
 from panda.store.records import Session
 from panda.store.turns import TurnRow, read_row
 from panda.store.visits import SAVED_STATUSES
@@ -103,8 +103,8 @@ class SessionPage:
 class SessionReader:
     """Knows which sessions a user has."""
 
-    def __init__(self, layout: Layout, user: str) -> None:
-        self._layout, self._user = layout, user
+    def __init__(self, store: UserStore) -> None:
+        self._layout, self._user = store, store.user
         self._known: dict[int, str | None] = {}
 
     def names(self, numbers: Sequence[int], store: UserStore) -> dict[str, float]:
@@ -138,7 +138,7 @@ class SessionReader:
 
 
 def _reader(shelf: Shelf, user: str) -> SessionReader:
-    return shelf.kept(("sessions", user), lambda: SessionReader(shelf.store, user))
+    return shelf.kept(("sessions", user), lambda: SessionReader(shelf.store.of(user)))
 
 
 def session_names(shelf: Shelf, user: str) -> list[str]:

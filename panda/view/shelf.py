@@ -100,7 +100,7 @@ class Shelf:
         """The turns that are shown of a user, ascending; the directory is listed again once it changed."""
         if self._selected is not None:
             return self._selected.get(user, ())
-        stamp = turns_stamp(self.store, user)
+        stamp = turns_stamp(self.store.of(user))
         with self._lock:
             known, numbers = self._known.get(user, ("", ()))
             if known != stamp:

@@ -222,7 +222,7 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         analysis=reader.record(QueryAnalysis, QueryAnalysis.FILE),
         reflection=reader.record(Reflection, REFLECTION_JSON),
         steps=tuple(read_steps(reader)),
-        halts=tuple(read_halts(shelf.store, user, folder.number)),
+        halts=tuple(read_halts(shelf.store.of(user), folder.number)),
         attempts=read_attempts(reader, sections),
         image=_image(folder, metadata),
         image_text=(image.description if (image := reader.record(Image, IMAGE_JSON)) else ""),
@@ -286,7 +286,7 @@ def _executions(shelf: Shelf, user: str, number: int, metadata: Metadata | None)
         return Executions()
     with suppress(Problem):
         begun, ended = metadata.created_at, metadata.updated_at
-        return read_executions(shelf.store, user, number, begun, max(begun, ended))
+        return read_executions(shelf.store.of(user), number, begun, max(begun, ended))
     return Executions()
 
 

@@ -11,7 +11,7 @@ import pytest
 from panda.documents.times import parse_time
 from panda.errors import MemoryNodeError
 from panda.store.interventions import resolve_intervention, write_intervention
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from tests.stores import write_turn
 
 PANDA = str(Path(sys.executable).with_name("panda"))
@@ -30,9 +30,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for day in (1, 2):
         clock = partial(parse_time, f"2026-01-0{day}T10:00:00Z")
         id_ = write_intervention(
-            layout, clock, MemoryNodeError("gone"), user="ann", turn=12, phase=2, recipe=None
+            UserStore(layout.root, "ann", clock), MemoryNodeError("gone"), turn=12, phase=2, recipe=None
         )
-    resolve_intervention(layout, clock, id_, "done", wait_seconds=0)
+    resolve_intervention(UserStore(layout.root, "ann", clock, 0), id_, "done")
     return layout.root
 
 

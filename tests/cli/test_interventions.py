@@ -8,7 +8,7 @@ import pytest
 from panda.documents.times import parse_time
 from panda.errors import MemoryNodeError, RecipeError, ReplyError
 from panda.store.interventions import write_intervention
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.validate import check_store
 from tests.api import Ended, run_here
 
@@ -30,7 +30,7 @@ class Halted:
         assert isinstance(error, MemoryNodeError | ReplyError | RecipeError)
         now = parse_time(f"2026-01-0{day}T10:00:00Z")
         return write_intervention(
-            self.layout, lambda: now, error, user=user, turn=turn, phase=2, recipe="pipeline/x"
+            UserStore(self.layout.root, user, lambda: now), error, turn=turn, phase=2, recipe="pipeline/x"
         )
 
     def __call__(self, *words: str) -> Ended:

@@ -21,7 +21,7 @@ from panda.index.index import Index
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.store.demo import copy_demo
-from panda.store.layout import Layout, asset, turn_name
+from panda.store.layout import Layout, UserStore, asset, turn_name
 from tests.effort import tried
 from tests.mutations import mutate
 
@@ -105,7 +105,7 @@ def write_beside(root: Path) -> dict[str, int]:
 def read_nodes(root: Path) -> None:
     """Load nodes and ask the index; only errors of ours may come."""
     layout = Layout(root)
-    reader = NodeReader(layout, "demo", lambda: NOW)
+    reader = NodeReader(UserStore(layout.root, "demo", lambda: NOW))
     for node in ("turn:809", "turn:811", "research:commerce.laptop", "visit:x"):
         with suppress(MemoryNodeError):
             reader.load(node)

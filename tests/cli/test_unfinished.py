@@ -46,7 +46,7 @@ def discard(root: Path, number: int = 3) -> None:
     """What is killed below."""
     layout = Layout(root)
     begin_writing(root)
-    discard_turn(layout, settings_of(layout), number, lambda text: None)
+    discard_turn(settings_of(layout).store, number)
 
 
 def test_a_halted_turn_is_taken_out(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from panda.errors import MemoryNodeError
 from panda.memory.budget import LoadedDocument, fit_nodes, load_nodes
 from panda.memory.node import Line, Node, SourceType
 from panda.memory.reader import NodeReader
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from tests.stores import NOW, write_research, write_turn, write_visit
 
 
@@ -88,7 +88,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
     write_turn(layout, 1, query="laptops?", response="Two.", at=NOW - timedelta(days=1))
     write_research(layout, 1, {"topic": "commerce.laptop", "webpage_cache": ["visit_a"]})
     write_visit(layout, 1, "visit_a", {"title": "A"}, quality=0.9)
-    reader = NodeReader(layout, "ann", lambda: NOW)
+    reader = NodeReader(UserStore(layout.root, "ann", lambda: NOW))
     found = load_nodes(reader, ["turn:1"])
     assert [one.id for one in found] == ["turn:1", "research:commerce.laptop", "visit:visit_a"]
     with pytest.raises(MemoryNodeError, match="visit_b"):

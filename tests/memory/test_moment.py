@@ -56,7 +56,7 @@ def preferences(layout: Layout, snapshot: Snapshot | None) -> dict[str, str]:
     """What a reader of the turn is told now."""
     moment = Moment(layout.of(USER))
     moment.pin(Bound(TURN, NOW, snapshot))
-    nodes = NodeReader(layout, USER, lambda: NOW, moment).preferences()
+    nodes = NodeReader(UserStore(layout.root, USER, lambda: NOW), moment).preferences()
     return {node.id: node.items[0].text for node in nodes}
 
 
@@ -106,7 +106,7 @@ def test_memory_stands_still(layout: Layout) -> None:
     say(layout, "tea", "Assam", hours=-1, turn=3)
     moment = Moment(layout.of(USER))
     moment.pin(Bound(TURN, NOW, look(layout)))
-    reader = NodeReader(layout, USER, lambda: NOW, moment)
+    reader = NodeReader(UserStore(layout.root, USER, lambda: NOW), moment)
     before = reader.preferences()
     say(layout, "desk", "oak", hours=0, turn=4)
     with layout.of(USER).preferences.open("a", encoding="utf-8") as file:
@@ -133,7 +133,7 @@ def test_visits_of_a_page_are_found_by_the_index(tmp_path: Path) -> None:
     index = Index(layout)
     index.freshen(USER)
     moment = Moment(layout.of(USER))
-    reader = NodeReader(layout, USER, lambda: NOW, moment, index)
+    reader = NodeReader(UserStore(layout.root, USER, lambda: NOW), moment, index)
     assert reader.visits([url, "https://shop.example/"])[url].title == "seen in 4"
     moment.pin(Bound(5, NOW, Snapshot(turns=((1, 3),), memory=None, files={}, notes=0, knowledge={})))
     assert reader.visits([url])[url].title == "seen in 2"

@@ -13,7 +13,7 @@ from panda.memory.budget import is_usable, load_nodes
 from panda.memory.node import Line, Node, trace
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from tests.stores import NOW, write_research, write_turn, write_visit
 
 PREFERENCES = """---
@@ -35,7 +35,7 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture
 def reader(layout: Layout) -> NodeReader:
-    return NodeReader(layout, "ann", lambda: NOW)
+    return NodeReader(UserStore(layout.root, "ann", lambda: NOW))
 
 
 def write(path: Path, text: str) -> None:
@@ -200,7 +200,7 @@ def test_visit_items_age_each_their_own_way(layout: Layout, reader: NodeReader) 
         quality=0.90,
         at=datetime(2026, 1, 4, tzinfo=UTC).replace(day=4),
     )
-    late = NodeReader(layout, "ann", lambda: datetime(2026, 1, 24, tzinfo=UTC))
+    late = NodeReader(UserStore(layout.root, "ann", lambda: datetime(2026, 1, 24, tzinfo=UTC)))
     items = {item.text: item for item in late.load("visit:visit_abc123").items}
     price = items["Lenovo LOQ 15 Gaming Laptop: price $697.00"]
     gpu = items["Lenovo LOQ 15 Gaming Laptop: gpu NVIDIA RTX 4050"]
@@ -377,7 +377,7 @@ def test_long_document_by_section(tmp_path: Path) -> None:
     (path.parent / "short.md").write_text("# Visa\nA crane again.\n", encoding="utf-8")
     found = [one.node_id for one in Retriever(Index(layout), "ann").find("llama stamp", before_turn=None)]
     assert found[0] == "knowledge:travel#1.md#visa-2"
-    reader = NodeReader(layout, "ann", lambda: NOW)
+    reader = NodeReader(UserStore(layout.root, "ann", lambda: NOW))
     node = reader.load(found[0])
     assert (node.title, node.provenance) == ("Travel: Visa", "knowledge/travel#1.md")
     assert [item.text for item in node.items] == ["The stamp is a llama."]

@@ -84,7 +84,7 @@ def test_typed_value_is_used_and_dated(layout: Layout) -> None:
     (assertion,) = take_in(layout)
     assert (assertion.fact.value.v, assertion.fact.confidence, assertion.asserted_at) == ("Salem", 0.5, LATER)
     assert layout.of(USER).preferences.read_text(encoding="utf-8") == text
-    node = NodeReader(layout, USER, later).load("memory:city")
+    node = NodeReader(UserStore(layout.root, USER, later)).load("memory:city")
     assert (node.at, node.items[0].confidence, node.items[0].text) == (LATER, 0.5, "city: Salem")
     assert take_in(layout) == ()
 
@@ -110,7 +110,7 @@ def test_foreign_entry_keeps_what_stands_beside_it(layout: Layout) -> None:
     write(layout.of(USER).preferences, text)
     take_in(layout)
     assert layout.of(USER).preferences.read_text(encoding="utf-8") == text
-    reader = NodeReader(layout, USER, later)
+    reader = NodeReader(UserStore(layout.root, USER, later))
     assert reader.load("memory:pet").items[0].confidence == 0.25
     assert reader.load("memory:old").items[0].confidence == 0.5
     assert reader.load("memory:old").warnings == ("memory:old has no confidence; 0.50 assumed",)
@@ -233,7 +233,7 @@ def test_expiry(layout: Layout) -> None:
     assert not known(layout)["lease"].expired
     assert known(layout, LATER)["lease"].confidence(LATER, missing=1) == 0
     assert take_in(layout) == ()
-    assert NodeReader(layout, USER, later).load("memory:lease").items[0].confidence == 0
+    assert NodeReader(UserStore(layout.root, USER, later)).load("memory:lease").items[0].confidence == 0
     say(layout, "lease", "Main St")
     assert not known(layout, LATER)["lease"].expired
 

@@ -8,7 +8,7 @@ import pytest
 
 from panda.actions.turn import turn_data
 from panda.memory.reader import NodeReader
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from tests.builders import still_clock
 from tests.script import Script
 from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn
@@ -114,7 +114,7 @@ def test_a_correction_without_a_key(tmp_path: Path) -> None:
     ]
     assert "comes on Tuesday" not in facts(layout)
     assert "vicar" in facts(layout)
-    (item,) = NodeReader(layout, USER, still_clock).load("fact:said_t5_1").items
+    (item,) = NodeReader(UserStore(layout.root, USER, still_clock)).load("fact:said_t5_1").items
     assert (item.text, item.heading) == (
         "Sorry, the plumber comes at 9 on Friday, not on Tuesday.",
         "The plumber comes on Tuesday at 9.",

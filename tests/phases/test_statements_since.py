@@ -11,6 +11,7 @@ from panda.memory.reader import NodeReader
 from panda.phases.answer_text import render_answer
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.statements import Since, told_since
+from panda.store.layout import UserStore
 from panda.store.records import GatheredItem
 from tests.builders import NOW, still_clock
 from tests.scripted_turns import USER, laptop_store, run_turn
@@ -37,7 +38,7 @@ def since(
         for n, one in enumerate(told, 2)
     ]
     layout.of(USER).facts.write_text("".join(["---\n", *entries, "---\n"]), encoding="utf-8")
-    reader = NodeReader(layout, USER, still_clock)
+    reader = NodeReader(UserStore(layout.root, USER, still_clock))
     return told_since(turn, items, reader, ClosestLines(reader, None))
 
 

@@ -76,7 +76,7 @@ def test_the_copied_store_is_valid(tmp_path: Path) -> None:
     """`panda validate` finds nothing, and every node that a §2 names can be loaded."""
     copy_demo(DEMO, tmp_path, NOW)
     assert check_store(Layout(tmp_path)) == check_store(Layout(DEMO)) == []
-    reader = NodeReader(Layout(tmp_path), "demo", lambda: NOW)
+    reader = NodeReader(UserStore(tmp_path, "demo", lambda: NOW))
     store = UserStore(tmp_path, "demo", lambda: NOW)
     for number in store.numbers():
         turn = store.open(number)
@@ -89,7 +89,7 @@ def test_the_copied_store_is_valid(tmp_path: Path) -> None:
 def test_the_visits_of_the_copy_are_fresh(tmp_path: Path) -> None:
     """The laptop pages of turn 811 were seen 1.2 hours ago, with price and stock."""
     copy_demo(DEMO, tmp_path, NOW)
-    reader = NodeReader(Layout(tmp_path), "demo", lambda: NOW)
+    reader = NodeReader(UserStore(tmp_path, "demo", lambda: NOW))
     loq, tuf = reader.load("visit:visit_abc123"), reader.load("visit:visit_def456")
     assert loq.at is not None
     assert round((NOW - loq.at) / timedelta(hours=1), 1) == 1.2

@@ -91,7 +91,7 @@ def test_full_disk_and_commands(disk: Path) -> None:
     """On a full disk what reads works; what writes ends with 74 and names the file."""
     layout = build_store(disk / "store")
     id_ = write_intervention(
-        layout, still_clock, MemoryNodeError("gone"), user="demo", turn=2, phase=2, recipe=None
+        UserStore(layout.root, "demo", still_clock), MemoryNodeError("gone"), turn=2, phase=2, recipe=None
     )
     fill(disk)
     common = ["--root", str(layout.root), "--user", "demo"]
@@ -138,7 +138,7 @@ def test_read_only_disk(disk: Path) -> None:
     layout = build_store(disk / "store")
     append_json_line(layout.executions_log, {"user_id": "demo"})
     id_ = write_intervention(
-        layout, still_clock, MemoryNodeError("gone"), user="demo", turn=2, phase=2, recipe=None
+        UserStore(layout.root, "demo", still_clock), MemoryNodeError("gone"), turn=2, phase=2, recipe=None
     )
     mount("-o", "remount,ro", str(disk))
     before = tree(disk)

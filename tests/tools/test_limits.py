@@ -19,7 +19,7 @@ T = TypeVar("T")
 def context_of(root: Path, retriever: Any = None, **more: Any) -> ToolContext:
     """What a tool may touch, in an empty store."""
     layout = Layout(root / "store")
-    reader = NodeReader(layout, "ann", lambda: NOW)
+    reader = NodeReader(UserStore(layout.root, "ann", lambda: NOW))
     return ToolContext(UserStore(layout.root, "ann", lambda: NOW), 1, "x", reader, retriever, **more)
 
 

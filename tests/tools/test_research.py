@@ -55,7 +55,7 @@ def context(tmp_path: Path, site: Site) -> Iterator[ToolContext]:
         UserStore(layout.root, "ann", lambda: NOW),
         1,
         QUERY,
-        NodeReader(layout, "ann", lambda: NOW),
+        NodeReader(UserStore(layout.root, "ann", lambda: NOW)),
         Retriever(index, "ann"),
         folder=paths.directory,
         web=lambda: web,

@@ -28,7 +28,7 @@ def context(layout: Layout) -> Iterator[Context]:
     index = Index(layout)
 
     def make(query: str) -> ToolContext:
-        reader = NodeReader(layout, "ann", lambda: NOW)
+        reader = NodeReader(UserStore(layout.root, "ann", lambda: NOW))
         store = UserStore(layout.root, "ann", lambda: NOW)
         return ToolContext(store, 900, query, reader, Retriever(index, "ann"))
 

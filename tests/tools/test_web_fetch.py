@@ -46,7 +46,7 @@ def context(layout: Layout, site: Site) -> Iterator[Context]:
         web = WebClient(AddressRules((parse_allowed(site.place),)), timeout_seconds=5)
         write_turn(layout, turn, query=query, response="", status="running")
         folder = layout.of("ann").turn(turn).directory
-        reader = NodeReader(layout, "ann", clock)
+        reader = NodeReader(UserStore(layout.root, "ann", clock))
         return ToolContext(
             UserStore(layout.root, "ann", clock),
             turn,

@@ -32,7 +32,7 @@ def test_a_turn_is_found_in_a_long_log(tmp_path: Path) -> None:
     write_log(layout, 5_000)
     for turn in (1, 2, 777, 2_500, 4_999, 5_000):
         at = BEGUN + timedelta(minutes=turn)
-        found = read_executions(layout, "demo", turn, at, at)
+        found = read_executions(layout.of("demo"), turn, at, at)
         assert [one.recipe for one in found.recipes] == [f"pipeline/p{turn}"]
         assert [(one.name, one.before_tokens, one.after_tokens) for one in found.cut] == [
             (f"§{turn}", 900, 400)
@@ -43,12 +43,12 @@ def test_a_turn_is_found_in_a_long_log(tmp_path: Path) -> None:
 def test_a_log_with_anything_in_it(tmp_path: Path) -> None:
     """Values of any kind, damaged lines and no log at all are no fault of the page."""
     layout = Layout(tmp_path)
-    assert read_executions(layout, "demo", 1, BEGUN, BEGUN).recipes == ()
+    assert read_executions(layout.of("demo"), 1, BEGUN, BEGUN).recipes == ()
     layout.executions_log.parent.mkdir(parents=True)
     whose = {"timestamp": render_time(BEGUN), "user_id": "demo", "turn_id": turn_name(1), "success": 1}
     values: tuple[object, ...] = ("x", None, [], {}, -1, 10**400, True)
     lines = [json.dumps({**whose, "confidence": one, "latency_ms": one, "tokens": one}) for one in values]
     layout.executions_log.write_bytes("\n".join(lines).encode() + b"\n\xff\xfe\n[[[\n" + b"[" * 90_000)
-    found = read_executions(layout, "demo", 1, BEGUN, BEGUN)
+    found = read_executions(layout.of("demo"), 1, BEGUN, BEGUN)
     assert len(found.recipes) == len(values)
     assert all(one.confidence is None or 0 <= one.confidence <= 1 for one in found.recipes)

@@ -13,7 +13,7 @@ from panda.cli.main import build_program
 from panda.documents.text import UNSAFE
 from panda.errors import ReplyError
 from panda.store.interventions import resolve_intervention, write_intervention
-from panda.store.layout import Layout
+from panda.store.layout import Layout, UserStore
 from panda.store.log import OUTSIDE
 from panda.view.execution_columns import ExecutionLog
 from tests.builders import build_store, import_line, still_clock, tree
@@ -215,9 +215,11 @@ def test_a_log_that_is_none(layout: Layout, kind: str) -> None:
 def test_interventions_say_what_to_do(layout: Layout) -> None:
     """Open ones stand with their fix and the command that goes on, settled ones below with what was done."""
     error = ReplyError("the reply is no JSON", where="phase 3", fix="use a larger model")
-    first = write_intervention(layout, still_clock, error, user="demo", turn=1, phase=3, recipe="a/b")
+    first = write_intervention(
+        UserStore(layout.root, "demo", still_clock), error, turn=1, phase=3, recipe="a/b"
+    )
     hostile = ReplyError(SCRIPT, where=SCRIPT, fix=SCRIPT)
-    write_intervention(layout, still_clock, hostile, user="demo", turn=2, phase=3, recipe="a/b")
+    write_intervention(UserStore(layout.root, "demo", still_clock), hostile, turn=2, phase=3, recipe="a/b")
     (layout.interventions / "torn.json").write_text("{")
     client = client_of(layout.root)
     page = client.get("/interventions").text
@@ -225,7 +227,7 @@ def test_interventions_say_what_to_do(layout: Layout) -> None:
     for text in ("2 open, 0 settled", "use a larger model", "panda turn --resume 1 --user demo", "torn.json"):
         assert text in shown
     assert "<script>alert" not in page
-    resolve_intervention(layout, still_clock, first, "took another model", wait_seconds=1)
+    resolve_intervention(UserStore(layout.root, "demo", still_clock, 1), first, "took another model")
     shown = page_words(client.get("/interventions").text)
     assert "1 open, 1 settled" in shown
     assert "took another model" in shown

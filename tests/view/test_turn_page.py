@@ -48,14 +48,16 @@ def test_a_halt_is_told_with_its_fix(root: Path) -> None:
         "no JSON came", where="phase 5", fix="use another model", expected="JSON", received="<b>words</b>"
     )
     for number in (813, 8130):
-        id_ = write_intervention(layout, at_noon, error, user="demo", turn=number, phase=5, recipe=None)
+        id_ = write_intervention(
+            UserStore(layout.root, "demo", at_noon), error, turn=number, phase=5, recipe=None
+        )
     (layout.interventions / f"20260201t120000z-demo-813-{'0' * 8}.json").write_text("{")
     text = client_of(root).get("/turns/demo/813").text
     for words in ("no JSON came", "use another model", "panda turn --resume 813", "&lt;b&gt;words&lt;/b&gt;"):
         assert words in text
     assert len(page_of(root).halts) == 2
     assert page_of(root).halts[0].problem
-    resolve_intervention(layout, at_noon, id_, "a larger model is used", wait_seconds=1)
+    resolve_intervention(UserStore(layout.root, "demo", at_noon, 1), id_, "a larger model is used")
     assert [halt.resolution for halt in page_of(root, 812).halts] == []
 
 
