@@ -51,7 +51,7 @@ def write_intervention(
         type=kind,
         severity=_SEVERITY.get(kind, "high"),
         message=error.message,
-        where=error.where,
+        where=str(error.where) if error.where else None,
         expected=halt.expected if halt else None,
         received=halt.received if halt else None,
         raw_output=halt.received if halt and kind == "invalid_reply" else None,
