@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 MOST_BYTES = 20 * 2**20
 MOST_PIXELS = 50_000_000
@@ -14,6 +15,7 @@ _UNPACKED_STEP_BYTES = 65_536
 _DEPTHS = (1, 2, 4, 8, 16)
 _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+MediaType = Literal["image/png", "image/jpeg"]
 _SUFFIXES = {"image/png": "png", "image/jpeg": "jpg"}
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _BARE_MARKERS = (0x01, *range(0xD0, 0xD9))
@@ -28,7 +30,7 @@ class Picture:
     """A picture as it lies in its file."""
 
     data: bytes  # the bytes of the file
-    media_type: str  # image/png or image/jpeg
+    media_type: MediaType
     width: int  # in pixels
     height: int  # in pixels
 
@@ -56,10 +58,11 @@ def parse_picture(data: bytes) -> Picture:
     """
     if len(data) > MOST_BYTES:
         raise PictureError(f"it has {len(data):,} bytes, more than the {MOST_BYTES:,} that it may have")
+    media_type: MediaType = "image/png" if data.startswith(_PNG) else "image/jpeg"
     if data.startswith(_PNG):
-        media_type, (width, height) = "image/png", _png_size(data)
+        width, height = _png_size(data)
     elif data.startswith(b"\xff\xd8\xff"):
-        media_type, (width, height) = "image/jpeg", _jpeg_size(data)
+        width, height = _jpeg_size(data)
     else:
         raise PictureError("it is neither a PNG nor a JPEG file" if data else "it is empty")
     _check_pixels(width, height)

@@ -3,20 +3,18 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
-from panda.documents.context import parse_context
 from panda.documents.markdown import is_only_wikilinks, split_passages
 from panda.documents.memory_file import MemoryList, parse_memory_file
 from panda.documents.progress import Progress, no_progress
 from panda.documents.text import escape_path
-from panda.documents.times import parse_time, without_last_seen
+from panda.documents.times import parse_time, render_time, without_last_seen
 from panda.documents.yaml_text import split_front_matter
 from panda.errors import MemoryNodeError, Problem, Verdict
 from panda.index.sources import list_notes
@@ -36,15 +34,13 @@ from panda.memory.gathered import (
 from panda.memory.node import Node
 from panda.memory.past import Bound
 from panda.memory.reader import PastReader, load_note
-from panda.store.files import is_temporary, read_json_lines, read_text
+from panda.store.files import is_temporary, read_text
 from panda.store.layout import (
     CALLS_JSONL,
     CONFLICTS_JSONL,
     CONTEXT_MD,
     FACTS_MD,
-    GATHERED_CONTEXT_JSON,
     MEMORY_JSONL,
-    METADATA_JSON,
     PREFERENCES_MD,
     STAGED_MEMORY_JSON,
     Layout,
@@ -52,10 +48,16 @@ from panda.store.layout import (
     UserStore,
     turn_number,
 )
-from panda.store.records import GatheredItem, GatheredSection, check_json
+from panda.store.records import (
+    GatheredContext,
+    GatheredSection,
+    GeneratedCall,
+    Metadata,
+    StagedMemory,
+    load,
+)
 from panda.store.seals import is_sealed
 from panda.store.turns import TurnFolder
-from panda.store.visits import load_object
 
 _OWN_ID = re.compile(r"fact-[0-9a-f]{16}")
 _RESTORE = "restore memory.jsonl, which only grows; to change what holds: panda memory set or retract"
@@ -168,10 +170,10 @@ def _altered(layout: Layout, state: Projection) -> Iterator[Problem]:
             yield Problem(f"{fact.id} says something else than was asserted", path, key="id", fix=_RESTORE)
     for staged in sorted(layout.of(state.user).turns.glob(f"turn_*/{STAGED_MEMORY_JSON}")):
         turn = turn_number(staged.parent.name)
-        value = load_object(staged) if turn is not None and sealed(turn) else {}
-        for raw in value["staged"] if value.get("applied") else ():
-            if (f"turn:{turn}", raw["entity"], raw["relation"]) not in said:
-                yield Problem(f"{raw['relation']} of turn {turn} is not there", path, fix=_RESTORE)
+        memory = load(StagedMemory, staged) if turn is not None and sealed(turn) else None
+        for told in memory.staged if memory and memory.applied else ():
+            if (f"turn:{turn}", told.entity, told.relation) not in said:
+                yield Problem(f"{told.relation} of turn {turn} is not there", path, fix=_RESTORE)
 
 
 def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
@@ -253,44 +255,32 @@ def judge_turn(directory: Path) -> list[Problem]:
         return []
     path = directory / CONTEXT_MD
     try:
-        metadata = load_object(directory / METADATA_JSON)
-        if metadata.get("forgotten_at"):
-            message = f"forgotten at {metadata['forgotten_at']}: what is left is as it was sealed"
+        turn = TurnFolder(number, TurnPaths(directory), lambda: datetime.now(UTC))
+        metadata = turn.load(Metadata)
+        if metadata.forgotten_at:
+            at = render_time(metadata.forgotten_at)
+            message = f"forgotten at {at}: what is left is as it was sealed"
             return [Problem(message, str(path), key="forgotten_at", verdict=Verdict.NOT_JUDGED)]
-        document = parse_context(read_text(path), where=str(path))
+        document = turn.read_context()
         section = document.section(_GATHERING)
         if section is None:
             return []
-        query = str(metadata.get("query") or "")
-        recorded = directory / GATHERED_CONTEXT_JSON
-        gathered = load_object(recorded) if recorded.exists() else {}
-        if gathered:
-            check_json(GATHERED_CONTEXT_JSON, gathered, str(recorded))
-        given = gathered.get("gathered_at")
-        at = parse_time(given) if isinstance(given, str) else document.front.created_at
-        snapshot = TurnFolder(number, TurnPaths(directory), lambda: at).snapshot()
+        gathered = turn.find(GatheredContext)
+        began = parse_time(gathered.gathered_at) if gathered else document.front.created_at
         user = directory.parent.parent.name
-        past = PastReader(Layout(users.parent).of(user), Bound(number, at, snapshot))
-        judge = _Judge(past, gathered, quotes=_quotes(directory))
-        found = judge.findings(read_gathered(section), query)
+        past = PastReader(Layout(users.parent).of(user), Bound(number, began, turn.snapshot()))
+        judge = _Judge(past, gathered, quotes=_quotes(turn))
+        found = judge.findings(read_gathered(section), metadata.query)
     except Problem as exc:
         exc.verdict = Verdict.NOT_JUDGED
         return [exc]
-    except (KeyError, TypeError, ValueError) as exc:  # the schema of a file tells the rest
-        message = f"{type(exc).__name__}: {exc}"
-        return [Problem(message, str(path), key=JUDGED, verdict=Verdict.NOT_JUDGED)]
     return [Problem(issue, str(path), key=JUDGED, verdict=verdict) for issue, verdict in dict.fromkeys(found)]
 
 
-def _quotes(directory: Path) -> bool:
+def _quotes(turn: TurnFolder) -> bool:
     """Whether the lines of §2 were chosen, so that each is a quotation: a model that writes words its own."""
-    path = directory / CALLS_JSONL
-    kinds = {
-        call.get("kind")
-        for call in (read_json_lines(path) if path.exists() else ())
-        if isinstance(call, Mapping) and _SYNTHESIS in str(call.get("recipe"))
-    }
-    return path.exists() and "generate" not in kinds
+    drafted = (call for call in turn.load_calls() if _SYNTHESIS in call.recipe)
+    return turn.has(CALLS_JSONL) and not any(isinstance(call, GeneratedCall) for call in drafted)
 
 
 def _plain(text: str) -> str:
@@ -303,18 +293,15 @@ class _Judge:
 
     Args:
         past: The nodes as they were when it was gathered.
-        gathered: The value of gathered_context.json; {} if there is none.
+        gathered: §2 as it was kept; None if it was not.
         quotes: Whether every line must stand in a node word for word.
     """
 
-    def __init__(self, past: PastReader, gathered: Mapping[str, Any], *, quotes: bool) -> None:
+    def __init__(self, past: PastReader, gathered: GatheredContext | None, *, quotes: bool) -> None:
         self._past, self._quotes = past, quotes
-        documents = gathered.get("documents")
-        self._loaded = {one["node_id"] for one in documents} if documents is not None else None
-        self._lines = {
-            part["title"]: tuple(GatheredItem(one["text"], tuple(one["node_ids"])) for one in part["items"])
-            for part in gathered.get("sections", ())
-        }
+        documents = gathered.documents if gathered else UNSET
+        self._loaded = {one.node_id for one in documents} if documents is not UNSET else None
+        self._lines = {part.title: part.items for part in gathered.sections} if gathered else {}
         self._nodes: dict[str, Node] = {}
         self._lost: dict[str, tuple[str, Verdict]] = {}
 

@@ -60,7 +60,7 @@ from panda.session.registry import (
 )
 from panda.store.carry import Carry, Entity
 from panda.store.layout import IMAGE_JSON
-from panda.store.records import ContentReference, DataRequirements, QueryAnalysis, ReferenceResolution
+from panda.store.records import ContentReference, DataRequirements, Image, QueryAnalysis, ReferenceResolution
 from panda.store.turns import load_picture
 
 _MOST_NODES = 6
@@ -95,21 +95,20 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
         )
     reply = ask(executor, "phase0_describe_image", turn, pictures=(picture,))
     call = turn.calls[-1]
-    turn.folder.write_json(
-        IMAGE_JSON,
-        {
-            "file": turn.image,
-            "sha256": picture.sha256,
-            "media_type": picture.media_type,
-            "bytes": len(picture.data),
-            "width": picture.width,
-            "height": picture.height,
-            "description": str(reply.values["text"]).strip(),
-            "recipe": reply.recipe.key,
-            "layer": reply.recipe.model_layer,
-            "model": call["model"],
-            "model_digest": call["hashes"]["model"],
-        },
+    turn.folder.save(
+        Image(
+            file=turn.image,
+            sha256=picture.sha256,
+            media_type=picture.media_type,
+            bytes=len(picture.data),
+            width=picture.width,
+            height=picture.height,
+            description=str(reply.values["text"]).strip(),
+            recipe=reply.recipe.key,
+            layer=reply.recipe.model_layer,
+            model=call["model"],
+            model_digest=call["hashes"]["model"],
+        )
     )
 
 

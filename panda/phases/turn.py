@@ -16,24 +16,23 @@ from panda.session.fold import carry_within
 from panda.session.turn_files import TurnFiles
 from panda.store.carry import EMPTY, Carry
 from panda.store.files import read_text
-from panda.store.layout import (
-    INDEX_SUMMARY_JSON,
-    METADATA_JSON,
-    UserStore,
-)
+from panda.store.layout import UserStore
 from panda.store.records import (
     GatheredContext,
     GatheredSection,
     Image,
+    IndexSummary,
     Metadata,
     Plan,
     QueryAnalysis,
     Reflection,
     Session,
     Step,
+    find,
+    load,
 )
 from panda.store.turns import TurnFolder
-from panda.store.visits import SAVED_STATUSES, load_object
+from panda.store.visits import SAVED_STATUSES
 
 MOST_EXECUTIONS = 25
 
@@ -160,12 +159,11 @@ class Turn:
         for number in reversed(self.earlier):
             if len(found) == limit:
                 break
-            paths = self.store.turn(number)
-            metadata = load_object(paths / METADATA_JSON)
-            if metadata.get("status") in SAVED_STATUSES:
-                index = paths / INDEX_SUMMARY_JSON
-                summary = load_object(index).get("summary") if index.is_file() else None
-                found.append((number, str(summary or metadata.get("query") or "")))
+            directory = self.store.turn(number).directory
+            metadata = load(Metadata, directory / Metadata.FILE)
+            if metadata.status in SAVED_STATUSES:
+                index = find(IndexSummary, directory)
+                found.append((number, (index and index.summary) or metadata.query))
         return found[::-1]
 
     @property

@@ -1,7 +1,7 @@
 """session.json: what a session carries, written as a whole with every turn that ends, closed and verified."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -17,16 +17,15 @@ from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.store.carry import EMPTY
 from panda.store.files import held_lock, read_json, store_errors, sweep, write_atomic, write_json
 from panda.store.layout import METADATA_JSON, Layout, UserStore, turn_name
-from panda.store.records import Session, SessionTurn
+from panda.store.records import ClosedSession, Metadata, Session, SessionTurn, load
 from panda.store.seals import SEAL, seal_value
 from panda.store.turns import newest_rows
-from panda.store.visits import SAVED_STATUSES, load_object, turn_directories
+from panda.store.visits import SAVED_STATUSES, turn_directories
 
 _WAIT_SECONDS = 60.0
 _REMAKE = "delete it: it is made again from the turns"
 SESSION_SCHEMA = "panda.session/1"
 MOST_TURNS = 2_400  # turns that session.json lists; of older ones it says how many there are
-CLOSED_SCHEMA = "panda.closed/1"
 _SHOWN_CHARS = 120
 _FIX = "delete session.json: it is made again from the turns"
 
@@ -175,12 +174,10 @@ def saved_turns(store: UserStore) -> dict[str, list[int]]:
     """Numbers of the saved turns of a user by session, ascending; turns that do not read belong to none."""
     found: dict[str, list[int]] = {}
     for number, directory in turn_directories(store.turns):
-        metadata: Mapping[str, object] = {}
         with suppress(FileFormatError, StoreError):
-            metadata = load_object(directory / METADATA_JSON)
-        status, session = metadata.get("status"), metadata.get("session_id")
-        if isinstance(status, str) and status in SAVED_STATUSES and isinstance(session, str):
-            found.setdefault(session, []).append(number)
+            metadata = load(Metadata, directory / METADATA_JSON)
+            if metadata.status in SAVED_STATUSES:
+                found.setdefault(metadata.session_id, []).append(number)
     return found
 
 
@@ -194,8 +191,8 @@ def session_ids(store: UserStore) -> list[str]:
 
 def close_session(store: UserStore, session: str, at: str, head_turn: int) -> None:
     """Mark a session, which has a turn and whose lock is held, as closed."""
-    value = {"schema": CLOSED_SCHEMA, "session_id": session, "closed_at": at, "head_turn": head_turn}
-    write_json(store.session_closed(session), value)
+    closed = ClosedSession(session_id=session, closed_at=at, head_turn=head_turn)
+    write_json(store.session_closed(session), closed.to_json())
 
 
 def reopen_session(store: UserStore, session: str) -> None:
@@ -210,7 +207,7 @@ def reopen_session(store: UserStore, session: str) -> None:
 def closed_at(store: UserStore, session: str) -> str | None:
     """When a session was closed; None if it is open."""
     path = store.session_closed(session)
-    return str(read_json(path)["closed_at"]) if path.exists() else None
+    return load(ClosedSession, path).closed_at if path.exists() else None
 
 
 def check_open(store: UserStore, session: str) -> None:

@@ -913,12 +913,12 @@ class Session(FileRecord, frozen=True, kw_only=True):
     seal: str | Unset = UNSET  # digest of the rest
 
 
-class ClosedSession(FileRecord, frozen=True):
+class ClosedSession(FileRecord, frozen=True, kw_only=True):
     """closed.json of a session."""
 
     FILE = layout.CLOSED_JSON
 
-    schema: Literal["panda.closed/1"]
+    schema: Literal["panda.closed/1"] = "panda.closed/1"
     session_id: Id
     closed_at: str
     head_turn: Number
