@@ -44,17 +44,9 @@ class LoadedDocument:
 def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
     """
     Nodes with what they lead to: a turn's research, the visits of research, the notes that a note links to,
-    and what a turn quoted that states nothing itself (S1 §4.2, §6.2, §9).
-
-    Args:
-        node_ids: Ids of nodes that must exist.
-
-    Returns:
-        Each once: those asked for in their order, then what they lead to. Links of notes are followed once:
-        not those of notes that nobody asked for.
-
-    Raises:
-        MemoryNodeError: One is missing or corrupt; what was quoted may be gone.
+    and what a turn quoted that states nothing itself (S1 §4.2, §6.2, §9). Each once, those asked for first;
+    links of notes are followed once. Raises MemoryNodeError: One is missing or corrupt; what was quoted may
+    be gone.
     """
     nodes: dict[str, Node] = {}
     waiting, quoted = list(node_ids), set[str]()
@@ -83,19 +75,13 @@ def fit_nodes(
     budget_tokens: int = DOCUMENTS_TOKENS,
 ) -> list[LoadedDocument]:
     """
-    The lines of nodes that may be shown, within budget, the least important left out.
-
-    Args:
-        nodes: The most relevant first.
-        fit: How well a line fits the query; where a document is cut, lines that fit better stay.
+    The lines of nodes that may be shown, within budget, the least important left out; *nodes* have the most
+    relevant first, and lines that *fit* the query better stay.
 
     Returns:
-        One document a node: memory before research, visits, newer turns and older turns. A turn keeps at
-        most TURN_TOKENS; if all together do not fit, research keeps its summary and its best claims, and
-        then each document, in that order, what is left of the room (S1 §4.2, §7.3).
-
-    >>> fit_nodes([], count=len, fit=len)
-    []
+        One document a node: memory before research, visits, newer turns and older turns. A turn keeps at most
+        TURN_TOKENS; if all together do not fit, research keeps its summary and its best claims, and then each
+        document, in that order, what is left of the room (S1 §4.2, §7.3).
     """
     documents = [_usable(node, count) for node in sorted(nodes, key=_rank)]
     documents = [
@@ -184,12 +170,7 @@ def _kept(document: LoadedDocument, items: Sequence[Line], count: Callable[[str]
 def group_documents(
     documents: Sequence[LoadedDocument], now: datetime, session_turns: Sequence[int]
 ) -> Mapping[str, str]:
-    """
-    The documents by heading; headings without documents are left out.
-
-    Args:
-        session_turns: Turns of the running session: what they said is session memory.
-    """
+    """The documents by heading; what *session_turns* said is session memory."""
     groups: dict[str, list[str]] = {}
     for document in documents:
         if document.items:

@@ -76,12 +76,8 @@ def age_days(at: datetime, now: datetime) -> float:
 
 def decayed(start: float, content_type: str, days: float) -> float:
     """
-    Confidence after some days: floor + (start - floor) * e^(-rate * days), never above *start*: what begins
-    below its floor does not become better with age (design §4).
-
-    Args:
-        content_type: A key of DECAYS; any other counts as "default".
-        days: Age in days; negative counts as 0.
+    Confidence after some days, negative ones as none: floor + (start - floor) * e^(-rate * days), never above
+    *start*: what begins below its floor does not become better with age (design §4).
     """
     decay = DECAYS.get(content_type, DECAYS["default"])
     faded = decay.floor + (start - decay.floor) * math.exp(-decay.per_day * max(0.0, days))
@@ -104,13 +100,8 @@ def level(confidence: float) -> Level:
 
 def mean_by_recency(nodes: Sequence[tuple[float, datetime | None]], now: datetime) -> float:
     """
-    The mean confidence of some nodes, newer ones weighing more (S0 §4.3, design §4 "confidence_avg").
-
-    Args:
-        nodes: (confidence, time) of each node; ValueError if there are none.
-
-    Returns:
-        Mean weighted by 0.5^(age_days / 30), to two decimals; the simple mean if any node has no time.
+    The mean of (confidence, time) of some nodes, at least one, weighted by 0.5^(age_days / 30), to two
+    decimals; the simple mean if any has no time (S0 §4.3, design §4 "confidence_avg").
     """
     if not nodes:
         raise ValueError("mean_by_recency needs at least one node")

@@ -53,7 +53,6 @@ def _of_subject(log: MemoryLog, subject: Subject, now: datetime) -> Iterator[Con
 
 
 def _conflict_id(log: MemoryLog, one: Assertion, other: Assertion) -> str:
-    """Id of the record of two facts if there is one, else one made of their ids."""
     pair = {one.fact.id, other.fact.id}
     for record in log.conflicts:
         if {record.fact_a, record.fact_b} == pair and record.status != "resolved":
@@ -76,20 +75,16 @@ def resolve(
     value: Callable[[Contradiction], FactValue] | None = None,
 ) -> tuple[Assertion, list[Conflict]]:
     """
-    Settle a contradiction, or all of one key.
+    Settle a contradiction, or all of one key; gives the fact that settles it, and the records.
 
     Args:
         name: Id of a contradiction or its beginning, or a key, which means all contradictions of that key.
         winner: Id, or its beginning, of one of the facts: its value holds.
         value: Gives another value to hold; exactly one of this and *winner*.
 
-    Returns:
-        The fact that settles it, and the records.
-
     Raises:
         NotFoundError: No such contradiction.
         UsageError: The name or the winner is none of the facts, or not one alone.
-        LockHeldError, FileFormatError, StoreError: As Memory says.
     """
     with memory.held() as log:
         found, is_key = _named(find_contradictions(log, now), name, memory.user)
@@ -174,11 +169,8 @@ class Finding:
 
 def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float) -> list[Finding]:
     """
-    Contradictions, facts that have expired or soon will, facts that a retraction left alone, and references
-    to nothing.
-
-    Args:
-        within_days: What expires within so many days from now is soon expiring.
+    Contradictions, facts that have expired or will *within_days*, facts that a retraction left alone, and
+    references to nothing.
     """
 
     def finding(rule: Rule, subject: Subject, message: str, *facts: Assertion) -> Finding:
@@ -262,15 +254,9 @@ class Merge:
 
 def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
     """
-    Add the facts and conflict records of files.
-
-    Args:
-        paths: Files of JSON lines, each a fact or a conflict record (another machine's memory.jsonl and
-            conflicts.jsonl), or documents `{"facts": […], "conflicts": […]}`.
-
-    Raises:
-        FileFormatError: a line is neither, or has the id of another fact; names the line; nothing is written.
-        LockHeldError, StoreError: As Memory says.
+    Add the facts and conflict records of files: lines of them (another machine's memory.jsonl and
+    conflicts.jsonl), or documents `{"facts": […], "conflicts": […]}`. Raises FileFormatError: a line is
+    neither, or has the id of another fact; nothing is written.
     """
     read = [one for path in paths for one in _read(path)]
     with memory.held() as log:
@@ -330,7 +316,6 @@ def _document(path: Path, text: str) -> dict[str, Any] | None:
 
 
 def _values(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    """The facts and records of a file, each with its place."""
     document = _document(path, text)
     if document is not None:
         for name in ("facts", "conflicts"):

@@ -55,15 +55,10 @@ def read_time(text: str) -> datetime:
 
 def parse_value(raw: object) -> FactValue:
     """
-    The value of a tagged object such as `{"type": "number", "v": 4}` (S2 §16.1).
-
-    Returns:
-        The value. Two are equal in meaning exactly if their `key` is equal: strings and texts by code points,
-        numbers numerically, datetimes by instant (without offset: UTC), refs as entities, lists element by
-        element; never across types.
-
-    Raises:
-        ValueError: Not a tagged value, or a `v` that its type does not allow.
+    The value of a tagged object such as `{"type": "number", "v": 4}` (S2 §16.1); ValueError for what is none.
+    Two are equal in meaning exactly if their `key` is: strings and texts by code points, numbers numerically,
+    datetimes by instant (without offset: UTC), refs as entities, lists element by element; never across
+    types.
     """
     if type(raw) is not dict and not isinstance(raw, Mapping):
         raise ValueError(f'{_shown(raw)} is no object like {{"type": "string", "v": "…"}}')
@@ -83,7 +78,6 @@ _NULL = FactValue("null", None, ("null", None))
 
 
 def _meaning(kind: str, v: Any) -> Hashable:
-    """What of a `v` is compared."""
     if kind == "boolean" and isinstance(v, bool):
         return v
     if kind == "number":
@@ -352,7 +346,6 @@ def _text(what: str, *, blank: bool = False, none: bool = False) -> Callable[[An
 
 
 def _time(what: str, read: Callable[[str], datetime]) -> Callable[[Any], datetime | None]:
-    """Reads an instant, or null."""
     text = _text(what, blank=True)
     return lambda value: None if value is None else read(text(value))
 
@@ -407,7 +400,6 @@ _RESOLUTION = {"resolution_fact": _text("the resolution fact of a resolved confl
 
 
 def _read(raw: Any, readers: _Readers, what: str, where: str, key: str = "") -> Any:
-    """The fields of an object; an error names the first that is missing or wrong."""
     if type(raw) is not dict and not isinstance(raw, Mapping):
         raise _error(f"a {what} is an object, not {type(raw).__name__}", where, key.removesuffix("."))
     found: dict[str, Any] = {}
@@ -427,28 +419,17 @@ def _read(raw: Any, readers: _Readers, what: str, where: str, key: str = "") -> 
 
 def parse_fact(raw: object, *, where: str, key: str = "") -> Fact:
     """
-    A fact of JSON.
-
-    Args:
-        raw: With the fields of Fact; `hlc` and `valid_until` may be missing, other keys are ignored.
-        key: Where in the file the fact stands, as "facts[3].", for errors.
-
-    Raises:
-        FileFormatError: Not a fact; names the key.
+    A fact of JSON; `hlc` and `valid_until` may be missing, other keys are ignored. Raises FileFormatError:
+    Not a fact; names the key, behind *key*, where in the file the fact stands ("facts[3].").
     """
     return Fact(**_read(raw, _FACT, "fact", where, key))
 
 
 def parse_assertion(raw: object, *, where: str) -> Assertion:
     """
-    An assertion of a JSON object.
-
-    Args:
-        raw: A line of memory.jsonl. What only panda adds to a fact may be missing: kind, source_turn,
-            asserted_at (then it is the time of the clock reading) and content_type.
-
-    Raises:
-        FileFormatError: It is no assertion; names the key.
+    An assertion of a line of memory.jsonl. What only panda adds to a fact may be missing: kind, source_turn,
+    asserted_at (then it is the time of the clock reading) and content_type. Raises FileFormatError as
+    parse_fact.
     """
     fields = _read(raw, _ASSERTION, "fact", where)
     noted = {name: fields.pop(name) for name in _NOTED}
@@ -463,16 +444,7 @@ def parse_assertion(raw: object, *, where: str) -> Assertion:
 
 
 def parse_conflict(raw: object, *, where: str, key: str = "") -> Conflict:
-    """
-    A conflict record of JSON.
-
-    Args:
-        raw: An object with the fields of Conflict; other keys are ignored.
-        key: As for parse_fact, "conflicts[0].".
-
-    Raises:
-        FileFormatError: Not a conflict record; names the key.
-    """
+    """A conflict record of JSON; other keys are ignored. Raises FileFormatError as parse_fact."""
     found = _read(raw, _CONFLICT, "conflict", where, key)
     assert isinstance(raw, Mapping)  # _read looks
     settled = raw.get("resolution_fact")
@@ -483,15 +455,9 @@ def parse_conflict(raw: object, *, where: str, key: str = "") -> Conflict:
 
 def parse_scope_facts(raw: object, *, where: str) -> tuple[list[Fact], list[Conflict]]:
     """
-    The facts and conflicts of a document `{"facts": […], "conflicts": […]}`; takes the document apart.
-
-    Args:
-        raw: The document; `conflicts` may be missing, other keys are ignored. Its list of facts is emptied
-            while it is read, so that a large one is not held twice.
-
-    Raises:
-        FileFormatError: Not such a document; names the element and its key. Or two facts of one id differ;
-            the same fact twice is the same fact.
+    The facts and conflicts of a document `{"facts": […], "conflicts": […]}`; its list of facts is emptied
+    while it is read, so that a large one is not held twice. Raises FileFormatError: Not such a document, or
+    two facts of one id differ; names the element and its key.
     """
     if not isinstance(raw, Mapping) or not isinstance(raw.get("facts"), list):
         raise _error("there is no list of facts", where, "facts")

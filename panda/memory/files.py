@@ -147,17 +147,14 @@ def compare(
     former: Mapping[str, Standing],
 ) -> list[Comparison]:
     """
-    What became of each key of a memory file.
+    What became of each key of a memory file, in its order, then of those that it lacks, in the order of the
+    log.
 
     Args:
         entries: What it says, by key as the log has it; None if there is no file, which is not to say that
             all was deleted.
         standings: What the log says, by key, of all keys that this file shows.
         former: What it said when the file was last known to show it, for keys of which that differs.
-
-    Returns:
-        The keys of the file in its order, then those that it lacks, in the order of the log; a file need not
-        show what has expired.
     """
     by_key = entries or {}
     found = []
@@ -193,7 +190,6 @@ def _verdict(
 
 
 def _shows(entry: MemoryEntry | None, standing: Standing | None) -> bool:
-    """Whether a file says what it must while the log says that."""
     winner = standing.winner if standing else None
     if winner is None or entry is None:
         return entry is None and (winner is None or (standing is not None and standing.expired))

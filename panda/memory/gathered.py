@@ -77,17 +77,9 @@ def build_sections(
     by_rule: Collection[str] = (),
 ) -> list[GatheredSection]:
     """
-    The parts of §2 that a draft asks for, and Constraints last.
-
-    Args:
-        draft: Titled lines; parts without lines are left out.
-        stated: Constraints that the query states.
-        by_rule: Nodes that a rule put here and not a choice.
-
-    Returns:
-        Parts with what code knows of their nodes: a node that is not loaded has no provenance. A confidence
-        that the draft claims is kept, to be checked. Constraints hold what the query states and the
-        preferences shown.
+    The parts of §2 that a draft asks for, and last the Constraints: those *stated* in the query and the
+    preferences shown. A node that is not loaded has no provenance; a confidence that the draft claims is
+    kept, to be checked. What nodes *by_rule* alone say was put here by a rule and not a choice.
     """
     sections = []
     order = list(TITLES.values())
@@ -144,17 +136,9 @@ def with_own_confidence(
 
 def mean_confidence(items: Sequence[GatheredItem], nodes: Mapping[str, Node], now: datetime) -> float | None:
     """
-    The confidence_avg of a part: each node counts with the mean of its items that are shown (S0 §4.3; design
-    §4).
-
-    Args:
-        items: Lines of the part.
-        nodes: The loaded nodes, by id; what is not among them does not count.
-        now: The instant that recency is counted from.
-
-    Returns:
-        Two decimals; None if no line cites a loaded node. Where a line is worded anew, its node counts with
-        all items that are not expired.
+    The confidence_avg of a part, to two decimals: each loaded node counts with the mean of its items that are
+    shown (S0 §4.3; design §4), where a line is worded anew with all that are not expired. None without a
+    node.
     """
     shown: dict[str, list[float]] = {}
     for item in items:
@@ -218,13 +202,7 @@ def freshness(node: Node, now: datetime) -> str:
 
 
 def node_caption(node: Node, now: datetime) -> str:
-    """
-    What stands beside the lines of a node wherever a model sees it: the words of its id, and its age.
-
-    Args:
-        node: A loaded node.
-        now: The instant that its age counts to.
-    """
+    """What stands beside the lines of a node wherever a model sees it: the words of its id, and its age."""
     return f"{node.id.replace(':', ' ')} {freshness(node, now)}"
 
 
@@ -373,9 +351,6 @@ def check_sections(
     """
     What is wrong with §2 as built or read, one sentence each; [] if every line can be believed (S0 §4.1.1,
     §4.3, §6; design §4).
-
-    Args:
-        query: The user's query, for constraints that it states.
     """
     issues: list[str] = []
     seen: set[str] = set()
@@ -465,7 +440,6 @@ def _item_issues(
 
 
 def _names_of(nodes: Sequence[Node]) -> list[str]:
-    """Where nodes say what they are about, beside their lines."""
     return [text for node in nodes for text in (node.title, node.id, node.url or "")]
 
 

@@ -25,8 +25,6 @@ class Extent:
 
 @dataclass
 class _Facts:
-    """All assertions that were read, found quickly."""
-
     assertions: list[Assertion] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     by_id: dict[str, Assertion] = field(default_factory=dict)
@@ -37,8 +35,6 @@ class _Facts:
 
 @dataclass
 class _Records:
-    """All conflict records, found quickly."""
-
     conflicts: list[Conflict] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     by_fact: dict[str, list[Conflict]] = field(default_factory=dict)
@@ -169,13 +165,8 @@ class MemoryLog:
         extent: Extent | None = None,
     ) -> list[Assertion]:
         """
-        What competes for one scope, entity and relation, as find_contenders has it: the winner first, then by
-        falling rank; [] if nothing lives.
-
-        Args:
-            more: Assertions that are about to be added.
-            settled: Conflict records that are about to be added.
-            extent: Only what was there at that moment; None for all.
+        What competes for one scope, entity and relation, as find_contenders has it, with what is about to be
+        added (*more*, *settled*), or only with what was there at an earlier *extent*.
         """
         known = {one.fact.id: one for one in more}
         facts = self._related(subject, [*more], [*settled], extent)

@@ -58,13 +58,8 @@ def stage_value(
     told: bool = False,
 ) -> Staged:
     """
-    A value to be remembered, checked and normalised; writes nothing.
-
-    Args:
-        entity: Whom or what it is about; None for the user.
-
-    Raises:
-        UsageError: A blank relation, entity or value.
+    A value to be remembered of an entity, or of the user; writes nothing. Raises UsageError: A blank
+    relation, entity or value.
     """
     relation = one_line(relation)
     if not relation or relation.startswith("panda:"):
@@ -124,15 +119,10 @@ class Memory:
 
     def assert_all(self, statements: Sequence[Statement]) -> list[Assertion]:
         """
-        Append what is said, in order, while `held`. What says something else than the user said before, or
-        has another end, retracts that first (S2 "Contradiction").
-
-        Returns:
-            What was appended, retractions included.
-
-        Raises:
-            FileFormatError: a memory file cannot be changed; nothing was written.
-            StoreError: a file cannot be written.
+        Append what is said, in order, while `held`; gives all that was appended. What says something else
+        than the user said before, or has another end, retracts that first (S2 "Contradiction"). Raises
+        FileFormatError: a memory file cannot be changed; nothing was written. StoreError: a file cannot be
+        written.
         """
         new: list[Assertion] = []
         for statement in statements:
@@ -182,13 +172,8 @@ class Memory:
         self, new: Sequence[Assertion], settled: Sequence[Conflict] = (), also: Sequence[Comparison] = ()
     ) -> None:
         """
-        Write assertions and conflict records, then the lines of the memory files that they change; `held`.
-
-        Args:
-            also: Keys whose lines must be looked at besides.
-
-        Raises:
-            FileFormatError, StoreError: As for assert_all; the log is as before.
+        Write assertions and conflict records, then the lines of the memory files that they change, and those
+        of *also* that must be looked at; `held`. Raises as assert_all; the log is as before.
         """
         state, now = self._state, self._clock()
         resolutions = {one.resolution_fact for one in settled}
@@ -241,7 +226,6 @@ class Memory:
         return [one for one in self._state.compare(self._clock()) if one.verdict != "same"]
 
     def _made_of(self, edits: Sequence[Comparison]) -> list[Assertion]:
-        """The assertions and retractions that edits by hand come to."""
         new: list[Assertion] = []
         for one in edits:
             source = f"file:{self._state.paths[one.kind].name}"
@@ -282,16 +266,12 @@ def retraction(of: Assertion, source: str, source_turn: int | None = None) -> St
 
 def apply_staged(store: UserStore, staged: Sequence[Staged]) -> list[Assertion]:
     """
-    Write staged values of a turn to the user's log and memory files.
+    Write staged values of a turn to the user's log and memory files; raises as held.
 
     Returns:
         What was appended: for each value a retraction of the user's own earlier, different one, if there is
-        one, then the assertion. Nothing for a value that this turn has asserted before. Values that
-        are added to a list or taken from it leave the rest of the list as it is by then.
-
-    Raises:
-        LockHeldError: Another process kept the lock.
-        FileFormatError: The log or a memory file is corrupt; nothing was written.
+        one, then the assertion. Nothing for a value that this turn has asserted before. Values that are added
+        to a list or taken from it leave the rest of the list as it is by then.
     """
     if not staged:
         return []
@@ -303,14 +283,8 @@ def apply_staged(store: UserStore, staged: Sequence[Staged]) -> list[Assertion]:
 
 def take_in_edits(store: UserStore) -> Projection:
     """
-    Make assertions of what a user edited by hand, before a turn begins.
-
-    Returns:
-        The memory as it is then, while the lock was held.
-
-    Raises:
-        LockHeldError: Another process kept the lock.
-        FileFormatError: The log or a memory file is corrupt.
+    Make assertions of what a user edited by hand, before a turn begins; gives the memory as it is then, while
+    the lock was held. Raises as held.
     """
     memory = Projection(store)
     if not store.home.is_dir():
@@ -407,14 +381,9 @@ class Remembered:
 
 def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
     """
-    All that holds, in every scope, of log and memory files that are refreshed.
-
-    Returns:
-        What preferences.md shows, then what facts.md shows, each in the order of its file; then the other
-        scopes, in the order of the log. What was deleted by hand is left out.
-
-    Raises:
-        DocumentError: a memory file is corrupt.
+    All that holds, in every scope, of log and memory files that are refreshed: what preferences.md shows,
+    then what facts.md shows, then the other scopes; what was deleted by hand is left out. Raises
+    DocumentError: a memory file is corrupt.
     """
     corrected: dict[tuple[str | None, str], str] = {}  # what each statement took back, by source and key
     for one in state.log.assertions:

@@ -113,15 +113,9 @@ def trace(cited: Line, node: Node | None) -> Literal["same", "moved", "changed",
 
 def wanted_list(line: Line, lines: Sequence[Line], title: str, query: str, *, all_: bool) -> list[Line]:
     """
-    The list that a query wants with a line that is quoted; *lines* are all of its node.
-
-    Args:
-        all_: Whether the whole of a list is wanted.
-
-    Returns:
-        What introduces the list and its lines in order, where the line introduces it, or belongs to it and
-        the query wants the whole: names what introduces it, as "ingredients", or nothing but where it stands;
-        but not where it names the line's number. Else [].
+    The list of *lines*, all of its node, that a query wants with one that is quoted: where the line
+    introduces it, or *all_* is wanted, or the query names what introduces it, as "ingredients", or nothing
+    but where it stands; not where it names the line's number. Else [].
     """
     name = line.heads or line.list_id
     if name is None:
@@ -192,7 +186,6 @@ def _passage_line(
 
 
 def _introductions(passages: Iterable[Passage]) -> dict[int, str]:
-    """The line that introduces each list or table, by the line where that begins."""
     heads = [passage for passage in passages if passage.heads_line is not None]
     return {head.heads_line or 0: head.text.rstrip(":").strip("*_: ") for head in heads}
 

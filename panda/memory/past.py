@@ -127,13 +127,10 @@ def set_back(memory: Projection, bound: Bound) -> Projection:
 
 def known_then(log: MemoryLog, bound: Bound) -> Sequence[Assertion]:
     """
-    The assertions that were there when a turn began.
-
-    Returns:
-        Those up to the last that was recorded; what others' hands have put between them since is judged by
-        its time. Without a record, or if the last one is gone (forgotten, or asserted anew when a batch took
-        in what an item had made): those that were asserted by then, in turns that were there; what was typed,
-        set or reflected counts by its time alone.
+    The assertions that were there when a turn began: those up to the last that was recorded; what others'
+    hands have put between them since is judged by its time. Without a record, or if the last one is gone
+    (forgotten, or asserted anew when a batch took in what an item had made): those that were asserted by
+    then, in turns that were there; what was typed, set or reflected counts by its time alone.
     """
     mark = bound.snapshot.memory if bound.snapshot else None
     if mark is not None and mark.last is None:

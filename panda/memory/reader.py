@@ -50,15 +50,9 @@ _Turns = Sequence[tuple[int, Path]]
 
 def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     """
-    One note (Design §3 "knowledge", §4 "Node ids").
-
-    Args:
-        name: Path below it as escape_path writes it, as "Research/troll_farms.md", with "#anchor" for a
-            section.
-
-    Raises:
-        NotFoundError: It has no such section, or leads out of the directory.
-        FileFormatError: Its front matter is broken.
+    One note (Design §3 "knowledge", §4 "Node ids") by its path as escape_path writes it, with "#anchor" for a
+    section. Raises NotFoundError: It has no such section, or leads out of the directory. FileFormatError: Its
+    front matter is broken.
     """
     path, anchor = _path(knowledge, name), None
     with store_errors(path, "read"):

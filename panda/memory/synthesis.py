@@ -89,17 +89,9 @@ REQUEST_SCHEMA: Mapping[str, Any] = {
 
 def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
     """
-    A request of JSON values, checked the same way from shell, HTTP and MCP; null counts as not given.
-
-    Args:
-        where: Put before the name of a field, for errors, as "--" for options.
-
-    Raises:
-        UsageError: A scope that is missing or none of the four, a value of a wrong type or range, a blank
-            entity or relation, an unknown field; names it.
-
-    >>> parse_request({"scope": "team", "entity": " Acme Corp"}).entity
-    'acme-corp'
+    A request of JSON values, checked the same way from shell, HTTP and MCP; null counts as not given. Raises
+    UsageError: a field is missing, unknown, blank or of a wrong type or range; names it, *where* put before,
+    as "--" for options.
     """
     if not isinstance(raw, Mapping):
         raise UsageError("the request is no JSON object", where="body", fix='send {"scope": "local"}')
@@ -124,14 +116,10 @@ def settle(facts: Mapping[str, Fact], conflicts: Iterable[Conflict]) -> list[tup
     """
     Facts of one scope with what they compete for, settled losers left out (design "Resolved").
 
-    Args:
-        conflicts: Conflict records, of this and other scopes; only resolved ones whose resolution fact is
-            among the facts count, and only if the facts they name have one subject.
-
     Returns:
         Each fact with its own subject, but a resolution fact with those of the facts that it settles (once
-        for each, if it settles several). Of the two facts of a resolved conflict, one that says otherwise
-        than the resolution is left out; a retraction never is. No order is meant.
+        for each, if it settles several). Of the two facts of a resolved conflict, which counts if they have
+        one subject and the resolution is there, one that says otherwise is left out; a retraction never is.
     """
     settled: dict[str, list[tuple[str, ...]]] = {}
     for conflict in set(conflicts):
@@ -238,15 +226,9 @@ def synthesize(
     facts: Iterable[Fact], conflicts: Iterable[Conflict], request: SynthesisRequest, *, now: datetime
 ) -> Envelope:
     """
-    The current state of a scope (S2 §16.2, design "Scope synthesis").
-
-    Args:
-        facts: All facts, of any scope; a fact that is there twice counts once. Ids are unique.
-        now: The clock; the request's own instant goes before it.
-
-    Returns:
-        One entry for each entity and relation that a live fact speaks of: the winner's value, and the best of
-        what says otherwise. The same for every order of the input.
+    The current state of a scope (S2 §16.2, design "Scope synthesis"): one entry for each entity and relation
+    that a live fact speaks of, the winner's value and the best of what says otherwise. The same for every
+    order of the input, and however often a fact is there; the request's own instant goes before *now*.
     """
     at = request.as_of or now
     contenders = find_contenders(facts, conflicts, request, now=at)
@@ -267,14 +249,9 @@ def find_contenders(
     facts: Iterable[Fact], conflicts: Iterable[Conflict], request: SynthesisRequest, *, now: datetime
 ) -> dict[Subject, list[Fact]]:
     """
-    The live facts of a scope that compete for each entity and relation.
-
-    Args:
-        request: What is asked; its `min_confidence` and `as_of` are not looked at.
-
-    Returns:
-        Entity and relation to the facts, the winner first, then by falling rank; no list is empty. A fact
-        that settles a conflict stands with the facts that it settles.
+    The live facts of a scope that compete for each entity and relation, the winner first, then by falling
+    rank; a fact that settles a conflict stands with the facts that it settles. *request* goes without its
+    `min_confidence` and `as_of`.
     """
     placed = settle({fact.id: fact for fact in facts if fact.scope == request.scope}, conflicts)
     wanted = [

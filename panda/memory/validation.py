@@ -72,11 +72,7 @@ _NOTHING = "none stated"
 def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Problem]:
     """
     Ids that are there twice, conflict records that name no fact, and lines of the memory files that do not
-    say what whoever typed them may think.
-
-    Args:
-        places: What to check, as for check_store; empty for all users.
-        now: The instant that expiry is judged by.
+    say what whoever typed them may think, at some places; of all users without any.
     """
     layout = Layout(root)
     users = sorted(path.name for path in layout.users.iterdir()) if layout.users.is_dir() else []
@@ -105,10 +101,7 @@ def _check_user(store: UserStore, now: datetime) -> list[Problem]:
 def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iterator[Problem]:
     """
     Notes that no turn and no index can read, folders of them that cannot be listed, and, as sound, lines of
-    the other notes that cannot be quoted.
-
-    Args:
-        places: Absolute paths to check; empty for all notes.
+    the other notes that cannot be quoted; all or those at absolute *places*.
     """
     knowledge = store.knowledge
     unlisted: list[OSError] = []
@@ -210,16 +203,9 @@ def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
 
 def judge_gathered(root: Path, paths: Sequence[Path], progress: Progress = no_progress) -> list[Problem]:
     """
-    What is wrong with §2 of the turns below some places (S0 §4, §6; design §4 "Validation").
-
-    Args:
-        root: The store, looked at as a whole if there are no paths.
-        paths: A root, a user's directory, turn directories, directories of these, or files.
-        progress: Shows how many turns are judged.
-
-    Returns:
-        A problem a finding, at the turn's context.md; not judged is what rests on a source that has changed
-        or gone since, and all of a §2 whose files do not read.
+    What is wrong with §2 of the turns below some places, or in the whole store (S0 §4, §6; design §4
+    "Validation"), at the turn's context.md; not judged is what rests on a source that has changed or gone
+    since, and all of a §2 whose files do not read.
     """
     places = [path.absolute() for path in paths] or [root]
     found = dict.fromkeys(turn for place in places for turn in _turns(place))
@@ -232,7 +218,6 @@ def judge_gathered(root: Path, paths: Sequence[Path], progress: Progress = no_pr
 
 
 def _turns(place: Path) -> Iterator[Path]:
-    """Turn directories at or below a place."""
     if place.is_file():
         if place.name == CONTEXT_MD and turn_number(place.parent.name) is not None:
             yield place.parent
@@ -289,12 +274,7 @@ def _plain(text: str) -> str:
 
 class _Judge:
     """
-    Judges the parts of one turn's §2.
-
-    Args:
-        past: The nodes as they were when it was gathered.
-        gathered: §2 as it was kept; None if it was not.
-        quotes: Whether every line must stand in a node word for word.
+    Judges the parts of one turn's §2, by the nodes as they were; *quotes* where every line must stand in one.
     """
 
     def __init__(self, past: PastReader, gathered: GatheredContext | None, *, quotes: bool) -> None:

@@ -19,14 +19,9 @@ _FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 def cited_paragraphs(text: str, node_ids: Sequence[str]) -> list[GatheredItem]:
     """
-    The paragraphs of a markdown answer, each with the nodes that its marks `[n]` name.
-
-    Args:
-        node_ids: The sources on offer; `[1]` is the first.
-
-    Returns:
-        One item a paragraph, list, table or code block, without the marks. One that marks no source on offer
-        cites all of them, and so must be held by them; the check of the answer sees the rest.
+    The paragraphs, lists, tables and code blocks of a markdown answer without their marks `[n]`, each with
+    the nodes that these name: `[1]` is the first of *node_ids*. One that marks none of them cites all, and so
+    must be held by them; the check of the answer sees the rest.
 
     >>> found = cited_paragraphs("It costs $697 [1].\\n\\nIt is light.", ["visit:a", "turn:2"])
     >>> [(one.text, one.node_ids) for one in found]
@@ -105,16 +100,8 @@ def render_answer(
     """
     The answer as the user reads it: each item with its marks, then the list of sources and what was computed.
 
-    >>> print(render_answer([GatheredItem("$697", ("visit:a",))], ["visit:a"], ["turns/x/manifest.json"]))
-    $697 [1]
-    <BLANKLINE>
-    Sources:
-    - [1] visit:a, turns/x
-
     Args:
-        node_ids: Every node that an item cites, each once.
-        provenance: The file of each.
-        proofs: How numbers follow that no node holds.
+        node_ids: Every node that an item cites, each once, with its file in *provenance*.
         quoted: The items that are lines of lists: neighbours of one list stand as one.
         said: What stands in front of items that were said at different times.
     """

@@ -92,11 +92,8 @@ class Offered:
 
 def line_options(query: str, documents: Sequence[LoadedDocument], closest: ClosestLines) -> list[Offered]:
     """
-    The lines of the documents; where a turn repeats another source, the source is kept.
-
-    Returns:
-        At most 40 lines in the order of the documents: one of each document, then the closest, of equals the
-        earlier.
+    At most 40 lines in the order of the documents: one of each document, then the closest, of equals the
+    earlier; where a turn repeats another source, the source is kept.
     """
     unique: dict[str, tuple[Node, Line]] = {}
     for document in documents:  # turns come last
@@ -113,15 +110,10 @@ def draft_of(
     query: str, values: Mapping[str, Any], lines: Sequence[Offered], plan: RetrievalPlan, reading: Reading
 ) -> tuple[DraftSection, ...]:
     """
-    The draft that a reply of 2.2 stands for.
-
-    Args:
-        values: The reply: `sections` by a model that writes, else `lines`, ids of those on offer.
-
-    Returns:
-        Titled lines, with what belongs into §2 by rule: a line of every candidate that a rule put into the
-        plan, all details of a page when the query asks for them, and the whole list where a chosen line
-        introduces one, or belongs to one and the query asks for all there are.
+    The draft that a reply of 2.2 stands for: `sections` by a model that writes, else `lines`, ids of those on
+    offer. By rule it has a line of every candidate that a rule put into the plan, all details of a page when
+    the query asks for them, and the whole list where a chosen line introduces one, or belongs to one and the
+    query asks for all there are.
     """
     if "sections" in values:
         written = [_written(section) for section in values["sections"]]
@@ -178,7 +170,6 @@ def _by_rule(
 
 
 def _ruled(plan: RetrievalPlan) -> list[str]:
-    """What a rule put into the plan."""
     return [one.node_id for one in plan.candidates if one.by == "always_include"]
 
 
@@ -338,7 +329,6 @@ class ContextGatherer:
         )
 
     def _candidates(self, turn: Turn) -> tuple[list[Candidate], str | None]:
-        """The ranked candidates, and the session's previous turn."""
         if turn.reading.only_tells and not self._writes(turn):
             return [], None  # nothing is asked
         analysis = turn.analysis
@@ -373,14 +363,9 @@ class ContextGatherer:
         self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]
     ) -> tuple[list[Candidate], dict[str, tuple[str, ...]]]:
         """
-        The candidates, with what a turn quoted instead of a turn that states nothing itself.
-
-        Args:
-            nodes: Those that were loaded, to which it adds.
-
-        Returns:
-            The candidates, and what stands for each turn that was left out. A turn that the query names
-            stays, and one that cannot be read, so that this is told once it is chosen.
+        The candidates, with what a turn quoted instead of a turn that states nothing itself, and what stands
+        for each turn that was left out; what it loads is added to *nodes*. A turn that the query names stays,
+        and one that cannot be read, so that this is told once it is chosen.
         """
         named = {*turn.reading.turns, *(f"turn:{number}" for number in recalled_turns(turn))}
         found: dict[str, Candidate] = {}

@@ -54,10 +54,5 @@ class Phase(Protocol):
     def layer(self) -> str: ...
 
     def run(self, turn: Turn) -> Outcome:
-        """
-        Do the phase's work.
-
-        Raises:
-            HaltError: The turn cannot go on; an intervention is written.
-        """
+        """Do the phase's work. Raises HaltError: The turn cannot go on; an intervention is written."""
         ...

@@ -53,14 +53,8 @@ Calls = Sequence[Arguments]
 
 def reused_step(turn: Turn, step: Step, reader: NodeReader) -> Step | None:
     """
-    A step with the result that an earlier turn of the session got for the same call.
-
-    Args:
-        step: The step before its result is known.
-
-    Returns:
-        The whole step, with `reused` saying where the result comes from; None if the call has to be made:
-        nobody made it, it does not read, something was written since, it has expired, or is wanted anew.
+    A step with the result that an earlier turn of the session got for the same call; None if the call has to
+    be made: nobody made it, it does not read, something was written since, it has expired, or is wanted anew.
     """
     digest = call_digest(step.tool, step.arguments)
     cached = next((known for known in reversed(turn.carry.step_cache) if known.call == digest), None)
@@ -223,7 +217,6 @@ class _Loop:
         )
 
     def _values(self, step: str, **given: Any) -> Mapping[str, Any]:
-        """What a tool asks recipes with: the values of the reply."""
         return ask(self._executor, step, self._turn, **given).values
 
     def _owes_a_call(self, waiting: Mapping[str, Calls]) -> bool:
@@ -320,7 +313,6 @@ class _Loop:
         return with_result(step, found) if found is not None else None
 
     def _append(self) -> None:
-        """§4 as far as it is, within its budget, and toolresults.md."""
         section, _ = fit_section(render_section(self.steps, None), query=self._turn.query, count=count_tokens)
         self._turn.write_context(self._turn.context.without(4).with_section(section))
         self._turn.folder.write_text(TOOLRESULTS_MD, render_results(self.steps))
@@ -335,7 +327,6 @@ class _Loop:
         return None
 
     def _blocked(self) -> str | None:
-        """Why no further call makes sense, if so."""
         last = self._failures[-MOST_FAILURES:]
         if len(last) == MOST_FAILURES and all(error for _, error in last):
             return f"{MOST_FAILURES} calls in a row failed, at last {last[-1][0]}: {last[-1][1]}"

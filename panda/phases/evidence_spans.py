@@ -56,10 +56,8 @@ class ClosestLines:
 
     def rate(self, query: str, lines: Sequence[Option]) -> list[Option]:
         """
-        The lines with their closeness as prior and what they stand below as title, in the same order.
-
-        Args:
-            lines: n lines, of whatever nodes; one whose node cannot be read stands for itself.
+        The lines with their closeness as prior and what they stand below as title, in the same order; one
+        whose node cannot be read stands for itself.
         """
         nodes: dict[str, Node | None] = {}
         titled = []
@@ -130,8 +128,6 @@ def without_addresses(turn: Turn, spans: Sequence[Option]) -> list[Option]:
 
 
 class _Anew:
-    """What tools have looked at again."""
-
     def __init__(self, steps: Sequence[Step], query: str) -> None:
         self._node_ids = read_anew(steps)
         labels = " ".join(entity.label for step in steps for entity in step.entities)
@@ -149,15 +145,9 @@ class _Anew:
 
 def tool_spans(turn: Turn, steps: Sequence[Step] | None = None) -> list[Option]:
     """
-    What the tools of this turn found.
-
-    Args:
-        steps: The steps to look at; None for all that are on disk.
-
-    Returns:
-        A claim about the user's own words cites this turn, one that no node holds its step, as "step:2".
-        What a search in the store found of a page that this turn has looked at again is left out, and to a
-        query that names a page every address.
+    What the tools of this turn found, or *steps* of it. A claim about the user's own words cites this turn,
+    one that no node holds its step, as "step:2". What a search in the store found of a page that this turn
+    has looked at again is left out, and to a query that names a page every address.
     """
     found: list[Option] = []
     meant, made = turn.meant, turn.steps() if steps is None else steps
@@ -219,12 +209,7 @@ def cited_lines(reader: NodeLoader, node_ids: Sequence[str]) -> list[str]:
 
 
 def step_texts(steps: Sequence[Step], node_id: str) -> str:
-    """
-    What the tools of this turn told of a node; of a step, everything that it gave.
-
-    Args:
-        node_id: Of a node, or "step:2".
-    """
+    """What the tools of this turn told of a node; of a step, as "step:2", everything that it gave."""
     texts: list[str] = []
     for step in steps:
         own = node_id == f"step:{step.step}" and step.status == "success"
@@ -234,7 +219,6 @@ def step_texts(steps: Sequence[Step], node_id: str) -> str:
 
 
 def _strings(value: Any) -> list[str]:
-    """Every text and number inside a value."""
     if isinstance(value, Mapping):
         return [text for part in value.values() for text in _strings(part)]
     if isinstance(value, list):

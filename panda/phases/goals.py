@@ -18,24 +18,15 @@ def plan_goals(
     said: Sequence[Mapping[str, Any]], query: str, warn: Callable[[str], None]
 ) -> tuple[Goal, ...]:
     """
-    The goals of a plan.
+    1 to 4 goals; priority 1 is first. Of goals with the same id the first keeps it, and dependencies on it
+    mean that one. *warn* is told of each dependency that is dropped because it names no goal or leads in a
+    circle.
 
     Args:
         said: Goals as a model wrote them; empty takes each sentence of the query for one.
-        query: What the user asks, references resolved.
-        warn: Told of each dependency that is dropped because it names no goal or leads in a circle.
-
-    Returns:
-        1 to 4 goals; priority 1 is first. Ids are unique: of goals with the same id the first keeps it, and
-        dependencies on it mean that one.
 
     >>> [goal.goal for goal in plan_goals([], "What is my budget? I live in Oregon.", print)]
     ['What is my budget?', 'I live in Oregon.']
-    >>> said = [{"goal": "a", "depends_on": ["G2"]}, {"goal": "b", "depends_on": ["G1"]}]
-    >>> goals = plan_goals(said, "", print)
-    the dependency of G1 on G2 is dropped: it leads in a circle
-    >>> [goal.depends_on for goal in goals]
-    [(), ('G1',)]
     """
     given: list[Mapping[str, Any]] = [goal for goal in said if one_line(goal["goal"])]
     given = given or [{"goal": sentence} for sentence in split_sentences(query) or [query]]
@@ -68,7 +59,6 @@ def plan_goals(
 
 
 def _needed(goal: str, needs: Mapping[str, Sequence[str]]) -> set[str]:
-    """A goal and all that it waits for."""
     found: set[str] = set()
     waiting = [goal]
     while waiting:
@@ -83,15 +73,11 @@ def goals_progress(
     goals: Sequence[Goal], steps: Sequence[Step], *, said_done: Sequence[str] = (), ended: bool = False
 ) -> tuple[GoalProgress, ...]:
     """
-    How far each goal has come.
+    How far each goal has come: done if the model says so or a call for it found something, blocked if its
+    calls failed, else open; the reason is the last error.
 
     Args:
-        steps: The steps made for this plan.
         ended: Whether no further call comes: what only failed is blocked then, and what waits for it too.
-
-    Returns:
-        For each goal done if the model says so or a call for it found something, blocked if its calls failed,
-        else open. The reason is the last error.
     """
     progress: dict[str, GoalProgress] = {}
     for goal in goals:
@@ -135,14 +121,9 @@ def goal_verdicts(
     plan: Plan, items: Sequence[GatheredItem], verdict: str, said: Sequence[Mapping[str, Any]] = ()
 ) -> list[GoalVerdict]:
     """
-    What the answer is worth for each goal.
-
-    Args:
-        said: {id, met, why} as the model judges them; what is not met while its tools failed is blocked.
-
-    Returns:
-        Without the model's word a goal is met if the answer is approved and it is the only one, or shares a
-        word with an item; one whose tools failed only if it does.
+    What the answer is worth for each goal. Without the model's word, *said* {id, met, why}, a goal is met if
+    the answer is approved and it is the only one, or shares a word with an item; one whose tools failed only
+    if it does, else it is blocked.
     """
     reached = plan.progress.goals if plan.progress else ()
     blocked = {goal.id: goal.reason for goal in reached if goal.status == "blocked"}

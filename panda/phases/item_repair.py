@@ -39,10 +39,8 @@ class Repair:
 
     def merged(self, written: Sequence[GatheredItem]) -> list[GatheredItem]:
         """
-        The answer with what was written anew in the place of the first item that was refused.
-
-        Args:
-            written: What the model wrote now; what it repeats of the items that stand counts once.
+        The answer with what was written anew in the place of the first item that was refused; what the model
+        repeats of the items that stand counts once.
         """
         stands = [one for one in self.items if not self._is_refused(one)]
         texts = {one.text for one in stands}
@@ -55,14 +53,9 @@ class Repair:
 
 def repair_of(turn: Turn, told: Collection[GatheredItem]) -> Repair | None:
     """
-    What of the last answer is to be written anew alone.
-
-    Args:
-        told: Items that say what was noted, which code adds.
-
-    Returns:
-        None unless this is the first revision, and the check refused some of its items and not all. What is
-        refused a second time makes the whole answer anew.
+    What of the last answer is to be written anew alone; None unless this is the first revision, and the check
+    refused some of its items and not all, but for what code adds (*told*). What is refused a second time
+    makes the whole answer anew.
     """
     last = turn.superseded()[-1:] if turn.attempt == 1 else []
     judgement = last[0].section(6) if last else None

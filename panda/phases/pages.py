@@ -19,12 +19,9 @@ _LEAST_SHARE = 0.25
 
 def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
     """
-    Pages to look at: those that the query names; else, if it needs to know how things are now, those that its
-    gathered context rests on.
-
-    Returns:
-        Named ones, then at most two that share most words with the query; each with its address as text.
-        Those that this turn has asked for already are left out.
+    Pages to look at, each with its address as text, but for those that this turn has asked for already: those
+    that the query names; else, if it needs to know how things are now, at most two of those that its gathered
+    context rests on, which share most words with it.
     """
     asked = {step.arguments.get("url") for step in turn.steps() if step.tool == "web.fetch"}
     named = [Option(f"u{n}", url, (), 1.0) for n, url in enumerate(named_pages(turn), 1) if url not in asked]

@@ -116,7 +116,6 @@ def _excluded(turn: Turn, plan: Plan) -> list[str]:
 
 
 def _refusal(turn: Turn, plan: Plan) -> str | None:
-    """Why a plan is not taken, for the next attempt."""
     excluded = _excluded(turn, plan)
     if excluded:
         return f"Your last plan was refused: it uses what the user ruled out: {'; '.join(excluded)}"
@@ -128,7 +127,6 @@ def _refusal(turn: Turn, plan: Plan) -> str | None:
 
 
 def _check_excluded(turn: Turn, plan: Plan) -> None:
-    """Raises ReplyError if the second plan uses what the user ruled out."""
     excluded = _excluded(turn, plan)
     if excluded:
         raise ReplyError(
@@ -141,7 +139,6 @@ def _check_excluded(turn: Turn, plan: Plan) -> None:
 
 
 def _lines(plan: Plan) -> list[str]:
-    """§3 as text."""
     lines = [f"**Next step:** {plan.next_step}"]
     lines += [f"**Goal:** {plan.goal}"] if plan.goal else []
     goals = []

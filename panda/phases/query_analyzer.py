@@ -157,10 +157,8 @@ class References:
 
     def resolved_query(self, query: str, written: str) -> str:
         """
-        The query with names for the references.
-
-        Args:
-            written: What a model made of it; it counts if it has every name, or no rule resolves anything.
+        The query with names for the references; what a model made of it counts if it has every name, or no
+        rule resolves anything.
         """
         resolved = follow_up(query, self.found, self.carry)
         resolved = resolved or replace_references(query, self.found, self.carry)
@@ -178,10 +176,8 @@ def references_read(reading: Reading, turn: Turn) -> References:
 
 def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
     """
-    The node that holds an entity, and the turn that it comes from.
-
-    Args:
-        reader: Knows whether its node is there; the turn stands in for a node that is not.
+    The node that holds an entity, and the turn that it comes from, which stands in for a node that is not
+    there.
     """
     source = int((one.source or "t0").removeprefix("t").partition("_")[0])
     if one.target is not None and one.target.startswith(_NODES):
@@ -242,13 +238,7 @@ def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
 
 
 def read_query(turn: Turn, references: References, reply: Reply, *, goes_on: bool) -> Reading:
-    """
-    What the query of a turn means.
-
-    Args:
-        reply: What the recipe of phase 0 chose: moods, agreement, looking back.
-        goes_on: Whether it asks on, so that it is no small talk.
-    """
+    """What the query of a turn means, as phase 0 chose; one that *goes_on* asking is no small talk."""
     query = turn.query
     pending = turn.carry.pending_clarification
     is_open = pending is not None and pending.status == "open"
@@ -500,7 +490,6 @@ class QueryAnalyzer:
         )
 
     def _content(self, references: References, target: Option | None) -> ContentReference | None:
-        """What the references mean; the first of several leads."""
         entities = references.entities
         if entities:
             node_id, source = target_of(entities[0], self.reader)

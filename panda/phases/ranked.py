@@ -33,8 +33,6 @@ _KINDS = ("knowledge:", "research:", "visit:")
 
 @dataclass(frozen=True)
 class _Row:
-    """One of several things that can be compared."""
-
     about: str  # what it stands under
     name: str  # what it is called
     text: str  # what is said of it
@@ -55,16 +53,13 @@ def ranked_items(
     turn: Turn, lines: Sequence[Option], reader: NodeReader, *, answered: bool
 ) -> list[GatheredItem]:
     """
-    The rows that a question means by their values or sets side by side.
+    The rows that a question means by their values or sets side by side: of the first group that can be
+    compared; where values can't be, all of the group that the two closest lines belong to; [] where nothing
+    of that kind is asked.
 
     Args:
-        lines: The evidence on offer, its closeness as prior.
         answered: Whether the closest line answers; if not, only things that the query names are compared, and
             a list that it names is told whole where it wants what no amount says (the nicest).
-
-    Returns:
-        Of the first group that can be compared; where values can't be, all of the group that the two closest
-        lines belong to; [] where nothing of that kind is asked.
     """
     is_comparison = compares(turn.meant)
     if adds_up(turn.meant) and (added := _total(turn, lines, reader)):

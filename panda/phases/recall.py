@@ -95,10 +95,8 @@ class ShownList:
 
 def follow_up(turn: Turn, reader: NodeReader) -> FollowUp | None:
     """
-    The answer to a query that asks for a step by its number or place, or which items of a list still count.
-
-    Returns:
-        None where that cannot be told for sure: no such list or step, or nothing that leaves items out.
+    The answer to a query that asks for a step by its number or place, or which items of a list still count;
+    None where that cannot be told for sure: no such list or step, or nothing that leaves items out.
     """
     if turn.reading.recap:
         return None
@@ -107,11 +105,8 @@ def follow_up(turn: Turn, reader: NodeReader) -> FollowUp | None:
 
 def recalled(turn: Turn, reader: NodeReader, writes: bool) -> list[Option]:
     """
-    What the session itself answers a query with: turns, if that is what it asks for, or the list that it
-    goes on with.
-
-    Args:
-        writes: Whether the model writes; then it decides itself what follows on a list.
+    What the session itself answers a query with: turns, if that is what it asks for, or the list that it goes
+    on with. A model that writes decides itself what follows on a list.
     """
     turns = [Option(f"turn:{number}", f"Turn {number}", (), 1.0) for number in recalled_turns(turn)]
     followed = None if turns or writes else follow_up(turn, reader)
@@ -144,15 +139,9 @@ def lines_asked_for(
     query: str, line: Line, node: Node, whole: Sequence[Line], *, several: bool
 ) -> list[Line] | None:
     """
-    What is quoted of a list in the place of one of its lines.
-
-    Args:
-        whole: What introduces the list and its lines, where all of it is wanted; else nothing.
-        several: Whether other lines of it are quoted as well.
-
-    Returns:
-        The step that the query asks for by its place; of a list that is wanted, or of which several lines are
-        quoted, those that say what the query tells apart; None where it does neither.
+    What is quoted of a list in the place of one of its lines: the step that the query asks for by its place;
+    of a list that is wanted (*whole*), or of which several lines are quoted, those that say what the query
+    tells apart; None where it does neither.
     """
     shown = next((one for one in lists_of(node) if line in one.lines or line.heads == one.name), None)
     if shown is None:
@@ -289,7 +278,6 @@ def _told(turn: Turn, reader: NodeReader) -> list[tuple[int, str]]:
 
 
 def _gathered_lines(turn: Turn) -> list[tuple[str, tuple[str, ...]]]:
-    """The items of §2, each with its nodes; none before phase 3."""
     sections = turn.gathered if turn.phase > 2 and turn.folder.has(GatheredContext.FILE) else ()
     return [(item.text, item.node_ids) for section in sections for item in section.items]
 
@@ -299,7 +287,6 @@ def _lines(reader: NodeReader, node_id: str) -> Sequence[Line]:
 
 
 def _load(reader: NodeReader, node_id: str) -> list[Node]:
-    """The node, if it can be read."""
     with suppress(MemoryNodeError):
         return [reader.load(node_id)]
     return []

@@ -129,7 +129,6 @@ class Reflection:
 
 
 def _entities(turn: Turn) -> list[Option]:
-    """The entities that a model may decide on: those that were touched last."""
     records = sorted(turn.carry.registry.records, key=lambda one: one.turns[-1:], reverse=True)
     return [Option(one.ref, f"{one.label} ({one.state})") for one in records[:_OFFERED]]
 

@@ -44,7 +44,6 @@ def _carry_document(turn: Turn, recipe: Recipe) -> str:
 
 
 def _lines_of(turn: Turn, path: str) -> Sequence[str]:
-    """The lines of a kept result or content; what is gone says so."""
     try:
         place = turn.store.place(path)
         if place.suffix != ".json" or place.parent.name != "steps":
@@ -68,18 +67,14 @@ def ask(
     arguments: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Reply:
     """
-    Execute the recipe that serves a step of the pipeline in the turn's mode.
+    The checked reply of the recipe that serves a step of the pipeline in the turn's mode; what was cut from
+    the inputs is a warning of the turn.
 
     Args:
-        step: Step of the registry, e.g. "phase1_reflection".
         options: Options of the choices, by property.
         variables: Values for {{name}}.
         extra: Documents that are not files of the turn, by the name that input_docs uses.
-        pictures: What the model is shown.
         arguments: Schemas of what goes with an option, by its id.
-
-    Returns:
-        The checked reply; everything that was cut from the inputs is a warning of the turn.
     """
     recipe = executor.book.recipe_for(step, turn.mode)
     given = {CARRY: _carry_document(turn, recipe), IMAGE: _image_document(turn), **(extra or {})}

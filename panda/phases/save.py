@@ -111,12 +111,7 @@ def write_summaries(
 ) -> SummaryReport:
     """
     Write the summaries that saved turns lack, user by user, oldest turn first; each is there before the next
-    begins, so that an interrupted run goes on where it stopped.
-
-    Args:
-        limit: Most turns to try; None for all.
-        max_seconds: No turn is begun after so many seconds; None for no limit.
-        watch: Told of each turn: user, how many are left, its number, its summary or what was wrong.
+    begins, so that an interrupted run goes on where it stopped. No turn is begun after *max_seconds*.
     """
     started = time.monotonic()
     todo = [(store, number) for store in stores for number in turns_without_summary(store)]

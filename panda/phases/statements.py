@@ -137,7 +137,6 @@ class _Staging:
         return Noted(one.text, f"fact:{key}", None, None, replaces)
 
     def _corrected(self, text: str) -> Assertion | None:
-        """What the user said before of the same thing, if that is clear."""
         standing = list(self._standing())
         near = measure_closeness(text, [str(one.fact.value.v) for one in standing], self._encoder)
         ranked = sorted(zip(near, standing, strict=True), key=lambda pair: -pair[0])
@@ -154,13 +153,11 @@ class _Staging:
                 self._stage("statement", one.fact.relation, said, said, action="retracts")
 
     def _standing(self) -> Iterator[Assertion]:
-        """The user's own words that still hold."""
         for subject in self._log.subjects("local"):
             if is_statement(subject.relation):
                 yield from self._log.contenders(subject, now=self._now)[:1]
 
     def _held(self, entity: str, key: str) -> Plain:
-        """What holds of a key; None for nothing."""
         if (entity, key) in self._lists:
             return self._lists[entity, key]
         winner = next(iter(self._log.contenders(Subject("local", entity, key), now=self._now)), None)
@@ -199,10 +196,7 @@ class _Staging:
 
 def render_noted(noted: Sequence[Noted], mark: str = "") -> str:
     """
-    The lines that say what was noted.
-
-    Args:
-        mark: Behind each sentence, where a list of sources follows.
+    The lines that say what was noted, each sentence with a mark behind it where a list of sources follows.
 
     >>> print(render_noted([Noted("I moved to Porto.", "memory:location", "location", "Porto", "Lisbon")]))
     Noted: I moved to Porto.
@@ -235,8 +229,6 @@ class Since:
 
 @dataclass(frozen=True)
 class _Told:
-    """A statement of the user."""
-
     item: GatheredItem  # as an answer quotes it
     at: datetime  # when it was told
     near_query: float  # how close it is to the query
@@ -246,15 +238,9 @@ class _Told:
 
 def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, closest: ClosestLines) -> Since:
     """
-    The items of an answer, and in front of each what the user told later and otherwise of the same.
-
-    Args:
-        items: What is answered, quoted word for word.
-
-    Returns:
-        The same items where nothing was told since; of more than two lines none is taken for outdated, what
-        was told since of one of them stands behind them. What the user took back is left out, and where the
-        present alone is asked for, all that is outdated.
+    The items of an answer, and in front of each what the user told later and otherwise of the same. Of more
+    than two lines none is taken for outdated, what was told since of one of them stands behind them. What the
+    user took back is left out, and where the present alone is asked for, all that is outdated.
     """
     statements = _statements(turn, reader, closest)
     told = {one.item: one.at for one in statements if one.item in items}
@@ -334,7 +320,6 @@ def _lists(reader: NodeReader) -> list[_List]:
 
 
 def _later_than(item: GatheredItem, statements: Sequence[_Told], reader: NodeReader) -> list[_Told]:
-    """The statements that are newer than a line and its note."""
     node_id = item.node_ids[0]
     if not node_id.startswith(_OLDER):
         return []
@@ -387,12 +372,10 @@ def _place(query: str, item: Option, one: _Told, near: float) -> Literal["before
 
 
 def _terms(text: str) -> set[str]:
-    """The stems of the words that say what a text is about."""
     return {term for word in find_query_words(text) if word.isalpha() for term in split_terms(word)}
 
 
 def _values(text: str) -> set[tuple[str, str]]:
-    """Kind and value of what a text claims."""
     return {(claim.kind, claim.value) for claim in find_claims(text)}
 
 

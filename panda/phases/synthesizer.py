@@ -196,7 +196,6 @@ class Synthesizer:
         return self._in_order(turn, found)
 
     def _in_order(self, turn: Turn, items: Sequence[GatheredItem]) -> list[GatheredItem]:
-        """The items, lines of one list that stand together in its order."""
         quoted = self._quoted(turn, items)
         groups = groupby(items, key=lambda item: quoted[item].list_name if item in quoted else item.text)
         return [
@@ -226,7 +225,6 @@ class Synthesizer:
         return found
 
     def _ungreeted(self, turn: Turn, text: str) -> str:
-        """The text without a greeting, if the session was greeted before."""
         return without_greeting(text) if turn.carry.flow.greeted else text
 
     def _spans(self, turn: Turn, kept: Sequence[str]) -> list[Option]:
@@ -305,12 +303,7 @@ def _contested(turn: Turn) -> list[GatheredItem]:
 
 
 def of_named_pages(turn: Turn, spans: Sequence[Option]) -> list[Option]:
-    """
-    The lines of the pages that the query names, as this turn has read them.
-
-    Args:
-        spans: All evidence on offer.
-    """
+    """The evidence of the pages that the query names, as this turn has read them."""
     wanted = named_pages(turn)
     read = [s for s in turn.steps() if s.tool == "web.fetch" and s.arguments.get("url") in wanted]
     nodes = {claim.node_id for step in read for claim in step.claims}
@@ -326,7 +319,6 @@ def _of_references(turn: Turn, spans: Sequence[Option]) -> list[GatheredItem]:
 
 
 def _said(reply: Reply, sources: Sequence[Option]) -> list[GatheredItem]:
-    """The items of a reply; of one in markdown its paragraphs, which cite the sources by number."""
     if "items" not in reply.values:
         return cited_paragraphs(str(reply.values["text"]), [one.text for one in sources])
     return [GatheredItem(item["text"], tuple(item["node_ids"])) for item in reply.values["items"]]

@@ -117,12 +117,10 @@ _REASONS = {
 
 
 def _anything_written(steps: Sequence[Step]) -> bool:
-    """Whether a tool of this turn has changed, made or remembered something."""
     return any(step.status == "success" and step_type(step) != "read" for step in steps)
 
 
 def _within_limits(verdict: str, turn: Turn) -> str:
-    """The verdict, or FAIL where the turn has no more of its kind left."""
     if verdict == "REVISE" and turn.attempt >= _MOST_REVISIONS:
         return "FAIL"
     if verdict == "RETRY" and turn.round >= _MOST_RETRIES:

@@ -275,7 +275,6 @@ def _differences(path: str, found: Session, again: Session | None) -> Iterator[P
 
 
 def _first_difference(key: str, said: object, made: object) -> tuple[str, object, object]:
-    """The innermost place at which two values differ first."""
     if isinstance(said, dict) and isinstance(made, dict):
         for name in said:
             if said[name] != made.get(name):

@@ -186,7 +186,6 @@ def _subjects(statements: Sequence[str]) -> list[str]:
 
 
 def _add_found(known: dict[str, Entity], found: StepEntity, turn: int, source: str) -> None:
-    """An entity that a tool found, made, changed or deleted."""
     ref = clip(found.ref, _LABEL_CHARS)
     before = known.get(ref)
     known[ref] = Entity(
@@ -331,7 +330,6 @@ def _settled(one: Mention, carry: Carry) -> Mention:
 
 
 def _meant_by(kind: str, words: str, carry: Carry) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a pronoun means, and what it may mean."""
     listing = carry.registry.listing
     known = {one.ref: one for one in carry.registry.records if one.state != "dropped"}
     if kind == "which":
@@ -375,7 +373,6 @@ def follow_up(query: str, references: Sequence[Mention], carry: Carry) -> str | 
 
 
 def _is_bare(query: str, references: Sequence[Mention]) -> bool:
-    """Whether a query says nothing besides its references."""
     return bool(references) and says_only(query, [(one.start, one.end) for one in references])
 
 

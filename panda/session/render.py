@@ -18,8 +18,6 @@ Load = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True)
 class _Part:
-    """Some lines of one field."""
-
     field: str
     title: str  # what stands above the lines
     lines: Sequence[str]  # the lines, most important first
@@ -81,7 +79,6 @@ def _fitted(parts: Sequence[_Part], count: Callable[[str], int], budget_tokens: 
 
 
 def _parts(carry: Carry, phase: int, load: Load, shown: str | None) -> Iterator[_Part]:
-    """The parts in the order of their importance; the first seven stay."""
     newest = carry.turn_summaries[::-1]
     whole = [one for one in newest if one.detail == "full"]
     errors = []

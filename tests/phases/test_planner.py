@@ -110,3 +110,11 @@ def test_blocked_goal_blocks_what_waits_for_it(order: str) -> None:
         "G4": "open",
     }
     assert progress["G3"].reason == "waits for G2, which is blocked"
+
+
+def test_goals_that_wait_for_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """A dependency that leads in a circle is dropped, and told."""
+    said = [{"goal": "a", "depends_on": ["G2"]}, {"goal": "b", "depends_on": ["G1"]}]
+    assert [goal.depends_on for goal in plan_goals(said, "", print)] == [(), ("G1",)]
+    told = "the dependency of G1 on G2 is dropped: it leads in a circle\n"
+    assert capsys.readouterr().out == told
