@@ -33,6 +33,7 @@ class Place:
         self.environ = {"HOME": str(base / "home"), "PATH": os.environ["PATH"]}
         (base / "tmp").mkdir()
         monkeypatch.setattr(tempfile, "tempdir", str(base / "tmp"))
+        monkeypatch.chdir(base)
         (base / "turns.jsonl").write_text(
             "".join(
                 json.dumps(import_line(user="ben", turn=n, query=f"Question {n}?")) + "\n"
