@@ -68,11 +68,11 @@ def intervention_id(now: str, user: str | None, turn: int | None, phase: int | N
     return f"{now.replace(':', '').replace('-', '').lower()}-{user}-{turn or 0}-{digest}"
 
 
-def list_interventions(layout: Layout) -> list[Intervention | Problem]:
+def list_interventions(layout: Layout, ids: str = "*") -> list[Intervention | Problem]:
     """Every intervention of a store, newest last; before them what is wrong with damaged files."""
     damaged: list[Problem] = []
     sound: list[Intervention] = []
-    for path in _files(layout):
+    for path in _files(layout, ids):
         try:
             sound.append(_load(path))
         except (FileFormatError, StoreError) as exc:
@@ -89,7 +89,7 @@ def load_intervention(layout: Layout, prefix: str) -> Intervention:
         UsageError: Several ids begin like that.
         FileFormatError: Its file is damaged.
     """
-    paths = {path.stem: path for path in _files(layout)}
+    paths = {path.stem: path for path in _files(layout, "*")}
     ids = [prefix] if prefix in paths else [id_ for id_ in paths if id_.startswith(prefix)]
     if not ids or not prefix:
         fix = "`panda intervention list --all` shows them all"
@@ -125,12 +125,12 @@ def resolve_intervention(store: UserStore, prefix: str, note: str) -> Interventi
     return record
 
 
-def _files(layout: Layout) -> list[Path]:
+def _files(layout: Layout, ids: str) -> list[Path]:
     directory = layout.interventions
     if not directory.is_dir():
         return []
     with store_errors(directory, "list"):
-        return sorted(directory.glob("*.json"))
+        return sorted(directory.glob(f"{ids}.json"))
 
 
 def _load(path: Path) -> Intervention:

@@ -16,6 +16,7 @@ from panda.errors import Problem
 from panda.memory.past import Bound
 from panda.memory.reader import PastReader
 from panda.store.files import read_beneath
+from panda.store.interventions import list_interventions
 from panda.store.layout import (
     CALLS_JSONL,
     GATHERED_CONTEXT_JSON,
@@ -31,6 +32,7 @@ from panda.store.records import (
     Document,
     GatheredContext,
     Image,
+    Intervention,
     JudgedCandidate,
     Metadata,
     Metrics,
@@ -56,7 +58,6 @@ from panda.view.evidence import (
     turn_at,
 )
 from panda.view.executions import Executions, read_executions
-from panda.view.halts import Halt, read_halts
 from panda.view.past_notes import PastNotes
 from panda.view.runs import is_run_name
 from panda.view.shelf import Query, Shelf
@@ -156,7 +157,7 @@ class TurnPage:
     analysis: QueryAnalysis | None  # query_analysis.json: what the query was taken to mean
     reflection: Reflection | None  # reflection.json
     steps: tuple[StepRow, ...]  # calls of tools
-    halts: tuple[Halt, ...]  # its interventions
+    halts: tuple[Intervention | Problem, ...]  # its interventions
     attempts: tuple[Attempt, ...]  # what was replaced
     image: str | None  # the image given with the query as a data: URL
     image_text: str  # what the model of EYES says of it
@@ -222,7 +223,7 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         analysis=reader.record(QueryAnalysis, QueryAnalysis.FILE),
         reflection=reader.record(Reflection, REFLECTION_JSON),
         steps=tuple(read_steps(reader)),
-        halts=tuple(read_halts(shelf.store.of(user), folder.number)),
+        halts=tuple(list_interventions(shelf.store, f"*-{user}-{folder.number}-*")),
         attempts=read_attempts(reader, sections),
         image=_image(folder, metadata),
         image_text=(image.description if (image := reader.record(Image, IMAGE_JSON)) else ""),
