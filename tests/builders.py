@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from panda.history.import_file import import_turns
+from panda.exchange.import_file import import_turns
 from panda.store.layout import Layout
 
 NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)

@@ -16,6 +16,7 @@ TIERS = (
     {"panda.serving"},
     {"panda.actions"},
     {"panda.batches"},
+    {"panda.exchange"},
     {"panda.replays"},
     {"panda.app"},
     {"panda.trust"},
@@ -23,7 +24,7 @@ TIERS = (
         "panda.settings",
         "panda.pipeline",
     },  # settings is read from above alone: see below
-    {"panda.phases", "panda.evals", "panda.history", "panda.forget"},
+    {"panda.phases", "panda.evals", "panda.forget"},
     {
         "panda.recipes",
         "panda.choosing",
@@ -55,7 +56,7 @@ SIDEWAYS = {
 
 ONLY_IMPORTERS = {
     "rich": {"cli/render.py"},
-    "sqlite3": {"index/index.py", "index/tables.py", "index/vectors.py", "history/llm_log.py"},
+    "sqlite3": {"index/index.py", "index/tables.py", "index/vectors.py", "exchange/llm.py"},
     "llama_cpp": {"models/llama/gguf.py"},
     "trafilatura": {"web/extraction.py"},
     "lxml": {"web/markup.py"},

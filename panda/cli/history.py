@@ -26,10 +26,9 @@ from panda.store.files import work_directory
 from panda.store.layout import UserStore
 
 if TYPE_CHECKING:
-    from panda.actions.export import Export, Format
-    from panda.actions.intake import Imported
-    from panda.history.export_file import ExportFile, Source
-    from panda.history.intake import IntakePlan
+    from panda.exchange.export import Export, Format
+    from panda.exchange.files import ExportFile, Source
+    from panda.exchange.intake import Imported, IntakePlan
 
 _MOST_TOLD = 20  # damaged conversations that are named on stderr
 
@@ -70,7 +69,7 @@ def export(
 
     Example: panda export 809-812 --as queries --out queries.jsonl --user demo
     """
-    from panda.actions.export import export_turns
+    from panda.exchange.export import export_turns
     from panda.replays.selection import TurnFilter, select_turns
     from panda.store.files import write_atomic
 
@@ -89,7 +88,7 @@ def export(
 
 
 def _format_of(word: str) -> "Format":
-    from panda.actions.export import FORMATS
+    from panda.exchange.export import FORMATS
 
     if word not in FORMATS:
         message = f"there is no {word!r} for --as" if word else "--as is missing"
@@ -140,16 +139,16 @@ def import_file(
 
     Example: panda import --from chatgpt export.zip --dry-run
     """
-    from panda.actions.intake import import_file as take_in
     from panda.cli.index import fill_imported  # each command waits for what it needs alone
+    from panda.exchange.intake import import_file as take_in
 
-    settings, reporter = invocation.settings, invocation.reporter
+    reporter = invocation.reporter
     layout = (invocation.store if dry_run else invocation.store_for_writing)(any_user=True)
     reporter.detail(f"reading {'stdin' if file == '-' else file}")
     name = "<stdin>" if file == "-" else file
     with _at_hand(file, invocation.stdin) as place:
         given = _given(invocation, layout, place, name, from_)
-        done = take_in(given, layout, settings, reporter.progress, reporter.step, dry_run=dry_run)
+        done = take_in(given, layout, reporter.progress, reporter.step, dry_run=dry_run)
     if not dry_run:
         fill_imported(invocation, sorted({turn.user for turn in done.report.turns if turn.created}))
     return _imported(invocation, done, given, dry_run=dry_run)
@@ -173,7 +172,7 @@ def _given(
     invocation: Invocation, layout: UserStore, path: Path, name: str, word: str | None
 ) -> "ExportFile":
     """What is taken in; if it names no users, the one of the settings must be there."""
-    from panda.history.export_file import ExportFile
+    from panda.exchange.files import ExportFile
 
     given, settings = ExportFile(path, name, _source_of(path, name, word)), invocation.settings
     if given.source != "jsonl":
@@ -182,7 +181,7 @@ def _given(
 
 
 def _source_of(path: Path, name: str, word: str | None) -> "Source":
-    from panda.history.export_file import SOURCES, find_source
+    from panda.exchange.files import SOURCES, find_source
 
     if word is None:
         return find_source(path, name)

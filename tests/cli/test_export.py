@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panda.actions.export import export_turns
 from panda.batches.queries import Expectation, read_queries
-from panda.history.import_file import import_turns
-from panda.history.past_turn import PastTurn
-from panda.history.transcript import render_transcript
+from panda.exchange.export import PastTurn, export_turns, render_transcript
+from panda.exchange.import_file import import_turns
 from panda.replays.selection import TurnFilter, select_turns
 from panda.store.files import write_json
 from panda.store.layout import Layout, UserStore
@@ -243,7 +241,7 @@ def past(query: str, reply: str = "", number: int = 1) -> PastTurn:
         answered=True,
         seed=None,
     )
-    return PastTurn(metadata, reply, None, (), frozenset())
+    return PastTurn(metadata, reply, None, frozenset())
 
 
 @given(

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from panda.history.chatgpt import parse_chatgpt
-from panda.history.claude import parse_claude
-from panda.history.conversation import Conversation, ConversationError, Kind, exchanges_of
-from panda.history.export_file import ExportFile, find_source
+from panda.exchange.chatgpt import parse_chatgpt
+from panda.exchange.claude import parse_claude
+from panda.exchange.conversation import Conversation, ConversationError, Kind, exchanges_of
+from panda.exchange.files import ExportFile, find_source
 from tests.history.exports import chatgpt, claude, said, write_export
 
 

@@ -12,17 +12,15 @@ from typing import Any
 
 import pytest
 
-from panda.actions.intake import import_file
 from panda.cli.main import build_program
 from panda.documents.progress import no_progress
-from panda.history.export_file import ExportFile
-from panda.history.intake import BATCH_TURNS
-from panda.settings import load_settings
+from panda.exchange.files import ExportFile
+from panda.exchange.intake import BATCH_TURNS, import_file
 from panda.store.files import begin_writing, end_writing, is_temporary
 from panda.store.layout import Layout, UserStore
 from panda.store.turns import claim_turn
 from panda.store.validate import check_store
-from tests.builders import NOW, build_store, still_clock, tree
+from tests.builders import build_store, still_clock, tree
 from tests.cli.programs import Ended, run_words
 from tests.history.exports import chatgpt, claude, said, write_export
 from tests.kills import kills_of, run_killed
@@ -281,10 +279,10 @@ def test_a_running_import_is_waited_for_and_numbers_are_nobody_elses(shell: Shel
                     claim_turn(UserStore(layout.root, "ann", still_clock), "mine", "chat", "now").number
                 )
 
-    given = {"root": str(layout.root), "user": "ann", "now": NOW, "trust": True}
-    settings = load_settings(given, {"HOME": "/nowhere"}, shell.base)
     file = ExportFile(export, str(export), "chatgpt")
-    done = import_file(file, layout, settings, Progress, lambda text: None, dry_run=False)
+    done = import_file(
+        file, UserStore(layout.root, "ann", still_clock), Progress, lambda text: None, dry_run=False
+    )
     assert (done.created, claimed) == (BATCH_TURNS + 29, [BATCH_TURNS + 30])
     assert UserStore(layout.root, "ann", still_clock).numbers() == list(range(1, BATCH_TURNS + 31))
 
@@ -293,10 +291,10 @@ def work(root: str, export: str) -> None:
     """What is killed below."""
     layout = Layout(Path(root))
     begin_writing(layout.root)
-    given = {"root": root, "user": "ann", "now": NOW, "trust": True}
-    settings = load_settings(given, {"HOME": "/nowhere"}, Path(root))
     file = ExportFile(Path(export), export, "chatgpt")
-    import_file(file, layout, settings, no_progress, lambda text: None, dry_run=False)
+    import_file(
+        file, UserStore(Path(root), "ann", still_clock), no_progress, lambda text: None, dry_run=False
+    )
 
 
 def test_killed_at_any_write_and_again_each_turn_is_there_once(shell: Shell) -> None:

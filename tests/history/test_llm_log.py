@@ -15,8 +15,8 @@ import sqlite_utils
 from llm import migrations
 
 from panda.errors import ImportFileError
-from panda.history.conversation import Conversation, exchanges_of
-from panda.history.llm_log import LlmLog
+from panda.exchange.conversation import Conversation, exchanges_of
+from panda.exchange.llm import LlmLog
 
 _MIGRATIONS: Any = migrations  # its functions have no types
 

@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
-from panda.history.conversation import (
+from panda.exchange.conversation import (
     Conversation,
     ConversationError,
     ExportRecord,
     Kind,
     Message,
+    Role,
     branch_to,
     clean_text,
     convert_record,
@@ -17,7 +18,7 @@ from panda.history.conversation import (
     session_of,
 )
 
-_SIDES: dict[str, Literal["user", "assistant"]] = {"human": "user", "assistant": "assistant"}
+_SIDES: dict[str, Role] = {"human": "user", "assistant": "assistant"}
 _KINDS: dict[str, Kind] = {
     "tool_use": "tool message",
     "tool_result": "tool message",
@@ -49,55 +50,57 @@ class _Conversation(ExportRecord, frozen=True):
 
 def parse_claude(value: object) -> Conversation:
     """A conversation out of its JSON value. Raises ConversationError: it is none; says where."""
-    found: _Conversation = convert_record(value, _Conversation)
+    record = convert_record(value, _Conversation)
     left: Counter[Kind] = Counter()
-    records = [_record(found.chat_messages, at) for at in range(len(found.chat_messages))]
-    shown = _shown(records, found.current_leaf_message_uuid)
-    left["message of another branch"] += len(records) - len(shown)
-    messages = [_message(one, left) for one in shown]
-    title, at = clean_text(found.name or ""), read_moment(found.created_at)
-    return Conversation(session_of("claude", found.uuid), title, at, messages, +left)
+    said = [_record(record.chat_messages, at) for at in range(len(record.chat_messages))]
+    shown = _shown(said, record.current_leaf_message_uuid)
+    left["message of another branch"] += len(said) - len(shown)
+    messages = [_message(message, left) for message in shown]
+    at = read_moment(record.created_at)
+    return Conversation(session_of("claude", record.uuid), clean_text(record.name), at, messages, +left)
 
 
 def _record(values: Sequence[Any], at: int) -> _Message:
     """A message; of one that does not read only what links it: what it says, else what stands around it."""
     try:
-        found: _Message = convert_record(values[at], _Message)
+        return convert_record(values[at], _Message)
     except ConversationError:
-        around = [one if isinstance(one, dict) else {} for one in ({}, *values, {})][at : at + 3]
-        links = (around[1].get("uuid"), around[2].get("parent_message_uuid"))
-        parents = (around[1].get("parent_message_uuid"), around[0].get("uuid"))
-        uuid, parent = (
-            next((one for one in some if isinstance(one, str)), None) for some in (links, parents)
-        )
+        around = [value if isinstance(value, dict) else {} for value in ({}, *values, {})[at : at + 3]]
+        before, own, after = around
+        links = (own.get("uuid"), after.get("parent_message_uuid"))
+        parents = (own.get("parent_message_uuid"), before.get("uuid"))
+        uuid, parent = (next(filter(_is_text, ids), None) for ids in (links, parents))
         return _Message("", uuid, parent_message_uuid=parent)
-    return found
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _shown(records: Sequence[_Message], leaf: str | None) -> Sequence[_Message]:
     """The messages of the branch that ends with the current or the last one; all where none has a parent."""
     known: dict[str, _Message] = {}
-    for one in records:
-        if one.uuid is not None and (one.sender or one.uuid not in known):
-            known[one.uuid] = one
-    children = Counter(one.parent_message_uuid for one in known.values() if one.parent_message_uuid in known)
+    for record in records:
+        if record.uuid is not None and (record.sender or record.uuid not in known):
+            known[record.uuid] = record
+    parents = {key: record.parent_message_uuid for key, record in known.items()}
+    children = Counter(parent for parent in parents.values() if parent in known)
     if max(children.values(), default=0) < 2:
         return records
-    end = leaf if leaf in known else next(reversed(known))
-    return [known[key] for key in branch_to(end, lambda key: known[key].parent_message_uuid, known)][::-1]
+    return [known[key] for key in branch_to(leaf if leaf in known else next(reversed(known)), parents)]
 
 
-def _message(found: _Message, left: Counter[Kind]) -> Message:
-    if found.sender not in _SIDES:
+def _message(record: _Message, left: Counter[Kind]) -> Message:
+    if record.sender not in _SIDES:
         left["damaged message"] += 1
         return Message(None, "", None)
-    left["file"] += len(found.attachments or ()) + len(found.files or ())
-    texts = []
-    for block in found.content or ():
+    left["file"] += len(record.attachments or ()) + len(record.files or ())
+    texts = [] if record.content else [record.text or ""]
+    for block in record.content or ():
         kind = block.get("type") if isinstance(block, dict) else None
         if kind == "text":
             texts.append(str(block.get("text") or ""))
         else:
             left[_KINDS.get(str(kind), "other content")] += 1
-    text = "\n\n".join(one for one in texts if one.strip()) or (found.text or "" if not found.content else "")
-    return Message(_SIDES[found.sender], clean_text(text), read_moment(found.created_at))
+    text = clean_text("\n\n".join(text for text in texts if text.strip()))
+    return Message(_SIDES[record.sender], text, read_moment(record.created_at))

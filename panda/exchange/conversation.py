@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from panda.documents.times import parse_time
 from panda.store.layout import is_id
 
+Role = Literal["user", "assistant"]
 Kind = Literal[
     "picture",
     "file",
@@ -36,6 +37,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 _DIGEST_CHARS = 24
 MOST_CHARS = 100_000
 """Most characters of a query or a reply: what a session carries is read out of each reply, line by line."""
+_Record = TypeVar("_Record", bound="ExportRecord")
 
 
 class ConversationError(Exception):
@@ -46,7 +48,7 @@ class ConversationError(Exception):
 class Message:
     """What one side said at once."""
 
-    role: Literal["user", "assistant"] | None  # who said it; None for a message that does not read
+    role: Role | None  # who said it; None for a message that does not read
     text: str  # what was said; may be empty
     at: datetime | None  # when; None if it is not told
 
@@ -81,23 +83,22 @@ def exchanges_of(conversation: Conversation) -> tuple[list[Exchange], Counter[Ki
     else of the conversation.
     """
     left = Counter(conversation.left)
-    found: list[Exchange] = []
+    exchanges: list[Exchange] = []
     last = conversation.at
     for asked, replied in _sides(conversation.messages):
-        query, response = _joined(asked), _joined(replied)
-        at = next((one.at for one in (*asked, *replied) if one.at is not None), last)
+        query, response = ("\n\n".join(m.text for m in side if m.text.strip()) for side in (asked, replied))
+        at = next((message.at for message in (*asked, *replied) if message.at is not None), last)
         last = at or last
-        if query and response and max(len(query), len(response)) > MOST_CHARS:
+        if not (query and response):
+            left["query without a reply"] += bool(query)
+            left["reply without a query"] += bool(response)
+        elif max(len(query), len(response)) > MOST_CHARS:
             left["exchange that is too long"] += 1
-        elif query and response and at is not None:
-            found.append(Exchange(at.replace(microsecond=0), query, response))
-        elif query and response:
+        elif at is None:
             left["exchange without a time"] += 1
-        elif query:
-            left["query without a reply"] += 1
-        elif response:
-            left["reply without a query"] += 1
-    return found, +left
+        else:
+            exchanges.append(Exchange(at.replace(microsecond=0), query, response))
+    return exchanges, +left
 
 
 def _sides(messages: Iterable[Message]) -> Iterator[tuple[list[Message], list[Message]]]:
@@ -108,42 +109,30 @@ def _sides(messages: Iterable[Message]) -> Iterator[tuple[list[Message], list[Me
         if message.role is None or (message.role == "user" and replied):
             yield asked, replied
             asked, replied = [], []
-        if message.role == "user":
-            asked.append(message)
-        elif message.role == "assistant":
-            replied.append(message)
+        if message.role is not None:
+            (asked if message.role == "user" else replied).append(message)
     yield asked, replied
-
-
-def _joined(messages: Iterable[Message]) -> str:
-    return "\n\n".join(one.text for one in messages if one.text.strip())
 
 
 def session_of(source: str, own_id: str) -> str:
     """
-    The session of a conversation: the same one each time it is imported.
-
-    Args:
-        source: The program that held it, such as "chatgpt".
-        own_id: The conversation's id there; anything.
+    The session of a conversation that a program held: the same one each time it is imported.
 
     >>> session_of("llm", "01j5x"), session_of("claude", "Not an id!")
     ('llm-01j5x', 'claude-044be006a76279282db234ad')
     """
     name = f"{source}-{own_id}"
-    if is_id(name):
-        return name
     digest = hashlib.sha256(own_id.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{source}-{digest[:_DIGEST_CHARS]}"
+    return name if is_id(name) else f"{source}-{digest[:_DIGEST_CHARS]}"
 
 
-def branch_to(leaf: object, parent_of: Callable[[str], object], known: Mapping[str, Any]) -> Iterator[str]:
-    """The ids from a message back to the first one; ends where a parent is unknown or comes again."""
-    seen: set[str] = set()
-    while isinstance(leaf, str) and leaf in known and leaf not in seen:
-        seen.add(leaf)
-        yield leaf
-        leaf = parent_of(leaf)
+def branch_to(leaf: object, parents: Mapping[str, object]) -> list[str]:
+    """The ids from the first message to one; begins where a parent is unknown or comes again."""
+    branch: dict[str, None] = {}
+    while isinstance(leaf, str) and leaf in parents and leaf not in branch:
+        branch[leaf] = None
+        leaf = parents[leaf]
+    return [*branch][::-1]
 
 
 def read_moment(value: object) -> datetime | None:
@@ -159,25 +148,30 @@ def read_moment(value: object) -> datetime | None:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
     except (ValueError, OverflowError, OSError):
-        return None
+        pass
     return None
 
 
-def clean_text(text: str) -> str:
+def clean_text(text: object) -> str:
     """
-    A text that can be written as UTF-8: halves of characters become U+FFFD.
+    A text that can be written as UTF-8: halves of characters become U+FFFD. "" for what is no text.
 
     >>> clean_text("a\\ud83d")
     'a\ufffd'
     """
-    return _HALVES.sub("\ufffd", text)
+    return _HALVES.sub("\ufffd", text) if isinstance(text, str) else ""
+
+
+def objects_in(value: object) -> list[dict[str, Any]]:
+    """The objects of a JSON list; [] for anything else."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 class ExportRecord(msgspec.Struct, frozen=True):
     """What is read of an object in an export; keys that are not named here are nobody's concern."""
 
 
-def convert_record(value: object, cls: type[Any]) -> Any:
+def convert_record(value: object, cls: type[_Record]) -> _Record:
     """A record out of plain JSON values. Raises ConversationError: it has another form; says where."""
     try:
         return msgspec.convert(value, cls, strict=True)

@@ -1,0 +1,235 @@
+"""Saved turns taken out of a store: as queries for a batch, as lines for an import, as a transcript."""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from panda.documents.memory_file import is_statement
+from panda.documents.progress import Progress
+from panda.documents.text import UNSAFE, visible
+from panda.documents.times import render_time
+from panda.errors import FileFormatError, UsageError
+from panda.memory.gathered import answer_items
+from panda.replays.selection import TurnPlace
+from panda.store.layout import RESPONSE_MD
+from panda.store.records import IndexSummary, Metadata
+from panda.store.turns import TurnFolder
+from panda.store.visits import SAVED_STATUSES
+
+Format = Literal["queries", "jsonl", "markdown"]
+FORMATS: tuple[Format, ...] = ("queries", "jsonl", "markdown")
+
+_AGAIN = "-again"
+_MOST_ID_CHARS = 64
+_STABLE = ("knowledge", "memory", "fact")
+"""Kinds of nodes that a later answer to the same query finds under the same id, statements apart: of those,
+turns, visits and research there are newer ones by then."""
+_EXIT_CODES = {"approved": 0, "clarify": 21}
+_BACKTICKS = re.compile(r"`{3,}")
+
+
+@dataclass(frozen=True)
+class PastTurn:
+    """One turn as its files say it."""
+
+    metadata: Metadata  # number, user, session, query, status, times
+    reply: str  # what the user saw; "" if nothing was answered, or the answer was not approved
+    summary: IndexSummary | None  # what the index shows of it; None if nothing is written
+    cited: frozenset[str]  # ids of the nodes that the answer cites
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """User and number."""
+        return self.metadata.user_id, self.metadata.turn
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A turn that is not exported."""
+
+    user: str  # whose turn it is
+    turn: int  # its number
+    reason: str  # why
+    fix: str | None = None  # what can be done about it
+    is_damage: bool = False  # whether a file of it does not say what it must
+
+
+@dataclass(frozen=True)
+class Export:
+    """What came of it."""
+
+    text: str  # all of it; "" if nothing could be exported
+    lines: tuple[dict[str, Any], ...]  # the objects of its lines; none of a transcript
+    turns: tuple[PastTurn, ...]  # turns in it, in order
+    left_out: tuple[LeftOut, ...]  # turns that are not
+
+
+def export_turns(
+    places: Sequence[TurnPlace], form: Format, progress: Progress, *, numbered: bool = True
+) -> Export:
+    """
+    Saved turns as text, in the order of their numbers, so that each conversation stands in its own order.
+    Raises UsageError: Two stores have the same turn of a user.
+    """
+    named = Counter((place.user, place.number) for place in places)
+    if twice := [f"turn {number} of {user}" for (user, number), count in named.items() if count > 1]:
+        message = f"two stores have {twice[0]}"
+        raise UsageError(message, where="SELECTION…", fix="export one store after the other")
+    users = list(dict.fromkeys(place.user for place in places))
+    turns: list[PastTurn] = []
+    lines: list[dict[str, Any]] = []
+    left_out: list[LeftOut] = []
+    with progress("exporting", len(places)) as advance:
+        for place in sorted(places, key=lambda place: (users.index(place.user), place.number)):
+            advance()
+            try:
+                turn = _load(place.folder())
+            except FileFormatError as exc:
+                reason = f"{exc.message} ({exc.where})" if exc.where else exc.message
+                left_out.append(LeftOut(place.user, place.number, reason, exc.fix, is_damage=True))
+                continue
+            if form != "markdown":
+                line = _query_line(turn) if form == "queries" else _import_line(turn, numbered=numbered)
+                if isinstance(line, LeftOut):
+                    left_out.append(line)
+                    continue
+                lines.append(line)
+            turns.append(turn)
+    text = render_transcript(turns) if form == "markdown" else "".join(map(_render_line, lines))
+    return Export(text, tuple(lines), tuple(turns), tuple(left_out))
+
+
+def _load(folder: TurnFolder) -> PastTurn:
+    """A turn from its files. Raises FileFormatError: one of them is damaged."""
+    metadata = folder.read_metadata()
+    has_reply = folder.has(RESPONSE_MD) and metadata.status in SAVED_STATUSES - {"failed"}
+    items = answer_items(folder.read_context().section(5)) if metadata.status == "approved" else ()
+    return PastTurn(
+        metadata=metadata,
+        reply=folder.read_text(RESPONSE_MD) if has_reply else "",
+        summary=folder.find(IndexSummary),
+        cited=frozenset(node_id for item in items for node_id in item.node_ids),
+    )
+
+
+def _query_line(turn: PastTurn) -> dict[str, Any] | LeftOut:
+    """
+    The line for `panda batch`. Only what a changed answer would still satisfy if it is right is expected: of
+    an approved turn that it ends well, answers if it answered, and cites the note, fact or preference that
+    was its only source; of a question to the user that it asks again. Nothing is expected of others.
+    """
+    metadata = turn.metadata
+    if metadata.status == "forgotten":
+        return LeftOut(*turn.key, "it was forgotten")
+    if metadata.image is not None:
+        return LeftOut(*turn.key, "it is about an image", "ask it by hand: panda turn --image FILE")
+    line: dict[str, Any] = {
+        "id": f"{metadata.user_id}-{metadata.turn}",
+        "query": metadata.query,
+        "user": metadata.user_id,
+        "session": session_again(metadata.session_id),
+        "mode": metadata.mode,
+    }
+    if metadata.status in _EXIT_CODES:
+        line["expect"] = {"exit_code": _EXIT_CODES[metadata.status]}
+    if metadata.status == "approved" and metadata.answered:
+        line["expect"]["answered"] = True
+        if len(turn.cited) == 1 and all(map(_is_stable, turn.cited)):
+            line["expect"]["cites"] = list(turn.cited)
+    return line
+
+
+def _is_stable(node_id: str) -> bool:
+    """
+    >>> _is_stable("knowledge:tea.md"), _is_stable("fact:said_t814_1"), _is_stable("turn:814")
+    (True, False, False)
+    """
+    kind, _, name = node_id.partition(":")
+    return kind in _STABLE and not is_statement(name)
+
+
+def session_again(session: str) -> str:
+    """
+    The session in which a conversation is held once more: one of its own, so that it begins anew.
+
+    >>> session_again("laptops"), len(session_again("x" * 64))
+    ('laptops-again', 64)
+    """
+    room = _MOST_ID_CHARS - len(_AGAIN)
+    if len(session) > room:
+        digest = hashlib.sha256(session.encode()).hexdigest()[:8]
+        session = f"{session[: room - len(digest) - 1]}-{digest}"
+    return session + _AGAIN
+
+
+def _import_line(turn: PastTurn, *, numbered: bool) -> dict[str, Any] | LeftOut:
+    """The line for `panda import`; without its number the turn gets the next free one there."""
+    metadata, summary = turn.metadata, turn.summary
+    if metadata.status not in SAVED_STATUSES:
+        fix = None if metadata.status == "forgotten" else f"panda turn --resume {metadata.turn} ends it"
+        return LeftOut(*turn.key, f"its status is {metadata.status}", fix)
+    line: dict[str, Any] = {
+        "user": metadata.user_id,
+        "session": metadata.session_id,
+        "at": render_time(metadata.created_at),
+        "query": metadata.query,
+        "response": turn.reply,
+    }
+    if numbered:
+        line["turn"] = metadata.turn
+    if summary is not None and summary.summary is not None:
+        line["summary"] = summary.summary
+    if summary is not None and summary.topics:
+        line["topics"] = list(summary.topics)
+    return line
+
+
+def _render_line(value: Mapping[str, Any]) -> str:
+    r"""
+    An object as one line of JSON; what may reach no terminal as it is stands there as an escape.
+
+    >>> _render_line({"query": "a\x9bb é"})
+    '{"query": "a\\u009bb é"}\n'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return UNSAFE.sub(lambda char: f"\\u{ord(char[0]):04x}", text) + "\n"
+
+
+def render_transcript(turns: Sequence[PastTurn]) -> str:
+    """
+    A transcript in Markdown: a heading for each session, below it its turns in order of their numbers.
+
+    What was said stands in fences that are longer than any row of backticks in it, so that nothing of it is
+    read as Markdown; control characters are written out. Empty for no turns.
+    """
+    sessions: dict[tuple[str, str], list[PastTurn]] = {}
+    for turn in turns:
+        sessions.setdefault((turn.metadata.user_id, turn.metadata.session_id), []).append(turn)
+    parts = []
+    for (user, session), held in sessions.items():
+        parts.append(f"# Session {session} of {user}\n")
+        for turn in held:
+            metadata = turn.metadata
+            head = f"## Turn {metadata.turn}, {render_time(metadata.created_at)}, {metadata.status}"
+            reply = f"Answer:\n\n{_fenced(turn.reply)}" if turn.reply.strip() else "*No answer was given.*"
+            parts.append(f"{head}\n\nQuery:\n\n{_fenced(metadata.query)}\n\n{reply}\n")
+    return "\n".join(parts)
+
+
+def _fenced(text: str) -> str:
+    r"""
+    A text as a block that nothing in it can end.
+
+    >>> print(_fenced("a\n```\n# b\n"))
+    ````text
+    a
+    ```
+    # b
+    ````
+    """
+    fence = "`" * (max(map(len, _BACKTICKS.findall(text)), default=2) + 1)
+    return f"{fence}text\n{visible(text).removesuffix(chr(10))}\n{fence}"

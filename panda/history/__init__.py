@@ -1,1 +1,0 @@
-"""Conversations: saved turns as tests and transcripts, and those of other programs as turns."""
