@@ -213,13 +213,9 @@ def _wanted(kind: Any) -> str | None:
         least = meta.ge if meta.ge is not None else meta.gt
         if meta.description or least is None:
             return meta.description or _wanted(inner)
-        above = "" if meta.le is None else f" to {meta.le:g}"
-        bound = (
-            f"from {least:g}{above}"
-            if above
-            else f"{'above' if meta.ge is None else 'of at least'} {least:,}"
-        )
-        return f"{_wanted(inner)} {bound}"
+        if meta.le is not None:
+            return f"{_wanted(inner)} from {least:,} to {meta.le:,}"
+        return f"{_wanted(inner)} {'above' if meta.ge is None else 'of at least'} {least:,}"
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if origin in (list, tuple) and inner and inner[0] is str:
         return "a list of texts"
