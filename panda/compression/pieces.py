@@ -9,7 +9,7 @@ from typing import Literal
 
 from panda.compression.documents import MARK
 from panda.documents.context import SECTIONS, heading
-from panda.documents.markdown import Block, read_blocks
+from panda.documents.markdown import CELL_EDGE, Block, read_blocks, split_cells
 from panda.documents.text import one_line
 from panda.language.dates import DATES
 from panda.language.numbers import CURRENCY_BEFORE, DIGITS
@@ -61,7 +61,6 @@ _SPEAKER = re.compile(
     r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
 )
 _LINE = re.compile(r"(?m)^.*$")
-_PIPE = re.compile(r"(?<!\\)\|")
 _LONG_CELL_CHARS = 48
 _SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
 
@@ -137,7 +136,7 @@ class TextOutline:
             return left + mark + right
         if last >= 0 and pieces[last].kind in ("row", "table_head"):
             if pieces[last + 1].kind == "row":
-                cells = count_cells(pieces[self._table_head(last)].text.split("\n", 1)[0])
+                cells = len(split_cells(pieces[self._table_head(last)].text.split("\n", 1)[0]))
                 mark = f"| {MARK} |" + " |" * (cells - 1)
                 if not is_end and pieces[following].kind != "row" and right.count("\n") < 2:
                     right = "\n\n"
@@ -160,17 +159,6 @@ class TextOutline:
                 if between.end - between.start <= len(MARK) and set(between.heads) <= full:
                     full.add(before + 1)
         return full
-
-
-def count_cells(row: str) -> int:
-    r"""
-    Number of cells of a table row in Markdown.
-
-    >>> count_cells("| a | b \\| c |"), count_cells("a | b")
-    (2, 2)
-    """
-    plain = row.strip().replace("\\|", "")
-    return max(1, plain.strip("|").count("|") + 1) if plain else 1
 
 
 def has_value(text: str) -> bool:
@@ -402,7 +390,7 @@ class _Parser:
     def _row(self, start: int, end: int, head: int) -> None:
         """A row as one piece; of a long one the text of its long cells apart, which needs the rest."""
         row = self.source[start:end]
-        ends = [match.start() for match in _PIPE.finditer(row)]
+        ends = [match.start() for match in CELL_EDGE.finditer(row)]
         closed = len(ends) > 1 and not row[: ends[0]].strip() and not row[ends[-1] + 1 :].strip()
         if len(row) <= LONG_CHARS or not closed:
             self._add(start, end, "row", heads=(head,))

@@ -7,7 +7,6 @@ from typing import Any
 
 from panda.compression.documents import MARK
 from panda.compression.json_pieces import load_json
-from panda.compression.pieces import count_cells
 from panda.documents.evidence import check_evidence
 from panda.documents.markdown import Block, read_blocks
 from panda.documents.yaml_text import parse_yaml
@@ -72,9 +71,9 @@ def _table_problems(blocks: Sequence[Block], lines: Sequence[str], known_lines: 
     known = {line.strip() for line in known_lines}
     for block in blocks:
         if block.kind == "table" and block.is_ruled:
-            cells = count_cells(lines[block.first])
+            cells = len(split_cells(lines[block.first]))
             for row in lines[block.first + 2 : block.end]:
-                if row.strip() not in known and (MARK not in row or count_cells(row) != cells):
+                if row.strip() not in known and (MARK not in row or len(split_cells(row)) != cells):
                     return [f"the table row {row.strip()[:60]!r} has lost cells"]
     return []
 

@@ -3,15 +3,16 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
 
+from panda.documents.records import decode
 from panda.documents.text import escape_text, unescape_text
 from panda.documents.times import parse_time, render_time
 from panda.documents.yaml_text import YAML_WORDS, YamlTextError, parse_yaml, render_yaml_lines
-from panda.errors import DocumentError, Problem
+from panda.errors import DocumentError, FileFormatError, Problem
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,7 @@ SECTIONS: tuple[SectionKind, ...] = (
 
 
 def heading(number: int) -> str:
-    """
-    The canonical heading line of a section.
-
-    >>> heading(2)
-    '## 2. Gathered Context'
-    """
+    """The canonical heading line of a section: `## 2. Gathered Context`."""
     return f"## {number}. {SECTIONS[number].title}"
 
 
@@ -164,62 +160,63 @@ class ContextDocument:
         return ContextDocument(self.front, tuple(one for one in self.sections if one.number != number))
 
 
-META_OPEN = "```yaml"
-FENCE = "```"
-RENDERED_FRONT = (
+_META_OPEN, _FENCE = "```yaml", "```"
+_RENDERED_FRONT = re.compile(
     r'schema: "(?P<schema>[a-z./0-9]+)"\nturn: (?P<turn>[1-9]\d{0,14})\nuser_id: (?P<user>[a-z][a-z0-9_-]*)\n'
-    r'session_id: (?P<session>[a-z][a-z0-9_-]*)\nmode: (?P<mode>[a-z]+)\ncreated_at: "(?P<at>[0-9TZ:-]+)"\n'
+    r'session_id: (?P<session>[a-z][a-z0-9_-]*)\nmode: (?P<mode>[a-z]+)\ncreated_at: "(?P<at>[0-9TZ:-]+)"'
 )
 """Front matter as render_context writes it in nearly all turns: read without the slow YAML library."""
 _STRUCTURE = ("```", "~~~", "## ", "_meta:")  # how lines begin that may be more than text
 _HEADINGS = {heading(kind.number): kind.number for kind in SECTIONS}
+_TITLE = re.compile(r"## ([0-6])\.")
 
 
-@dataclass
 class ContextScan:
-    """One pass over the lines of a document."""
+    """
+    One pass over the lines of a document.
 
-    text: str  # content of the file
-    path: str  # path of the file, for the problems
-    front: FrontMatter | None = None  # its front matter; None if that is damaged
-    sections: list[Section] = field(default_factory=list)  # its sections, doubled ones once
-    problems: list[Problem] = field(default_factory=list)  # what is wrong, in no order
+    Args:
+        text: Content of the file.
+        path: The file, for the problems.
+    """
 
-    def __post_init__(self) -> None:
-        lines = self.text.split("\n")
+    def __init__(self, text: str, path: str) -> None:
+        self._path = path
+        self.front: FrontMatter | None = None  # its front matter; None if that is damaged
+        self.sections: list[Section] = []  # its sections, doubled ones once
+        self.problems: list[DocumentError] = []  # what is wrong, in the order of lines
+        lines = text.split("\n")
         first = self._read_front(lines)
         starts = self._find_headings(lines, first)
-        self._check_before(lines, first, starts[0] if starts else len(lines))
+        stray = [index for index in range(first, (starts or [len(lines)])[0]) if lines[index].strip()]
+        if first and stray and all(problem.line != stray[0] + 1 for problem in self.problems):
+            self._report(stray[0], "text stands before the first section")
         if lines[-1] == "":
             lines.pop()
         for start, end in pairwise([*starts, len(lines)]):
             self._add_section(_HEADINGS[lines[start]], lines, start, end)
+        self.problems.sort(key=lambda problem: problem.line or 0)
 
     def _report(self, index: int, message: str, *, key: str | None = None, fix: str | None = None) -> None:
-        self.problems.append(Problem(message, self.path, line=index + 1, key=key, fix=fix))
+        self.problems.append(DocumentError(message, self._path, line=index + 1, key=key, fix=fix))
 
     def _read_front(self, lines: Sequence[str]) -> int:
         """Reads the front matter; returns the index of the first line after it."""
         if lines[0] != "---" or "---" not in lines[1:]:
-            found = "does not begin with" if lines[0] != "---" else "does not close"
-            self._report(0, f"the file {found} its front matter, a block between two `---` lines")
+            lacks = "does not begin with" if lines[0] != "---" else "does not close"
+            self._report(0, f"the file {lacks} its front matter, a block between two `---` lines")
             return 0 if lines[0] != "---" else len(lines)
         end = lines.index("---", 1)
         try:
             self.front = _parse_front("\n".join(lines[1:end]))
         except YamlTextError as exc:
             self._report(exc.line or 0, f"front matter: {exc}")
-        except (ValueError, OverflowError) as exc:
+        except (ValueError, OverflowError, FileFormatError) as exc:
             self._report(0, f"front matter: {exc}")
         return end + 1
 
-    def _check_before(self, lines: Sequence[str], first: int, end: int) -> None:
-        stray = next((index for index in range(first, end) if lines[index].strip()), None)
-        if first and stray is not None and all(problem.line != stray + 1 for problem in self.problems):
-            self._report(stray, "text stands before the first section")
-
     def _find_headings(self, lines: Sequence[str], first: int) -> list[int]:
-        """Indexes of the canonical headings outside of fences; reports fences that are left open."""
+        """Indexes of the canonical headings outside of fences; reports what else looks like structure."""
         starts: list[int] = []
         opened = -1
         for index in range(first, len(lines)):
@@ -227,18 +224,19 @@ class ContextScan:
             if opened >= 0:
                 if _closes(lines[opened], line):
                     opened = -1
-                elif line.startswith("_meta:") and (lines[opened] != META_OPEN or index != opened + 1):
-                    self._report(index, f"`_meta:` is not the first line of a {META_OPEN} fence")
+                elif line.startswith("_meta:") and (lines[opened] != _META_OPEN or index != opened + 1):
+                    self._report(index, f"`_meta:` is not the first line of a {_META_OPEN} fence")
             elif not line.startswith(_STRUCTURE):
                 continue
-            elif _opens(line):
+            elif line.startswith("~~~") or (line.startswith(_FENCE) and "`" not in line.lstrip("`")):
                 opened = index
             elif line in _HEADINGS:
                 starts.append(index)
             elif line.startswith("_meta:"):
-                self._report(index, f"`_meta:` stands outside of a {META_OPEN} fence")
+                self._report(index, f"`_meta:` stands outside of a {_META_OPEN} fence")
             elif line.startswith("## ") and line[3:4].isdigit():
-                self._report(index, f"unknown section: {line[:80]!r}", fix=_title_fix(line))
+                fix = f"write `{heading(int(known[1]))}`" if (known := _TITLE.match(line)) else None
+                self._report(index, f"unknown section: {line[:80]!r}", fix=fix)
         if opened >= 0:
             self._report(opened, "this fence is never closed")
         return starts
@@ -250,31 +248,28 @@ class ContextScan:
             return
         if numbers and number < numbers[-1]:
             self._report(start, f"section {number} stands after section {numbers[-1]}")
-        self.sections.append(
-            Section(number, tuple(self._read_blocks(lines, start + 1, end, end < len(lines))))
-        )
-
-    def _read_blocks(self, lines: list[str], start: int, end: int, more: bool) -> list[Block]:
-        """Blocks between two boundaries, each with one blank line on the inner side, where there is one."""
         blocks: list[Block] = []
-        index = begin = start
+        index = begin = start + 1
         while index < end:
-            if lines[index] == META_OPEN and index + 1 < end and lines[index + 1].startswith("_meta:"):
-                close = next((i for i in range(index + 1, end) if _closes(FENCE, lines[i])), end)
+            if lines[index] == _META_OPEN and index + 1 < end and lines[index + 1].startswith("_meta:"):
+                close = next((i for i in range(index + 1, end) if _closes(_FENCE, lines[i])), end)
                 blocks += _text_block(lines[begin:index], followed=True)
                 blocks += self._read_meta(lines, index + 1, close)
                 index = begin = close + 1
             else:
                 index += 1
-        return blocks + _text_block(lines[begin:end], followed=more)
+        blocks += _text_block(lines[begin:end], followed=end < len(lines))
+        self.sections.append(Section(number, tuple(blocks)))
 
     def _read_meta(self, lines: list[str], start: int, end: int) -> list[Block]:
         try:
             values = parse_yaml("\n".join(lines[start:end]))
             if list(values) != ["_meta"]:
                 raise ValueError("holds more than the key _meta")
-            inner = values["_meta"]
-            return [Meta({} if inner is None else _mapping(inner))]
+            inner = {} if values["_meta"] is None else values["_meta"]
+            if not isinstance(inner, dict):
+                raise ValueError("does not hold `key: value` lines")
+            return [Meta(inner)]
         except YamlTextError as exc:
             self._report(start + (exc.line or 1) - 1, f"_meta: {exc}", key="_meta")
         except ValueError as exc:
@@ -282,22 +277,11 @@ class ContextScan:
         return []
 
 
-def _opens(line: str) -> bool:
-    """Whether the line opens a fence, as Markdown sees it."""
-    return line.startswith("~~~") or (line.startswith(FENCE) and "`" not in line.lstrip("`"))
-
-
 def _closes(opener: str, line: str) -> bool:
     """Whether the line closes the fence that *opener* opened: as many of its marks or more, nothing else."""
     mark = opener[0]
     marks = line.rstrip()
     return len(marks) >= len(opener) - len(opener.lstrip(mark)) and marks == mark * len(marks)
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise ValueError("does not hold `key: value` lines")
-    return value
 
 
 def _text_block(lines: list[str], *, followed: bool) -> list[Block]:
@@ -309,30 +293,15 @@ def _text_block(lines: list[str], *, followed: bool) -> list[Block]:
     return [Text(unescape_text("\n".join(lines)))] if lines and lines != [""] else []
 
 
-def _title_fix(line: str) -> str | None:
-    known = line[3:].startswith(tuple(f"{kind.number}." for kind in SECTIONS))
-    return f"write `{heading(int(line[3]))}`" if known else None
-
-
 def _parse_front(text: str) -> FrontMatter:
-    rendered = re.fullmatch(RENDERED_FRONT, text + "\n")
+    rendered = _RENDERED_FRONT.fullmatch(text)
     if rendered is not None and not YAML_WORDS.intersection(rendered.groups()):
         schema, number, user, session, mode, created = rendered.groups()
         return FrontMatter(schema, int(number), user, session, mode, parse_time(created))
-    values = _mapping(parse_yaml(text))
-    names = ["schema", "turn", "user_id", "session_id", "mode", "created_at"]
-    for name in names:
-        if name not in values:
-            raise ValueError(f"{name} is missing")
-        if name != "turn" and not isinstance(values[name], str):
-            raise ValueError(f"{name} is not a text")
-    if unknown := sorted(set(values) - set(names)):
-        raise ValueError(f"unknown key {unknown[0]}")
-    turn = values["turn"]
-    if isinstance(turn, bool) or not isinstance(turn, int):
-        raise ValueError("turn is not a whole number")
-    schema, user, session, mode, created = (str(values[name]) for name in names if name != "turn")
-    return FrontMatter(schema, turn, user, session, mode, parse_time(created))
+    values = parse_yaml(text)
+    if isinstance(values, dict) and isinstance(values.get("created_at"), str):
+        values = {**values, "created_at": parse_time(values["created_at"])}
+    return decode(FrontMatter, values, where="")
 
 
 def render_section(section: Section) -> str:
@@ -342,28 +311,20 @@ def render_section(section: Section) -> str:
     >>> render_section(Section(0, (Text("hi"), Meta({"intent": "query"}))))
     '## 0. User Query\n\nhi\n\n```yaml\n_meta:\n  intent: query\n```'
     """
-    return "\n\n".join([heading(section.number), *(_render_block(block) for block in section.blocks)])
-
-
-def _render_block(block: Block) -> str:
-    if isinstance(block, Text):
-        return escape_text(block.text)
-    lines = "_meta:\n" + render_yaml_lines(block.values, indent="  ") if block.values else "_meta: {}\n"
-    return f"{META_OPEN}\n{lines}{FENCE}"
+    parts = [heading(section.number)]
+    for block in section.blocks:
+        if isinstance(block, Text):
+            parts.append(escape_text(block.text))
+        else:
+            lines = render_yaml_lines(block.values, indent="  ")
+            parts.append(f"{_META_OPEN}\n_meta:" + (f"\n{lines}" if lines else " {}\n") + _FENCE)
+    return "\n\n".join(parts)
 
 
 def render_context(document: ContextDocument) -> str:
     """The document as its file holds it. parse_context gives back an equal document."""
-    front = document.front
-    values = {
-        "schema": front.schema,
-        "turn": front.turn,
-        "user_id": front.user_id,
-        "session_id": front.session_id,
-        "mode": front.mode,
-        "created_at": render_time(front.created_at),
-    }
-    parts = [f"---\n{render_yaml_lines(values)}---", *(render_section(one) for one in document.sections)]
+    values = {**vars(document.front), "created_at": render_time(document.front.created_at)}
+    parts = [f"---\n{render_yaml_lines(values)}---", *map(render_section, document.sections)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -373,18 +334,15 @@ def parse_context(text: str, *, where: str) -> ContextDocument:
     The document that a context.md holds.
 
     Raises:
-        DocumentError: Anything that find_context_problems would report; it names the first.
+        DocumentError: The first of find_context_problems.
     """
     scan = ContextScan(text, where)
-    if scan.problems or scan.front is None:
-        problem = min(scan.problems, key=lambda one: one.line or 0)
-        raise DocumentError(
-            problem.message, problem.path, line=problem.line, key=problem.key, fix=problem.fix
-        )
+    if scan.front is None or scan.problems:
+        raise scan.problems[0]
     return ContextDocument(scan.front, tuple(scan.sections))
 
 
-def find_context_problems(text: str, *, path: str) -> list[Problem]:
+def find_context_problems(text: str, *, path: str) -> Sequence[Problem]:
     """
     Everything that is damaged in a context.md.
 
@@ -392,4 +350,4 @@ def find_context_problems(text: str, *, path: str) -> list[Problem]:
         Problems in the order of their lines: front matter missing or wrong, sections unknown, doubled or
         misordered, text before the first section, fences left open, `_meta` that is broken or misplaced.
     """
-    return sorted(ContextScan(text, path).problems, key=lambda one: one.line or 0)
+    return ContextScan(text, path).problems

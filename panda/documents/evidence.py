@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from operator import itemgetter
 
 from panda.language.arithmetic import Proof, prove, rounding_step
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
@@ -53,7 +54,7 @@ def check_evidence(
     lines: Sequence[str] = (),
 ) -> list[Claim]:
     """
-    The claims of a text that none of its sources holds.
+    The claims of a text that none of its sources holds, in order of appearance.
 
     A bare number is supported by the same value anywhere, also in a price or quantity; a price only by the
     same value in the same currency, a quantity by the same value and unit, what is counted by the same value
@@ -70,9 +71,6 @@ def check_evidence(
         lines: Of a worded text, lines of the sources as they are quoted, such as a table's row with its
             header: what it repeats of them word for word contradicts nothing.
 
-    Returns:
-        The unsupported claims in order of appearance; empty if everything is supported.
-
     Source:
         design: evidence check.
 
@@ -81,11 +79,11 @@ def check_evidence(
     >>> [claim.text for claim in check_evidence("$697 for 16 GB", ["€697", "697 GB", "16 hours"])]
     ['$697', '16 GB']
     """
-    said, cited = plain_text(text), [plain_text(source) for source in sources]
-    held = [_read(source) for source in cited]
-    missing = _unheld(said, held, [*cited, *map(plain_text, about)])
+    missing = check_each([text], sources, about=about)[0]
     if not worded:
         return missing
+    said, cited = plain_text(text), [plain_text(source) for source in sources]
+    held = [_read(source) for source in cited]
     known = [found for found in scan(said) if _is_held(found, held)]
     wrong = contradicted(said, known, cited, [plain_text(line) for line in lines])
     unheld = set(missing)
@@ -95,24 +93,22 @@ def check_evidence(
 def check_each(
     texts: Sequence[str], sources: Sequence[str], *, about: Sequence[str] = ()
 ) -> list[list[Claim]]:
-    """
-    check_evidence of each text, with the sources read once.
-
-    >>> [[claim.text for claim in found] for found in check_each(["7 cats", "9 cats"], ["7 cats"])]
-    [[], ['9']]
-    """
-    plain = [plain_text(source) for source in sources]
-    held = [_read(source) for source in plain]
-    named = [*plain, *(plain_text(one) for one in about)]
-    return [_unheld(plain_text(text), held, named) for text in texts]
+    """check_evidence of each text, with the sources read once."""
+    cited = [plain_text(source) for source in sources]
+    held = [_read(source) for source in cited]
+    named = [*cited, *map(plain_text, about)]
+    unheld = []
+    for text in map(plain_text, texts):
+        missing = [(found.start, found.claim) for found in _judge(text, held, cited, named[len(cited) :])[0]]
+        names = unknown_names(text, named)
+        missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
+        unheld.append([claim for _, claim in sorted(missing, key=itemgetter(0))])
+    return unheld
 
 
 def find_proofs(text: str, sources: Sequence[str]) -> list[Proof]:
     """
     How the numbers of a text that no source holds follow from those that they do.
-
-    Args:
-        sources: The texts that it cites, one a node.
 
     >>> find_proofs("It is $52.99 less: $697 and $749.99.", ["one: $697.00", "other: $749.99"])
     [Proof(text='$52.99', steps='$749.99 − $697')]
@@ -127,23 +123,28 @@ def _judge(
     """What of a plain text is neither held nor proved, and the proofs."""
     marks = _list_marks(text)
     claims = [found for found in scan(text) if found.claims and found.start not in marks]
-    joined = {at for one in _joined(text, sources) for at in range(*one)}
+    known = (
+        {joined for source in sources for joined in _JOINED.findall(source)} if _JOINED.search(text) else ()
+    )
+    spans = [
+        match.span() for match in _JOINED.finditer(text) if match[0] in known
+    ]  # "1-0-1", as a source has it
+    joined = {at for span in spans for at in range(*span)}
     missing = [
         found
         for found in claims
         if not (_is_held(found, held) or _is_pronoun(found, held) or found.start in joined)
     ]
     proofs: dict[Found, Proof] = {}
-    known = -1 if len(missing) <= _MOST_PROVED else 0
-    while known < len(proofs):  # what is proved is an operand of what follows from it
-        known = len(proofs)
+    proved = -1 if len(missing) <= _MOST_PROVED else 0
+    while proved < len(proofs):  # what is proved is an operand of what follows from it
+        proved = len(proofs)
         for found in missing:
-            stated = [one for one in claims if one not in missing or one in proofs]
+            stated = [claim for claim in claims if claim not in missing or claim in proofs]
             if found not in proofs and (proof := prove(found, stated, claims, text, sources, about)):
                 proofs[found] = proof
-    return [found for found in missing if found not in proofs], [
-        proofs[found] for found in missing if found in proofs
-    ]
+    unproved = [found for found in missing if found not in proofs]
+    return unproved, [proofs[found] for found in missing if found in proofs]
 
 
 def _is_pronoun(found: Found, held: Sequence["_Held"]) -> bool:
@@ -154,27 +155,11 @@ def _is_pronoun(found: Found, held: Sequence["_Held"]) -> bool:
     return not any(amount.head in source.heads for source in held)
 
 
-def _joined(text: str, sources: Sequence[str]) -> list[tuple[int, int]]:
-    """Where a text joins numbers as a source does: "1-0-1"."""
-    known = {one for source in sources for one in _JOINED.findall(source)} if _JOINED.search(text) else ()
-    return [one.span() for one in _JOINED.finditer(text) if one[0] in known]
-
-
 def _list_marks(text: str) -> set[int]:
     """Where the numbers of a numbered list stand: 1, 2 and so on at the start of its items."""
     marks = list(_LIST_MARK.finditer(text))
     in_order = [int(mark[1]) for mark in marks] == list(range(1, len(marks) + 1))
     return {mark.start(1) for mark in marks} if in_order and len(marks) > 1 else set()
-
-
-def _unheld(text: str, held: Sequence["_Held"], named: Sequence[str]) -> list[Claim]:
-    """The claims of a plain text that are neither held nor proved, in order."""
-    sources = named[: len(held)]
-    unheld, _proofs = _judge(text, held, sources, named[len(held) :])
-    missing = [(found.start, found.claim) for found in unheld]
-    names = unknown_names(text, named)
-    missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
-    return [claim for _, claim in sorted(missing, key=lambda one: one[0])]
 
 
 @dataclass(frozen=True)
@@ -234,7 +219,7 @@ def _size(amount: Amount) -> tuple[Fraction, str, str] | None:
     return amount.value * size, unit, amount.rate
 
 
-def _is_held(found: Found, sources: Iterable[_Held]) -> bool:
+def _is_held(found: Found, sources: Sequence[_Held]) -> bool:
     return any(_holds(source, found) for source in sources)
 
 
@@ -250,7 +235,11 @@ def _holds(source: _Held, found: Found) -> bool:
         return any(held.currency for held in source.amounts.get(claimed.value / 100, ()))
     if _size(claimed) in source.sizes or (claimed.value == 1 and claimed.unit in source.rates):
         return True
-    if claimed.about and any(_is_rounded(claimed, held, source) for held in _all_amounts(source)):
+    if claimed.about and any(
+        _is_rounded(claimed, held, source)
+        for value, group in source.amounts.items()
+        for held in (group if isinstance(value, Fraction) else ())
+    ):
         return True
     if claimed.ordinal and not claimed.written:
         return not source.has_order
@@ -267,22 +256,14 @@ def _candidates(claimed: Amount, source: _Held) -> Iterable[Amount]:
         for held in source.amounts.get(claimed.value, ())
         if not held.version or held.written == claimed.written
     ]
-    if _TWO_READINGS.fullmatch(claimed.written):  # read otherwise where the rest of the text says more
+    if _TWO_READINGS.fullmatch(claimed.written):  # its dot or comma may be taken for either
+        factors = (1, 1_000, Fraction(1, 1_000))
         same += [
-            held for held in source.amounts.get(claimed.written, ()) if _read_otherwise(held, claimed.value)
+            held
+            for held in source.amounts.get(claimed.written, ())
+            if held.value is None or held.value / claimed.value in factors
         ]
     return same
-
-
-def _read_otherwise(held: Amount, value: Fraction) -> bool:
-    """Whether a number of the same digits differs in what its dot or comma was taken for, at most."""
-    return held.value is None or held.value / value in (1, 1_000, Fraction(1, 1_000))
-
-
-def _all_amounts(source: _Held) -> Iterable[Amount]:
-    return (
-        amount for value, group in source.amounts.items() if isinstance(value, Fraction) for amount in group
-    )
 
 
 def _is_same(claimed: Amount, held: Amount, source: _Held) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # takes a while to import
 _ITEM = re.compile(r"\s*(?:[-*+•]|(?P<number>\d{1,3})[.)])\s+(?P<text>.*)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{3,})\s*\Z")
 _TABLE_RULE = re.compile(r"\s*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+\Z")
-_CELL_EDGE = re.compile(r"(?<!\\)\|")
+CELL_EDGE = re.compile(r"(?<!\\)\|")
 _CLOSED = (".", "!", "?", "…", ":", ";")
 _WRAP_CHARS = 60  # text is broken into lines for lack of room at this width or more
 _UNFINISHED_CHARS = 40  # a line of this length may go on in one that begins with a small letter
@@ -300,17 +300,23 @@ def _sentences(text: str) -> list[str]:
 
 def _row_texts(held: Sequence[str], is_ruled: bool) -> Iterator[tuple[int, str]]:
     """Each row of a table with its place, its cells with their names where the table has a head."""
-    names = _cells(held[0]) if is_ruled else []
+    names = split_cells(held[0]) if is_ruled else []
     for at, line in enumerate(held):
         if _TABLE_RULE.match(line) or (is_ruled and at == 0):
             continue
-        cells = _cells(line)
+        cells = split_cells(line)
         named = zip(names if len(names) == len(cells) else [""] * len(cells), cells, strict=True)
         yield at, "; ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
 
 
-def _cells(row: str) -> list[str]:
-    return [one_line(cell) for cell in _CELL_EDGE.split(row.strip().strip("|"))]
+def split_cells(row: str) -> list[str]:
+    r"""
+    The cells of a table row.
+
+    >>> split_cells("| a | b \\| c |"), split_cells("a | b")
+    (['a', 'b \\| c'], ['a', 'b'])
+    """
+    return [one_line(cell) for cell in CELL_EDGE.split(row.strip().strip("|"))]
 
 
 @dataclass(frozen=True)

@@ -42,15 +42,7 @@ def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def strip_citations(text: str) -> str:
-    """
-    An answer without its marks like [1] and without its list of sources.
-
-    Args:
-        text: An answer as rendered: sentences with marks, a list of sources at the end or none.
-
-    Returns:
-        The text with marks and source lists taken out, everything else as it was.
-    """
+    """An answer as rendered, without its marks like [1] and without its list of sources."""
     kept: list[str] = []
     heading: list[str] = []  # with the blank lines below it: only above a list of sources it is theirs
     in_sources = False
@@ -126,9 +118,7 @@ def escape_quote(text: str) -> str:
 
 
 def escape_item(text: str) -> str:
-    r"""
-    A quote as it stands in the list of a part of §2: what looks like a turn's number or like a mark is none.
-    """
+    """A quote as it stands in the list of a part of §2: what looks like a turn's number or a mark is none."""
     return _ITEM.sub(r"\\", text)
 
 
@@ -138,12 +128,7 @@ def unescape_item(text: str) -> str:
 
 
 def escape_prompt_lines(text: str) -> str:
-    r"""
-    The text as it stands in a prompt: no line of it can pass for a heading of the prompt or for the query.
-
-    Args:
-        text: Anything from a file, a page, a tool, a user or a model.
-    """
+    """The text as it stands in a prompt: no line of it can pass for a heading of the prompt or the query."""
     return _PROMPT_LINES.sub(r"\\", text)
 
 

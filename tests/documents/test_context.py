@@ -154,7 +154,7 @@ HEAD = render_context(ContextDocument(FRONT))
         ("---\nturn: [\n---\n", 2, "not valid YAML"),
         ("---\nturn: 1\n---\n", 1, "schema is missing"),
         (HEAD.replace("turn: 12", "turn: twelve"), 1, "whole number"),
-        (HEAD.replace("mode: chat", "mode: chat\nmood: bad"), 1, "unknown key mood"),
+        (HEAD.replace("mode: chat", "mode: chat\nmood: bad"), 1, "unknown key 'mood'"),
         (HEAD.replace("2026-", "0001-01-01T00:00:00+09:00"), 1, "front matter"),
         (HEAD + "\nstray\n", 10, "before the first section"),
         (HEAD + "\n## 0. User Query\n\na\n\n## 0. User Query\n", 14, "second time"),
