@@ -8,7 +8,7 @@ from typing import Any
 from panda.compression.documents import MARK
 from panda.compression.json_pieces import load_json
 from panda.documents.evidence import check_evidence
-from panda.documents.markdown import Block, read_blocks
+from panda.documents.markdown import Block, read_blocks, split_cells
 from panda.documents.yaml_text import parse_yaml
 
 _QUOTED = re.compile(r"[\"“«„]([^\"”»“\n]{2,80})[\"”»“]")

@@ -167,7 +167,7 @@ class MemoryList:
             former = self._lines[place]
             self._lines[place] = line + former[len(former.rstrip("\r\n")) :]
             return
-        if not "".join([self._before, *self._lines]).endswith("\n"):
+        if not next((line for line in reversed(self._lines) if line), self._before).endswith("\n"):
             self._lines.append(self._newline)
         self._places[_shown_key(key)] = len(self._lines)
         self._lines.append(line + self._newline)

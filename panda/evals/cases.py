@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from panda.choosing.decision import Choice
-from panda.documents.times import parse_time
+from panda.documents.records import Record, Words, decode
+from panda.documents.times import read_instant
 from panda.errors import FileFormatError, NotFoundError
 from panda.store.files import parse_json, read_text
 
@@ -89,10 +90,6 @@ def read_choice(kind: Kind, choice: Choice) -> Said:
     return Said(labels.get(str(choice.value), str(choice.value)), confidence, None, ranked)
 
 
-_KEYS = {"kind", "recipe", "choice", "split", "query", "history", "options", "label", "open_question", "now"}
-_SPLITS = ("fit", "test")
-
-
 @dataclass(frozen=True)
 class Case:
     """One labelled case."""
@@ -150,50 +147,43 @@ def parse_cases(lines: Iterable[tuple[str, str]]) -> list[Case]:
     return [_case(parse_json(text, where=where), where) for text, where in lines]
 
 
-def _case(value: Any, where: str) -> Case:
-    if not isinstance(value, dict) or set(value) - _KEYS:
-        raise _fault("a case is an object with the keys " + ", ".join(sorted(_KEYS)), where)
-    query, label, split = value.get("query"), value.get("label"), value.get("split", "test")
-    if {"recipe", "choice"} <= set(value) and "kind" not in value:
-        value = {**value, "kind": f"{value['recipe']} {value['choice']}"}
-    elif value.get("kind") not in KINDS or "recipe" in value or "choice" in value:
-        raise _fault(
-            f"there is no kind {value.get('kind')!r}; known: {', '.join(KINDS)}; or name recipe and choice",
-            where,
-        )
-    if split not in _SPLITS:
-        raise _fault("split must be fit or test", where)
-    if not isinstance(query, str) or not query.strip():
-        raise _fault("query must be a text", where)
-    if isinstance(label, list) and all(isinstance(part, str) for part in label):
-        label = tuple(label)
-    lists = [name for name, of in KINDS.items() if of.answers == "rule"]
-    if isinstance(label, str) == (value["kind"] in lists) or not isinstance(label, str | tuple):
-        raise _fault(f"label must be a text; a list of texts for {', '.join(lists)}", where)
-    history = value.get("history") or []
-    options = value.get("options") or []
-    try:
-        pairs = tuple((str(option["id"]), str(option["text"])) for option in options)
-        titles = {str(option["id"]): str(option["title"]) for option in options if "title" in option}
-    except (KeyError, TypeError) as exc:
-        raise _fault("each of the options needs an id and a text", where) from exc
-    now = value.get("now")
-    try:
-        instant = parse_time(str(now)) if now else None
-    except ValueError as exc:
-        raise _fault(f"now must be a time, as 2026-11-22T10:00:00Z: {exc}", where) from exc
+class _Option(Record, frozen=True, forbid_unknown_fields=False):
+    id: str
+    text: str
+    title: str | None = None
+
+
+class _Line(Record, frozen=True):
+    query: Words
+    label: str | tuple[str, ...]
+    kind: str | None = None
+    recipe: str | None = None
+    choice: str | None = None
+    split: Literal["fit", "test"] = "test"
+    history: tuple[str, ...] = ()
+    options: tuple[_Option, ...] = ()
+    open_question: str = ""
+    now: str | None = None
+
+
+def _case(value: object, where: str) -> Case:
+    line = decode(_Line, value, where=where)
+    kind = f"{line.recipe} {line.choice}" if line.recipe and line.choice and not line.kind else line.kind
+    if kind is None or (line.kind and (kind not in KINDS or line.recipe or line.choice)):
+        message = f"there is no kind {kind!r}; known: {', '.join(KINDS)}; or name recipe and choice"
+        raise FileFormatError(message, where, fix="see tests/evals/README.md for the format")
+    is_list = kind in KINDS and KINDS[kind].answers == "rule"
+    if isinstance(line.label, str) == is_list:
+        message = f"label of {kind} must be {'a list of texts' if is_list else 'a text'}"
+        raise FileFormatError(message, where, key="label", fix="see tests/evals/README.md for the format")
     return Case(
-        value["kind"],
-        split,
-        query,
-        tuple(map(str, history)),
-        pairs,
-        label,
-        str(value.get("open_question") or ""),
-        instant,
-        titles,
+        kind,
+        line.split,
+        line.query,
+        line.history,
+        tuple((option.id, option.text) for option in line.options),
+        line.label,
+        line.open_question,
+        read_instant(line.now, where),
+        {option.id: option.title for option in line.options if option.title is not None},
     )
-
-
-def _fault(message: str, where: str) -> FileFormatError:
-    return FileFormatError(message, where=where, fix="see tests/evals/README.md for the format")
