@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.errors import FileFormatError, NotFoundError
+from panda.errors import FileFormatError, Location, NotFoundError
 from panda.evals.cases import KINDS, Case, load_cases, parse_cases
 from panda.store.layout import asset
 
@@ -214,8 +214,8 @@ def test_bad_lines(changes: dict[str, object]) -> None:
     """A line that is no case is refused with its place."""
     line = {"kind": "intent", "split": "fit", "query": "Hi", "label": "greeting", **changes}
     with pytest.raises(FileFormatError) as caught:
-        parse_cases([(json.dumps(line), "cases.jsonl:7")])
-    assert caught.value.where == "cases.jsonl:7"
+        parse_cases([(json.dumps(line), Location("cases.jsonl", line=7))])
+    assert (caught.value.path, caught.value.line) == ("cases.jsonl", 7)
 
 
 def test_no_cases(tmp_path: Path) -> None:

@@ -203,6 +203,7 @@ def _is_form(kind: Any, value: object) -> bool:
 _PLAIN: Mapping[Any, str] = {
     str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null",
     dict: "a mapping", list: "a list", tuple: "a list", Mapping: "a mapping",
+    datetime: "an instant such as 2026-01-04T14:30:00Z",
 }  # fmt: skip
 
 

@@ -8,8 +8,7 @@ from typing import Literal
 
 from panda.choosing.decision import Choice
 from panda.documents.records import Record, Words, decode
-from panda.documents.times import read_instant
-from panda.errors import FileFormatError, NotFoundError
+from panda.errors import FileFormatError, Location, NotFoundError
 from panda.store.files import parse_json, read_text
 
 
@@ -121,7 +120,7 @@ def load_cases(path: Path) -> list[Case]:
     """
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     lines = (
-        (text, f"{file}:{n}")
+        (text, Location(file, line=n))
         for file in files
         for n, text in enumerate(read_text(file).splitlines(), 1)
         if text.strip()
@@ -163,7 +162,7 @@ class _Line(Record, frozen=True):
     history: tuple[str, ...] = ()
     options: tuple[_Option, ...] = ()
     open_question: str = ""
-    now: str | None = None
+    now: datetime | None = None
 
 
 def _case(value: object, where: str) -> Case:
@@ -184,6 +183,6 @@ def _case(value: object, where: str) -> Case:
         tuple((option.id, option.text) for option in line.options),
         line.label,
         line.open_question,
-        read_instant(line.now, where),
+        line.now,
         {option.id: option.title for option in line.options if option.title is not None},
     )
