@@ -40,7 +40,6 @@ FORMATS = {
     "store/records.py:StepEntity": "what a step did to an entity",
     "tools/content.py:_DraftArguments": "values of an argument",
     "tools/contract.py:Kind": "kinds of tools",
-    "tools/git.py:_WORDS": "values of git's settings",
     "tools/sources.py:_LIST": "paths of addresses",
     "tools/sources.py:_POOR": "names of hosts",
     "web/markup.py:_STRUCK_NAMES": "classes of HTML",

@@ -1,11 +1,10 @@
 """
 The tools git.*, answered without anything that a repository brings along.
 
-Git never sees the repository's own directory. It is given one that is made for the question: a configuration
-written here, a copy of the index, the commit of HEAD, and the place of the objects. Whatever could start a
+Git never sees the repository's own directory. It is given one that is made for the question: an empty
+configuration, a copy of the index, the commit of HEAD, and the place of the objects. Whatever could start a
 program (filters, hooks, fsmonitor, external diffs, helpers, included files, lazy fetches) is named in a
-configuration, and none but ours is read. The only values taken over are some that say how to compare files,
-each one of a few words.
+configuration, and none but ours is read.
 """
 
 import os
@@ -25,28 +24,6 @@ from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
 from panda.tools.processes import MOST_OUTPUT_BYTES, Ran, run_process
 from panda.tools.project import Project, written_name
 
-_WORDS = frozenset(
-    {
-        *("true", "false", "yes", "no", "on", "off", "1", "0"),
-        *("input", "lf", "crlf", "native", "default", "minimal", "sha1", "sha256"),
-    }
-)
-_TAKEN_OVER = frozenset(
-    {
-        *(
-            "core.autocrlf",
-            "core.eol",
-            "core.filemode",
-            "core.ignorecase",
-            "core.symlinks",
-            "core.trustctime",
-        ),
-        *("core.checkstat", "core.precomposeunicode", "extensions.objectformat"),
-    }
-)
-_WITHOUT_MEANING_HERE = frozenset(
-    {"extensions.noop", "extensions.partialclone", "extensions.preciousobjects", "extensions.worktreeconfig"}
-)
 _OURS = (
     *("safe.bareRepository=explicit", "protocol.allow=never", "core.fsmonitor=false", "core.quotePath=false"),
     *("core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "core.excludesFile=/dev/null"),
@@ -58,6 +35,7 @@ _MOST_TEXT_BYTES = 1_000_000
 _MOST_PACKED_REFS_BYTES = 100_000_000
 _MOST_INDEX_BYTES = 500_000_000
 _MOST_LINKS = 64
+_SHA256_DIGITS = 64
 _MOST_NAME_BYTES = 50_000_000
 _MOST_SHOWN = 500
 
@@ -130,15 +108,6 @@ _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 GIT_TOOLS = (show_status, show_diff)
 
 
-@dataclass(frozen=True)
-class _Repository:
-    """Where the parts of a repository are."""
-
-    work_tree: Path  # top of its files
-    own: Path  # what belongs to this work tree: HEAD and index
-    shared: Path  # what all work trees share: objects, refs, configuration
-
-
 def _ask_git(context: ToolContext, *words: str, most_bytes: int) -> Ran:
     """What git says of the project's own directory, which may be a part of a larger repository."""
     project = context.open_project()
@@ -163,66 +132,55 @@ def _find_git(project: Project) -> str:
     raise UsageError("git is not installed", fix="install git, outside of the project")
 
 
-def _find_repository(project: Project) -> _Repository:
-    """The repository whose work tree the project is, or is a part of."""
+def _find_repository(project: Project) -> Path:
+    """The directory `.git` of the repository whose work tree the project is, or is a part of."""
     for top in (project.top, *project.top.parents):
-        entry = look_beneath(top, [".git"])
+        entry, place = look_beneath(top, [".git"]), top / ".git"
         if entry is None:
             continue
-        own = top / ".git" if stat.S_ISDIR(entry.st_mode) else _pointed_to(top)
-        common = _line(own, "commondir")
-        shared = Path(os.path.normpath(own / common)) if common else own
-        if shared != own and shared / "worktrees" != own.parent:
-            raise UsageError(f"{own} shares files with {shared}, to which it does not belong")
-        if shared.is_relative_to(project.top) and ".git" not in shared.relative_to(project.top).parts:
-            raise UsageError(f"{shared} is a place for git that tools could write")
+        if not stat.S_ISDIR(entry.st_mode) or look_beneath(place, ["commondir"]) is not None:
+            message = (
+                f"{place} is the git directory of no whole repository, as of a linked work tree or submodule"
+            )
+            raise UsageError(message, fix="ask for the repository that it belongs to")
         for name in ("objects", "refs"):
-            kind = look_beneath(shared, [name])
+            kind = look_beneath(place, [name])
             if kind is None or not stat.S_ISDIR(kind.st_mode):
-                raise UsageError(f"{shared} is no git directory: it has no {name}")
-        if look_beneath(shared, ["objects", "info", "alternates"]) is not None:
+                raise UsageError(f"{place} is no git directory: it has no {name}")
+        if look_beneath(place, ["reftable"]) is not None:
+            raise UsageError(f"{place} is of a form that is not known here: reftable")
+        if look_beneath(place, ["objects", "info", "alternates"]) is not None:
             fix = "git repack -ad; then delete the file"
-            raise UsageError(f"{shared} takes objects from elsewhere", fix=fix)
-        return _Repository(top, own, shared)
+            raise UsageError(f"{place} takes objects from elsewhere", fix=fix)
+        return place
     raise UsageError("the project is in no git repository", fix="git init")
 
 
-def _pointed_to(top: Path) -> Path:
-    """The directory that a `.git` file names, and that names the work tree in turn."""
-    place = top / ".git"
-    text = _line(top, ".git")
-    if not text.startswith("gitdir: "):
-        raise UsageError(f"{place} is neither a directory nor a pointer to one")
-    target = Path(os.path.normpath(top / text.removeprefix("gitdir: ")))
-    if target != target.resolve():
-        raise UsageError(f"{place} points to {target}, which passes a symlink")
-    config = os.fsdecode(_read(target, "config"))
-    named = [f"{found}/.git" for found in re.findall(r"(?m)^\s*worktree\s*=\s*(.*\S)\s*$", config)]
-    if back := _line(target, "gitdir"):
-        named.append(back)
-    if place not in (Path(os.path.normpath(target / name)) for name in named):
-        raise UsageError(f"{place} points to {target}, which belongs to another work tree")
-    return target
-
-
 @contextmanager
-def _own_directory(program: str, repository: _Repository, limit_seconds: float) -> Iterator["_Git"]:
+def _own_directory(program: str, place: Path, limit_seconds: float) -> Iterator["_Git"]:
     """Git for one question, with a git directory that is made for it, and nothing of the user's."""
     with work_directory("git") as directory:
-        name = str(directory)
+        name, head = str(directory), _head_commit(place)
         for part in ("objects", "refs", "info"):
             (directory / part).mkdir()
-        head = _head_commit(repository)
+        config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n"
+        if head is not None and len(head) == _SHA256_DIGITS:
+            config += "[extensions]\n\tobjectformat = sha256\n"
         (directory / "HEAD").write_text(f"{head or 'ref: refs/heads/none'}\n", encoding="utf-8")
-        (directory / "config").write_text("[core]\n\trepositoryformatversion = 0\n", encoding="utf-8")
+        (directory / "config").write_text(config, encoding="utf-8")
+        (directory / "info" / "exclude").write_bytes(_read(place, "info", "exclude"))
+        for index in ("index", *sorted(path.name for path in place.glob("sharedindex.*"))):
+            if (found := look_beneath(place, [index])) is not None:  # its time tells what to look at again
+                (directory / index).write_bytes(_read(place, index, most_bytes=found.st_size + 1))
+                os.utime(directory / index, ns=(found.st_atime_ns, found.st_mtime_ns))
         environ = {
             "PATH": str(Path(program).parent),
             "HOME": name,
             "XDG_CONFIG_HOME": name,
             "LC_ALL": "C",
             "GIT_DIR": name,
-            "GIT_WORK_TREE": str(repository.work_tree),
-            "GIT_OBJECT_DIRECTORY": str(repository.shared / "objects"),
+            "GIT_WORK_TREE": str(place.parent),
+            "GIT_OBJECT_DIRECTORY": str(place / "objects"),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_SYSTEM": "/dev/null",
             "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -235,16 +193,7 @@ def _own_directory(program: str, repository: _Repository, limit_seconds: float) 
             "GIT_PAGER": "cat",
         }
         git = _Git(program, environ, limit_seconds)
-        (directory / "theirs").write_bytes(_read(repository.shared, "config"))
-        listed = git(
-            directory, "config", "--file", str(directory / "theirs"), "--no-includes", "--null", "--list"
-        )
-        if listed.exit_code != 0:
-            raise UsageError(f"{repository.shared / 'config'} cannot be read: {listed.errors.strip()[:200]}")
-        (directory / "config").write_text(_configuration(listed.output, repository), encoding="utf-8")
-        _copy_index(repository.own, directory)
-        (directory / "info" / "exclude").write_bytes(_read(repository.shared, "info", "exclude"))
-        _check_index(git, repository)
+        _check_index(git, place)
         yield git
 
 
@@ -265,70 +214,36 @@ class _Git:
         )
 
 
-def _check_index(git: _Git, repository: _Repository) -> None:
+def _check_index(git: _Git, place: Path) -> None:
     """Raises UsageError if the index names a file outside of the work tree: git would look at it."""
-    listed = git(repository.work_tree, "ls-files", "-z", "--full-name", most_bytes=_MOST_INDEX_BYTES)
+    listed = git(place.parent, "ls-files", "-z", "--full-name", most_bytes=_MOST_INDEX_BYTES)
     if listed.exit_code != 0 or listed.left_out_bytes:
-        raise UsageError(f"{repository.own / 'index'} cannot be read: {listed.errors.strip()[:200]}")
+        raise UsageError(f"{place / 'index'} cannot be read: {listed.errors.strip()[:200]}")
     for name in listed.output.split(b"\0")[:-1]:
         if not {b"", b".", b"..", b".git"}.isdisjoint(name.lower().split(b"/")):
             shown = written_name(name)[:200]
-            raise UsageError(f"{repository.own / 'index'} names {shown!r}, which is no file of the work tree")
+            raise UsageError(f"{place / 'index'} names {shown!r}, which is no file of the work tree")
 
 
-def _configuration(listed: bytes, repository: _Repository) -> str:
-    """Our configuration, with what is taken over from theirs."""
-    sections: dict[str, dict[str, str]] = {"core": {"repositoryformatversion": "0", "bare": "false"}}
-    for entry in listed.decode("utf-8", "replace").split("\0")[:-1]:
-        key, has_value, value = entry.partition("\n")
-        word = value.lower() if has_value else "true"
-        section, _, variable = key.partition(".")
-        if key in _TAKEN_OVER and word in _WORDS:
-            sections.setdefault(section, {})[variable] = word
-        elif (key == "extensions.refstorage" and word == "files") or key in _WITHOUT_MEANING_HERE:
-            continue
-        elif section == "extensions" or (key == "core.repositoryformatversion" and word not in ("0", "1")):
-            what = written_name(entry.encode()).replace("\\x0a", " = ")[:200]
-            raise UsageError(f"{repository.shared} is of a form that is not known here: {what}")
-    if "extensions" in sections:
-        sections["core"]["repositoryformatversion"] = "1"
-    return "".join(
-        f"[{section}]\n" + "".join(f"\t{name} = {word}\n" for name, word in values.items())
-        for section, values in sections.items()
-    )
-
-
-def _copy_index(own: Path, made: Path) -> None:
-    """The index, with its time, which tells git which of its entries to look at again; and what it shares."""
-    for name in ("index", *sorted(place.name for place in own.glob("sharedindex.*"))):
-        if (found := look_beneath(own, [name])) is not None:
-            (made / name).write_bytes(_read(own, name, most_bytes=found.st_size + 1))
-            os.utime(made / name, ns=(found.st_atime_ns, found.st_mtime_ns))
-
-
-def _head_commit(repository: _Repository) -> str | None:
+def _head_commit(place: Path) -> str | None:
     """The commit that HEAD means; None if there is none yet."""
-    text = _line(repository.own, "HEAD")
+    text = os.fsdecode(_read(place, "HEAD")).rstrip("\r\n")
     for _ in range(_MOST_LINKS):
         if _COMMIT.fullmatch(text):
             return text
         branch = _BRANCH.fullmatch(text)
         parts = branch[1].split("/") if branch else []
         if branch is None or not all(parts) or ".." in parts or "." in parts:
-            raise UsageError(f"{repository.own} is no git directory: its HEAD names no branch or commit")
-        loose = read_beneath(repository.shared, parts, most_bytes=_MOST_TEXT_BYTES)
+            raise UsageError(f"{place} is no git directory: its HEAD names no branch or commit")
+        loose = read_beneath(place, parts, most_bytes=_MOST_TEXT_BYTES)
         if loose is None:
-            packed = _read(repository.shared, "packed-refs", most_bytes=_MOST_PACKED_REFS_BYTES)
+            packed = _read(place, "packed-refs", most_bytes=_MOST_PACKED_REFS_BYTES)
             found = re.search(rb"(?m)^([0-9a-f]{40,64}) " + re.escape(branch[1].encode()) + rb"$", packed)
             return found[1].decode() if found else None
         text = os.fsdecode(loose).rstrip("\r\n")
-    raise UsageError(f"HEAD of {repository.own} leads in a circle")
+    raise UsageError(f"HEAD of {place} leads in a circle")
 
 
 def _read(place: Path, *parts: str, most_bytes: int = _MOST_TEXT_BYTES) -> bytes:
     """A file below a directory, no symlink passed; b"" if there is none."""
     return read_beneath(place, parts, most_bytes=most_bytes) or b""
-
-
-def _line(place: Path, *parts: str) -> str:
-    return os.fsdecode(_read(place, *parts)).rstrip("\r\n")
