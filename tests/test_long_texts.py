@@ -71,6 +71,7 @@ PLAIN = ("!", ".", "a", " ", "\n", "1", "[[", '"', "it ", "**", "½", "Ann Weiß
 NOT_TEXTS = {
     "context.heading": "a number",
     "dates.read_date": "a match of one date",
+    "records.convert": "a value of a record",
     "records.decode": "a value of a record",
     "times.last_seen": "an instant",
     "times.render_time": "an instant",
@@ -108,6 +109,7 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
     Literal["details", "now", "address"]: lambda text: "now",
     Sequence[str]: lambda text: [text],
     Collection[str]: lambda text: [text],
+    type[Problem]: lambda text: Problem,
     Mapping[str, object]: lambda text: {text[:60] or "a": text},
     Mapping[str, Any]: lambda text: {
         "clauses": [{"text": text, "mood": "asks"}],

@@ -182,7 +182,7 @@ def _told(kind: Any, value: object, key: str, otherwise: str) -> tuple[str, str 
     members = [member for member in _members(kind) if member is not msgspec.UnsetType]
     options = [option for member in members if get_origin(member) is Literal for option in get_args(member)]
     if options:
-        return f"{name} is {value!r:.60}", nearest(str(value), map(str, options))
+        return f"{name} is {value!r:.60}", nearest(str(value), [str(option) for option in options])
     metas = [get_args(member)[1] for member in members if get_origin(member) is Annotated]
     fix = next((meta.extra["fix"] for meta in metas if meta.extra), None)
     wanted = [None if _is_form(member, value) else _wanted(member) for member in members]

@@ -1,7 +1,7 @@
 """Texts made one line, short or safe: lines that can't pass for panda's own, names that are text. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from difflib import get_close_matches
 
 ID_PATTERN = r"^[a-z0-9_-]{1,64}\Z"
@@ -33,7 +33,7 @@ def shorten(text: str, most_chars: int, mark: str = "…") -> str:
     return (words or head).rstrip() + mark
 
 
-def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+def nearest(name: str, known: Collection[str], otherwise: str = "") -> str:
     """What is to be done about a name that is none of those known: the nearest of them, or all."""
     folded = {option.casefold(): option for option in known}
     near = get_close_matches(name[:60].casefold(), folded, n=1, cutoff=0.5)
