@@ -5,12 +5,13 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from panda.documents.memory_file import MemoryEntry, MemoryText, find_entry, parse_memory_file, render_value
+from panda.documents.records import Whole, encode
 from panda.documents.yaml_text import as_read
 from panda.errors import FileFormatError, StoreError
 from panda.memory.confidence import MISSING, TYPED_BY_HAND
@@ -26,8 +27,9 @@ from panda.memory.fact import (
     typed_value,
 )
 from panda.memory.log import Extent, MemoryLog
-from panda.store.files import check_links, read_json, read_text
+from panda.store.files import check_links, read_bytes, read_text
 from panda.store.layout import UserStore
+from panda.store.records import parse
 
 KINDS: tuple[Kind, ...] = ("preference", "fact")
 _TITLES = {"preference": "Preferences", "fact": "Facts"}
@@ -200,12 +202,16 @@ def _says(entry: MemoryEntry, one: Assertion) -> bool:
     return says(entry.value, one.fact.value)
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Whole, frozen=True):
     """A mark: up to where the memory files showed the log, and what they were."""
 
-    extent: Extent  # how much of log and conflict records they showed
+    assertions: int  # bytes of memory.jsonl
+    conflicts: int  # bytes of conflicts.jsonl
     digests: Mapping[Kind, str]  # kind to a digest of its file
+
+    @property
+    def extent(self) -> Extent:
+        return Extent(self.assertions, self.conflicts)
 
 
 class Projection:
@@ -214,10 +220,7 @@ class Projection:
     def __init__(self, store: UserStore) -> None:
         self.user = store.user
         self.log = MemoryLog(store)
-        self.paths: Mapping[Kind, Path] = {
-            "preference": store.preferences,
-            "fact": store.facts,
-        }
+        self.paths: Mapping[Kind, Path] = {"preference": store.preferences, "fact": store.facts}
         self.texts: dict[Kind, str | None] = {}
         """The files as they are; None for one that is not there."""
         self.mark: Shown | None = None
@@ -232,7 +235,7 @@ class Projection:
         """
         self.mark = self._read_mark()
         self.log.refresh()
-        if self.mark is not None and self.mark.extent.assertions > self.log.extent.assertions:
+        if self.mark is not None and self.mark.assertions > self.log.extent.assertions:
             self.mark = None
         self.texts = {kind: read_text(path) if path.exists() else None for kind, path in self.paths.items()}
 
@@ -261,23 +264,22 @@ class Projection:
     def _read_mark(self) -> Shown | None:
         if not self._mark_path.exists():
             return None
-        with suppress(FileFormatError, StoreError, KeyError, TypeError, ValueError):
-            raw = read_json(self._mark_path)
-            return Shown(Extent(int(raw["assertions"]), int(raw["conflicts"])), dict(raw["digests"]))
-        return Shown(Extent(0, 0), {})  # a crash tore it: take nothing for shown
+        with suppress(FileFormatError, StoreError):
+            return parse(Shown, read_bytes(self._mark_path), where=str(self._mark_path))
+        return Shown(0, 0, {})  # a crash tore it: take nothing for shown
 
     def _mark_of_now(self) -> Shown:
-        digests = {
+        digests: dict[Kind, str] = {
             kind: _NO_FILE if text is None else hashlib.sha256(text.encode()).hexdigest()[:32]
             for kind, text in self.texts.items()
         }
-        return Shown(self.log.extent, digests)
+        return Shown(self.log.extent.assertions, self.log.extent.conflicts, digests)
 
     def write_mark(self) -> None:
         """Note that the files, as they are in `texts`, show the log as it was read."""
         mark = self._mark_of_now()
         if mark != self.mark:
-            text = json.dumps({**asdict(mark.extent), "digests": mark.digests}) + "\n"
+            text = json.dumps(encode(mark)) + "\n"
             check_links(self._mark_path)
             with suppress(OSError):  # not synced: without it the log counts as further than the files
                 self._mark_path.write_text(text, encoding="utf-8")

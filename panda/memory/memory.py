@@ -278,7 +278,16 @@ def apply_staged(store: UserStore, staged: Sequence[Staged]) -> list[Assertion]:
     memory = Memory(store)
     with memory.held() as log:
         statements = [_statement(one, log, store.clock()) for one in staged]
-        return memory.assert_all([one for one in statements if one is not None and not _was_said(log, one)])
+        new = [
+            one
+            for one in filter(None, statements)
+            if not any(
+                known.fact.confidence > 0
+                and (known.fact.source, known.fact.value.key) == (one.source, one.value.key)
+                for known in log.of(one.subject)
+            )
+        ]
+        return memory.assert_all(new)
 
 
 def take_in_edits(store: UserStore) -> Projection:
@@ -331,12 +340,6 @@ def _statement(staged: Staged, log: MemoryLog, now: datetime) -> Statement | Non
         source_turn=staged.source_turn,
         content_type=staged.content_type,
     )
-
-
-def _was_said(log: MemoryLog, statement: Statement) -> bool:
-    said = (statement.source, statement.value.key)
-    facts = (one.fact for one in log.of(statement.subject))
-    return any(fact.confidence > 0 and (fact.source, fact.value.key) == said for fact in facts)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, cast, get_args
+from typing import cast, get_args
 
 from msgspec import structs
 
@@ -251,7 +251,8 @@ def read_query(turn: Turn, references: References, reply: Reply, *, goes_on: boo
     is_recap = plain_recap(query) if "looks_back" in unsure else reply.values["looks_back"] == "recap"
     periods = find_periods(query, turn.context.front.created_at)
     answers = is_open and agreement != "neither"
-    is_talk = _is_talk(reply) and not answers and not goes_on and mood != "orders"
+    is_talk = not _is_undecided(reply, "small_talk") and reply.values["small_talk"] == "talk"
+    is_talk = is_talk and not answers and not goes_on and mood != "orders"
     is_recap &= not is_talk
     if is_recap or is_talk:  # whatever it looks like
         mood = "tells" if is_talk else "asks"
@@ -355,16 +356,6 @@ def _asked(query: str, reading: Reading) -> str:
     return query if leaves_out(asked) else asked
 
 
-def _resolution(words: Sequence[str], content: ContentReference | None) -> ReferenceResolution:
-    status: Literal["not_needed", "resolved", "failed"] = "resolved" if content else "failed"
-    title = content.title if content else None
-    return ReferenceResolution(status if words else "not_needed", tuple(words), title)
-
-
-def _is_talk(reply: Reply) -> bool:
-    return not _is_undecided(reply, "small_talk") and reply.values["small_talk"] == "talk"
-
-
 def _is_undecided(reply: Reply, name: str) -> bool:
     """Whether nothing could tell: no encoder, or a model that left it out."""
     choice = reply.choices.get(name)
@@ -449,7 +440,11 @@ class QueryAnalyzer:
         analysis = QueryAnalysis(
             original_query=turn.query,
             resolved_query=resolved or references.resolved_query(asked, values["resolved_query"]),
-            reference_resolution=_resolution(words, content),
+            reference_resolution=ReferenceResolution(
+                status="not_needed" if not words else "resolved" if content else "failed",
+                original_references=tuple(words),
+                resolved_to=content.title if content else None,
+            ),
             query_type=values["query_type"],
             intent=intent,
             entities=tuple(find_names(turn.query)),

@@ -20,7 +20,6 @@ from panda.phases.recall import recalled
 from panda.phases.request import ask, question_of, quote, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
-from panda.recipes.reply import Reply
 from panda.retrieval.candidates import Retriever
 from panda.session.registry import curation_of_reading, with_written
 from panda.store.carry import Curation
@@ -82,7 +81,10 @@ class Reflection:
         reasoning = said or clear or _REASONS[decision]
         shown = {"decision": decision, "confidence": reply.confidence}
         record = Decided(decision, reply.confidence, reasoning, question)
-        curation = _curate(turn, reply) if turn.carry.registry.records else Curation()
+        curation, entities = Curation(), turn.carry.registry.records
+        if entities:  # the reading first, then what a model adds
+            written = reply.values.get("curation") or ()
+            curation = with_written(curation_of_reading(turn.reading), written, turn.carry, turn.query)
         if curation != Curation():
             record = replace(record, entity_curation=replace(curation, turn=turn.turn))
         asked = f"\n\n**Question:** {question}" if question else ""
@@ -131,12 +133,6 @@ class Reflection:
 def _entities(turn: Turn) -> list[Option]:
     records = sorted(turn.carry.registry.records, key=lambda one: one.turns[-1:], reverse=True)
     return [Option(one.ref, f"{one.label} ({one.state})") for one in records[:_OFFERED]]
-
-
-def _curate(turn: Turn, reply: Reply) -> Curation:
-    """What the query decides on the session's entities: its reading first, then what a model adds."""
-    written = reply.values.get("curation") or ()
-    return with_written(curation_of_reading(turn.reading), written, turn.carry, turn.query)
 
 
 def _answers(turn: Turn) -> str | None:

@@ -95,7 +95,8 @@ class Synthesizer:
         named = self._closest.rate(turn.meant, of_named_pages(turn, spans))
         repair = None if quotes else repair_of(turn, told)
         recipe = self._executor.book.recipe_for("phase5_synthesizer", turn.mode)
-        sources = _sources(spans)
+        names = dict.fromkeys(node_id for span in spans for node_id in span.node_ids)
+        sources = [Option(node_id, node_id) for node_id in names]
         if recipe.output_format != "json":  # paragraphs cite them by number
             sources = [replace(one, id=str(n)) for n, one in enumerate(sources, 1)]
         reply = ask(
@@ -109,7 +110,7 @@ class Synthesizer:
         written = [
             GatheredItem(text, origin.get(text) or tuple(dict.fromkeys(item.node_ids)))
             for item in _said(reply, sources)
-            if (text := self._ungreeted(turn, _tidy(item.text)))
+            if (text := without_greeting(_tidy(item.text)) if turn.carry.flow.greeted else _tidy(item.text))
         ]
         if repair:
             written = repair.merged(written)
@@ -224,9 +225,6 @@ class Synthesizer:
                     found[mine[line.text]] = Quoted(line, f"{node_id} {line.list_id or line.heads}", left_out)
         return found
 
-    def _ungreeted(self, turn: Turn, text: str) -> str:
-        return without_greeting(text) if turn.carry.flow.greeted else text
-
     def _spans(self, turn: Turn, kept: Sequence[str]) -> list[Option]:
         """Evidence on offer, less what the user ruled out; no told price of what has another price by now."""
         analysis = turn.analysis
@@ -336,10 +334,6 @@ def _guidance(turn: Turn, refused: Collection[str]) -> str | None:
 def _tidy(text: str) -> str:
     """A written item without white space around it and behind its lines, one empty line at most between."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in text.strip().split("\n")))
-
-
-def _sources(spans: Sequence[Option]) -> list[Option]:
-    return [Option(node_id, node_id) for node_id in dict.fromkeys(n for span in spans for n in span.node_ids)]
 
 
 def _prices(span: Option) -> set[str]:

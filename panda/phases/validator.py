@@ -19,7 +19,7 @@ from panda.phases.request import ask, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.turn_files import step_type
-from panda.store.records import GatheredItem, Step
+from panda.store.records import GatheredItem
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
@@ -63,7 +63,8 @@ class Validator:
             verdict, confidence = str(reply.values["verdict"]), reply.confidence
             reason = str(reply.values.get("reason") or _REASONS[verdict])
             rejected = [] if verdict == "APPROVE" else [item.text for item in items]
-        verdict = _within_limits(verdict, turn)
+        spent = {"REVISE": turn.attempt >= _MOST_REVISIONS, "RETRY": turn.round >= _MOST_RETRIES}
+        verdict = "FAIL" if spent.get(verdict) else verdict
         judged = goal_verdicts(plan, items, verdict, said)
         best = _best_attempt(turn, len(issues)) if verdict == "FAIL" else None
         section = _section(verdict, confidence, issues, rejected, reason, judged, best)
@@ -83,7 +84,8 @@ def check_items(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
     supported by the nodes that it cites. Also of a turn that is saved.
     """
     issues, rejected, steps = [], [], turn.steps()
-    done = recalled_turns(turn) or turn.reading.statements or _anything_written(steps)
+    wrote = any(step.status == "success" and step_type(step) != "read" for step in steps)
+    done = recalled_turns(turn) or turn.reading.statements or wrote
     for item, sources in zip(items, cited_texts(reader, turn, items), strict=True):
         found = "\n".join(text for text in sources if text)
         is_quoted = item.text in one_line(found)
@@ -114,18 +116,6 @@ _REASONS = {
     "RETRY": "The plan did not lead to an answer.",
     "FAIL": "The query is not answered.",
 }
-
-
-def _anything_written(steps: Sequence[Step]) -> bool:
-    return any(step.status == "success" and step_type(step) != "read" for step in steps)
-
-
-def _within_limits(verdict: str, turn: Turn) -> str:
-    if verdict == "REVISE" and turn.attempt >= _MOST_REVISIONS:
-        return "FAIL"
-    if verdict == "RETRY" and turn.round >= _MOST_RETRIES:
-        return "FAIL"
-    return verdict
 
 
 def _best_attempt(turn: Turn, issues: int) -> str:

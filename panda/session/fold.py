@@ -169,14 +169,19 @@ def reply_of(files: TurnFiles) -> str:
 def carry_summaries(previous: Carry, summary: TurnSummary) -> tuple[TurnSummary, ...]:
     """Two whole summaries, and one line each of the twenty before."""
     older = [
-        one if one.detail == "line" else _in_a_line(one) for one in previous.turn_summaries[: -(WHOLE - 1)]
+        one
+        if one.detail == "line"
+        else TurnSummary(
+            turn=one.turn,
+            detail="line",
+            outcome=one.outcome,
+            goal=one.goal,
+            turn_summary=clip(one.turn_summary, _LINE_CHARS),
+            summary_kind=one.summary_kind,
+        )
+        for one in previous.turn_summaries[: -(WHOLE - 1)]
     ]
     return (*older[-LINES:], *previous.turn_summaries[-(WHOLE - 1) :], summary)
-
-
-def _in_a_line(one: TurnSummary) -> TurnSummary:
-    kept = TurnSummary(turn=one.turn, detail="line", outcome=one.outcome, goal=one.goal)
-    return replace(kept, turn_summary=clip(one.turn_summary, _LINE_CHARS), summary_kind=one.summary_kind)
 
 
 def _artifacts(files: TurnFiles, *, saved: bool) -> tuple[str, ...]:
@@ -355,19 +360,12 @@ def carry_notes(previous: Carry, files: TurnFiles) -> tuple[Note, ...]:
     gap = max(0, files.turn - previous.head - 1) if previous.head else 0
     kept = [replace(n, expires_after_turn=n.expires_after_turn + gap) for n in previous.carry_notes]
     kept = [note for note in kept if note.expires_after_turn > files.turn]
-    for record in step_records(files):
-        for kind, text in (("note", record.note), ("conclusion", record.conclusion)):
-            if text:
-                last = files.turn + _NOTE_TURNS
-                note = Note(
-                    kind="note" if kind == "note" else "conclusion",
-                    text=text,
-                    turn=files.turn,
-                    step=record.step,
-                    expires_after_turn=last,
-                )
-                kept += [note] if note not in kept else []
-    return tuple(kept[-_NOTES:])
+    last = files.turn + _NOTE_TURNS
+    for step in step_records(files):
+        about = Note(kind="note", text="", turn=files.turn, step=step.step, expires_after_turn=last)
+        kept += [replace(about, text=step.note)] if step.note else []
+        kept += [replace(about, kind="conclusion", text=step.conclusion)] if step.conclusion else []
+    return tuple(list(dict.fromkeys(kept))[-_NOTES:])
 
 
 def carry_archive(previous: Carry, files: TurnFiles) -> Archive:
