@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -132,6 +132,21 @@ def _linked_notes(knowledge: Path, path: Path, text: str) -> tuple[str, ...]:
 def _parts(path: PurePath) -> tuple[str, ...]:
     """As links compare: in lower case, without the ending."""
     return PurePath(str(path).casefold().removesuffix(".md")).parts
+
+
+class NodeLoader(Protocol):
+    """Gives nodes by their ids."""
+
+    def load(self, node_id: str) -> Node:
+        """The node; raises MemoryNodeError."""
+        ...
+
+
+def find_node(reader: NodeLoader, node_id: str) -> Node | None:
+    """The node, if it can be read."""
+    with suppress(MemoryNodeError):
+        return reader.load(node_id)
+    return None
 
 
 class NodeReader:

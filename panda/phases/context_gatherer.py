@@ -8,7 +8,6 @@ quotes; what one that writes words anew must hold in the nodes that it cites.
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -41,7 +40,7 @@ from panda.memory.gathered import (
     with_own_confidence,
 )
 from panda.memory.node import Line, Node, wanted_list
-from panda.memory.reader import NodeReader
+from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import ClosestLines, evidence_of
 from panda.phases.recall import recalled_turns
@@ -391,9 +390,8 @@ class ContextGatherer:
         matters only once it is chosen.
         """
         for node_id in node_ids:
-            if node_id not in nodes:
-                with suppress(MemoryNodeError):
-                    nodes[node_id] = self.reader.load(node_id)
+            if node_id not in nodes and (node := find_node(self.reader, node_id)):
+                nodes[node_id] = node
         return [nodes[node_id] for node_id in node_ids if node_id in nodes]
 
     def _load(self, turn: Turn, chosen: Sequence[str]) -> list[LoadedDocument]:

@@ -2,20 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from panda.choosing.decision import Option
 from panda.documents.times import last_seen, parse_time, without_last_seen
-from panda.errors import MemoryNodeError
 from panda.language.reading import named_turns
 from panda.language.words import split_words
 from panda.memory.budget import is_usable
 from panda.memory.confidence import claim_type
 from panda.memory.gathered import CONSTRAINTS, node_caption
 from panda.memory.node import Line, Node, line_title
+from panda.memory.reader import NodeLoader, find_node
 from panda.models.contract import Encoder
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
@@ -35,7 +34,7 @@ _ADDRESS = re.compile(r"\burl https?://\S+\Z")
 class ClosestLines:
     """Orders lines by how close they are to a query, each with what it stands below."""
 
-    def __init__(self, reader: "NodeLoader", encoder: Encoder | None) -> None:
+    def __init__(self, reader: NodeLoader, encoder: Encoder | None) -> None:
         self._reader = reader
         self._encoder = encoder
 
@@ -64,7 +63,7 @@ class ClosestLines:
         for line in lines:
             node_id = line.node_ids[0] if line.node_ids else ""
             if node_id not in nodes:
-                nodes[node_id] = self._load(node_id)
+                nodes[node_id] = find_node(self._reader, node_id)
             titled.append(replace(line, title=_title_of(line.text, node_id, nodes[node_id], query)))
         return self._rated(query, titled)
 
@@ -76,12 +75,6 @@ class ClosestLines:
     def _rated(self, query: str, lines: Sequence[Option]) -> list[Option]:
         found = measure_closeness(query, [one.near for one in lines], self._encoder)
         return [replace(one, prior=value) for one, value in zip(lines, found, strict=True)]
-
-    def _load(self, node_id: str) -> Node | None:
-        try:
-            return self._reader.load(node_id)
-        except MemoryNodeError:
-            return None
 
 
 def _title_of(text: str, node_id: str, node: Node | None, query: str) -> str:
@@ -164,14 +157,6 @@ def tool_spans(turn: Turn, steps: Sequence[Step] | None = None) -> list[Option]:
     return found
 
 
-class NodeLoader(Protocol):
-    """Gives nodes by their ids."""
-
-    def load(self, node_id: str) -> Node:
-        """The node; raises MemoryNodeError."""
-        ...
-
-
 def cited_texts(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -> list[list[str]]:
     """
     Everything that items may claim, for each item a text for each node that it cites: the node's title,
@@ -188,9 +173,8 @@ def cited_texts(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
         told = step_texts(steps, node_id)
         if node_id.startswith("step:"):
             return f"{node_id.replace(':', ' ')}\n{told}" if told else ""
-        try:
-            node = reader.load(node_id)
-        except MemoryNodeError:
+        node = find_node(reader, node_id)
+        if node is None:
             return told
         seen = last_seen(node.at) if node.at else ""
         shown = node_caption(node, at) if at else ""
@@ -201,11 +185,8 @@ def cited_texts(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
 
 def cited_lines(reader: NodeLoader, node_ids: Sequence[str]) -> list[str]:
     """The lines of nodes as they are quoted; none of those that cannot be read."""
-    lines: list[str] = []
-    for node_id in node_ids:
-        with suppress(MemoryNodeError):
-            lines += [item.text for item in reader.load(node_id).items]
-    return lines
+    nodes = (find_node(reader, node_id) for node_id in node_ids)
+    return [line.text for node in nodes if node for line in node.items]
 
 
 def step_texts(steps: Sequence[Step], node_id: str) -> str:

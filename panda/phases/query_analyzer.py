@@ -9,7 +9,7 @@ from msgspec import structs
 from panda.choosing.decision import Option, clause_options
 from panda.documents.context import Meta, Section, Text
 from panda.documents.records import encode
-from panda.errors import HaltError, MemoryNodeError
+from panda.errors import HaltError
 from panda.language.dates import find_periods
 from panda.language.reading import (
     Agreement,
@@ -40,7 +40,7 @@ from panda.language.text import is_question
 from panda.language.things import Mention, find_pronouns, names_nothing
 from panda.language.wording import leaves_out, plain_agreement, plain_mood
 from panda.language.words import split_words, stem
-from panda.memory.reader import NodeReader
+from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.kept import asked_to_forget, chosen_to_go, kept_things, meant_to_go
@@ -180,13 +180,9 @@ def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
     there.
     """
     source = int((one.source or "t0").removeprefix("t").partition("_")[0])
-    if one.target is not None and one.target.startswith(_NODES):
-        try:
-            reader.load(one.target)
-        except MemoryNodeError:
-            return f"turn:{source}", source
-        return one.target, source
-    return f"turn:{source}", source
+    is_node = one.target is not None and one.target.startswith(_NODES)
+    node = find_node(reader, one.target or "") if is_node else None
+    return (node.id if node else f"turn:{source}"), source
 
 
 def subject_of(turn: Turn, reader: NodeReader, references: References) -> tuple[str, ContentReference] | None:

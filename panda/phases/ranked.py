@@ -6,18 +6,16 @@ They are asked of all rows of a list, all claims of research or all pages that t
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from panda.choosing.decision import Option
-from panda.errors import MemoryNodeError
 from panda.language.lists import shared_terms
 from panda.language.ranks import adds_up, compares, judges, rows_meant, total_of
 from panda.language.things import within
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
 from panda.memory.node import Line, Node
-from panda.memory.reader import NodeReader
+from panda.memory.reader import NodeReader, find_node
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.recall import lists_of, name_of
 from panda.phases.turn import Turn
@@ -114,7 +112,8 @@ def _groups(
     planned = planned_nodes(plan)
     if is_comparison:  # of two that are named one may be all that is close
         planned += [one for one in planned_nodes(plan, chosen=False) if one.startswith("visit:")]
-    nodes = _load(reader, [*(line.node_ids[0] for line in closest), *planned])
+    ids = dict.fromkeys([*(line.node_ids[0] for line in closest), *planned])
+    nodes = [node for id_ in ids if id_.startswith(_KINDS) and (node := find_node(reader, id_))]
     texts = {line.text for line in closest}
     near: list[list[_Row]] = []
     others: list[list[_Row]] = []
@@ -178,11 +177,3 @@ def _side_by_side(rows: Sequence[_Row]) -> list[GatheredItem]:
     ]
     shared = [field for field in reversed(told[0]) if field != "url" and all(field in one for one in told)]
     return [one[field] for field in shared for one in told][:MOST_ITEMS]
-
-
-def _load(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
-    found = []
-    for node_id in dict.fromkeys(node_id for node_id in node_ids if node_id.startswith(_KINDS)):
-        with suppress(MemoryNodeError):
-            found.append(reader.load(node_id))
-    return found

@@ -1,12 +1,11 @@
 """What the session itself answers: what it was about turn by turn, and what is asked of a list it showed."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from panda.choosing.decision import Option
 from panda.documents.text import one_line, strip_citations
-from panda.errors import FileFormatError, MemoryNodeError, StoreError
+from panda.errors import FileFormatError, StoreError
 from panda.language.lists import (
     asks_what_fits,
     label_of,
@@ -21,7 +20,7 @@ from panda.language.lists import (
 from panda.language.reading import asked_step
 from panda.memory.budget import is_usable
 from panda.memory.node import Line, Node
-from panda.memory.reader import NodeReader
+from panda.memory.reader import NodeReader, find_node
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.turn import Turn
 from panda.session.registry import uses_excluded
@@ -224,11 +223,12 @@ def _wanted(turn: Turn, reader: NodeReader) -> FollowUp | None:
     """
     known = []
     for text, node_ids in _gathered_lines(turn) if turn.reading.all else ():
-        for node in _load(reader, node_ids[0]) if node_ids else ():
-            heads = {line.heads for line in node.items if line.text == text}
-            for one in lists_of(node) if node.id.startswith("knowledge:") else ():
-                is_quoted = one.name in heads or any(line.text == text for line in one.lines)
-                known += [one] if is_quoted and len(one.lines) > 1 else []
+        is_note = bool(node_ids) and node_ids[0].startswith("knowledge:")
+        node = find_node(reader, node_ids[0]) if is_note else None
+        for one in lists_of(node) if node else ():
+            heads = {line.heads for line in one.node.items if line.text == text}
+            is_quoted = one.name in heads or any(line.text == text for line in one.lines)
+            known += [one] if is_quoted and len(one.lines) > 1 else []
     best = max(known, key=lambda one: shared_terms(turn.query, one.about), default=None)
     if best is None or not shared_terms(turn.query, best.about):
         return None
@@ -251,7 +251,7 @@ def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
     known = [
         one
         for node_id in dict.fromkeys([*(node_id for node_id, _ in quoted), *gathered])
-        for node in _load(reader, node_id)
+        if (node := find_node(reader, node_id))
         for one in lists_of(node)
         if len(one.lines) > 1
     ]
@@ -283,10 +283,5 @@ def _gathered_lines(turn: Turn) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _lines(reader: NodeReader, node_id: str) -> Sequence[Line]:
-    return [line for node in _load(reader, node_id) for line in node.items]
-
-
-def _load(reader: NodeReader, node_id: str) -> list[Node]:
-    with suppress(MemoryNodeError):
-        return [reader.load(node_id)]
-    return []
+    node = find_node(reader, node_id)
+    return node.items if node else ()

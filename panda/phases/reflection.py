@@ -1,7 +1,6 @@
 """Phase 1: is the query clear enough to go on (S1 §3.2), and which of the session's entities count."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,10 +8,8 @@ from msgspec.structs import replace
 
 from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
-from panda.errors import MemoryNodeError
 from panda.language.wording import content_stems
-from panda.memory.node import Node
-from panda.memory.reader import NodeReader
+from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.kept import said_of_forgetting
@@ -123,10 +120,8 @@ class Reflection:
 
     def _look(self, turn: Turn) -> Sequence[Option]:
         """Of the sources that the index and the encoder find each the closest line, the closest first."""
-        nodes: list[Node] = []
-        for one in self.retriever.find(turn.meant, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True):
-            with suppress(MemoryNodeError):
-                nodes.append(self.reader.load(one.node_id))
+        ranked = self.retriever.find(turn.meant, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True)
+        nodes = [node for one in ranked if (node := find_node(self.reader, one.node_id))]
         return list(self.closest.best_lines(turn.meant, nodes).values())[::-1]
 
 

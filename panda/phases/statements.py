@@ -12,7 +12,6 @@ from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
 from panda.documents.memory_file import is_statement, render_value, statement_key
 from panda.documents.text import escape_quote
-from panda.errors import MemoryNodeError
 from panda.language.reading import Statement
 from panda.language.statements import says_only, says_otherwise
 from panda.language.text import count_kind, wanted_kind
@@ -20,7 +19,7 @@ from panda.language.words import is_ordinary, split_terms, split_words
 from panda.memory.fact import Assertion, SaidKind, Subject
 from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_value
 from panda.memory.past import Moment
-from panda.memory.reader import NodeReader
+from panda.memory.reader import NodeReader, find_node
 from panda.models.contract import Encoder
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.turn import Turn
@@ -321,11 +320,8 @@ def _lists(reader: NodeReader) -> list[_List]:
 
 def _later_than(item: GatheredItem, statements: Sequence[_Told], reader: NodeReader) -> list[_Told]:
     node_id = item.node_ids[0]
-    if not node_id.startswith(_OLDER):
-        return []
-    try:
-        node = reader.load(node_id)
-    except MemoryNodeError:
+    node = find_node(reader, node_id) if node_id.startswith(_OLDER) else None
+    if node is None:
         return []
     times = [at for at in (node.at, node.changed_at) if at is not None]
     own = next((place for place, one in enumerate(statements) if one.item == item), -1)

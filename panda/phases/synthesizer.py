@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -19,7 +18,7 @@ from panda.memory.budget import is_usable
 from panda.memory.confidence import claim_type
 from panda.memory.gathered import answer_items
 from panda.memory.node import Line, wanted_list
-from panda.memory.reader import NodeReader
+from panda.memory.reader import NodeReader, find_node
 from panda.phases.answer_text import MOST_ITEMS, Quoted, cited_paragraphs, render_answer, without_doubles
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import (
@@ -253,15 +252,10 @@ class Synthesizer:
         for span in spans:
             changes = claim_type(span.text) in ("price", "availability")
             told = changes and span.node_ids[0].startswith(told_by) and not find_days(span.text)
-            at = self._time_of(span.node_ids[0]) if told else None
+            node = find_node(self._reader, span.node_ids[0]) if told else None
+            at = node.at if node else None
             dated.append(replace(span, text=with_last_seen(span.text, at)) if at else span)
         return dated
-
-    def _time_of(self, node_id: str) -> datetime | None:
-        try:
-            return self._reader.load(node_id).at
-        except MemoryNodeError:
-            return None  # where it stands is told as missing
 
     def _provenance(self, turn: Turn, node_id: str) -> str:
         if node_id == f"turn:{turn.turn}":

@@ -10,9 +10,9 @@ from panda.documents.evidence import check_evidence, tell_claims
 from panda.documents.text import one_line
 from panda.language.text import claims_done, without_greeting
 from panda.memory.gathered import answer_items
-from panda.memory.reader import NodeReader
+from panda.memory.reader import NodeLoader, NodeReader
 from panda.phases.contract import Advance, Outcome, Retry, Stop
-from panda.phases.evidence_spans import ClosestLines, NodeLoader, cited_lines, cited_texts
+from panda.phases.evidence_spans import ClosestLines, cited_lines, cited_texts
 from panda.phases.goals import GoalVerdict, goal_verdicts
 from panda.phases.recall import recalled, recalled_turns
 from panda.phases.request import ask, writes
