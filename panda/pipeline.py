@@ -174,14 +174,14 @@ class Pipeline:
         rows: list[PhaseMetrics] = []
         total = Usage(0, 0, 0)
         for number, phase in self._phases.items():
-            calls = [call for call in turn.calls if call["phase"] == number]
+            calls = [call for call in turn.calls if call.phase == number]
             if calls or number in seconds:
-                usage = sum((Usage(**call["usage"]) for call in calls), Usage(0, 0, 0))
+                usage = sum((Usage(**structs.asdict(call.usage)) for call in calls), Usage(0, 0, 0))
                 total += usage
                 row = PhaseMetrics(
                     phase=number,
                     layer=phase.layer,
-                    recipes=tuple(dict.fromkeys(call["recipe"] for call in calls)),
+                    recipes=tuple(dict.fromkeys(call.recipe for call in calls)),
                     calls=len(calls),
                     **_tokens(usage),
                     seconds=round(seconds[number], 3) if number in seconds else None,

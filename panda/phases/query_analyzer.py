@@ -106,8 +106,8 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
             description=str(reply.values["text"]).strip(),
             recipe=reply.recipe.key,
             layer=reply.recipe.model_layer,
-            model=call["model"],
-            model_digest=call["hashes"]["model"],
+            model=str(call.model),
+            model_digest=str(call.hashes["model"]),
         )
     )
 

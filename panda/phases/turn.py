@@ -5,10 +5,10 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from panda.compression.budgets import count_tokens
 from panda.documents.context import SECTIONS, ContextDocument
+from panda.documents.records import encode
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading, plain_recap
 from panda.recipes.calls import Recordings
@@ -16,13 +16,15 @@ from panda.session.fold import carry_within
 from panda.session.turn_files import TurnFiles
 from panda.store.carry import EMPTY, Carry
 from panda.store.files import read_text
-from panda.store.layout import UserStore
+from panda.store.layout import CALLS_JSONL, UserStore
 from panda.store.records import (
+    ChoiceCall,
     GatheredContext,
     GatheredSection,
     Image,
     IndexSummary,
     Metadata,
+    ModelCall,
     Plan,
     QueryAnalysis,
     Reflection,
@@ -30,6 +32,7 @@ from panda.store.records import (
     Step,
     find,
     load,
+    parse_call,
 )
 from panda.store.turns import TurnFolder
 from panda.store.visits import SAVED_STATUSES
@@ -92,13 +95,13 @@ class Turn:
         """The recipe that is being asked; None between calls."""
         self._seed = metadata.seed
         self._context = folder.read_context()
-        self._calls: list[Mapping[str, Any]] = list(folder.calls())
+        self._calls = folder.load_calls()
         self.recordings = recordings or Recordings(self._calls)
-        self._made = Counter(_identity(record) for record in self._calls if self._is_current(record))
-        done = (record.get("execution", 0) for record in self._calls if not self._is_current(record))
+        self._made = Counter(_identity(call) for call in self._calls if self._is_current(call))
+        done = (call.execution for call in self._calls if not self._is_current(call))
         self._executions = max(done, default=0)
         self._joined: int | None = None
-        self._prefixes = {call["sha256"] for record in self._calls for call in _prefixes(record)}
+        self._prefixes = {digest for call in self._calls for digest in _prefixes(call)}
 
     def take_up(self, metadata: Metadata) -> None:
         """Take over how far the turn has come, as its metadata says."""
@@ -198,9 +201,8 @@ class Turn:
         self.folder.write_context(document)
         self._context = document
 
-    def _is_current(self, record: Mapping[str, Any]) -> bool:
-        now = (self.phase, self.round, self.attempt)
-        return (record["phase"], record["round"], record["revision"]) == now
+    def _is_current(self, call: ModelCall) -> bool:
+        return (call.phase, call.round, call.revision) == (self.phase, self.round, self.attempt)
 
     @property
     def described_image(self) -> Image | None:
@@ -218,7 +220,7 @@ class Turn:
             self.warnings.append(message)
 
     @property
-    def calls(self) -> Sequence[Mapping[str, Any]]:
+    def calls(self) -> Sequence[ModelCall]:
         """Lines of calls.jsonl so far."""
         return self._calls
 
@@ -265,12 +267,13 @@ class Turn:
         """Append one line to calls.jsonl, unless a killed run of this phase has written it already."""
         passed = {"execution": self._executions, "round": self.round, "revision": self.attempt}
         placed = {"n": len(self._calls) + 1, **passed, **record}
-        identity = _identity(placed)
+        call = parse_call(placed, where=str(self.folder.paths / CALLS_JSONL))
+        identity = _identity(call)
         if self._made[identity]:
             self._made[identity] -= 1
             return
         self.folder.append_call(placed)
-        self._calls.append(json.loads(json.dumps(placed)))
+        self._calls.append(call)
 
     def knows_prefix(self, digest: str) -> bool:
         """Whether a prefix was written down before; from now on it counts as written."""
@@ -279,17 +282,20 @@ class Turn:
         return known
 
 
-def _identity(record: Mapping[str, Any]) -> str:
+def _identity(call: ModelCall) -> str:
     """What makes a call the same again: everything but number, time, tokens and what was known before."""
-    kept = {name: value for name, value in record.items() if name not in ("n", "usage", "seconds")}
-    for name in ("prefix", "messages"):
-        parts = kept.get(name) or ()
-        parts = [parts] if isinstance(parts, Mapping) else parts
-        kept[name] = [{**part, "content": None} if "sha256" in part else part for part in parts]
-    kept["options"] = [{**option, "known": None} for option in kept.get("options") or ()]
+    kept = encode(call)
+    for name in ("n", "usage", "seconds"):
+        del kept[name]
+    for part in (kept.get("prefix"), *kept.get("messages", ())):
+        if part and "sha256" in part:
+            part["content"] = None
+    for option in kept.get("options", ()):
+        option["known"] = None
     return json.dumps(kept, sort_keys=True)
 
 
-def _prefixes(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = [record["prefix"]] if "prefix" in record else []
-    return found + [message for message in record.get("messages", ()) if "sha256" in message]
+def _prefixes(call: ModelCall) -> list[str]:
+    if isinstance(call, ChoiceCall):
+        return [call.prefix.sha256]
+    return [message.sha256 for message in call.messages if message.sha256 is not None]

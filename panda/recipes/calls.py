@@ -5,15 +5,19 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+from msgspec import structs
 
 from panda.choosing.ask import Pass
 from panda.errors import HaltError
 from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, ScoreCase, Usage
 from panda.recipes.recipe import Recipe
+from panda.store import records
 from panda.store.layout import turn_name
-from panda.store.records import Step
+from panda.store.records import ChoiceCall, GeneratedCall, ModelCall, Prefix, Step
 
+_T = TypeVar("_T")
 _SHOWN_LINES = 40
 _TAIL = 400
 _RULES = "rules"  # method of an execution for which no model was asked
@@ -36,7 +40,7 @@ class Recordings:
         calls: The lines, in order; a prefix is spelt out where it first occurs.
     """
 
-    def __init__(self, calls: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, calls: Sequence[ModelCall]) -> None:
         self._prefixes: dict[str, str] = {}
         self._scores: dict[tuple[str, str, str, str], tuple[float, int]] = {}
         self._completions: dict[str, Completion] = {}
@@ -59,22 +63,22 @@ class Recordings:
         asked = [(m.role, m.content, *(picture.sha256 for picture in m.pictures)) for m in messages]
         return self._completions.get(_key(digest, asked, vars(params)))
 
-    def _take(self, call: Mapping[str, Any]) -> None:
-        for part in [call.get("prefix"), *(call.get("messages") or ())]:
-            if part and "sha256" in part and "content" in part:
-                self._prefixes[part["sha256"]] = part["content"]
-        digest = call["hashes"]["model"]
-        if call["kind"] == "choose":
-            prefix = self._text(call["prefix"])
-            for option in call["options"]:
-                key = (digest, prefix, option["context"], option["continuation"])
-                self._scores[key] = (option["logprob"], option["tokens"])
+    def _take(self, call: ModelCall) -> None:
+        for part in [call.prefix] if isinstance(call, ChoiceCall) else call.messages:
+            if part.sha256 and part.content:
+                self._prefixes[part.sha256] = part.content
+        digest = str(call.hashes["model"])
+        if isinstance(call, ChoiceCall):
+            prefix = self._text(call.prefix)
+            for option in call.options:
+                key = (digest, prefix, option.context, option.continuation)
+                self._scores[key] = (option.logprob, option.tokens)
         else:
-            asked = [(part["role"], self._text(part), *part.get("pictures", ())) for part in call["messages"]]
-            self._completions[_key(digest, asked, call["parameters"])] = _completion(call)
+            asked = [(part.role, self._text(part), *part.pictures) for part in call.messages]
+            self._completions[_key(digest, asked, call.parameters)] = _completion(call)
 
-    def _text(self, part: Mapping[str, str]) -> str:
-        return part["content"] if "content" in part else self._prefixes.get(part["sha256"], "")
+    def _text(self, part: Prefix | records.Message) -> str:
+        return part.content or self._prefixes.get(part.sha256 or "", "")
 
 
 class LiveOnMiss(Recordings):
@@ -86,7 +90,7 @@ class LiveOnMiss(Recordings):
         steps: The tool calls of the turn, as its steps/ hold them; each answers once.
     """
 
-    def __init__(self, calls: Sequence[Mapping[str, Any]], steps: Sequence[Step] = ()) -> None:
+    def __init__(self, calls: Sequence[ModelCall], steps: Sequence[Step] = ()) -> None:
         super().__init__(calls)
         self.misses: list[Miss] = []
         self.restore: Callable[[Step], None] = lambda step: None
@@ -143,12 +147,13 @@ class Replay(LiveOnMiss):
             return found
         asked = f"{prefix}{case.context}{case.continuation}"
         candidates = [
-            (f"{self._text(call['prefix'])}{option['context']}{option['continuation']}", option)
-            for call in self._of(recipe, "choose")
-            for option in call["options"]
+            (f"{self._text(call.prefix)}{option.context}{option.continuation}", option)
+            for call in self._calls
+            if isinstance(call, ChoiceCall) and call.recipe == recipe
+            for option in call.options
         ]
         option = self._nearest(recipe, "choose", asked, candidates)
-        return option["logprob"], option["tokens"]
+        return option.logprob, option.tokens
 
     def completion(
         self, recipe: str, digest: str, messages: Sequence[Message], params: GenerateParams
@@ -156,32 +161,31 @@ class Replay(LiveOnMiss):
         found = Recordings.completion(self, recipe, digest, messages, params)
         if found is not None:
             return found
-        calls = self._of(recipe, "generate")
-        candidates = [("\n".join(self._text(part) for part in call["messages"]), call) for call in calls]
+        candidates = [
+            ("\n".join(self._text(part) for part in call.messages), call)
+            for call in self._calls
+            if isinstance(call, GeneratedCall) and call.recipe == recipe
+        ]
         asked = "\n".join(message.content for message in messages)
         return replace(_completion(self._nearest(recipe, "generate", asked, candidates)), reasoning="")
 
-    def _of(self, recipe: str, kind: str) -> list[Mapping[str, Any]]:
-        return [call for call in self._calls if call["recipe"] == recipe and call["kind"] == kind]
-
-    def _nearest(
-        self, recipe: str, kind: str, asked: str, candidates: Sequence[tuple[str, Mapping[str, Any]]]
-    ) -> Mapping[str, Any]:
-        def likeness(candidate: tuple[str, Mapping[str, Any]]) -> float:
+    def _nearest(self, recipe: str, kind: str, asked: str, candidates: Sequence[tuple[str, _T]]) -> _T:
+        def likeness(candidate: tuple[str, _T]) -> float:
             return difflib.SequenceMatcher(None, candidate[0][-600:], asked[-600:], autojunk=False).ratio()
 
-        text, answer = max(candidates, key=likeness, default=("", {}))
+        best = max(candidates, key=likeness, default=None)
+        text = best[0] if best else ""
         sides = text.splitlines(), asked.splitlines()
         shown = list(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=1))
         more = [f"[…] {len(shown) - _SHOWN_LINES} more lines"] if len(shown) > _SHOWN_LINES else []
         self.misses.append(Miss(recipe, kind, "\n".join(shown[:_SHOWN_LINES] + more)))
-        if not answer:
+        if best is None:
             raise HaltError(
                 f"{recipe}: no call of this recipe is recorded",
                 where=recipe,
                 fix="the turn did not ask this recipe when it was recorded; record it anew",
             )
-        return answer
+        return best[1]
 
 
 def _key(digest: str, messages: Sequence[tuple[str, ...]], params: Mapping[str, Any]) -> str:
@@ -189,9 +193,9 @@ def _key(digest: str, messages: Sequence[tuple[str, ...]], params: Mapping[str, 
     return json.dumps([digest, list(messages), kept], sort_keys=True, ensure_ascii=False)
 
 
-def _completion(call: Mapping[str, Any]) -> Completion:
-    usage, reasoning = Usage(**call["usage"]), call.get("reasoning", "")
-    return Completion(call["output"], call["finish_reason"], usage, call["seconds"], reasoning)
+def _completion(call: GeneratedCall) -> Completion:
+    usage = Usage(**structs.asdict(call.usage))
+    return Completion(call.output, call.finish_reason, usage, call.seconds, call.reasoning or "")
 
 
 class Journal(Protocol):

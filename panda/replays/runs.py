@@ -219,7 +219,7 @@ class RunPlan:
 def read_outcome(folder: TurnFolder) -> Outcome:
     """What a turn on disk came to; files that a turn of its kind lacks are left out."""
     metadata = folder.read_metadata()
-    recipes = {call["recipe"]: dict(call["hashes"]) for call in folder.calls()}
+    recipes = {call.recipe: call.hashes for call in folder.load_calls()}
     try:
         sections = folder.read_context().sections
     except Problem:

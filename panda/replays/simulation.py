@@ -133,7 +133,7 @@ def _recordings(saved: TurnFolder, answers: Answers) -> Recordings:
     if answers == "live":
         return Recordings([])
     kind = Replay if answers == "recorded" else LiveOnMiss
-    return kind(saved.calls(), saved.load_steps())
+    return kind(saved.load_calls(), saved.load_steps())
 
 
 def _run(app: App, saved: TurnFolder, recordings: Recordings, bound: Bound) -> str | None:

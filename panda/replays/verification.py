@@ -5,10 +5,9 @@ What a check needs is taken from the turn itself (its calls, its sections, its s
 was then, so that a memory that has changed since finds nothing wrong with an old turn.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
 
 from panda.compression.budgets import count_tokens
 from panda.documents.context import SECTIONS, ContextDocument, render_section
@@ -33,7 +32,7 @@ from panda.store.layout import (
     REFLECTION_JSON,
     RESPONSE_MD,
 )
-from panda.store.records import Metadata, QueryAnalysis, Session
+from panda.store.records import ChoiceCall, GeneratedCall, Metadata, ModelCall, QueryAnalysis, Session
 from panda.store.turns import TurnFolder
 from panda.store.validate import check_turn
 
@@ -52,7 +51,7 @@ def verify_turn(place: TurnPlace) -> list[Problem]:
     if problems:
         return problems  # what does not read cannot be judged further
     try:
-        metadata, calls = folder.read_metadata(), folder.calls()
+        metadata, calls = folder.read_metadata(), folder.load_calls()
         if metadata.forgotten_at is not None:
             part = "" if metadata.status == "forgotten" else "partly "
             message = (
@@ -71,14 +70,14 @@ def verify_turn(place: TurnPlace) -> list[Problem]:
     return problems
 
 
-def _check_hashes(path: str, calls: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
+def _check_hashes(path: str, calls: Sequence[ModelCall]) -> Iterator[Problem]:
     """Whether what is written out hashes to its name, each hash is spelt out once, and no line is missing."""
     known = set()
     for line, call in enumerate(calls, 1):
-        if call["n"] != line:
-            yield Problem(f"is call {call['n']}, not {line}: a line is missing", path, line=line)
-        for part in [call.get("prefix") or {}, *(call.get("messages") or ())]:
-            digest, content = part.get("sha256"), part.get("content")
+        if call.n != line:
+            yield Problem(f"is call {call.n}, not {line}: a line is missing", path, line=line)
+        for part in [call.prefix] if isinstance(call, ChoiceCall) else call.messages:
+            digest, content = part.sha256, part.content or None
             if digest is None:
                 continue
             if content is not None and text_digest(content) != digest:
@@ -88,32 +87,33 @@ def _check_hashes(path: str, calls: Sequence[Mapping[str, Any]]) -> Iterator[Pro
             known.add(digest)
 
 
-def _check_replies(path: str, metadata: Metadata, calls: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
+def _check_replies(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> Iterator[Problem]:
     """Whether the last completion of each execution passed its gates; an earlier one was asked again."""
     for line, call in enumerate(calls, 1):
-        if any(option["logprob"] > 0 or option["tokens"] < 1 for option in call.get("options") or ()):
+        options = call.options if isinstance(call, ChoiceCall) else ()
+        if any(option.logprob > 0 or option.tokens < 1 for option in options):
             yield Problem("an option has no log-probability", path, line=line, key="options")
-    written = [(line, call) for line, call in enumerate(calls, 1) if call["kind"] == "generate"]
-    for _, group in groupby(written, key=lambda one: (one[1].get("execution"), one[1]["recipe"])):
+    written = [(line, call) for line, call in enumerate(calls, 1) if isinstance(call, GeneratedCall)]
+    for _, group in groupby(written, key=lambda one: (one[1].execution, one[1].recipe)):
         line, call = list(group)[-1]
         fault = _fault(call)
         if fault and metadata.status in ("approved", "clarify", "failed"):
-            message = f"{call['recipe']}: the turn went on with a reply that fails its gate: {fault}"
+            message = f"{call.recipe}: the turn went on with a reply that fails its gate: {fault}"
             yield Problem(message, path, line=line, key="output")
 
 
-def _fault(call: Mapping[str, Any]) -> str | None:
-    if call["finish_reason"] == "length":
+def _fault(call: GeneratedCall) -> str | None:
+    if call.finish_reason == "length":
         return "cut off at max_tokens"
-    schema = call["parameters"].get("schema")
+    schema = call.parameters.get("schema")
     if not schema:
         return None
-    values, error = parse_object(call["output"])
-    return error or find_fault(values, schema, lenient=call.get("lenient", ()))
+    values, error = parse_object(call.output)
+    return error or find_fault(values, schema, lenient=call.lenient or ())
 
 
 def _check_budgets(
-    folder: TurnFolder, document: ContextDocument, calls: Sequence[Mapping[str, Any]]
+    folder: TurnFolder, document: ContextDocument, calls: Sequence[ModelCall]
 ) -> Iterator[Problem]:
     for section in document.sections:
         most, size = SECTIONS[section.number].budget_tokens, count_tokens(render_section(section))
@@ -122,11 +122,12 @@ def _check_budgets(
             yield Problem(f"§{section.number} has {over}", str(folder.paths / CONTEXT_MD))
     path = str(folder.paths / CALLS_JSONL)
     for line, call in enumerate(calls, 1):
-        output, most_output = call["usage"]["output"], (call.get("parameters") or {}).get("max_tokens")
+        parameters = call.parameters if isinstance(call, GeneratedCall) else {}
+        output, most_output = call.usage.output, parameters.get("max_tokens")
         if most_output is not None and output is not None and output > most_output:
             message = f"{output} tokens were written, {most_output} were allowed"
             yield Problem(message, path, line=line, key="usage")
-    executions = max((call.get("execution", 0) for call in calls), default=0)
+    executions = max((call.execution for call in calls), default=0)
     if executions > MOST_EXECUTIONS:
         message = f"{executions} recipe executions, the most is {MOST_EXECUTIONS}"
         yield Problem(message, path, key="execution")

@@ -392,7 +392,15 @@ class ForgottenCall(Record, frozen=True, tag_field="kind", tag="forgotten"):
     forgotten_at: Time
 
 
-Call = ChoiceCall | GeneratedCall | ForgottenCall
+ModelCall = ChoiceCall | GeneratedCall
+Call = ModelCall | ForgottenCall
+
+
+def parse_call(value: object, *, where: str) -> ModelCall:
+    """A call that is about to be a line of calls.jsonl; FileFormatError for what is none."""
+    kinds: Any = ModelCall
+    call: ModelCall = decode(kinds, value, where=where)
+    return call
 
 
 class Image(FileRecord, frozen=True):

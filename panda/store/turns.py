@@ -22,7 +22,7 @@ from panda.documents.pictures import MOST_BYTES, Picture, PictureError, parse_pi
 from panda.documents.records import decode, encode
 from panda.documents.text import escape_path, shorten, unescape_path
 from panda.documents.times import Clock
-from panda.errors import FileFormatError, Location, NotFoundError, Problem, StoreError, UsageError
+from panda.errors import FileFormatError, NotFoundError, Problem, StoreError, UsageError
 from panda.store.files import (
     append_json_line,
     check_links,
@@ -31,7 +31,6 @@ from panda.store.files import (
     parse_json,
     read_beneath,
     read_bytes,
-    read_json_lines,
     read_text,
     store_errors,
     sync_path,
@@ -51,11 +50,10 @@ from panda.store.layout import (
 )
 from panda.store.records import (
     Call,
-    ChoiceCall,
     FileRecord,
     ForgottenCall,
-    GeneratedCall,
     Metadata,
+    ModelCall,
     Next,
     Snapshot,
     Step,
@@ -184,19 +182,13 @@ class TurnFolder:
         """The tool calls of the turn, in order. Raises FileFormatError: one does not say what it must."""
         return load_steps(self.paths)
 
-    def load_calls(self) -> list[ChoiceCall | GeneratedCall]:
+    def load_calls(self) -> list[ModelCall]:
         """
         The model calls of the turn, in order, but for those that were forgotten. Raises FileFormatError: a
         line of calls.jsonl does not say what it must; names it.
         """
         lines = load_lines(_CALL, self.paths / CALLS_JSONL)
         return [call for call in lines if not isinstance(call, ForgottenCall)]
-
-    def append(self, call: Call) -> None:
-        """Adds a line to calls.jsonl. Raises FileFormatError: the record would not be read."""
-        value = encode(call)
-        decode(_CALL, value, where=str(self.paths / CALLS_JSONL))
-        append_json_line(self._target(CALLS_JSONL), value)
 
     def read_metadata(self) -> Metadata:
         """The turn's metadata.json. Raises FileFormatError: it is not JSON, or does not fit its schema."""
@@ -217,8 +209,8 @@ class TurnFolder:
         return written
 
     def append_call(self, record: Mapping[str, object]) -> None:
-        """Adds a line to calls.jsonl. Raises FileFormatError: the record does not fit its schema."""
-        check_json(CALLS_JSONL, record, str(self.paths / CALLS_JSONL))
+        """Adds a line to calls.jsonl. Raises FileFormatError: it would not be read."""
+        decode(_CALL, record, where=str(self.paths / CALLS_JSONL))
         append_json_line(self._target(CALLS_JSONL), record)
 
     def snapshot(self) -> Snapshot | None:
@@ -231,18 +223,6 @@ class TurnFolder:
             if self.has(SNAPSHOT_JSON)
             else None
         )
-
-    def calls(self) -> list[dict[str, Any]]:
-        """
-        The lines of calls.jsonl, in order, but for those that were forgotten. Raises FileFormatError: a line
-        is not JSON or does not fit its schema; names it.
-        """
-        if not self.has(CALLS_JSONL):
-            return []
-        lines = read_json_lines(self.paths / CALLS_JSONL)
-        for number, line in enumerate(lines, 1):
-            check_json(CALLS_JSONL, line, Location(self.paths / CALLS_JSONL, line=number))
-        return [line for line in lines if line["kind"] != "forgotten"]
 
     def superseded(self) -> list[ContextDocument]:
         """What supersede put away, oldest first (DocumentError if one is damaged)."""

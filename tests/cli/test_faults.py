@@ -84,7 +84,7 @@ def test_torn_line(tmp_path: Path, name: str) -> None:
         assert list(log.assertions) == []
     else:
         store = UserStore(layout.root, "demo", lambda: NOW)
-        assert store.open(2).calls() == []
+        assert store.open(2).load_calls() == []
 
 
 def test_clock_that_steps_back(tmp_path: Path) -> None:

@@ -124,8 +124,8 @@ def test_a_long_draft_is_shortened_by_nerves(tmp_path: Path) -> None:
     assert "- Shop 9 has it at $999. [1]" in section.text
     line = log_of(ran, "§2")
     assert (line["method"], line["model"], line["model_layer"]) == ("rewrite", "scripted", "NERVES")
-    calls = [call for call in ran.folder.calls() if call["recipe"] == "compress/compress_context"]
-    assert {call["phase"] for call in calls} == {2}
+    calls = [call for call in ran.folder.load_calls() if call.recipe == "compress/compress_context"]
+    assert {call.phase for call in calls} == {2}
     assert len(calls) > 25  # they do not count as executions of the turn
     assert ran.metadata.status == "approved"
     assert ran.problems == []

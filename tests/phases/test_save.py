@@ -52,9 +52,9 @@ def test_metrics(tmp_path: Path) -> None:
     """metrics.json adds up calls and tokens by phase, as calls.jsonl holds them."""
     ran = run_turn(laptop_store(tmp_path))
     metrics = ran.folder.read_json("metrics.json")
-    calls = ran.folder.calls()
+    calls = ran.folder.load_calls()
     assert metrics["totals"]["calls"] == len(calls) == len(ran.model.asked)
-    assert metrics["totals"]["prompt_tokens"] == sum(call["usage"]["prompt"] for call in calls)
+    assert metrics["totals"]["prompt_tokens"] == sum(call.usage.prompt or 0 for call in calls)
     assert [phase["phase"] for phase in metrics["phases"]] == [0, 1, 2, 3, 5, 6, 7]
     assert metrics["phases"][2]["recipes"] == [
         "pipeline/phase2_1_retrieval",

@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from panda.documents.context import Section, Text
+from panda.documents.records import encode
 from panda.errors import DocumentError, FileFormatError, NotFoundError, UsageError
 from panda.store.layout import UserStore
 from panda.store.records import (
@@ -120,7 +121,7 @@ def test_json_files_are_checked_before_they_are_written_and_after_they_are_read(
     folder = claim_turn(store, "default", "chat", "a")
     good = Reflection("PROCEED", 0.9, None, None)
     folder.save(good)
-    with pytest.raises(FileFormatError, match=r"<= 1\.0") as caught:
+    with pytest.raises(FileFormatError, match="from 0 to 1") as caught:
         folder.save(structs.replace(good, confidence=1.5))
     assert caught.value.where == f"{folder.paths / 'reflection.json'} (confidence)"
     assert folder.load(Reflection) == folder.find(Reflection) == good
@@ -149,7 +150,7 @@ def test_steps_are_read_in_order(store: UserStore) -> None:
     path = folder.paths / "steps/step_02.json"
     text = path.read_text()
     path.write_text(text.replace('"text": "b"', '"text": 7'))
-    with pytest.raises(FileFormatError, match="Expected `str`, got `int`") as caught:
+    with pytest.raises(FileFormatError, match="text must be a text, but is 7") as caught:
         folder.load_steps()
     line = text.split("\n").index('      "text": "b",') + 1
     assert caught.value.where == f"{path}:{line} (claims[1].text)"
@@ -159,10 +160,10 @@ def test_calls_are_appended_one_a_line(store: UserStore) -> None:
     """They are read in order; one that would not be read is refused, one that was cut short is left out."""
     folder = claim_turn(store, "default", "chat", "a")
     assert folder.load_calls() == []
-    folder.append(CALL)
-    folder.append(structs.replace(CALL, n=2))
-    with pytest.raises(FileFormatError, match=">= 1"):
-        folder.append(structs.replace(CALL, n=0))
+    folder.append_call(encode(CALL))
+    folder.append_call(encode(structs.replace(CALL, n=2)))
+    with pytest.raises(FileFormatError, match="n must be a whole number of at least 1"):
+        folder.append_call(encode(structs.replace(CALL, n=0)))
     with (folder.paths / "calls.jsonl").open("a") as file:
         file.write('{"n": 3')
     assert folder.load_calls() == [CALL, structs.replace(CALL, n=2)]
@@ -171,8 +172,8 @@ def test_calls_are_appended_one_a_line(store: UserStore) -> None:
 def test_a_damaged_call_is_named_with_its_line(store: UserStore) -> None:
     """A line that lacks what a replay needs is refused; what was forgotten is passed over."""
     folder = claim_turn(store, "default", "chat", "a")
-    folder.append(ForgottenCall(1, "a/b", CALL.usage, 0.1, "2026-01-04T14:30:00Z"))
-    folder.append(CALL)
+    folder.append_call(encode(ForgottenCall(1, "a/b", CALL.usage, 0.1, "2026-01-04T14:30:00Z")))
+    folder.append_call(encode(CALL))
     assert folder.load_calls() == [CALL]
     path = folder.paths / "calls.jsonl"
     path.write_text(path.read_text().replace('"logprob"', '"x"'))
