@@ -139,10 +139,8 @@ def _find_repository(project: Project) -> Path:
         if entry is None:
             continue
         if not stat.S_ISDIR(entry.st_mode) or look_beneath(place, ["commondir"]) is not None:
-            message = (
-                f"{place} is the git directory of no whole repository, as of a linked work tree or submodule"
-            )
-            raise UsageError(message, fix="ask for the repository that it belongs to")
+            message = f"{place} is that of a linked work tree or submodule, and its files lie elsewhere"
+            raise UsageError(message, fix="ask in the repository itself")
         for name in ("objects", "refs"):
             kind = look_beneath(place, [name])
             if kind is None or not stat.S_ISDIR(kind.st_mode):

@@ -24,6 +24,7 @@ from tests.builders import NOW, build_store
 HOLDER = """
 import sys, time
 from pathlib import Path
+from panda.store.files import held_lock
 with held_lock(Path(sys.argv[1]), holder="panda turn 7 (dead)", wait_seconds=0):
     print("held", flush=True)
     time.sleep(600)
