@@ -514,7 +514,7 @@ class GatheredContext(FileRecord, frozen=True, kw_only=True):
     context_quality: Share
     gaps: Texts
     stale: Texts
-    documents: tuple[Document, ...] = ()
+    documents: tuple[Document, ...] | Unset = UNSET
     metrics: ContextMetrics | Unset = UNSET
     verdict: Verdict
 
