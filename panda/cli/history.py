@@ -28,7 +28,7 @@ from panda.store.layout import UserStore
 if TYPE_CHECKING:
     from panda.exchange.export import Export, Format
     from panda.exchange.files import ExportFile, Source
-    from panda.exchange.intake import Imported, IntakePlan
+    from panda.exchange.intake import Imported
 
 _MOST_TOLD = 20  # damaged conversations that are named on stderr
 
@@ -201,39 +201,19 @@ def _imported(invocation: Invocation, done: "Imported", given: "ExportFile", *, 
         invocation.reporter.step(f"user {user} is new")
     rows: list[tuple[str, object]] = [("new turns", done.created), ("turns there already", report.unchanged)]
     if plan is not None:
-        data |= _plan_data(plan)
-        rows += _plan_rows(plan)
-        _tell_left(invocation, plan, dry_run=dry_run)
+        first, last = time_text(plan.first), time_text(plan.last)
+        data |= {"conversations": plan.conversations, "sessions": sorted(plan.sessions)}
+        data |= {"first": first, "last": last, "left_out": plan.counts}
+        data["not_imported"] = [asdict(one) for one in plan.left]
+        rows += [("conversations", plan.conversations), ("sessions with new turns", len(plan.sessions))]
+        rows += [("first query", first), ("last query", last)]
+        rows += [(f"left out: {kind}", count) for kind, count in plan.counts.items()]
+        for why in [f"{one.kind}: {one.why}" for one in plan.left if one.why][:_MOST_TOLD]:
+            invocation.reporter.warn(why)
+        if plan.counts and not dry_run:  # a dry run has rows of it
+            told = ", ".join(f"{kind}: {count:,}" for kind, count in plan.counts.items())
+            invocation.reporter.step(f"left out: {told} (--json lists them)")
     if dry_run:
         return Result(data, Table(("what", "count"), rows))
     invocation.reporter.step(f"{done.created} saved, {report.unchanged} there already")
     return Result(data)
-
-
-def _plan_data(plan: "IntakePlan") -> dict[str, object]:
-    return {
-        "conversations": plan.conversations,
-        "sessions": sorted(plan.sessions),
-        "first": time_text(plan.first),
-        "last": time_text(plan.last),
-        "left_out": plan.counts,
-        "not_imported": [asdict(one) for one in plan.left],
-    }
-
-
-def _plan_rows(plan: "IntakePlan") -> list[tuple[str, object]]:
-    return [
-        ("conversations", plan.conversations),
-        ("sessions with new turns", len(plan.sessions)),
-        ("first query", time_text(plan.first)),
-        ("last query", time_text(plan.last)),
-        *((f"left out: {kind}", count) for kind, count in plan.counts.items()),
-    ]
-
-
-def _tell_left(invocation: Invocation, plan: "IntakePlan", *, dry_run: bool) -> None:
-    for one in [one for one in plan.left if one.why][:_MOST_TOLD]:
-        invocation.reporter.warn(f"{one.kind}: {one.why}")
-    if plan.counts and not dry_run:  # a dry run has rows of it
-        told = ", ".join(f"{kind}: {count:,}" for kind, count in plan.counts.items())
-        invocation.reporter.step(f"left out: {told} (--json lists them)")

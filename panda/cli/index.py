@@ -14,7 +14,7 @@ from panda.documents.times import render_time
 from panda.errors import CheckError, Problem
 from panda.index.index import Index, size_of
 from panda.index.sources import turn_of
-from panda.index.tables import IndexView, SyncReport
+from panda.index.tables import SyncReport
 from panda.index.vectors import VectorStore
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL
@@ -166,7 +166,7 @@ def status(invocation: Invocation) -> Result:
     """
     user, layout, index = invocation.settings.user, invocation.store(), _index(invocation)
     difference = index.behind(user)
-    rows = index.read(user, IndexView.count_rows, as_it_is=True)
+    rows = dict(difference.rows)
     with _meaning(invocation, index) as meaning:
         missing = None if meaning is None else meaning.count_missing(user)
     kept = VectorStore(layout).count()

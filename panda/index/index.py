@@ -43,6 +43,7 @@ class Difference:
     changed: Mapping[str, str]  # sources that are new or were written since, with their stamps
     removed: tuple[str, ...]  # sources that are gone
     retried: frozenset[str]  # those of *changed* that could not be read the last time
+    rows: Mapping[str, int]  # number of entries in the index by source type
     turns: str | None  # stamp of the turns directory, taken before looking; None without a user
     turns_known: str | None  # that of when it was last taken in; None if the user never was
 
@@ -72,6 +73,7 @@ def _compare(layout: Layout, tables: UserTables, turns: Collection[int] | None) 
         changed=changed,
         removed=tuple(source for source in known if source not in on_disk),
         retried=frozenset(source for source in changed if known.get(source) == BROKEN),
+        rows=tables.count_rows() if turns is None else {},
         turns=stamp,
         turns_known=stamp_known,
     )
@@ -173,15 +175,12 @@ class Index:
 
         return self._again(act, for_reading=True)
 
-    def read(
-        self, user: str, act: Callable[[IndexView], _T], *, as_it_is: bool = False, as_of: AsOf | None = None
-    ) -> _T:
+    def read(self, user: str, act: Callable[[IndexView], _T], *, as_of: AsOf | None = None) -> _T:
         """
         What something makes of the user's entries as of one moment.
 
         Args:
             act: Gets the entries, and asks nothing else of this index. Called again if the files vanish.
-            as_it_is: Whether it also gets the entries of a user whose files were never taken in: none.
             as_of: What counts of the entries; None for all.
         """
 
@@ -189,7 +188,7 @@ class Index:
             for _ in range(_TRIES):
                 with self._opened() as connection:
                     is_known = UserTables(connection, user).turns_stamp() is not None
-                    if is_known or as_it_is or not self._layout.of(user).home.is_dir():
+                    if is_known or not self._layout.of(user).home.is_dir():
                         view = IndexView(connection, user, self._statistics.get(user), as_of)
                         self._statistics[user] = view.all_statistics
                         return act(view)

@@ -107,6 +107,11 @@ class UserTables:
         unsettled = "SELECT turn FROM sources WHERE user = ?1 AND NOT is_settled"
         return {turn for (turn,) in self._rows(f"{unsettled} UNION SELECT turn FROM ({newest})")} - {0}
 
+    def count_rows(self) -> dict[str, int]:
+        """Number of entries of each source type; a note has one for each section."""
+        query = "SELECT source_type, count(*) FROM documents WHERE user = ? GROUP BY 1 ORDER BY 1"
+        return dict(self._rows(query))
+
     def take_in(
         self, layout: Layout, changed: Mapping[str, str], removed: Collection[str], watch: Callable[[], None]
     ) -> SyncReport:
@@ -350,8 +355,3 @@ class IndexView:
         query = "SELECT path, digest FROM sources WHERE user = ? AND turn = 0 AND path >= ? AND path < ?"
         rows = self._rows(query, NOTES, f"{NOTES[:-1]}0")
         return {path.removeprefix(NOTES): digest for path, digest in rows}
-
-    def count_rows(self) -> dict[str, int]:
-        """Number of entries of each source type; a note has one for each section."""
-        query = "SELECT source_type, count(*) FROM documents WHERE user = ? GROUP BY 1 ORDER BY 1"
-        return dict(self._rows(query))

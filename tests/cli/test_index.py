@@ -127,7 +127,7 @@ def test_research_is_told_as_it_is(panda: Session) -> None:
         "low": False,
     }
     index = Index(Layout(panda.root))
-    assert index.read("bob", lambda view: view.research(), as_it_is=True) == []
+    assert index.read("bob", lambda view: view.research()) == []
     index.close()
 
 

@@ -121,6 +121,7 @@ def test_what_is_in_the_log_is_remembered(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # a compiled module would be cut short
         preexec_fn=limit_files,
     )
     assert (done.returncode, "warning: it is remembered; cannot write" in done.stderr) == (0, True), (
@@ -174,5 +175,5 @@ def test_a_full_disk_is_no_reason_to_find_less(disk: Path) -> None:
     before = tree(layout.indexes)
     with closing(Index(layout)) as again:
         again.freshen("ann")
-        assert again.read("ann", lambda view: view.count_rows()) == {"turn_summary": 2}
+        assert again.read("ann", lambda view: view.turns.tolist()) == [1, 2]
     assert tree(layout.indexes) == before
