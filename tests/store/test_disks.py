@@ -121,7 +121,7 @@ def test_what_is_in_the_log_is_remembered(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # a compiled module would be cut short
+        env={**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")},  # which are cut short
         preexec_fn=limit_files,
     )
     assert (done.returncode, "warning: it is remembered; cannot write" in done.stderr) == (0, True), (
