@@ -255,7 +255,10 @@ def _records(value: Any, origin: int | str | None, label: str = "") -> Iterator[
     for name in value.__struct_fields__:
         part = getattr(value, name)
         if isinstance(part[0] if isinstance(part, tuple) and part else part, Struct):
-            held.append((name, part))
+            is_empty = isinstance(part, Struct) and part == type(part)()
+            held += [] if is_empty else [(name, part)]
+        elif part is True:
+            said.append(name.replace("_", " "))
         elif part:
             text = ", ".join(map(str, part)) if isinstance(part, tuple) else str(part)
             said.append(f"{name.replace('_', ' ')}: {clip(text, _LINE_CHARS)}")
