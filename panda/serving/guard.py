@@ -32,9 +32,7 @@ class Limits:
     body_bytes: int = 1_048_576  # largest body of a request
     receive_seconds: float = 10.0  # how long a request may take to arrive
     answer_seconds: float = 30.0  # how long an answer may take to be made
-    silence_seconds: float = 10.0
-    """How long a connection may take to begin a request, each one, or to take what it is sent."""
-    strangers: int = 256  # how many connections there may be that have not yet sent a request that may pass
+    idle_seconds: int = 10  # how long a connection may wait between two requests
     stop_seconds: int = 10  # how long requests at hand may go on once the server is to stop
 
 
@@ -75,24 +73,6 @@ def json_bytes(value: Mapping[str, object]) -> bytes:
     return text.encode("utf-8", errors="backslashreplace")
 
 
-class Strangers:
-    """Connections that have not yet sent a request that may pass; of more than *most* the oldest must go."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._close: dict[object, Callable[[], None]] = {}
-
-    def come(self, client: object, close: Callable[[], None]) -> None:
-        """A connection has been made by a client, whose address is its own; *close* ends it."""
-        self._close[client] = close
-        if len(self._close) > self._most:
-            self._close.pop(next(iter(self._close)))()
-
-    def leave(self, client: object) -> None:
-        """It is no stranger any more, or is gone."""
-        self._close.pop(client, None)
-
-
 class Guard:
     """
     Lets through to an application what may pass, its body read whole.
@@ -116,11 +96,9 @@ class Guard:
     ) -> None:
         self._browser = browser
         self._application = application
-        self.limits = limits
+        self._limits = limits
         self._token = token
         self._local = local
-        self.strangers = Strangers(limits.strangers)
-        """Told of connections by whoever makes them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, as ASGI wants it."""
@@ -129,8 +107,6 @@ class Guard:
             return
         headers = dict(scope["headers"])
         refusal = self._refusal(scope["path"], headers)
-        if refusal is None and (self._token is None or scope["path"] not in OPEN_PATHS):
-            self.strangers.leave(scope["client"])
         body = refusal or await self._body(headers, receive)
         if isinstance(body, Refusal):
             await body.send(send)
@@ -158,13 +134,13 @@ class Guard:
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes | Refusal | None:
         """The whole body; None if the client has gone."""
-        most = self.limits.body_bytes
+        most = self._limits.body_bytes
         too_large = Refusal(413, "LimitError", f"the body has more than {most:,} bytes", "body", "send less")
         if int(headers.get(b"content-length", b"0")) > most:
             return too_large
         body = bytearray()
         try:
-            async with asyncio.timeout(self.limits.receive_seconds):
+            async with asyncio.timeout(self._limits.receive_seconds):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -175,7 +151,7 @@ class Guard:
                     if not message.get("more_body"):
                         return bytes(body)
         except TimeoutError:
-            late = f"the request took longer than {self.limits.receive_seconds:g} seconds to arrive"
+            late = f"the request took longer than {self._limits.receive_seconds:g} seconds to arrive"
             return Refusal(408, "TimeoutError", late, "body", "send it faster", ((b"connection", b"close"),))
 
 

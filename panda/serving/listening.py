@@ -1,71 +1,16 @@
 """A socket, and an HTTP application behind it until a signal comes; the only importer of uvicorn."""
 
-import asyncio
 import errno
 import socket
 from collections.abc import Iterator
-from typing import cast
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from panda.errors import StoreError, TryAgainError, UsageError
-from panda.serving.guard import Application, Guard, Limits, Refusal, is_loopback
+from panda.serving.guard import Application, Guard, Limits, is_loopback
 
 _CONNECTIONS = 1024
 _ACCEPTED_AT_ONCE = 256
-
-
-class _Protocol(H11Protocol):
-    """HTTP on one connection, which is closed if it says nothing, or takes nothing, for too long."""
-
-    _silence: asyncio.TimerHandle | None = None
-    _stall: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        super().connection_made(transport)
-        self._guard.strangers.come(self.client, transport.abort)
-        self._await_request()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._guard.strangers.leave(self.client)
-        for timer in (self._silence, self._stall):
-            if timer is not None:
-                timer.cancel()
-        super().connection_lost(exc)
-
-    def on_response_complete(self) -> None:
-        self._await_request()  # first: a request that is there already begins in the next line
-        super().on_response_complete()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._stall = self.loop.call_later(self._guard.limits.silence_seconds, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._stall is not None:
-            self._stall.cancel()
-
-    def send_400_response(self, msg: str) -> None:
-        body = Refusal(400, "RequestError", "this is no HTTP request").body
-        head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
-        self.transport.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
-        self.transport.close()
-
-    @property
-    def _guard(self) -> Guard:
-        return cast(Guard, self.config.app)
-
-    def _await_request(self) -> None:
-        """The next request must have begun, and the answer to the last one been taken, when time is up."""
-        if self._silence is not None:
-            self._silence.cancel()
-        self._silence = self.loop.call_later(self._guard.limits.silence_seconds, self._end_if_silent)
-
-    def _end_if_silent(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.abort()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -145,7 +90,7 @@ def serve_http(
         guard = Guard(application, limits, token=token, local=local, browser=browser)
         config = uvicorn.Config(
             guard,
-            http=_Protocol,
+            http="h11",
             ws="none",
             lifespan="on" if lifespan else "off",
             interface="asgi3",
@@ -156,6 +101,7 @@ def serve_http(
             server_header=False,
             limit_concurrency=_CONNECTIONS,
             backlog=_ACCEPTED_AT_ONCE,
+            timeout_keep_alive=limits.idle_seconds,
             timeout_graceful_shutdown=limits.stop_seconds,
         )
         uvicorn.Server(config).run(sockets=[found])

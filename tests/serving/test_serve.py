@@ -173,12 +173,11 @@ def test_other_names(client: httpx.Client) -> None:
 
 
 def test_no_http(server: Server) -> None:
-    """What is no HTTP gets 400 with the envelope."""
+    """What is no HTTP gets 400, and the connection ends."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         connection.sendall(b"HELO\r\n\r\n")
         answer = connection.makefile("rb").read()
     assert answer.startswith(b"HTTP/1.1 400 ")
-    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["type"] == "RequestError"
 
 
 def test_against_its_own_description(server: Server, tmp_path: Path) -> None:
