@@ -314,8 +314,7 @@ class App:
 
     def _forget(self, node: str, session: str) -> None:
         self.index.close()
-        forgetting = Forgetting(self.store, [self.settings.cache_dir])
-        forgetting.forget_node(self.store.user, node, session)
+        Forgetting(self.store, [self.settings.cache_dir]).forget_node(node, session)
 
     def _log(self, record: Mapping[str, object]) -> None:
         if "key" in record:  # an execution; a compression has no recipe of its own

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 from panda.actions.remember import Given, find_subject
@@ -11,7 +10,6 @@ from panda.cli.completion import complete_told
 from panda.cli.text import read_argument
 from panda.errors import CheckError, NotFoundError, UsageError
 from panda.forget import Forgetting, Place, Wanted
-from panda.memory.files import Projection
 from panda.memory.memory import Memory
 from panda.settings import default_cache_dir
 from panda.store.layout import UserStore
@@ -49,42 +47,30 @@ def forget(
     """
     secret = read_argument(text, invocation.stdin).strip() if text is not None else None
     store = invocation.store() if dry_run else invocation.store_for_writing()
-    forgetting = Forgetting(store, _caches(invocation))
-    at = forgetting.at
+    require_trust(invocation.settings, "cache_dir")
+    forgetting = Forgetting(store, {invocation.settings.cache_dir, default_cache_dir(invocation.environ)})
     if not dry_run:
         Memory(store).take_in()
-    wanted = _wanted(forgetting, store, names or (), secret)
+    wanted, at = _wanted(forgetting, store, names or (), secret), forgetting.at
     places = [place for one in wanted for place in forgetting.places(one)]
-    if not places and not names and not forgetting.is_cut_short:  # else an earlier one is still to be ended
+    if not places and not names and not forgetting.journal.is_file():  # none was cut short
         raise NotFoundError("the text is nowhere", where="--text", fix="check how it is spelt")
     if dry_run:
-        invocation.reporter.step("kept states of prompts go too; pieces of it that stand alone need --text")
+        invocation.reporter.step("kept states of prompts go too; short values and pieces of it need --text")
     else:
-        places = _forget(forgetting, wanted, places, asks=not yes)
+        if not yes and sys.stdin.isatty():
+            _ask(places)
+        with forgetting.locked(dict.fromkeys(user for one in wanted for user in one.users)):
+            places = [place for one in wanted for place in forgetting.run(one)]
     return _result(store.user, list(dict.fromkeys(places)), at, dry_run=dry_run)
 
 
-def _caches(invocation: Invocation) -> list[Path]:
-    require_trust(invocation.settings, "cache_dir")
-    return [invocation.settings.cache_dir, default_cache_dir(invocation.environ)]
-
-
-def _forget(
-    forgetting: Forgetting, wanted: Sequence[Wanted], places: Sequence[Place], *, asks: bool
-) -> list[Place]:
-    """Ask on a terminal, then forget what is there once no turn runs."""
-    if asks and sys.stdin.isatty():
-        _ask(places)
-    with forgetting.locked(list(dict.fromkeys(user for one in wanted for user in one.users))):
-        return [place for one in wanted for place in forgetting.run(one)]
-
-
 def _wanted(forgetting: Forgetting, store: UserStore, names: Sequence[str], text: str | None) -> list[Wanted]:
-    """All that is named, one after the other."""
+    """All that is named; whole turns first, since what they said is named nowhere else."""
     if not names and text is None:
         raise UsageError("nothing is named", where="KEY|NODE|TURN…", fix="give a key, a turn, or --text")
     found = [_of_name(forgetting, store, name) for name in names]
-    found.sort(key=lambda one: one.turn is None)  # what a whole turn said is named nowhere else
+    found.sort(key=lambda one: one.turn is None)
     if text is not None:
         if not text or text.lower() in "[forgotten]":
             raise UsageError("this text cannot be forgotten", where="--text", fix="give more of it")
@@ -94,29 +80,23 @@ def _wanted(forgetting: Forgetting, store: UserStore, names: Sequence[str], text
 
 def _of_name(forgetting: Forgetting, store: UserStore, name: str) -> Wanted:
     kind, _, rest = name.partition(":")
-    if kind == "knowledge":
-        raise UsageError(_OWN_FILE, where=name, fix=f"delete it by hand: {store.knowledge / rest}")
-    state = Projection(store)
-    state.refresh()
     number = rest if kind == "turn" else name
     if number.isascii() and number.isdigit():
-        if not store.turn(int(number)).directory.is_dir():
-            raise NotFoundError(f"user {store.user} has no turn {number}", where=name, fix="see `panda list`")
-        said = [one for one in state.log.assertions if one.source_turn == int(number)]
-        return forgetting.of_turn(store.user, int(number), said)
-    if kind == "visit":
-        if (found := forgetting.of_visit(store.user, rest)) is None:
-            raise NotFoundError(f"there is no visit {rest!r}", where=name, fix="see `panda show`")
-        return found
+        store.open(int(number))
+        return forgetting.of_turn(int(number))
+    if kind == "knowledge":
+        raise UsageError(_OWN_FILE, where=name, fix=f"delete it by hand: {store.knowledge / rest}")
     if kind == "research":
         raise UsageError("a research is forgotten with its turn", where=name, fix="give the turn's number")
-    key = rest if kind in ("memory", "fact") else name
-    about = find_subject(key, Given(), store.user)[1:]
-    if (told := forgetting.of_subject(store.user, *about)) is None:
-        raise NotFoundError(
-            f"nothing was ever said under {key}", where=name, fix="see `panda memory list`, or use --text"
-        )
-    return told
+    if kind == "visit":
+        found, fault, fix = forgetting.of_visit(rest), f"there is no visit {rest!r}", "see `panda show`"
+    else:
+        key = rest if kind in ("memory", "fact") else name
+        found = forgetting.of_subject(*find_subject(key, Given(), store.user)[1:])
+        fault, fix = f"nothing was ever said under {key}", "see `panda memory list`, or use --text"
+    if found is None:
+        raise NotFoundError(fault, where=name, fix=fix)
+    return found
 
 
 def _ask(places: Sequence[Place]) -> None:
