@@ -47,7 +47,7 @@ from panda.settings import Settings, process_environment
 from panda.store.files import append_json_line, held_lock, sweep_below
 from panda.store.interventions import write_intervention
 from panda.store.layout import IMAGE_JSON, Layout, UserStore
-from panda.store.records import Session, Snapshot
+from panda.store.records import Image, Session, Snapshot
 from panda.store.seals import digest_parts
 from panda.store.turns import Reserved, TurnFolder, claim_turn
 from panda.tools.contract import ToolContext
@@ -116,7 +116,7 @@ class App:
         recordings: Recordings | None = None,
         dry_run: bool = False,
         picture: Picture | None = None,
-        image: Mapping[str, object] | None = None,
+        image: Image | None = None,
         made_for: Reserved | None = None,
         bound: Bound | None = None,
         locks: ExitStack | None = None,
@@ -170,7 +170,7 @@ class App:
             made_for=made_for,
         )
         if image is not None:
-            folder.write_json(IMAGE_JSON, image)
+            folder.save(image)
         return self._taken_up(folder, recordings, session, bound or self._bound_of(folder, memory))
 
     def resume_turn(self, number: int) -> Turn:

@@ -4,9 +4,11 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from panda.exchange.import_file import import_turns
 from panda.store.layout import Layout
+from panda.store.turns import TurnFolder
 
 NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
 
@@ -44,3 +46,8 @@ def tree(root: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()
     }
+
+
+def file_of(folder: TurnFolder, name: str) -> Any:
+    """What a JSON file of a turn holds."""
+    return json.loads((folder.paths / name).read_text(encoding="utf-8"))

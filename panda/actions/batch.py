@@ -34,7 +34,8 @@ from panda.replays.runs import (
 from panda.session.file import free_session_id
 from panda.settings import Settings
 from panda.store.files import append_json_lines, read_text, remove_tree
-from panda.store.layout import METRICS_JSON, UserStore
+from panda.store.layout import UserStore
+from panda.store.records import Metrics
 from panda.trust import load_models
 
 if TYPE_CHECKING:
@@ -321,7 +322,7 @@ class Batch:
         folder = store.open(one.turn)
         metadata = folder.read_metadata()
         if metadata.saved_at is not None:
-            seconds = folder.read_json(METRICS_JSON)["totals"]["seconds"] or 0.0
+            seconds = folder.load(Metrics).totals.seconds or 0.0
             self._end(self._task(one), Made(metadata.exit_code, seconds))
         elif self.start is not None:
             self._discard(one)

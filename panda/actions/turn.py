@@ -33,7 +33,7 @@ from panda.store.layout import (
     SUMMARY_JSON,
     TOOLRESULTS_MD,
 )
-from panda.store.records import Image, Metrics, StagedMemory
+from panda.store.records import GatheredContext, Image, Metrics, RetrievalPlan, StagedMemory
 from panda.store.turns import TurnFolder
 from panda.store.validate import stray_notes
 from panda.tools.table import describe_tools
@@ -213,12 +213,10 @@ def gather(app: App, turn: Turn, until: Until) -> Look:
 
 
 def _on_disk(turn: Turn) -> Look:
-    def read(name: str) -> dict[str, Any] | None:
-        return turn.folder.read_json(name) if turn.folder.has(name) else None
-
+    plan, gathered = turn.folder.find(RetrievalPlan), turn.folder.find(GatheredContext)
     section = turn.folder.read_context().section(_GATHERING)
     text = render_section(section) if section else None
-    return Look(read(RETRIEVAL_PLAN_JSON), read(GATHERED_CONTEXT_JSON), text)
+    return Look(plan.to_json() if plan else None, gathered.to_json() if gathered else None, text)
 
 
 _FILES: Mapping[str, tuple[str, ...]] = {

@@ -32,7 +32,7 @@ from panda.store.files import (
     write_json,
 )
 from panda.store.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
-from panda.store.records import Number
+from panda.store.records import Metrics, Number, format_of
 from panda.store.turns import TurnFolder
 from panda.trust import open_layers
 
@@ -247,7 +247,7 @@ def _decisions(folder: TurnFolder, asked: Sequence[str]) -> Iterator[Decision]:
     for step, name, keys in _DECIDED:
         if not folder.has(name):
             continue
-        value: Any = folder.read_json(name)
+        value: Any = folder.load(format_of(name)).to_json()
         if keys == "candidates.chosen":
             value = sorted(one["node_id"] for one in value["candidates"] if one["chosen"])
         elif keys == "sections.node_ids":
@@ -276,11 +276,11 @@ def recipe_of(step: str, asked: Sequence[str]) -> str:
 
 
 def _costs(folder: TurnFolder) -> Iterator[PhaseCost]:
-    metrics = folder.read_json(files.METRICS_JSON) if folder.has(files.METRICS_JSON) else {"phases": ()}
-    for one in metrics["phases"]:
-        prompt, output = one["prompt_tokens"], one["output_tokens"]
+    metrics = folder.find(Metrics)
+    for phase in metrics.phases if metrics else ():
+        prompt, output = phase.prompt_tokens, phase.output_tokens
         tokens = None if prompt is None or output is None else prompt + output
-        yield PhaseCost(one["phase"], tuple(one["recipes"]), one["calls"], tokens, one["seconds"])
+        yield PhaseCost(phase.phase, phase.recipes, phase.calls, tokens, phase.seconds)
 
 
 def fingerprint(book: RecipeBook, layers: Layers) -> Fingerprint:

@@ -35,7 +35,7 @@ from panda.store.layout import (
     Layout,
     turn_name,
 )
-from panda.store.records import Snapshot, Step
+from panda.store.records import Image, Snapshot, Step
 from panda.store.turns import IMAGES, Reserved, TurnFolder, load_picture
 from panda.trust import guard_links
 
@@ -147,7 +147,7 @@ def _run(app: App, saved: TurnFolder, recordings: Recordings, bound: Bound) -> s
         recordings=recordings,
         dry_run=dry,
         picture=load_picture(saved.paths / metadata.image) if metadata.image else None,
-        image=saved.read_json(IMAGE_JSON) if described else None,
+        image=saved.load(Image) if described else None,
         made_for=Reserved(saved.number),
         bound=bound,
     )

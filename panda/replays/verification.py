@@ -27,12 +27,21 @@ from panda.session.file import rebuild_session
 from panda.store.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
-    GATHERED_CONTEXT_JSON,
     PLAN_JSON,
     REFLECTION_JSON,
     RESPONSE_MD,
 )
-from panda.store.records import ChoiceCall, GeneratedCall, Metadata, ModelCall, QueryAnalysis, Session
+from panda.store.records import (
+    ChoiceCall,
+    GatheredContext,
+    GeneratedCall,
+    Metadata,
+    ModelCall,
+    Plan,
+    QueryAnalysis,
+    Reflection,
+    Session,
+)
 from panda.store.turns import TurnFolder
 from panda.store.validate import check_turn
 
@@ -135,13 +144,13 @@ def _check_budgets(
 
 def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
     """Whether the turn went where its own decisions send it."""
-    wrong = []
+    wrong: list[tuple[str, str, str]] = []
     if folder.has(REFLECTION_JSON):
-        decision = folder.read_json(REFLECTION_JSON)["decision"]
+        decision = folder.load(Reflection).decision
         if decision == "CLARIFY" and metadata.status == "approved":
             wrong.append((REFLECTION_JSON, "decision", decision))
     if folder.has(PLAN_JSON):
-        step = folder.read_json(PLAN_JSON)["next_step"]
+        step = folder.load(Plan).next_step
         last_plan = max((n for n, phase in enumerate(metadata.route) if phase == 3), default=-1)
         if step == _WITHOUT_TOOLS and 4 in metadata.route[last_plan + 1 :]:
             wrong.append((PLAN_JSON, "next_step", step))
@@ -199,11 +208,11 @@ class _RecordedNodes:
         at, snapshot = metadata.created_at, folder.snapshot()
         self._past = PastReader(place.layout.of(place.user), Bound(place.number, at, snapshot))
         self._held: dict[str, list[Line]] = {}
-        gathered = folder.read_json(GATHERED_CONTEXT_JSON) if folder.has(GATHERED_CONTEXT_JSON) else {}
-        for section in gathered.get("sections", ()):
-            for item in section["items"]:
-                for node_id in item["node_ids"]:
-                    self._held.setdefault(node_id, []).append(Line(item["text"], "default", 1.0, None))
+        gathered = folder.find(GatheredContext)
+        for section in gathered.sections if gathered else ():
+            for item in section.items:
+                for node_id in item.node_ids:
+                    self._held.setdefault(node_id, []).append(Line(item.text, "default", 1.0, None))
         self.unsure: set[str] = set()
         """Nodes that are gone or not as they were, so that a line that they lack may have stood in them."""
 

@@ -1,4 +1,4 @@
-"""All turns of one user: claiming a number, opening a turn."""
+"""The folder of a turn: claimed, read and written; the rows of a list of turns."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ from panda.documents.context import (
     render_section,
 )
 from panda.documents.pictures import MOST_BYTES, Picture, PictureError, parse_picture
-from panda.documents.records import decode, encode
+from panda.documents.records import decode
 from panda.documents.text import escape_path, shorten, unescape_path
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, NotFoundError, Problem, StoreError, UsageError
@@ -28,21 +28,17 @@ from panda.store.files import (
     check_links,
     held_temporary,
     make_directory,
-    parse_json,
     read_beneath,
     read_bytes,
     read_text,
     store_errors,
     sync_path,
     write_atomic,
-    write_json,
 )
 from panda.store.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
-    METADATA_JSON,
     RESPONSE_MD,
-    SNAPSHOT_JSON,
     TurnPaths,
     UserStore,
     check_id,
@@ -57,7 +53,6 @@ from panda.store.records import (
     Next,
     Snapshot,
     Step,
-    check_json,
     load,
     load_lines,
     save,
@@ -96,11 +91,27 @@ CONTEXT_SCHEMA = "panda.context/1"
 
 @dataclass(frozen=True)
 class TurnFolder:
-    """The files of one turn."""
+    """The files of one turn; what is read raises FileFormatError where it does not say what it must."""
 
     number: int  # turn number
     paths: TurnPaths  # where its files are
     clock: Clock  # gives updated_at
+
+    def _target(self, name: str) -> Path:
+        if not self.paths.directory.is_dir():  # somebody removed it: it is not made again
+            fix = "ask it as a new turn"
+            raise StoreError("the turn's directory has vanished", where=str(self.paths.directory), fix=fix)
+        return self.paths / name
+
+    def has(self, name: str) -> bool:
+        """Whether the turn has a file of that name."""
+        return (self.paths / name).is_file()
+
+    def read_text(self, name: str) -> str:
+        return read_text(self.paths / name)
+
+    def write_text(self, name: str, text: str) -> None:
+        write_atomic(self._target(name), text)
 
     def read_context(self) -> ContextDocument:
         """The turn's context.md. Raises DocumentError: it is damaged."""
@@ -108,63 +119,10 @@ class TurnFolder:
         return parse_context(read_text(path), where=str(path))
 
     def write_context(self, document: ContextDocument) -> None:
-        """Replaces the turn's context.md."""
-        write_atomic(self._target(CONTEXT_MD), render_context(document))
-
-    def _target(self, name: str) -> Path:
-        """Where a file is to be written; a turn directory that somebody removed is not made again."""
-        if not self.paths.directory.is_dir():
-            raise StoreError(
-                "the turn's directory has vanished",
-                where=str(self.paths.directory),
-                fix="ask it as a new turn",
-            )
-        return self.paths / name
-
-    def read_text(self, name: str) -> str:
-        """A text file of the turn. Raises FileFormatError: it is not UTF-8."""
-        return read_text(self.paths / name)
-
-    def write_text(self, name: str, text: str) -> None:
-        """Replaces a text file of the turn."""
-        write_atomic(self._target(name), text)
-
-    def has(self, name: str) -> bool:
-        """Whether the turn has a file of that name."""
-        return (self.paths / name).is_file()
-
-    def read_json(self, name: str) -> dict[str, Any]:
-        """
-        A JSON file of the turn, checked against its schema.
-
-        Args:
-            name: Path in the turn's directory, e.g. "plan.json" or "steps/step_01.json".
-
-        Raises:
-            FileFormatError: It is not JSON, or does not fit its schema.
-        """
-        path = self.paths / name
-        value = parse_json(read_text(path), where=str(path))
-        check_json(name, value, str(path))
-        if not isinstance(value, dict):
-            raise FileFormatError("not a JSON object", where=str(path))
-        return value
-
-    def write_json(self, name: str, value: Mapping[str, object]) -> None:
-        """
-        Replaces a JSON file of the turn, checked against its schema first.
-
-        Args:
-            name: As for read_json.
-
-        Raises:
-            FileFormatError: It does not fit its schema.
-        """
-        check_json(name, value, str(self.paths / name))
-        write_json(self._target(name), value)
+        self.write_text(CONTEXT_MD, render_context(document))
 
     def load(self, cls: type[_R]) -> _R:
-        """What a file of the turn holds. Raises FileFormatError: it does not say what it must."""
+        """What the file of such a record holds."""
         return load(cls, self.paths / cls.FILE)
 
     def find(self, cls: type[_R]) -> _R | None:
@@ -178,77 +136,51 @@ class TurnFolder:
         """
         save(record, self._target(record.file_name))
 
-    def load_steps(self) -> list[Step]:
-        """The tool calls of the turn, in order. Raises FileFormatError: one does not say what it must."""
-        return load_steps(self.paths)
-
-    def load_calls(self) -> list[ModelCall]:
-        """
-        The model calls of the turn, in order, but for those that were forgotten. Raises FileFormatError: a
-        line of calls.jsonl does not say what it must; names it.
-        """
-        lines = load_lines(_CALL, self.paths / CALLS_JSONL)
-        return [call for call in lines if not isinstance(call, ForgottenCall)]
-
     def read_metadata(self) -> Metadata:
-        """The turn's metadata.json. Raises FileFormatError: it is not JSON, or does not fit its schema."""
-        path = self.paths / METADATA_JSON
-        return decode(Metadata, self.read_json(METADATA_JSON), where=str(path))
+        return self.load(Metadata)
 
     def write_metadata(self, metadata: Metadata) -> Metadata:
-        """
-        Replaces the turn's metadata.json; updated_at becomes the present. A turn that is saved is sealed.
-
-        Returns:
-            What was written.
-        """
+        """Replaces metadata.json, updated now; a saved turn is sealed. Returns what was written."""
         written = structs.replace(metadata, updated_at=self.clock())
         if written.saved_at is not None:
             written = structs.replace(written, seal=seal_files(self.paths.directory, written.to_json()))
-        self.write_json(METADATA_JSON, written.to_json())
+        self.save(written)
         return written
+
+    def snapshot(self) -> Snapshot | None:
+        """What was there when the turn began; None for a turn of before, or an imported one."""
+        return self.find(Snapshot)
+
+    def load_steps(self) -> list[Step]:
+        """The tool calls of the turn, in order."""
+        return load_steps(self.paths)
+
+    def load_calls(self) -> list[ModelCall]:
+        """The model calls of the turn, in order, but for those that were forgotten."""
+        lines = load_lines(_CALL, self.paths / CALLS_JSONL)
+        return [call for call in lines if not isinstance(call, ForgottenCall)]
 
     def append_call(self, record: Mapping[str, object]) -> None:
         """Adds a line to calls.jsonl. Raises FileFormatError: it would not be read."""
         decode(_CALL, record, where=str(self.paths / CALLS_JSONL))
         append_json_line(self._target(CALLS_JSONL), record)
 
-    def snapshot(self) -> Snapshot | None:
-        """
-        What was there when the turn began; None for a turn of before, or an imported one. Raises
-        FileFormatError: it does not fit its schema.
-        """
-        return (
-            decode(Snapshot, self.read_json(SNAPSHOT_JSON), where=str(self.paths / SNAPSHOT_JSON))
-            if self.has(SNAPSHOT_JSON)
-            else None
-        )
-
     def superseded(self) -> list[ContextDocument]:
         """What supersede put away, oldest first (DocumentError if one is damaged)."""
-        folders = [
-            one for one in (self.paths / "attempts").glob("*/") if re.fullmatch(r"[0-9]{1,9}", one.name)
-        ]
-        paths = [folder / CONTEXT_MD for folder in sorted(folders, key=lambda folder: int(folder.name))]
+        names = [path.name for path in (self.paths / "attempts").glob("*/")]
+        numbers = sorted(int(name) for name in names if re.fullmatch(r"[0-9]{1,9}", name))
+        paths = [self.paths.attempt(number) / CONTEXT_MD for number in numbers]
         return [parse_context(read_text(path), where=str(path)) for path in paths]
 
     def supersede(self, numbers: Iterable[int], k: int) -> None:
         """
-        Copies sections of context.md into attempts/{k}/context.md, and the answer beside it, before they are
-        written anew.
-
-        Args:
-            numbers: Numbers of the sections; those the document lacks are left out.
-
-        Raises:
-            DocumentError: context.md is damaged.
+        Copies the sections of these numbers, and the answer, into attempts/{k} before they are written anew.
+        Raises DocumentError: context.md is damaged.
         """
-        kept = set(numbers)
-        document = self.read_context()
+        kept, document = set(numbers), self.read_context()
         sections = tuple(section for section in document.sections if section.number in kept)
-        write_atomic(
-            self.paths.attempt(k) / CONTEXT_MD, render_context(ContextDocument(document.front, sections))
-        )
+        context = render_context(ContextDocument(document.front, sections))
+        write_atomic(self.paths.attempt(k) / CONTEXT_MD, context)
         if self.has(RESPONSE_MD):
             write_atomic(self.paths.attempt(k) / RESPONSE_MD, self.read_text(RESPONSE_MD))
 
@@ -295,8 +227,6 @@ def claim_turn(
     same time wait for each other.
 
     Args:
-        seed: Seed given by the user, if any.
-        dry_run: Whether tools only tell what they would change in the project.
         picture: The image that the user gave, copied into the turn.
         snapshot: What is there as the turn begins.
         made_for: The number that it has, and the item of a batch; None gives the next number.
@@ -321,7 +251,7 @@ def claim_turn(
             front = FrontMatter(CONTEXT_SCHEMA, number, store.user, session, mode, now)
             building.write_context(ContextDocument(front))
             if snapshot is not None:
-                building.write_json(SNAPSHOT_JSON, encode(snapshot))
+                building.save(snapshot)
             if picture is not None:
                 write_atomic(building.paths / image_name(picture), picture.data)
             building.write_metadata(
@@ -365,16 +295,7 @@ class TurnRow:
 
 
 def list_rows(store: UserStore, *, session: str | None, limit: int | None) -> list[TurnRow]:
-    """
-    The newest turns of a user, newest last.
-
-    Args:
-        session: Only turns of this session; None for all.
-        limit: At most so many; None for all.
-
-    Returns:
-        One row a turn; a turn that cannot be read has one too, unless a session is asked for.
-    """
+    """The newest turns of a user or of a session, newest last; one that cannot be read is of no session."""
     rows = (row for row in newest_rows(store) if session in (None, row.session))
     return list(islice(rows, limit))[::-1]
 
@@ -417,14 +338,8 @@ def read_section(turn: TurnFolder, number: int) -> str:
 
 def read_turn_file(turn: TurnFolder, name: str) -> bytes:
     """
-    One file of the turn directory, byte for byte.
-
-    Args:
-        name: Path below the turn directory, e.g. "steps/step_01.json"; as it is, or as escape_path writes it.
-
-    Raises:
-        UsageError: The path leads out of the turn directory.
-        NotFoundError: There is no such file.
+    A file of the turn, byte for byte, by its path below the directory as it is or as escape_path writes it.
+    Raises UsageError: The path leads out. NotFoundError: There is no such file.
     """
     check_links(turn.paths.directory)
     path = PurePosixPath(unescape_path(name))

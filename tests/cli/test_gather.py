@@ -9,6 +9,7 @@ import pytest
 from panda.actions.turn import Until, check_gatherable, gather
 from panda.errors import HaltError, UsageError
 from panda.models.scripted import ScriptedModel
+from tests.builders import file_of
 from tests.cli.test_resume import COMMAND
 from tests.script import PRICE_NODE, Script
 from tests.scripted_turns import USER, laptop_store, scripted_app
@@ -53,7 +54,7 @@ def test_gathered_turn_goes_on(tmp_path: Path) -> None:
     look = gather(app, turn, "commit")
     assert look.gathered is not None
     assert [one["node_id"] for one in look.gathered["documents"]] == [PRICE_NODE]
-    metrics = turn.folder.read_json("metrics.json")
+    metrics = file_of(turn.folder, "metrics.json")
     assert metrics["context"]["coverage"]["visit"] == 1
     assert metrics["context"]["constraints_missing"] is True
     with pytest.raises(UsageError, match="committed"):

@@ -14,7 +14,7 @@ from panda.replays.simulation import simulate
 from panda.store.turns import load_picture
 from panda.store.validate import check_store
 from tests.api import Ended, run_here
-from tests.builders import NOW
+from tests.builders import NOW, file_of
 from tests.loopback import Server, reply
 from tests.models.projectors import png
 from tests.script import Script, step_of
@@ -57,7 +57,7 @@ def asked_at(ran: Ran, step: str) -> list[Asked]:
 def test_description_is_read_and_never_a_fact(tmp_path: Path) -> None:
     """Phases 0 and 2 read the description with whose words it is; no node, line or memory comes of it."""
     ran, seeing = run(tmp_path)
-    image = ran.folder.read_json("image.json")
+    image = file_of(ran.folder, "image.json")
     assert (image["description"], image["model"], image["layer"]) == (SEEN, "scripted", "EYES")
     assert (ran.folder.paths / image["file"]).read_bytes() == png()
     assert seeing.shown == [image["sha256"]]

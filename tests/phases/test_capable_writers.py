@@ -18,6 +18,7 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.schema import plain_schema
 from panda.store.layout import Layout, asset
 from panda.tools.table import TOOLS
+from tests.builders import file_of
 from tests.loopback import Server
 from tests.script import PRICE_NODE, Asked, Script, loaded_lines, offered, pick
 from tests.scripted_turns import USER, Ran, laptop_store, run_turn
@@ -247,7 +248,7 @@ def test_topics_are_its_own(tmp_path: Path) -> None:
     """Summary and topics of a turn are kept as the model wrote them."""
     said = {"summary": "The price of a gaming laptop.", "topics": ["gaming hardware", "prices"]}
     ran = run_turn(laptop_store(tmp_path), answer=Script(summary=said))
-    kept = ran.folder.read_json("index_summary.json")
+    kept = file_of(ran.folder, "index_summary.json")
     assert (kept["summary"], kept["topics"]) == (said["summary"], said["topics"])
     assert "===== Options:" not in ran.asked("summary")[0].text
 

@@ -14,7 +14,7 @@ from panda.memory.validation import judge_gathered
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.store.files import held_lock
 from panda.store.layout import Layout
-from tests.builders import NOW
+from tests.builders import NOW, file_of
 from tests.script import PRICE, PRICE_NODE, Script, loaded_lines, pick
 from tests.scripted_turns import USER, Preferring, Ran, add_research, laptop_store, run_turn, scripted_app
 from tests.stores import write_visit
@@ -37,7 +37,7 @@ def halted_at_gathering(ran: Ran) -> dict[str, object]:
 def test_lines_are_quoted_with_their_node(tmp_path: Path) -> None:
     """§2 quotes a line of a node and binds it to the node, its file and its confidence."""
     ran = run_turn(laptop_store(tmp_path))
-    section = ran.folder.read_json("gathered_context.json")["sections"][0]
+    section = file_of(ran.folder, "gathered_context.json")["sections"][0]
     assert section["title"] == "Visit Data"
     assert section["items"] == [{"text": PRICE, "node_ids": [PRICE_NODE]}]
     assert section["confidence_avg"] == 0.92
@@ -53,7 +53,7 @@ def test_one_section_a_source_type(tmp_path: Path) -> None:
         synthesis={"lines": pick("Compared laptops", "price $697", "budget")},
     )
     ran = run_turn(laptop_store(tmp_path), "A Lenovo laptop under $800, within my budget?", script)
-    sections = {s["title"]: s for s in ran.folder.read_json("gathered_context.json")["sections"]}
+    sections = {s["title"]: s for s in file_of(ran.folder, "gathered_context.json")["sections"]}
     titles = ["Session Preferences", "Relevant Prior Turns", "Visit Data", "Constraints"]
     assert list(sections) == titles
     assert [sections[title]["source_type"] for title in titles] == [
@@ -75,7 +75,7 @@ def test_nothing_relevant(tmp_path: Path) -> None:
     script = Script(retrieval={"relevant": []}, answer={"items": []})
     ran = run_turn(laptop_store(tmp_path), "Who was Napoleon?", script)
     assert ran.body(2).split("\n\n") == ["### Constraints", "- none stated"]
-    assert ran.folder.read_json("gathered_context.json")["context_quality"] == 0.0
+    assert file_of(ran.folder, "gathered_context.json")["context_quality"] == 0.0
     assert (ran.metadata.status, ran.metadata.answered) == ("approved", False)
     assert ran.problems == []
 
@@ -100,7 +100,7 @@ def test_clarify_ends_the_turn(tmp_path: Path) -> None:
     assert (ran.metadata.status, ran.metadata.question) == ("clarify", "Which Lenovo?")
     assert ran.metadata.route == (0, 1, 7)
     assert ran.sections() == [0, 1]
-    assert ran.folder.read_json("gathered_context.json")["verdict"]["status"] == "clarify"
+    assert file_of(ran.folder, "gathered_context.json")["verdict"]["status"] == "clarify"
     assert ran.response == "Which Lenovo?\n"
     assert ran.problems == []
 
@@ -118,7 +118,7 @@ def test_retry_looks_further_once(tmp_path: Path) -> None:
     assert (PRICE_NODE, PRICE) in loaded_lines(second)
     assert "Look for a price." in second.text
     assert len(ran.asked("context")) == 2
-    gathered = ran.folder.read_json("gathered_context.json")
+    gathered = file_of(ran.folder, "gathered_context.json")
     assert gathered["gaps"] == ["nothing that was gathered seems to answer the query"]
     assert ran.metadata.status == "approved"
     assert ran.problems == []
@@ -157,7 +157,7 @@ def test_no_retry_where_nothing_is_left(tmp_path: Path) -> None:
 def test_most_candidates(tmp_path: Path) -> None:
     """However many sources fit the query, the plan has thirty candidates."""
     ran = run_turn(laptops(tmp_path, 35))
-    assert len(ran.folder.read_json("retrieval_plan.json")["candidates"]) == 30
+    assert len(file_of(ran.folder, "retrieval_plan.json")["candidates"]) == 30
 
 
 def test_a_line_that_is_too_long(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_valid_draft_outlives_a_bad_one(tmp_path: Path) -> None:
     )
     ran = run_turn(laptop_store(tmp_path), answer=script)
     assert ran.metadata.status == "approved"
-    assert [one["title"] for one in ran.folder.read_json("gathered_context.json")["sections"]] == [
+    assert [one["title"] for one in file_of(ran.folder, "gathered_context.json")["sections"]] == [
         "Session Preferences",
         "Constraints",
     ]
@@ -259,7 +259,7 @@ def test_named_turn_is_taken(tmp_path: Path) -> None:
     """A turn that the query names is loaded even if the model leaves it out."""
     script = Script(retrieval={"relevant": []}, synthesis={"lines": []}, answer={"items": []})
     ran = run_turn(laptop_store(tmp_path), "What was turn 2 about?", script)
-    plan = ran.folder.read_json("retrieval_plan.json")
+    plan = file_of(ran.folder, "retrieval_plan.json")
     assert plan["relevant_turns"] == [2]
     assert [c["by"] for c in plan["candidates"] if c["chosen"]] == ["always_include"]
     assert not any("does not exist" in warning for warning in ran.turn.warnings)
@@ -311,7 +311,7 @@ def test_bad_draft_is_made_again(tmp_path: Path, name: str) -> None:
     assert told in second.text
     assert told not in ran.asked("context")[-1].text  # who judges the second draft hears nothing of the first
     assert ran.metadata.status == "approved"
-    section = ran.folder.read_json("gathered_context.json")["sections"][0]
+    section = file_of(ran.folder, "gathered_context.json")["sections"][0]
     assert section["items"] == [{"text": PRICE, "node_ids": [PRICE_NODE]}]
     assert section["confidence_avg"] == 0.92
     assert ran.problems == []
@@ -380,7 +380,7 @@ def test_hostile_text_is_data(tmp_path: Path, writes: bool) -> None:
     query = "How much is the Lenovo LOQ 15?"
     ran = run_turn(layout, query, script if writes else scorer, writes=writes, scores=not writes)
     assert ran.error is None
-    sections = ran.folder.read_json("gathered_context.json")["sections"]
+    sections = file_of(ran.folder, "gathered_context.json")["sections"]
     cited = {node_id for section in sections for node_id in section["node_ids"]}
     assert cited <= {*nodes, "memory:budget", "turn:1", "turn:2", PRICE_NODE}
     assert "knowledge:Research/prices.md" in cited

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tests.builders import file_of
 from tests.script import PRICE_NODE, Script
 from tests.scripted_turns import USER, Preferring, laptop_store, run_turn
 
@@ -23,7 +24,7 @@ def test_memory_query(tmp_path: Path) -> None:
     """memory.query finds visits and preferences; its result is kept whole and §4 shows it with its node."""
     script = Script(planner=USE_TOOLS, coordinator=[{"tool": "memory.query"}, {"tool": "done"}])
     ran = run_turn(laptop_store(tmp_path), answer=script)
-    step = ran.folder.read_json("steps/step_01.json")
+    step = file_of(ran.folder, "steps/step_01.json")
     assert (step["tool"], step["status"]) == ("memory.query", "success")
     assert PRICE_NODE in {claim["node_id"] for claim in step["claims"]}
     assert "Lenovo LOQ 15: price $697.00" in ran.body(4)
@@ -45,7 +46,7 @@ def test_doc_search(tmp_path: Path) -> None:
         answer=answer,
     )
     ran = run_turn(laptop_store(tmp_path), "Which laptop was the best?", script)
-    assert ran.folder.read_json("steps/step_01.json")["tool"] == "doc.search"
+    assert file_of(ran.folder, "steps/step_01.json")["tool"] == "doc.search"
     assert ran.response.startswith("The Lenovo LOQ 15 was the best laptop. [1]")
     assert ran.metadata.status == "approved"
     assert ran.problems == []
@@ -82,7 +83,7 @@ def test_results_reach_the_next_choice(tmp_path: Path) -> None:
 def test_statement_is_remembered(tmp_path: Path) -> None:
     """What the user states is staged, and written to memory once the turn is approved."""
     ran = run_turn(laptop_store(tmp_path), TEA, remembering())
-    staged = ran.folder.read_json("staged_memory.json")
+    staged = file_of(ran.folder, "staged_memory.json")
     assert staged["applied"] is True
     assert [value["relation"] for value in staged["staged"]] == ["said_t3_1", "favorite_tea"]
     preferences = ran.layout.of(USER).preferences.read_text()
@@ -107,7 +108,7 @@ def test_statement_of_a_failed_turn(tmp_path: Path) -> None:
         ),
     )
     assert ran.metadata.status == "failed"
-    assert ran.folder.read_json("staged_memory.json")["applied"] is False
+    assert file_of(ran.folder, "staged_memory.json")["applied"] is False
     log = layout.of(USER).memory_log.read_text(encoding="utf-8")
     assert "Assam" in log
     assert "wants" not in log

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from panda.models.scripted import Asked
+from tests.builders import file_of
 from tests.script import Script
 from tests.scripted_turns import Ran, laptop_store, run_turn
 
@@ -65,4 +66,4 @@ def test_a_proposal_is_reached(tmp_path: Path) -> None:
     """The planner's question may be a proposal."""
     plan = {"tools": [], "next_step": "clarify", "question": "Shall I?", "question_kind": "proposal"}
     ran = say(tmp_path, planner=plan)
-    assert ran.folder.read_json("plan.json")["question_kind"] == "proposal"
+    assert file_of(ran.folder, "plan.json")["question_kind"] == "proposal"

@@ -6,6 +6,7 @@ import pytest
 
 from panda.phases.goals import goals_progress, plan_goals
 from panda.store.records import Step
+from tests.builders import file_of
 from tests.script import Script
 from tests.scripted_turns import laptop_store, run_turn
 
@@ -27,7 +28,7 @@ def test_clarify_ends_the_turn(tmp_path: Path) -> None:
     assert ran.metadata.route == (0, 1, 2, 3, 7)
     assert ran.sections() == [0, 1, 2, 3]
     assert "**Question:** New or used?" in ran.body(3)
-    assert ran.folder.read_json("plan.json")["question"] == "New or used?"
+    assert file_of(ran.folder, "plan.json")["question"] == "New or used?"
     assert ran.problems == []
 
 
@@ -40,7 +41,7 @@ def test_plan_is_kept(tmp_path: Path) -> None:
         "tasks": ["look it up"],
     }
     ran = run_turn(laptop_store(tmp_path), answer=Script(planner=planner))
-    plan = ran.folder.read_json("plan.json")
+    plan = file_of(ran.folder, "plan.json")
     assert (plan["tools"], plan["goal"], plan["tasks"]) == (["memory.query"], "the price", ["look it up"])
     assert "**Goal:** the price" in ran.body(3)
     assert ran.problems == []

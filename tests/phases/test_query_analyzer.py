@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from panda.language.reading import Reading
-from tests.builders import NOW
+from tests.builders import NOW, file_of
 from tests.script import APPROVED, Script, pick
 from tests.scripted_turns import USER, Preferring, add_research, laptop_store, run_turn
 from tests.stores import write_visit
@@ -25,14 +25,14 @@ def test_query_is_kept_as_it_is(tmp_path: Path) -> None:
     ran = run_turn(laptop_store(tmp_path), "  How much\r\nis it, *really*?\n\n")
     assert ran.body(0) == "  How much\r\nis it, *really*?\n\n"
     assert ran.meta(0)["query_type"] == "informational"
-    assert ran.folder.read_json("query_analysis.json")["original_query"] == ran.body(0)
+    assert file_of(ran.folder, "query_analysis.json")["original_query"] == ran.body(0)
     assert ran.problems == []
 
 
 def test_reading_is_kept(tmp_path: Path) -> None:
     """What the query means is written once and read by later phases; what is empty is left out."""
     ran = run_turn(laptop_store(tmp_path), "Which laptops did I save last week?")
-    reading = ran.folder.read_json("query_analysis.json")["reading"]
+    reading = file_of(ran.folder, "query_analysis.json")["reading"]
     assert (reading["mood"], reading["all"]) == ("asks", True)
     assert [one["words"] for one in reading["periods"]] == ["last week"]
     assert "statements" not in reading
@@ -43,7 +43,7 @@ def test_reading_is_kept(tmp_path: Path) -> None:
 def test_no_reference(tmp_path: Path) -> None:
     """A query that names its thing needs no reference resolved."""
     ran = run_turn(laptop_store(tmp_path))
-    analysis = ran.folder.read_json("query_analysis.json")
+    analysis = file_of(ran.folder, "query_analysis.json")
     assert analysis["reference_resolution"]["status"] == "not_needed"
     assert analysis["entities"] == ["Lenovo", "LOQ"]
 
@@ -60,14 +60,14 @@ def test_reference_is_resolved(tmp_path: Path) -> None:
         "resolved_query": "How heavy is the Lenovo LOQ 15?",
     }
     ran = run_turn(layout, "How heavy is it?", Script(analyzer=analyzer, retrieval={"relevant": []}))
-    analysis = ran.folder.read_json("query_analysis.json")
+    analysis = file_of(ran.folder, "query_analysis.json")
     assert analysis["resolved_query"] == "How heavy is the Lenovo LOQ 15?"
     assert analysis["reference_resolution"] == {
         "status": "resolved",
         "original_references": ["it"],
         "resolved_to": "Lenovo LOQ 15",
     }
-    assert ran.folder.read_json("retrieval_plan.json")["webpage_cache_needed"] == ["visit_loq"]
+    assert file_of(ran.folder, "retrieval_plan.json")["webpage_cache_needed"] == ["visit_loq"]
     assert ran.problems == []
 
 
@@ -86,7 +86,7 @@ def test_reference_is_resolved(tmp_path: Path) -> None:
 def test_relative_clauses_refer_to_nothing_earlier(tmp_path: Path, query: str, words: list[str]) -> None:
     """ "that" behind a thing only tells which one is meant, unless the next word was said lately."""
     ran = run_turn(laptop_store(tmp_path), query, Script(answer={"items": []}))
-    resolution = ran.folder.read_json("query_analysis.json")["reference_resolution"]
+    resolution = file_of(ran.folder, "query_analysis.json")["reference_resolution"]
     assert resolution["original_references"] == words
 
 
@@ -95,7 +95,7 @@ def test_a_word_is_known_whatever_its_capitals(tmp_path: Path) -> None:
     layout = laptop_store(tmp_path)
     run_turn(layout, "Kettles from Alessi whistle.", Preferring("PROCEED"), writes=False, scores=True)
     ran = run_turn(layout, "Do you think that kettle is loud?", Script(answer={"items": []}))
-    resolution = ran.folder.read_json("query_analysis.json")["reference_resolution"]
+    resolution = file_of(ran.folder, "query_analysis.json")["reference_resolution"]
     assert resolution["original_references"] == ["that kettle"]
 
 
@@ -106,7 +106,7 @@ def test_reference_by_score(tmp_path: Path) -> None:
     summarise_as_research(tmp_path)
     model = Preferring("PROCEED", "Lenovo LOQ 15", "query", "informational", "question")
     ran = run_turn(layout, "How heavy is it?", model, writes=False, scores=True)
-    analysis = ran.folder.read_json("query_analysis.json")
+    analysis = file_of(ran.folder, "query_analysis.json")
     assert analysis["content_reference"]["node_id"] == "visit:visit_loq"
     assert analysis["resolved_query"] == "How heavy is it?"
 
@@ -115,7 +115,7 @@ def test_reference_to_nothing(tmp_path: Path) -> None:
     """A reference in a session that has visited nothing stays unresolved, and the turn goes on."""
     script = Script(answer={"items": []})
     ran = run_turn(laptop_store(tmp_path), "How heavy is it?", script, session="other")
-    resolution = ran.folder.read_json("query_analysis.json")["reference_resolution"]
+    resolution = file_of(ran.folder, "query_analysis.json")["reference_resolution"]
     assert resolution == {"status": "failed", "original_references": ["it"], "resolved_to": None}
     assert ran.metadata.status == "approved"
 
@@ -131,7 +131,7 @@ def test_reference_that_was_not_offered(tmp_path: Path) -> None:
     first, second = ran.asked("analyzer")
     assert "refused" not in first.text
     assert "made_up" in second.text.partition("Your last reply was refused")[2]
-    assert ran.folder.read_json("query_analysis.json")["content_reference"]["title"] == "Lenovo LOQ 15"
+    assert file_of(ran.folder, "query_analysis.json")["content_reference"]["title"] == "Lenovo LOQ 15"
 
 
 def test_earlier_turns_of_the_session(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import build_store
+from tests.builders import build_store, file_of
 from tests.phases.test_query_analyzer import summarise_as_research
 from tests.scripted_turns import Preferring, add_research, laptop_store, run_turn
 
@@ -18,7 +18,7 @@ def test_clarify_ends_the_turn(tmp_path: Path) -> None:
     )
     assert ran.metadata.route == (0, 1, 7)
     assert ran.sections() == [0, 1]
-    assert ran.folder.read_json("reflection.json")["decision"] == "CLARIFY"
+    assert file_of(ran.folder, "reflection.json")["decision"] == "CLARIFY"
     assert ran.response == f"{ran.metadata.question}\n"
     assert ran.problems == []
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from panda.errors import ModelTimeoutError
-from tests.builders import NOW
+from tests.builders import NOW, file_of
 from tests.script import PRICE_NODE, Script
 from tests.scripted_turns import laptop_store, run_turn
 
@@ -13,8 +13,8 @@ from tests.scripted_turns import laptop_store, run_turn
 def test_summary_for_the_index(tmp_path: Path) -> None:
     """The summary goes into index_summary.json, and summary.json records how the turn ended."""
     ran = run_turn(laptop_store(tmp_path))
-    assert ran.folder.read_json("index_summary.json")["summary"] == "Told the price of the Lenovo LOQ 15."
-    summary = ran.folder.read_json("summary.json")
+    assert file_of(ran.folder, "index_summary.json")["summary"] == "Told the price of the Lenovo LOQ 15."
+    summary = file_of(ran.folder, "summary.json")
     assert {name: value for name, value in summary.items() if value} == {
         "turn": 3,
         "outcome": "approved",
@@ -38,12 +38,12 @@ def test_summary_that_fails(tmp_path: Path, fault: object) -> None:
     assert ran.error is None
     assert ran.metadata.status == "approved"
     assert ran.turn.warnings[0].startswith("no summary for the index yet: ")
-    assert ran.folder.read_json("summary.json")["turn_summary"] is None
+    assert file_of(ran.folder, "summary.json")["turn_summary"] is None
     assert not (ran.folder.paths / "index_summary.json").exists()
     assert ran.interventions() == []
     assert ran.problems == []
     later = run_turn(layout)
-    candidates = {one["node_id"] for one in later.folder.read_json("retrieval_plan.json")["candidates"]}
+    candidates = {one["node_id"] for one in file_of(later.folder, "retrieval_plan.json")["candidates"]}
     assert PRICE_NODE in candidates
     assert "turn:3" not in candidates
 
@@ -51,7 +51,7 @@ def test_summary_that_fails(tmp_path: Path, fault: object) -> None:
 def test_metrics(tmp_path: Path) -> None:
     """metrics.json adds up calls and tokens by phase, as calls.jsonl holds them."""
     ran = run_turn(laptop_store(tmp_path))
-    metrics = ran.folder.read_json("metrics.json")
+    metrics = file_of(ran.folder, "metrics.json")
     calls = ran.folder.load_calls()
     assert metrics["totals"]["calls"] == len(calls) == len(ran.model.asked)
     assert metrics["totals"]["prompt_tokens"] == sum(call.usage.prompt or 0 for call in calls)
@@ -67,6 +67,6 @@ def test_turn_without_an_answer(tmp_path: Path) -> None:
     """A turn that ended with a question is summarised, too, and keeps the question as its response."""
     script = Script(planner={"tools": [], "next_step": "clarify", "question": "New or used?"})
     ran = run_turn(laptop_store(tmp_path), answer=script)
-    assert ran.folder.read_json("summary.json")["outcome"] == "clarify"
-    assert ran.folder.read_json("index_summary.json")["intent"] == "commerce"
+    assert file_of(ran.folder, "summary.json")["outcome"] == "clarify"
+    assert file_of(ran.folder, "index_summary.json")["intent"] == "commerce"
     assert ran.response == "New or used?\n"

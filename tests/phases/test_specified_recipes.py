@@ -8,6 +8,7 @@ import pytest
 from panda.models.scripted import Asked
 from panda.recipes.checks import check_recipes
 from panda.store.layout import asset
+from tests.builders import file_of
 from tests.script import PRICE_NODE, Script
 from tests.scripted_turns import Ran, laptop_store, run_turn
 
@@ -70,7 +71,7 @@ def test_the_planner_of_the_specification(tmp_path: Path) -> None:
     plan = {"next_step": "synthesis", "tasks": ["tell"], "confidence": 0.8}
     ran = run(tmp_path, planning(plan))
     assert ran.metadata.status == "approved", ran.error
-    assert ran.folder.read_json("plan.json")["tasks"] == ["tell"]
+    assert file_of(ran.folder, "plan.json")["tasks"] == ["tell"]
 
 
 def planning(plan: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 from panda.errors import StoreError
 from panda.models.scripted import ScriptedModel
+from tests.builders import file_of
 from tests.script import Script
 from tests.scripted_turns import laptop_store, run_turn, scripted_app
 
@@ -32,7 +33,7 @@ def test_most_rounds(tmp_path: Path) -> None:
     ran = run_turn(laptop_store(tmp_path), answer=Script(planner=ROUTE, coordinator=replies))
     assert len(ran.asked("coordinator")) == len(ran.turn.steps()) == 10
     assert "**Ended:** limited (10 rounds)" in ran.body(4)
-    progress = ran.folder.read_json("plan.json")["progress"]
+    progress = file_of(ran.folder, "plan.json")["progress"]
     assert (progress["ending"], progress["rounds"], progress["calls"]) == ("limited", 10, 10)
     assert ran.metadata.status == "approved"
     assert ran.problems == []
@@ -52,7 +53,7 @@ def test_three_failures_in_a_row(tmp_path: Path) -> None:
     wrong = [calls(call("memory.query", query=n)) for n in range(3)]
     script = Script(planner=ROUTE, coordinator=wrong, answer={"items": []})
     ran = run_turn(laptop_store(tmp_path), answer=script)
-    progress = ran.folder.read_json("plan.json")["progress"]
+    progress = file_of(ran.folder, "plan.json")["progress"]
     assert progress["ending"] == "blocked"
     assert "3 calls in a row failed" in progress["reason"]
     assert [goal["status"] for goal in progress["goals"]] == ["blocked"]
@@ -66,7 +67,7 @@ def test_one_tool_that_fails_three_times(tmp_path: Path) -> None:
     for n in range(4):
         replies += [calls(call("doc.search", query=n)), calls(*searches(n, 1))]
     ran = run_turn(laptop_store(tmp_path), answer=Script(planner=ROUTE, coordinator=replies))
-    assert "doc.search failed 3 times" in ran.folder.read_json("plan.json")["progress"]["reason"]
+    assert "doc.search failed 3 times" in file_of(ran.folder, "plan.json")["progress"]["reason"]
     assert len(ran.turn.steps()) == 5
 
 
@@ -81,7 +82,7 @@ def test_every_call_is_kept_whole(tmp_path: Path) -> None:
     assert (step.note, step.conclusion) == ("look again", "it is cheap")
     assert all(entity.ref and entity.label for entity in step.entities)
     assert all(claim.source for claim in step.claims)
-    progress = ran.folder.read_json("plan.json")["progress"]
+    progress = file_of(ran.folder, "plan.json")["progress"]
     assert [(goal["id"], goal["status"]) for goal in progress["goals"]] == [("G1", "open"), ("G2", "done")]
 
 
@@ -156,5 +157,5 @@ def test_retry_sees_what_failed(tmp_path: Path) -> None:
         "Refused answer: The Lenovo LOQ 15 costs $697.",
     ):
         assert told in second.text
-    assert len(ran.folder.read_json("plan.json")["failed"]) == 2
+    assert len(file_of(ran.folder, "plan.json")["failed"]) == 2
     assert [step.plan for step in ran.turn.steps()] == [0, 1]

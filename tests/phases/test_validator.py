@@ -12,6 +12,7 @@ from panda.memory.node import Node
 from panda.phases.evidence_spans import step_texts
 from panda.phases.validator import check_items
 from panda.store.records import GatheredItem
+from tests.builders import file_of
 from tests.phases.test_planner import failed_step
 from tests.script import PRICE, PRICE_NODE, Script, pick
 from tests.scripted_turns import laptop_store, run_turn
@@ -147,7 +148,7 @@ def test_retry_plans_anew_once(tmp_path: Path) -> None:
     )
     ran = run_turn(laptop_store(tmp_path), answer=script)
     assert ran.metadata.route == (0, 1, 2, 3, 5, 6, 3, 4, 5, 6, 7)
-    plan = ran.folder.read_json("plan.json")
+    plan = file_of(ran.folder, "plan.json")
     assert (plan["round"], plan["reason"]) == (1, "Look into memory.")
     assert "Look into memory." in ran.asked("planner")[1].text
     (superseded,) = ran.folder.superseded()

@@ -19,7 +19,7 @@ from panda.replays.verification import verify_turn
 from panda.store.layout import Layout
 from panda.store.visits import place_visit
 from panda.tools.table import run_tool
-from tests.builders import NOW
+from tests.builders import NOW, file_of
 from tests.script import Pick, Script, offered, pick
 from tests.scripted_turns import USER, OneModel, Preferring, Ran, laptop_store, scripted_app
 from tests.web.site import PAGES, Site, running_site
@@ -112,7 +112,7 @@ def test_stock_is_looked_up_again(tmp_path: Path, site: Site) -> None:
         asking_again(url, STOCK, node_of(url, 3)),
         visited=url,
     )
-    step = ran.folder.read_json("steps/step_01.json")
+    step = file_of(ran.folder, "steps/step_01.json")
     assert (step["status"], step["data"]["from"]) == ("success", "unchanged")
     assert site.asked[-1].headers["if-none-match"] == '"1"'
     assert ran.meta(5)["node_ids"] == [f"visit:{step['data']['visit_id']}"]
@@ -126,7 +126,7 @@ def test_site_down(tmp_path: Path, site: Site) -> None:
     seen = f"{STOCK} (last seen 2026-01-02)"
     script = asking_again(url, seen, node_of(url, 1))
     ran = run(tmp_path, site, "Is the Lenovo LOQ still in stock?", script, visited=url, down=True)
-    assert ran.folder.read_json("steps/step_01.json")["status"] == "error"
+    assert file_of(ran.folder, "steps/step_01.json")["status"] == "error"
     assert ran.response.startswith(f"{seen} [1]")
     (asked, *_) = ran.asked("answer")
     assert seen in asked.text
@@ -188,7 +188,7 @@ def test_sources_that_disagree(tmp_path: Path, site: Site) -> None:
     """Prices that differ are both in research.json and both in the answer, and a replay gives the same."""
     shops = two_shops(site)
     ran = run(tmp_path, site, "Search the web: what does the Lenovo LOQ 15 cost?", researching(), found=shops)
-    told = {one["claim"] for one in ran.folder.read_json("research.json")["claims"]}
+    told = {one["claim"] for one in file_of(ran.folder, "research.json")["claims"]}
     assert {f"{NAME}: price $697.00", f"{NAME}: price $649.00"} <= told
     (north, _), (harbour, _) = shops
     both = (f"$697.00 ({north}) or $649.00 ({harbour})", f"$649.00 ({harbour}) or $697.00 ({north})")
@@ -225,7 +225,7 @@ def test_a_page_that_the_query_names(tmp_path: Path, site: Site) -> None:
     model = Preferring("memory.query", "floods at spring tides")
     query = f"What does {url} say about the harbour?"
     ran = run(tmp_path, site, query, model, visited=f"{site.root}/loq")
-    assert ran.folder.read_json("plan.json")["tools"][0] == "web.fetch"
+    assert file_of(ran.folder, "plan.json")["tools"][0] == "web.fetch"
     assert ran.turn.steps()[0].arguments == {"url": url}
     assert ran.response.startswith("The harbour floods at spring tides, by 2 metres. [1]")
     assert ran.metadata.status == "approved"
@@ -241,7 +241,7 @@ def test_the_planned_tool_is_tried(tmp_path: Path, site: Site) -> None:
     model = Preferring("internet.research", "Lenovo LOQ 15 Gaming Laptop: price", "current")
     query = "What is the current price of the Lenovo LOQ 15? Search the web."
     ran = run(tmp_path, site, query, model, visited=url, found=shops)
-    assert ran.folder.read_json("plan.json")["tools"][0] == "internet.research"
+    assert file_of(ran.folder, "plan.json")["tools"][0] == "internet.research"
     assert "internet.research" in [step.tool for step in ran.turn.steps()]
 
 

@@ -10,6 +10,7 @@ from panda.models.contract import GenerateParams
 from panda.models.openai import OpenAiModel
 from panda.models.scripted import Asked
 from panda.session.file import load_session
+from tests.builders import file_of
 from tests.loopback import Server
 from tests.script import APPROVED, PRICE, Script
 from tests.scripted_turns import Preferring, Ran, laptop_store, run_turn
@@ -49,7 +50,7 @@ def say(server: Server, layout: Any, query: str, reading: object, **analyzer: An
 
 def kept(ran: Ran) -> dict[str, Any]:
     """The reading of a turn."""
-    found: dict[str, Any] = ran.folder.read_json("query_analysis.json")["reading"]
+    found: dict[str, Any] = file_of(ran.folder, "query_analysis.json")["reading"]
     return found
 
 
@@ -87,13 +88,13 @@ def test_reading_is_the_models(server: Server, tmp_path: Path) -> None:
     assert ran.error is None, ran.error
     shown = {"statements": [{name: v for name, v in reading["statements"][0].items() if v is not None}]}
     assert kept(ran) == {name: v for name, v in {**reading, **shown}.items() if v not in (None, [], False)}
-    analysis = ran.folder.read_json("query_analysis.json")
+    analysis = file_of(ran.folder, "query_analysis.json")
     assert analysis["resolved_query"] == "Which tents under $90?"
     assert analysis["references"] == [ref]
     assert analysis["constraints"] == [{"key": "budget_max", "value": "USD 90", "text": "under $90"}]
-    dropped = ran.folder.read_json("reflection.json")["entity_curation"]["dropped"]
+    dropped = file_of(ran.folder, "reflection.json")["entity_curation"]["dropped"]
     assert [(one["ref"], one["reason"]) for one in dropped] == [(ref, "the user said “not that Lenovo”")]
-    assert ran.folder.read_json("staged_memory.json")["noted"][0]["node_id"] == "fact:anna#town"
+    assert file_of(ran.folder, "staged_memory.json")["noted"][0]["node_id"] == "fact:anna#town"
     (asked,) = ran.asked("analyzer")
     assert isinstance(asked.params, GenerateParams)
     properties: Any = (asked.params.schema or {})["properties"]
@@ -111,7 +112,7 @@ def test_rules_add_nothing(server: Server, tmp_path: Path) -> None:
     assert ran.error is None, ran.error
     assert kept(ran) == {"mood": "asks"}
     assert not ran.folder.has("staged_memory.json")
-    assert "entity_curation" not in ran.folder.read_json("reflection.json")
+    assert "entity_curation" not in file_of(ran.folder, "reflection.json")
 
 
 def test_what_cannot_be_is_dropped_and_told(server: Server, tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_what_was_dropped_comes_back_when_named(server: Server, tmp_path: Path) 
     back = {**NOTHING, "references": [{"words": "that Lenovo", "refs": [ref]}]}
     ran = say(server, layout, "How heavy is that Lenovo?", back)
     assert kept(ran)["exclusions"] == [{"ref": ref, "action": "keep", "words": ""}]
-    retained = ran.folder.read_json("reflection.json")["entity_curation"]["retained"]
+    retained = file_of(ran.folder, "reflection.json")["entity_curation"]["retained"]
     assert [one["ref"] for one in retained] == [ref]
 
 
@@ -168,7 +169,7 @@ def test_agreement_is_the_models(server: Server, tmp_path: Path) -> None:
     run_turn(layout, "How much is it?", model=Served(server, Script(planner=asking)))
     ran = say(server, layout, "righty ho", {**NOTHING, "agreement": "agrees"})
     assert kept(ran)["agreement"] == "agrees"
-    assert ran.folder.read_json("query_analysis.json")["pending"]["agreed"] is True
+    assert file_of(ran.folder, "query_analysis.json")["pending"]["agreed"] is True
 
 
 def test_choosing_models_keep_their_heads(tmp_path: Path) -> None:

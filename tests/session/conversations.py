@@ -11,6 +11,7 @@ from panda.models.scripted import Asked
 from panda.session.file import load_session, verify_session
 from panda.store.carry import Carry
 from panda.store.layout import Layout
+from tests.builders import file_of
 from tests.script import PRICE_NODE, Script
 from tests.scripted_turns import USER, laptop_store, run_turn
 
@@ -61,7 +62,7 @@ def carried(ran: Any, step: str, number: int = -1) -> str:
 
 def summary(ran: Any) -> dict[str, Any]:
     """summary.json of a turn."""
-    found: dict[str, Any] = ran.folder.read_json("summary.json")
+    found: dict[str, Any] = file_of(ran.folder, "summary.json")
     return found
 
 

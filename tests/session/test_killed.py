@@ -14,7 +14,7 @@ from panda.models.scripted import ScriptedModel
 from panda.session.file import load_session, verify_session
 from panda.store.layout import Layout, UserStore
 from panda.store.validate import check_store
-from tests.builders import NOW, still_clock
+from tests.builders import NOW, file_of, still_clock
 from tests.kills import Kill, kills_of, run_killed
 from tests.script import Script
 from tests.scripted_turns import USER, open_turn, run_turn, scripted_app
@@ -99,7 +99,7 @@ def assert_remembered_once(layout: Layout, number: int) -> None:
     assert [one.turn for one in session.turns] == [3, number]
     folder = open_turn(layout, number)
     assert folder.read_metadata().status == "approved"
-    assert folder.read_json("staged_memory.json")["applied"] is True
+    assert file_of(folder, "staged_memory.json")["applied"] is True
     log = [json.loads(line) for line in layout.of(USER).memory_log.read_text(encoding="utf-8").splitlines()]
     told = [(one["value"]["v"], one["confidence"] > 0) for one in log if one["relation"] == "favorite_tea"]
     assert told == [("Earl Grey", True), ("Earl Grey", False), ("Assam", True)]

@@ -15,6 +15,7 @@ from panda.errors import HaltError
 from panda.models.scripted import Asked
 from panda.session.file import load_session, verify_session
 from panda.store.records import Reused
+from tests.builders import file_of
 from tests.script import PRICE_NODE, Script, pick
 from tests.scripted_turns import USER
 from tests.session.conversations import (
@@ -145,7 +146,7 @@ def test_exclusion_holds_at_once(talk: FreshTalk) -> None:
     assert all(f"({dish}): demoted, the user said “no cod”" in excluded for dish in DISHES[:3])
     assert "cod" not in active.partition("The last turn")[0].lower()
     assert "Your last plan was refused" in ran.asked("planner")[1].text
-    assert ran.folder.read_json("plan.json")["goal"] == good["goal"]
+    assert file_of(ran.folder, "plan.json")["goal"] == good["goal"]
     assert "demoted, the user said “no cod”" in carried(ran, "planner")
     stubborn = talk.ask("What is quick?", Script(planner=bad))
     assert stubborn.exit_code == 20
@@ -202,7 +203,7 @@ def test_flow(tmp_path: Path) -> None:
     assert flows == ["exploring", "narrowing", "confirming", "executing", "reflecting"]
     before = talk.carry.registry
     ran = talk.say("no problem, save it")
-    assert "entity_curation" not in ran.folder.read_json("reflection.json") or not [
+    assert "entity_curation" not in file_of(ran.folder, "reflection.json") or not [
         one for one in talk.carry.registry.records if one.state != "active" and one not in before.records
     ]
 

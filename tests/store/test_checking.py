@@ -215,7 +215,7 @@ def test_files_beside_the_turns_are_checked(layout: Layout) -> None:
     assert "users/demo/turn_counter: holds 2, but there is a turn 3" in text
     assert text.count("temporary file left by a write that was cut short") == 2
     assert "turn_12: not the name of a turn" in text
-    assert "interventions/x.json:1 (schema): schema is missing" in text
+    assert "interventions/x.json:1 (id): id is missing" in text
 
 
 def test_single_files_and_directories_can_be_checked(layout: Layout) -> None:

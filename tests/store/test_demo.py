@@ -13,6 +13,7 @@ from panda.memory.reader import NodeReader
 from panda.store.demo import copy_demo, newest_turn_time
 from panda.store.layout import Layout, UserStore, asset
 from panda.store.validate import check_store
+from tests.builders import file_of
 
 NOW = datetime(2027, 3, 28, 1, 30, 7, tzinfo=UTC)
 DEMO = asset("panda-system-docs")
@@ -82,7 +83,7 @@ def test_the_copied_store_is_valid(tmp_path: Path) -> None:
         turn = store.open(number)
         assert turn.read_context().front.turn == number == turn.read_metadata().turn
         if turn.has("gathered_context.json"):
-            for section in turn.read_json("gathered_context.json")["sections"]:
+            for section in file_of(turn, "gathered_context.json")["sections"]:
                 assert all(reader.load(node_id).items for node_id in section["node_ids"])
 
 

@@ -10,7 +10,7 @@ from panda.exchange.import_file import import_turns
 from panda.store.files import write_json
 from panda.store.layout import Layout, UserStore
 from panda.store.turns import claim_turn
-from tests.builders import build_store, import_line, still_clock, tree
+from tests.builders import build_store, file_of, import_line, still_clock, tree
 
 
 def lines(*values: object) -> list[str]:
@@ -36,7 +36,7 @@ def test_an_imported_turn_has_its_four_files_and_reads_back(tmp_path: Path) -> N
     metadata = folder.read_metadata()
     assert (metadata.status, metadata.query, metadata.turn, metadata.next) == ("imported", query, 812, None)
     assert metadata.created_at == document.front.created_at
-    assert folder.read_json("index_summary.json")["topics"] == ["laptop"]
+    assert file_of(folder, "index_summary.json")["topics"] == ["laptop"]
     assert folder.read_text("response.md") == "The Lenovo LOQ 15 at $697.00."
     assert layout.of("demo").turn_counter.read_text() == "812\n"
 
