@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated
 
-from panda.actions.search import opened_meaning
+from panda.actions.search import Hit, opened_meaning
 from panda.actions.search import search as search_turns
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
 from panda.cli.text import clipped, one_line, problem_text
@@ -18,7 +18,6 @@ from panda.index.tables import SyncReport
 from panda.index.vectors import VectorStore
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL
-from panda.retrieval.search import Hit
 from panda.store.files import begin_writing, held_lock, read_json, write_json
 from panda.store.layout import count_turns, users_of
 

@@ -8,13 +8,13 @@ from typing import get_args
 
 import numpy as np
 
+from panda.actions.search import search_index
 from panda.documents.text import shorten, strip_citations
 from panda.documents.times import read_instant
 from panda.errors import Problem, UsageError
 from panda.index.sources import NO_TIME
 from panda.index.tables import IndexView, Integers, session_key
 from panda.retrieval.ranking import Bounds
-from panda.retrieval.search import search_index
 from panda.store.files import read_beneath
 from panda.store.layout import METADATA_JSON, RESPONSE_MD, UserStore, check_id
 from panda.store.records import Metadata, Status, load

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from panda.actions.search import find_research
 from panda.index.index import Index
 from panda.retrieval.ranking import Bounds, Ranked, rank_rows, searched_words
-from panda.retrieval.search import find_research
 from panda.store.layout import Layout
 from tests.stores import NOW, write_research, write_turn
 
