@@ -2,76 +2,26 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from msgspec import structs
 
 from panda.app import App
 from panda.compression.documents import InputDocument
-from panda.documents.records import decode, encode
-from panda.errors import Location
 from panda.memory.confidence import REFLECTED
 from panda.memory.fact import Assertion, Statement, typed_value
 from panda.memory.memory import Memory
 from panda.recipes.calls import NoTurn
 from panda.recipes.messages import Request
-from panda.store.files import read_json_lines, write_atomic
+from panda.store.files import write_atomic
+from panda.store.records import Proposal, load_lines
 from panda.store.visits import load_turn
 from panda.tools.lessons import Candidate, SaidTurn, choose_facts, find_candidates
 
 LAST_TURNS = 10
 _AGREEING = 2
-_KEPT_FOR = timedelta(days=30)
-
-Status = Literal["proposed", "kept", "dropped"]
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """One line of proposed_facts.jsonl."""
-
-    relation: str
-    value: str  # in the user's words
-    text: str  # the sentence
-    source_turn: int  # turn in which it was said
-    proposed_at: datetime  # when it was first proposed
-    batches: tuple[tuple[int, ...], ...]  # the turns of every batch that agreed
-    status: Status = "proposed"
-    """kept: memory holds it; dropped: nobody agreed in time, or memory has its own word on it."""
-
-    @property
-    def expires_at(self) -> datetime:
-        """When it is dropped unless it is kept before."""
-        return self.proposed_at + _KEPT_FOR
-
-    def is_like(self, other: "Proposal") -> bool:
-        """Whether both say the same, or come from the same sentence."""
-        same = (self.relation, self.value.lower()) == (other.relation, other.value.lower())
-        return same or (self.source_turn, self.text) == (other.source_turn, other.text)
-
-    def statement(self, user: str) -> Statement:
-        """What memory is told when it is kept."""
-        return Statement(
-            kind="fact",
-            entity=f"user:{user}",
-            relation=self.relation,
-            value=typed_value(self.value),
-            source=f"turn:{self.source_turn}",
-            confidence=REFLECTED,
-            source_turn=self.source_turn,
-        )
-
-
-def load_proposals(path: Path) -> list[Proposal]:
-    """The lines of proposed_facts.jsonl, in order; [] if there is none (FileFormatError for a wrong line)."""
-    lines = enumerate(read_json_lines(path), 1) if path.is_file() else ()
-    return [decode(Proposal, raw, where=Location(path, line=number)) for number, raw in lines]
-
-
-def save_proposals(path: Path, proposals: Sequence[Proposal]) -> None:
-    """Replaces proposed_facts.jsonl."""
-    write_atomic(path, "".join(json.dumps(encode(one), ensure_ascii=False) + "\n" for one in proposals))
 
 
 def settle(
@@ -89,10 +39,12 @@ def settle(
     for one in known:
         seen = {turn for earlier in one.batches for turn in earlier}
         if one.status == "proposed" and (now >= one.expires_at or is_settled(one)):
-            one = replace(one, status="dropped")
+            one = structs.replace(one, status="dropped")
         elif one.status == "proposed" and set(batch) - seen and any(map(one.is_like, found)):
             batches = (*one.batches, batch)
-            one = replace(one, batches=batches, status="kept" if len(batches) >= _AGREEING else "proposed")
+            one = structs.replace(
+                one, batches=batches, status="kept" if len(batches) >= _AGREEING else "proposed"
+            )
         after.append(one)
     for one in found:
         former = [other for other in after if other.is_like(one)]
@@ -130,16 +82,16 @@ def reflect(app: App, memory: Memory, tell: Callable[[str], None], *, dry_run: b
     chosen = _choose(app, offered, turns, tell) if offered else []
     found = [_proposal(one, batch, app) for one in chosen]
     if dry_run:
-        return Reflected(batch, tuple(settle(load_proposals(path), found, batch, now, is_settled)), ())
+        return Reflected(batch, tuple(settle(load_lines(Proposal, path), found, batch, now, is_settled)), ())
     with memory.held() as held:
-        before = load_proposals(path)
+        before = load_lines(Proposal, path)
         after = settle(before, found, batch, now, word_on(held.assertions, memory.user))
         was_kept = [
             one for one, was in zip(after, before, strict=False) if one.status == "kept" != was.status
         ]
-        appended = memory.assert_all([one.statement(memory.user) for one in was_kept])
+        appended = memory.assert_all([_statement(one, memory.user) for one in was_kept])
         if after != before:
-            save_proposals(path, after)
+            write_atomic(path, "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in after))
     return Reflected(batch, tuple(after), tuple(appended))
 
 
@@ -157,6 +109,18 @@ def _last_turns(app: App) -> list[SaidTurn]:
 def _proposal(one: Candidate, batch: tuple[int, ...], app: App) -> Proposal:
     now = app.settings.clock().replace(microsecond=0)
     return Proposal(one.relation, one.value, one.text, one.turn, now, (batch,))
+
+
+def _statement(one: Proposal, user: str) -> Statement:
+    return Statement(
+        kind="fact",
+        entity=f"user:{user}",
+        relation=one.relation,
+        value=typed_value(one.value),
+        source=f"turn:{one.source_turn}",
+        confidence=REFLECTED,
+        source_turn=one.source_turn,
+    )
 
 
 def _choose(

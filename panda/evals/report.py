@@ -85,24 +85,10 @@ def calibration_error(confidences: Sequence[float], right: Sequence[bool]) -> fl
     return round(total / len(pairs), 12)
 
 
-def area_under_curve(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
-    """
-    How often a positive case scores above a negative one; ties count half.
-
-    >>> area_under_curve([0.9, 0.2, 0.5], [True, False, True])
-    1.0
-    """
-    highs = [score for score, yes in zip(scores, positive, strict=True) if yes]
-    lows = [score for score, yes in zip(scores, positive, strict=True) if not yes]
-    if not highs or not lows:
-        return None
-    won = sum((high > low) + (high == low) / 2 for high in highs for low in lows)
-    return won / (len(highs) * len(lows))
-
-
 def share_of_pairs(groups: Mapping[str, Sequence[tuple[float, bool]]]) -> float | None:
     """
-    Within groups of (score, positive), how often a positive one scores above a negative one.
+    Within groups of (score, positive), how often a positive one scores above a negative one; ties count
+    half, and of one group it is the area under the curve.
 
     >>> share_of_pairs({"q1": [(0.9, True), (0.3, False)], "q2": [(0.1, True), (0.2, False)]})
     0.5
@@ -207,7 +193,7 @@ def _ranking(answers: Sequence[Answered]) -> dict[str, float | None]:
     groups: dict[str, list[tuple[float, bool]]] = {}
     for answer, score in scored:
         groups.setdefault(answer.case.query, []).append((score, answer.label == yes))
-    curve = area_under_curve([score for _, score in scored], [a.label == yes for a, _ in scored])
+    curve = share_of_pairs({"": [(score, a.label == yes) for a, score in scored]})
     return {"AUC": curve, "pairs": share_of_pairs(groups)}
 
 

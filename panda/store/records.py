@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
@@ -152,6 +152,7 @@ Ranges = tuple[tuple[Number, Number], ...]  # whole numbers as ranges, first and
 MemoryKind = Literal["preference", "fact", "statement"]
 Scalar = str | int | float | bool | None
 Instant = Annotated[datetime, Meta(tz=True)]
+_KEPT_FOR = timedelta(days=30)  # a proposal
 
 
 Status = Literal[
@@ -883,18 +884,30 @@ class ConflictLine(FileRecord, frozen=True):
             raise ValueError("resolution_fact is missing")
 
 
-class ProposedFactLine(FileRecord, frozen=True):
-    """A line of proposed_facts.jsonl."""
+class Proposal(FileRecord, frozen=True):
+    """A line of proposed_facts.jsonl: what the last turns teach about the user."""
 
     FILE = layout.PROPOSED_FACTS_JSONL
 
     relation: Filled
-    value: Filled
-    text: str
-    source_turn: Number
-    proposed_at: Annotated[str, Meta(pattern="^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ$")]
+    value: Filled  # in the user's words
+    text: str  # the sentence
+    source_turn: Number  # turn in which it was said
+    proposed_at: Instant  # when it was first proposed
     batches: Annotated[tuple[Annotated[tuple[Number, ...], Meta(min_length=1)], ...], Meta(min_length=1)]
-    status: Literal["proposed", "kept", "dropped"]
+    """The turns of every batch that agreed."""
+    status: Literal["proposed", "kept", "dropped"] = "proposed"
+    """kept: memory holds it; dropped: nobody agreed in time, or memory has its own word on it."""
+
+    @property
+    def expires_at(self) -> datetime:
+        """When it is dropped unless it is kept before."""
+        return self.proposed_at + _KEPT_FOR
+
+    def is_like(self, other: "Proposal") -> bool:
+        """Whether both say the same, or come from the same sentence."""
+        same = (self.relation, self.value.lower()) == (other.relation, other.value.lower())
+        return same or (self.source_turn, self.text) == (other.source_turn, other.text)
 
 
 class SessionTurn(Record, frozen=True, kw_only=True):

@@ -1,18 +1,19 @@
 """`panda memory reflect`: as a user types it, and what a model that writes may add."""
 
 import json
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from panda.actions.reflection import Proposal, Reflected, load_proposals, reflect, save_proposals, settle
+from panda.actions.reflection import Reflected, reflect, settle
 from panda.documents.times import render_time
 from panda.memory.memory import Memory
 from panda.models.scripted import Asked, ScriptedModel
 from panda.store.layout import Layout, UserStore
+from panda.store.records import Proposal
 from panda.tools.lessons import SaidTurn, find_candidates
 from tests.api import Ended, run_here
 from tests.scripted_turns import scripted_app
@@ -100,25 +101,18 @@ PROPOSED = Proposal("play_cello", "the cello", CELLO, 1, NOW, ((1, 2),))
 )
 def test_second_batch(batch: tuple[int, ...], days: int, status: str) -> None:
     """Only a batch with a new turn agrees, and only within 30 days."""
-    found = [replace(PROPOSED, batches=(batch,))]
+    found = [structs.replace(PROPOSED, batches=(batch,))]
     (after,) = settle([PROPOSED], found, batch, NOW + timedelta(days=days), lambda one: False)
     assert after.status == status
 
 
 def test_dropped_is_proposed_anew_only_if_said_anew() -> None:
     """An old sentence does not come back after it was dropped; saying it again does."""
-    dropped = replace(PROPOSED, status="dropped")
-    again = replace(PROPOSED, batches=((5, 6),))
+    dropped = structs.replace(PROPOSED, status="dropped")
+    again = structs.replace(PROPOSED, batches=((5, 6),))
     assert settle([dropped], [again], (5, 6), NOW, lambda one: False) == [dropped]
-    said = replace(again, source_turn=6)
+    said = structs.replace(again, source_turn=6)
     assert settle([dropped], [said], (5, 6), NOW, lambda one: False) == [dropped, said]
-
-
-def test_file(tmp_path: Path) -> None:
-    """Proposals come back from their file as they were."""
-    path = tmp_path / "proposed_facts.jsonl"
-    save_proposals(path, [PROPOSED])
-    assert load_proposals(path) == [PROPOSED]
 
 
 def reflect_writing(layout: Layout, *facts: dict[str, Any]) -> tuple[Reflected, list[str]]:
