@@ -1,45 +1,8 @@
-"""
-Every exception of panda, in one tree.
-
-    Problem                       message, where, line, key, fix, verdict, exit code
-    ├── UsageError                2   a command line, query or setting that cannot be used
-    │   ├── SettingError              a value in a flag, the environment, panda.toml or the user file
-    │   ├── QueryError                a query that cannot start a turn
-    │   └── ReadOnlyStoreError        a writing command on the demo store of the checkout
-    ├── FileFormatError           2   a file that is there but does not say what it must
-    │   ├── DocumentError             context.md and other marked-up documents
-    │   ├── ImportFileError           a line of an import file
-    │   ├── RecipeError               a recipe, prompt or registry entry
-    │   │   ├── RecipeNotFoundError       no recipe of that name
-    │   │   ├── RecipeKeyError            an unknown, missing or wrong key
-    │   │   ├── RecipeBudgetError         token budgets that do not add up or do not fit the layer
-    │   │   ├── PromptNotFoundError       a prompt file that is not there
-    │   │   └── RecipeSchemaError         an output schema that does not compile to a grammar
-    │   └── ModelFileError            models.yaml, or a GGUF that cannot be loaded
-    ├── NotFoundError             2   a turn, node or session that does not exist
-    ├── CheckError                3   a check found something
-    ├── LimitError                4   the limit given cannot be met
-    ├── HaltError                 20  a turn cannot go on; becomes an intervention file
-    │   ├── BudgetExceededError       protected text alone does not fit
-    │   ├── ReplyError                a model's reply stayed invalid after all retries
-    │   ├── ModelTimeoutError         a model call took longer than its recipe allows
-    │   ├── MemoryNodeError           a planned document is missing or corrupt
-    │   └── GateError                 a quality gate of a recipe halts the turn
-    ├── NotApprovedError          22  an answer was made, but it may not be shown
-    ├── StoreError                74  a file cannot be read or written
-    │   └── UntrustedError        2   a project's file or a link that reaches out, before `panda trust`
-    ├── WebError                  74  a web page or a search on the web cannot be had
-    ├── TryAgainError             75  something is held or away; the same command may work later
-    │   ├── LockHeldError             another process holds the lock
-    │   └── ModelAwayError            a model server does not answer
-    ├── SignalError               130 or 143: a signal ended the command
-    └── BugError                  1   made of an exception that nobody expected, at the command boundary
-
-Constructors never print. Bugs stay ordinary exceptions.
-"""
+"""Every exception of panda, in one tree. Constructors never print; bugs stay ordinary exceptions."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import Any
 
 
 class Verdict(StrEnum):
@@ -100,12 +63,10 @@ class Problem(Exception):  # noqa: N818  # a finding too, which a check collects
         verdict: Verdict = Verdict.UNSOUND,
     ) -> None:
         super().__init__(message)
-        self.message = message
+        self.message, self.fix, self.verdict = message, fix, verdict
         self.path = where.path if isinstance(where, Location) else where or ""
         self.line = line or getattr(where, "line", None)
         self.key = key or getattr(where, "key", None)
-        self.fix = fix
-        self.verdict = verdict
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)
@@ -116,11 +77,11 @@ class Problem(Exception):  # noqa: N818  # a finding too, which a check collects
     @property
     def where(self) -> str | None:
         """File with line and key, or option."""
-        return None if not self.path else Location(self.path, line=self.line, key=self.key)
+        return Location(self.path, line=self.line, key=self.key) if self.path else None
 
     @property
     def told(self) -> str:
-        """All of it on one line: where, what, and what to do."""
+        """All of it on one line."""
         place = f"{self.where}: " if self.where else ""
         return f"{place}{self.message}" + (f"; {self.fix}" if self.fix else "")
 
@@ -146,148 +107,141 @@ def verdict_of(problems: Iterable[Problem]) -> Verdict:
     >>> str(verdict_of([])), str(verdict_of([Problem("gone", "a.md", verdict=Verdict.NOT_JUDGED)]))
     ('sound', 'not judged')
     """
-    found = {problem.verdict for problem in problems}
-    return next((one for one in (Verdict.UNSOUND, Verdict.NOT_JUDGED) if one in found), Verdict.SOUND)
+    verdicts = {problem.verdict for problem in problems}
+    return next((v for v in (Verdict.UNSOUND, Verdict.NOT_JUDGED) if v in verdicts), Verdict.SOUND)
 
 
-class UsageError(Problem):
+class UsageError(Problem):  # a command line, query or setting that cannot be used
     exit_code = 2
 
 
-class SettingError(UsageError): ...
+class SettingError(UsageError): ...  # a value in a flag, the environment, panda.toml or the user file
 
 
-class QueryError(UsageError): ...
+class QueryError(UsageError): ...  # a query that cannot start a turn
 
 
-class ReadOnlyStoreError(UsageError): ...
+class ReadOnlyStoreError(UsageError): ...  # a writing command on the demo store of the checkout
 
 
-class FileFormatError(Problem):
+class FileFormatError(Problem):  # a file that is there but does not say what it must
     exit_code = 2
 
 
-class DocumentError(FileFormatError): ...
+class DocumentError(FileFormatError): ...  # context.md and other marked-up documents
 
 
-class ImportFileError(FileFormatError): ...
+class ImportFileError(FileFormatError): ...  # a line of an import file
 
 
-class RecipeError(FileFormatError): ...
+class RecipeError(FileFormatError): ...  # a recipe, prompt or registry entry
 
 
-class RecipeNotFoundError(RecipeError): ...
+class RecipeNotFoundError(RecipeError): ...  # no recipe of that name
 
 
-class RecipeKeyError(RecipeError): ...
+class RecipeKeyError(RecipeError): ...  # an unknown, missing or wrong key
 
 
-class RecipeBudgetError(RecipeError): ...
+class RecipeBudgetError(RecipeError): ...  # token budgets that do not add up or do not fit the layer
 
 
-class PromptNotFoundError(RecipeError): ...
+class PromptNotFoundError(RecipeError): ...  # a prompt file that is not there
 
 
-class RecipeSchemaError(RecipeError): ...
+class RecipeSchemaError(RecipeError): ...  # an output schema that does not compile to a grammar
 
 
-class ModelFileError(FileFormatError): ...
+class ModelFileError(FileFormatError): ...  # models.yaml, or a GGUF that cannot be loaded
 
 
-class NotFoundError(Problem):
+class NotFoundError(Problem):  # a turn, node or session that does not exist
     exit_code = 2
 
 
-class CheckError(Problem):
+class CheckError(Problem):  # a check found something
     exit_code = 3
 
 
-class LimitError(Problem):
+class LimitError(Problem):  # the limit given cannot be met
     exit_code = 4
 
 
 class HaltError(Problem):
     """
-    A turn cannot go on.
+    A turn cannot go on; becomes an intervention file.
 
     Args:
-        message: As in Problem; so are where, line, key and fix.
-        kind: Short machine-readable type of the intervention, e.g. "memory_error".
         expected: What should have been there.
         received: What came instead; raw model output where there is any.
         details: Further values for the intervention file.
+        place: where, line, key and fix of a Problem.
     """
 
     exit_code = 20
-    kind = "halt"
+    kind = "halt"  # type of the intervention
 
     def __init__(
         self,
         message: str,
         *,
-        where: str | None = None,
-        line: int | None = None,
-        key: str | None = None,
-        fix: str | None = None,
         expected: str | None = None,
         received: str | None = None,
         details: Mapping[str, object] | None = None,
+        **place: Any,
     ) -> None:
-        super().__init__(message, where, line=line, key=key, fix=fix)
-        self.expected = expected
-        self.received = received
-        self.details = dict(details or {})
+        super().__init__(message, **place)
+        self.expected, self.received, self.details = expected, received, dict(details or {})
 
 
-class BudgetExceededError(HaltError):
+class BudgetExceededError(HaltError):  # protected text alone does not fit
     kind = "budget_exceeded"
 
 
-class ReplyError(HaltError):
+class ReplyError(HaltError):  # a model's reply stayed invalid after all retries
     kind = "invalid_reply"
 
 
-class ModelTimeoutError(HaltError):
+class ModelTimeoutError(HaltError):  # a model call took longer than its recipe allows
     kind = "model_timeout"
 
 
-class MemoryNodeError(HaltError):
+class MemoryNodeError(HaltError):  # a planned document is missing or corrupt
     kind = "memory_error"
 
 
-class GateError(HaltError):
+class GateError(HaltError):  # a quality gate of a recipe halts the turn
     kind = "quality_gate"
 
 
-class NotApprovedError(Problem):
+class NotApprovedError(Problem):  # an answer was made, but it may not be shown
     exit_code = 22
 
 
-class StoreError(Problem):
+class StoreError(Problem):  # a file cannot be read or written
     exit_code = 74
 
 
-class UntrustedError(StoreError):
+class UntrustedError(StoreError):  # a project's file or a link that reaches out, before `panda trust`
     exit_code = 2
 
 
-class WebError(Problem):
+class WebError(Problem):  # a web page or a search on the web cannot be had
     exit_code = 74
 
 
-class TryAgainError(Problem):
+class TryAgainError(Problem):  # something is held or away; the same command may work later
     exit_code = 75
 
 
-class LockHeldError(TryAgainError): ...
+class LockHeldError(TryAgainError): ...  # another process holds the lock
 
 
-class ModelAwayError(TryAgainError): ...
+class ModelAwayError(TryAgainError): ...  # a model server does not answer
 
 
-class SignalError(Problem):
+class SignalError(Problem):  # a signal ended the command, 143 if it was SIGTERM
     exit_code = 130
 
 
-class BugError(Problem):
-    exit_code = 1
+class BugError(Problem): ...  # made of an exception that nobody expected, at the command boundary
