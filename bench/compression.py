@@ -25,11 +25,11 @@ from sumy.nlp.stemmers import Stemmer
 from sumy.summarizers.lex_rank import LexRankSummarizer
 from sumy.utils import get_stop_words
 
-from panda.compression.budgets import count_tokens
 from panda.compression.compress import compress
 from panda.compression.signals import NervesReader
 from panda.language.text import split_sentences
 from panda.language.words import split_terms
+from panda.models.cl100k import count_tokens
 from panda.models.contract import Model, ScoreCase, ScoreParams
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -125,12 +125,12 @@ def show_speed(model: Model, document: str) -> None:
         start = time.monotonic()
         reader = NervesReader(model)
         budget = count_tokens(document) // 4
-        compress(document, kind="generic", budget_tokens=budget, count=count_tokens, surprise=reader)
+        compress(document, kind="generic", budget_tokens=budget, surprise=reader)
         rates["rung 3"].append(size / (time.monotonic() - start))
     bare, third = (sorted(found)[1] for found in rates.values())
     print(f"rung 3: {third:.0f} tokens a second, {third / bare:.0%} of a bare prefill ({bare:.0f})")  # noqa: T201
     start = time.monotonic()
-    compress(document, kind="generic", budget_tokens=10**6, count=count_tokens)
+    compress(document, kind="generic", budget_tokens=10**6)
     share = (time.monotonic() - start) / (size / bare)
     print(f"within budget: {share:.2%} of the prefill of the same text")  # noqa: T201
 
@@ -160,7 +160,6 @@ def main() -> None:
                     documents[key],
                     kind="generic",
                     budget_tokens=budget,
-                    count=count_tokens,
                     query=query,
                     surprise=reader if use_model else None,
                 )

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from panda.compression.budgets import count_tokens
 from panda.documents.pictures import Picture
 from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, RecipeError, UsageError
@@ -86,7 +85,7 @@ class App:
             Meaning(encoder, self.index, of_all, store.clock, self._past) if encoder is not None else None
         )
         self.executor = executor = RecipeExecutor(
-            self.book, layers, encoder, clock=store.clock, log=self._log, count=count_tokens, limits=limits
+            self.book, layers, encoder, clock=store.clock, log=self._log, limits=limits
         )
         reader = NodeReader(self._then, self._moment, self.index)
         retriever = Retriever(self.index, store.user, self._now, self._moment, self.meaning)
@@ -95,7 +94,7 @@ class App:
         limit, provider = settings.tool_seconds, settings.search_provider
         self.tools = replace(tools, web=web, limit_seconds=limit, search_provider=provider)  # without a turn
         closest, noting = ClosestLines(reader, encoder), Noting(store.user, self._moment, encoder)
-        self.gatherer = ContextGatherer(executor, retriever, reader, closest, self._now, count_tokens)
+        self.gatherer = ContextGatherer(executor, retriever, reader, closest, self._now)
         phases = (
             QueryAnalyzer(executor, reader, closest),
             Reflection(executor, reader, retriever, closest),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from msgspec import UNSET, UnsetType, structs
 
-from panda.compression.budgets import Limits, count_tokens
+from panda.compression.budgets import Limits
 from panda.compression.documents import RECIPES, REWRITE, compressed_line
 from panda.compression.sections import fit_context
 from panda.documents.context import Section
@@ -156,7 +156,6 @@ class Pipeline:
             turn.context.with_section(section),
             section.number,
             query=turn.query,
-            count=count_tokens,
             limits=self._limits,
             rewriter=lambda kind: passage_rewriter(executor, kind, turn.query, turn) if executor else None,
         )

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from panda.compression.budgets import count_tokens
 from panda.errors import HaltError, ModelTimeoutError, Problem, QueryError, RecipeError
+from panda.models.cl100k import count_tokens
 from panda.models.contract import Completion, Usage
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.store.layout import METADATA_JSON, Layout, UserStore, asset

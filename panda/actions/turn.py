@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from panda.app import App
-from panda.compression.budgets import count_tokens
 from panda.documents.context import render_section
 from panda.documents.records import encode
 from panda.errors import FileFormatError, HaltError, Problem, UsageError
+from panda.models.cl100k import count_tokens
 from panda.models.contract import Model
 from panda.phases.turn import Turn, check_query
 from panda.pipeline import mark_turn

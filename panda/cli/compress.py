@@ -6,7 +6,6 @@ from typing import Annotated
 
 from panda.cli.command import Document, Invocation, Raw, Reporter, Result, argument, flag, option, out_file
 from panda.cli.text import clipped, read_argument
-from panda.compression.budgets import count_tokens
 from panda.compression.compress import Compression, CompressionCache
 from panda.compression.compress import compress as compress_text
 from panda.compression.documents import (
@@ -22,6 +21,7 @@ from panda.compression.protection import compile_keep
 from panda.compression.signals import NervesReader
 from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
+from panda.models.cl100k import count_tokens
 from panda.models.contract import Usage
 from panda.recipes.calls import NoTurn, token_fields
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
@@ -95,7 +95,7 @@ def _compressed(
     patterns = compile_keep(keep)
     settings, log = invocation.settings, _log_of(invocation)
     if count_tokens(text) <= budget:
-        return compress_text(text, kind=kind, budget_tokens=budget, count=count_tokens)
+        return compress_text(text, kind=kind, budget_tokens=budget)
     layer = settings.compression_model_layer
     about = {"user_id": settings.user, "session_id": None, "turn_id": None}
     cache = CompressionCache(
@@ -109,7 +109,7 @@ def _compressed(
         key = cache.key(text, kind, budget, query, list(keep), info.digest, version)
         was_kept = (made := cache.find(key)) is not None
         if made is None:
-            executor = RecipeExecutor(book, layers, clock=settings.clock, log=log, count=count_tokens)
+            executor = RecipeExecutor(book, layers, clock=settings.clock, log=log)
             journal = NoTurn(settings.user, None, settings.seed or 0)
             reader = NervesReader(model) if info.scores else None
             try:
@@ -117,7 +117,6 @@ def _compressed(
                     text,
                     kind=kind,
                     budget_tokens=budget,
-                    count=count_tokens,
                     query=query,
                     keep=patterns,
                     surprise=reader,

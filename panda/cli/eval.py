@@ -113,13 +113,11 @@ def _open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator["
     An executor without a store, for measuring recipes: nothing is logged; its models are freed at the end.
     Raises ModelFileError: models.yaml is broken.
     """
-    from panda.compression.budgets import count_tokens
+
     from panda.recipes.book import RecipeBook
     from panda.recipes.executor import RecipeExecutor
     from panda.trust import open_layers
 
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
     with open_layers(settings, environ) as layers:
-        yield RecipeExecutor(
-            book, layers, layers.encoder(), clock=settings.clock, log=lambda record: None, count=count_tokens
-        )
+        yield RecipeExecutor(book, layers, layers.encoder(), clock=settings.clock, log=lambda record: None)

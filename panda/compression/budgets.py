@@ -10,20 +10,6 @@ _CALL_SLACK_TOKENS = 1_000
 _LEAST_SAVING_PART = 4
 
 
-def count_tokens(text: str) -> int:
-    """
-    Length of a text in budget tokens, which are tiktoken's cl100k_base (S3 §21.1).
-
-    >>> count_tokens("")
-    0
-    >>> count_tokens("hello world")
-    2
-    """
-    from panda.models.cl100k import count_cl100k  # loaded with the first text that is counted
-
-    return count_cl100k(text)
-
-
 @dataclass(frozen=True)
 class Limits:
     """What the user can set of it."""

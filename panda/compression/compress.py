@@ -19,6 +19,7 @@ from panda.compression.signals import UnitText, measure
 from panda.compression.verification import verify
 from panda.documents.records import decode, encode
 from panda.errors import LimitError, Problem
+from panda.models.cl100k import count_tokens
 from panda.store.files import read_json, store_errors, write_json
 
 Outline = TextOutline | JsonOutline
@@ -81,7 +82,6 @@ class _Plan:
     weights: Weights  # what is protected
     order: tuple[Item, ...]  # what is kept next
     by_model: bool  # whether the model had a say in the order
-    count: Callable[[str], int]  # maps a text to budget tokens
 
     @property
     def protected(self) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ class _Plan:
         return {i for item in self.order[:1] for i in item.pieces}
 
     def size(self, kept: Set[int]) -> int:
-        return self.count(self.outline.render(kept))
+        return count_tokens(self.outline.render(kept))
 
     def faults(self, output: str, budget_tokens: int) -> list[str]:
         return verify(
@@ -101,7 +101,6 @@ class _Plan:
             self.source,
             protected=self.protected,
             budget_tokens=budget_tokens,
-            count=self.count,
             is_json=isinstance(self.outline, JsonOutline),
         )
 
@@ -111,7 +110,6 @@ def compress(
     *,
     kind: ContentType,
     budget_tokens: int,
-    count: Callable[[str], int],
     query: str | None = None,
     keep: Sequence[re.Pattern[str]] = (),
     surprise: Surprise | None = None,
@@ -125,14 +123,14 @@ def compress(
     dropped; a rewrite that fails the checks is not used. LimitError: what is protected alone has more tokens
     than the budget, or nothing fits beside the marks and *marks_alone* are no answer.
 
-    >>> compress("Hi. It costs $697. Bye.", kind="generic", budget_tokens=22, count=len).text
+    >>> compress("Hi. It costs $697. Bye.", kind="generic", budget_tokens=22).text
     'Hi. It costs $697. […]'
     """
     started = time.monotonic()
-    before = count(source)
+    before = count_tokens(source)
     if before <= budget_tokens:
         return Compression(source, kind, before, before, 0, "none", 0, (), (), time.monotonic() - started)
-    plan = _plan(source, kind, count, query, keep, surprise, budget_tokens)
+    plan = _plan(source, kind, query, keep, surprise, budget_tokens)
     output, kept = _fill(plan, budget_tokens)
     if not (kept or marks_alone):
         raise LimitError(
@@ -154,30 +152,27 @@ def compress(
         worded, note = _reword(plan, plan.outline, full, rewrite, budget_tokens)
         if worded is not None:
             output, rung, method = worded, 4, REWRITE
-    after, seconds = count(output), time.monotonic() - started
+    after, seconds = count_tokens(output), time.monotonic() - started
     return Compression(
         output, kind, before, after, rung, method, len(full), dropped, plan.protected, seconds, note
     )
 
 
-def least_tokens(
-    source: str, *, kind: ContentType, count: Callable[[str], int], keep: Sequence[re.Pattern[str]] = ()
-) -> int:
+def least_tokens(source: str, *, kind: ContentType, keep: Sequence[re.Pattern[str]] = ()) -> int:
     """
     The smallest budget that a document can be brought down to: that of what is protected, marks included.
 
-    >>> least_tokens("Hi. It costs $697.\\n", kind="generic", count=len)
+    >>> least_tokens("Hi. It costs $697.\\n", kind="generic")
     4
     """
     outline, said = _parse(source, kind)
     protected = weigh(outline.pieces, kind, said, keep=keep).protected
-    return min(count(source), count(outline.render(protected)))
+    return min(count_tokens(source), count_tokens(outline.render(protected)))
 
 
 def _plan(
     source: str,
     kind: ContentType,
-    count: Callable[[str], int],
     query: str | None,
     keep: Sequence[re.Pattern[str]],
     surprise: Surprise | None,
@@ -186,7 +181,7 @@ def _plan(
     outline, text = _parse(source, kind)
     pieces = outline.pieces
     weights = weigh(pieces, kind, text, keep=keep)
-    tokens = [count(piece.text) for piece in pieces]
+    tokens = [count_tokens(piece.text) for piece in pieces]
     units = find_units(pieces)
     texts = [_unit_text(pieces, unit) for unit in units]
     surprises = None
@@ -196,7 +191,7 @@ def _plan(
         surprises = surprise(texts)  # dropping whole pieces of low priority does not suffice
     scores = score_units(pieces, units, measure(texts, query), surprises, kind)
     order = rank(pieces, units, scores, weights, kind, tokens=tokens, has_query=asked)
-    return _Plan(source, outline, weights, tuple(order), surprises is not None, count)
+    return _Plan(source, outline, weights, tuple(order), surprises is not None)
 
 
 def _parse(source: str, kind: ContentType) -> tuple[Outline, str]:
@@ -290,7 +285,7 @@ def _reword(
 ) -> tuple[str | None, str | None]:
     """The text with accepted wordings, None if there is none or it fails; and what was refused."""
     protected = plan.weights.protected
-    output, refused = rewrite_passages(outline, full, protected, rewrite=rewrite, count=plan.count)
+    output, refused = rewrite_passages(outline, full, protected, rewrite=rewrite)
     note = "; ".join(dict.fromkeys(refused)) or None
     if output is None:
         return None, note

@@ -6,6 +6,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import Any, Literal, get_args
 
 from panda.errors import BudgetExceededError
+from panda.models.cl100k import count_tokens
 
 MARK = "[…]"
 """Stands where something was left out."""
@@ -109,7 +110,6 @@ def fit_documents(
     documents: Sequence[InputDocument],
     *,
     room_tokens: int,
-    count: Callable[[str], int],
     query: str | None = None,
     keep: Sequence[re.Pattern[str]] = (),
     rewrite: Rewrite | None = None,
@@ -122,11 +122,11 @@ def fit_documents(
     protected, error messages in the documents included, does not fit.
 
     >>> given = [InputDocument("a", "One is here. Two is far away. Three is nowhere at all.")]
-    >>> fitted, cuts = fit_documents(given, room_tokens=30, count=len, query="how far is two?")
+    >>> fitted, cuts = fit_documents(given, room_tokens=30, query="how far is two?")
     >>> fitted[0].text, cuts[0].before_tokens, cuts[0].after_tokens
     ('[…] Two is far away. […]', 54, 24)
     """
-    sizes = [count(document.text) for document in documents]
+    sizes = [count_tokens(document.text) for document in documents]
     over = sum(sizes) - room_tokens
     if over <= 0:
         return list(documents), []
@@ -140,7 +140,7 @@ def fit_documents(
         if over <= 0 or document.protected or not document.text or (is_last and not document.share):
             continue
         kind = detect_content_type(document.name, document.text)
-        least = least_tokens(document.text, kind=kind, count=count, keep=keep)
+        least = least_tokens(document.text, kind=kind, keep=keep)
         floor = least if is_last else max(least, int(document.share * room_tokens))
         if floor >= sizes[i]:
             continue
@@ -148,7 +148,6 @@ def fit_documents(
             document.text,
             kind=kind,
             budget_tokens=max(floor, sizes[i] - over),
-            count=count,
             query=query,
             keep=keep,
             rewrite=rewrite,

@@ -1,13 +1,14 @@
 """Rung 4: a writing model words passages anew in the room that their extract takes, and each is checked."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from panda.compression.documents import MARK, Rewrite
 from panda.compression.pieces import Piece, TextOutline
 from panda.compression.verification import verify
 from panda.errors import HaltError, TryAgainError
+from panda.models.cl100k import count_tokens
 
 _PASSAGE_TOKENS = 380
 _LEAST_TOKENS = 12
@@ -21,7 +22,6 @@ def rewrite_passages(
     protected: Set[int],
     *,
     rewrite: Rewrite,
-    count: Callable[[str], int],
 ) -> tuple[str | None, list[str]]:
     """
     The extract with its holes worded anew, None if no wording is accepted; and why others were refused.
@@ -33,20 +33,20 @@ def rewrite_passages(
     skipped: set[int] = set()
     stay = set(kept)
     notes: list[str] = []
-    for members in _passages(outline.pieces, protected, count):
+    for members in _passages(outline.pieces, protected):
         first, last = members[0], members[-1]
         stays = [i for i in members if i in kept]
         if not stays or len(stays) == len(members):
             continue
         source = outline.source[outline.pieces[first].start : outline.pieces[last].end]
         parts = [outline.source[outline.pieces[i].start : outline.pieces[i].end] for i in stays]
-        room = count(f" {MARK} ".join(parts))
+        room = count_tokens(f" {MARK} ".join(parts))
         mark = _mark_behind(outline.pieces, last)
         if mark is not None and mark not in kept:
-            room -= count(outline.pieces[mark].text)
+            room -= count_tokens(outline.pieces[mark].text)
         if room < _LEAST_TOKENS:
             continue
-        problem, text = _ask(source, room, rewrite, count)
+        problem, text = _ask(source, room, rewrite)
         if problem:
             notes.append(problem)
         else:
@@ -77,7 +77,7 @@ def _reworded(outline: TextOutline, kept: Set[int], texts: Mapping[int, str], sk
     return TextOutline(source, tuple(pieces)).render({place[i] for i in kept if i in place})
 
 
-def _ask(source: str, room: int, rewrite: Rewrite, count: Callable[[str], int]) -> tuple[str | None, str]:
+def _ask(source: str, room: int, rewrite: Rewrite) -> tuple[str | None, str]:
     try:
         text = " ".join(rewrite(source, room).split())
     except (HaltError, TryAgainError) as exc:
@@ -86,7 +86,7 @@ def _ask(source: str, room: int, rewrite: Rewrite, count: Callable[[str], int]) 
         return "the rewrite is empty", ""
     if text.startswith(("#", "|", "```", "~~~", ">", "---")) or MARK in text:
         return "the rewrite begins a structure of its own", ""
-    problems = verify(text, source, protected=(), budget_tokens=room, count=count, is_json=False)
+    problems = verify(text, source, protected=(), budget_tokens=room, is_json=False)
     return (f"the rewrite was refused: {problems[0]}", "") if problems else (None, text)
 
 
@@ -97,13 +97,13 @@ def _mark_behind(pieces: Sequence[Piece], last: int) -> int | None:
     return at if is_mark and _CITES.match(pieces[at].text) else None
 
 
-def _passages(pieces: Sequence[Piece], protected: Set[int], count: Callable[[str], int]) -> list[range]:
+def _passages(pieces: Sequence[Piece], protected: Set[int]) -> list[range]:
     """Runs of sentences of one paragraph that nothing protects, cut to what the recipe takes."""
     passages: list[range] = []
     first, tokens = -1, 0
     for i, piece in enumerate(pieces):
         free = piece.kind == "sentence" and i not in protected and not _CITES.match(piece.text)
-        size = count(piece.text) if free else 0
+        size = count_tokens(piece.text) if free else 0
         if first >= 0 and (not free or piece.line != pieces[first].line or tokens + size > _PASSAGE_TOKENS):
             passages.append(range(first, i))
             first, tokens = -1, 0

@@ -16,6 +16,7 @@ from panda.documents.context import (
     render_section,
 )
 from panda.errors import BudgetExceededError
+from panda.models.cl100k import count_tokens
 
 Rewriter = Callable[[ContentType], Rewrite | None]
 """Gives what words passages of a type of document anew; None where no model writes."""
@@ -33,7 +34,6 @@ def fit_context(
     number: int,
     *,
     query: str,
-    count: Callable[[str], int],
     limits: Limits | None = None,
     rewriter: Rewriter = lambda kind: None,
 ) -> tuple[ContextDocument, list[Cut]]:
@@ -49,21 +49,21 @@ def fit_context(
     fitted_document, cuts = document, []
     section = document.section(number)
     if section is not None:
-        fitted, cut = fit_section(section, query=query, count=count, limits=limits, rewriter=rewriter)
+        fitted, cut = fit_section(section, query=query, limits=limits, rewriter=rewriter)
         if cut is not None:
             fitted_document = fitted_document.with_section(fitted)
             cuts.append(cut)
-    total = count(render_context(fitted_document))
+    total = count_tokens(render_context(fitted_document))
     if total > DOCUMENT_TOKENS:
         older = [one for one in fitted_document.sections if one.number not in (0, number)]
         newest = [one for one in fitted_document.sections if one.number == number != 0]
         for group in (older, newest):
-            for one, budget in _shares(group, total - DOCUMENT_TARGET_TOKENS, count):
-                fitted, cut = _shrink(one, budget, query, count)
+            for one, budget in _shares(group, total - DOCUMENT_TARGET_TOKENS):
+                fitted, cut = _shrink(one, budget, query)
                 if cut is not None:
                     fitted_document = fitted_document.with_section(fitted)
                     cuts.append(replace(cut, trigger="document"))
-            total = count(render_context(fitted_document))
+            total = count_tokens(render_context(fitted_document))
             if total <= DOCUMENT_TARGET_TOKENS:
                 break
     if cuts and not limits.enabled:
@@ -81,7 +81,6 @@ def fit_section(
     section: Section,
     *,
     query: str,
-    count: Callable[[str], int],
     limits: Limits | None = None,
     rewriter: Rewriter = lambda kind: None,
 ) -> tuple[Section, Cut | None]:
@@ -93,14 +92,14 @@ def fit_section(
     whose `_meta` leaves no room comes back as far down as it goes.
     """
     budget = SECTIONS[section.number].budget_tokens
-    before = count(render_section(section))
+    before = count_tokens(render_section(section))
     if section.number == 0 or before <= budget:
         return section, None
     aim = (limits or Limits()).target(before, budget)
-    fitted, cut = _shrink(section, aim, query, count, rewriter)
+    fitted, cut = _shrink(section, aim, query, rewriter)
     newest = newest_result(section)
     if section.number == _TOOLS and aim < budget and section.blocks[newest:] != fitted.blocks[newest:]:
-        fitted, cut = _shrink(section, budget, query, count, rewriter)
+        fitted, cut = _shrink(section, budget, query, rewriter)
     return fitted, cut
 
 
@@ -108,11 +107,10 @@ def _shrink(
     section: Section,
     budget: int,
     query: str,
-    count: Callable[[str], int],
     rewriter: Rewriter = lambda kind: None,
 ) -> tuple[Section, Cut | None]:
     """The section in so many tokens, or as near to them as what it must hold allows."""
-    before = count(render_section(section))
+    before = count_tokens(render_section(section))
     if before <= budget:
         return section, None
     is_tools = section.number == _TOOLS
@@ -121,14 +119,14 @@ def _shrink(
         short = _with_short_meta(section)
         tries = [(section, True), (short, True), (_folded(section), True), *tries, (short, False)]
     for given, newest_whole in tries:
-        extract = _fit(given, budget, newest_whole, query, count)
+        extract = _fit(given, budget, newest_whole, query)
         if extract is None:
             continue
         kind: ContentType = "tool_result" if is_tools else "context.md"
         rewrite = rewriter(kind) if section.number in _WORDED_ANEW else None
-        worded = _fit(given, budget, newest_whole, query, count, rewrite) if rewrite else None
+        worded = _fit(given, budget, newest_whole, query, rewrite) if rewrite else None
         best, method, seconds = worded or extract
-        after = count(render_section(best))
+        after = count_tokens(render_section(best))
         return best, Cut(f"§{section.number}", before, after, method, kind, "section", seconds)
     return section, None
 
@@ -138,7 +136,6 @@ def _fit(
     budget: int,
     newest_whole: bool,
     query: str,
-    count: Callable[[str], int],
     rewrite: Rewrite | None = None,
 ) -> tuple[Section, str, float] | None:
     """The section with its texts compressed into the budget, how, and in what time; None if it cannot be."""
@@ -151,20 +148,18 @@ def _fit(
     name = _NAMES.get(section.number, SECTIONS[section.number].title)
     whole = newest_result(section) if newest_whole else len(section.blocks)
     given = [InputDocument(name, texts[place], protected=place >= whole) for place in order]
-    size = count(render_section(section))
-    room = budget - (size - sum(count(document.text) for document in given))
+    size = count_tokens(render_section(section))
+    room = budget - (size - sum(count_tokens(document.text) for document in given))
     for _ in range(_MOST_TRIES):
         try:
-            fitted, cuts = fit_documents(
-                given, room_tokens=max(0, room), count=count, query=query, rewrite=rewrite
-            )
+            fitted, cuts = fit_documents(given, room_tokens=max(0, room), query=query, rewrite=rewrite)
         except BudgetExceededError:
             return None
         blocks = list(section.blocks)
         for place, document in zip(order, fitted, strict=True):
             blocks[place] = Text(document.text)
         shrunk = Section(section.number, tuple(blocks))
-        over = count(render_section(shrunk)) - budget  # texts beside each other may take a token more
+        over = count_tokens(render_section(shrunk)) - budget  # texts beside each other may take a token more
         if over <= 0:
             worded = any(cut.method == REWRITE for cut in cuts)
             return shrunk, REWRITE if worded else "lexical", sum(cut.seconds for cut in cuts)
@@ -204,9 +199,9 @@ def _folded(section: Section) -> Section:
     return Section(section.number, (*mark, *section.blocks[newest:]))
 
 
-def _shares(sections: list[Section], over: int, count: Callable[[str], int]) -> list[tuple[Section, int]]:
+def _shares(sections: list[Section], over: int) -> list[tuple[Section, int]]:
     """The sections to shrink, largest first, with the common size that takes off so many tokens together."""
-    sizes = sorted(((count(render_section(one)), one.number, one) for one in sections), reverse=True)
+    sizes = sorted(((count_tokens(render_section(one)), one.number, one) for one in sections), reverse=True)
     cap = 0
     for n in range(1, len(sizes) + 1):
         below = sizes[n][0] if n < len(sizes) else 0

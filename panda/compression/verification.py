@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from panda.compression.documents import MARK
@@ -10,6 +10,7 @@ from panda.compression.json_pieces import load_json
 from panda.documents.evidence import check_evidence
 from panda.documents.markdown import Block, read_blocks, split_cells
 from panda.documents.yaml_text import parse_yaml
+from panda.models.cl100k import count_tokens
 
 _QUOTED = re.compile(r"[\"“«„]([^\"”»“\n]{2,80})[\"”»“]")
 
@@ -20,17 +21,16 @@ def verify(
     *,
     protected: Sequence[str],
     budget_tokens: int,
-    count: Callable[[str], int],
     is_json: bool,
 ) -> list[str]:
     """
     What is wrong with a compressed document, one line a problem; one made of JSON must be JSON (S3 §24).
 
-    >>> verify("It costs $5.", "It costs $6.", protected=[], budget_tokens=9, count=len, is_json=False)
+    >>> verify("It costs $5.", "It costs $6.", protected=[], budget_tokens=9, is_json=False)
     ['12 tokens, 3 more than the budget of 9', 'price $5 is not in the source']
     """
     problems = []
-    size = count(output)
+    size = count_tokens(output)
     if size > budget_tokens:
         problems.append(f"{size} tokens, {size - budget_tokens} more than the budget of {budget_tokens}")
     said, known = output, source

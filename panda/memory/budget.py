@@ -11,6 +11,7 @@ from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.gathered import freshness
 from panda.memory.node import Line, Node
 from panda.memory.reader import NOTE, NodeReader
+from panda.models.cl100k import count_tokens
 
 DOCUMENTS_TOKENS = 3_000
 """Budget tokens of all loaded documents together (S1 §7.2)."""
@@ -70,7 +71,6 @@ def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
 def fit_nodes(
     nodes: Sequence[Node],
     *,
-    count: Callable[[str], int],
     fit: Callable[[str], float],
     budget_tokens: int = DOCUMENTS_TOKENS,
 ) -> list[LoadedDocument]:
@@ -83,18 +83,17 @@ def fit_nodes(
         TURN_TOKENS; if all together do not fit, research keeps its summary and its best claims, and then each
         document, in that order, what is left of the room (S1 §4.2, §7.3).
     """
-    documents = [_usable(node, count) for node in sorted(nodes, key=_rank)]
+    documents = [_usable(node) for node in sorted(nodes, key=_rank)]
     documents = [
-        _cut(one, TURN_TOKENS, count, fit) if one.node.source_type == "turn_summary" else one
-        for one in documents
+        _cut(one, TURN_TOKENS, fit) if one.node.source_type == "turn_summary" else one for one in documents
     ]
     if sum(one.kept_tokens for one in documents) > budget_tokens:
         documents = [
-            _best_claims(one, count) if one.node.source_type == "research_cache" else one for one in documents
+            _best_claims(one) if one.node.source_type == "research_cache" else one for one in documents
         ]
     room, fitted = budget_tokens, []
     for document in documents:
-        fitted.append(_cut(document, room, count, fit))
+        fitted.append(_cut(document, room, fit))
         room -= fitted[-1].kept_tokens
     return fitted
 
@@ -137,34 +136,32 @@ def unquotable_for(item: Line) -> str:
     return "it is a question" if is_question(item.text) else ""
 
 
-def _usable(node: Node, count: Callable[[str], int]) -> LoadedDocument:
+def _usable(node: Node) -> LoadedDocument:
     items = tuple(item for item in node.items if is_usable(item))
-    tokens = sum(count(item.text) for item in items)
+    tokens = sum(count_tokens(item.text) for item in items)
     return LoadedDocument(node, items, tokens, tokens)
 
 
-def _best_claims(document: LoadedDocument, count: Callable[[str], int]) -> LoadedDocument:
+def _best_claims(document: LoadedDocument) -> LoadedDocument:
     summary = [item for item in document.items[:1] if item.content_type == _SUMMARY_TYPE]
     claims = sorted(document.items[len(summary) :], key=lambda item: -item.confidence)[:RESEARCH_CLAIMS]
-    return _kept(document, [*summary, *claims], count)
+    return _kept(document, [*summary, *claims])
 
 
-def _cut(
-    document: LoadedDocument, room_tokens: int, count: Callable[[str], int], fit: Callable[[str], float]
-) -> LoadedDocument:
+def _cut(document: LoadedDocument, room_tokens: int, fit: Callable[[str], float]) -> LoadedDocument:
     if document.kept_tokens <= room_tokens:
         return document
     kept: list[Line] = []
     for item in sorted(document.items, key=lambda item: -fit(item.text)):
-        if count(item.text) <= room_tokens:
+        if count_tokens(item.text) <= room_tokens:
             kept.append(item)
-            room_tokens -= count(item.text)
-    return _kept(document, kept, count)
+            room_tokens -= count_tokens(item.text)
+    return _kept(document, kept)
 
 
-def _kept(document: LoadedDocument, items: Sequence[Line], count: Callable[[str], int]) -> LoadedDocument:
+def _kept(document: LoadedDocument, items: Sequence[Line]) -> LoadedDocument:
     in_order = tuple(item for item in document.items if item in items)
-    return replace(document, items=in_order, kept_tokens=sum(count(item.text) for item in in_order))
+    return replace(document, items=in_order, kept_tokens=sum(count_tokens(item.text) for item in in_order))
 
 
 def group_documents(

@@ -22,9 +22,10 @@ _PATTERN = (
 _PART_CHARS = 50_000
 
 
-def count_cl100k(text: str) -> int:
+def count_tokens(text: str) -> int:
     """
-    Length of a text in cl100k_base tokens; `<|endoftext|>` and the like count as the plain text they are.
+    Length of a text in budget tokens, which are those of cl100k_base (S3 §21.1); `<|endoftext|>` and the like
+    count as the plain text they are.
 
     Longer texts are counted in parts of about 50,000 characters, so that time grows with length alone: cut
     before a space that follows a character other than white space, where cl100k_base always has a border and
@@ -34,9 +35,9 @@ def count_cl100k(text: str) -> int:
     Raises:
         ModelFileError: The vocabulary is missing or not the known one.
 
-    >>> count_cl100k("The LOQ 15 costs $697.00.")
+    >>> count_tokens("The LOQ 15 costs $697.00.")
     11
-    >>> count_cl100k("<|endoftext|>") > 1
+    >>> count_tokens("<|endoftext|>") > 1
     True
     """
     encoding = _load()

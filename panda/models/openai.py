@@ -13,7 +13,7 @@ import httpx
 
 from panda.documents.json_text import load_json
 from panda.errors import HaltError, ModelFileError, Problem, ReplyError
-from panda.models.cl100k import count_cl100k
+from panda.models.cl100k import count_tokens
 from panda.models.contract import (
     Completion,
     GenerateParams,
@@ -101,7 +101,7 @@ class OpenAiModel:
 
     def count_model_tokens(self, text: str) -> int:
         """An estimate: cl100k_base tokens, since the protocol has no way to ask the server's tokenizer."""
-        return count_cl100k(text)
+        return count_tokens(text)
 
     def render_chat(self, messages: Sequence[Message]) -> str:
         """The messages in a plain form of about the length that the server's own template gives them."""
@@ -366,7 +366,7 @@ def _is_cut_by_thinking(completion: Completion, params: GenerateParams) -> bool:
     if not completion.text:
         return True
     is_cut = completion.finish_reason == "length" and bool(completion.reasoning)
-    return is_cut and count_cl100k(completion.text) < params.max_tokens
+    return is_cut and count_tokens(completion.text) < params.max_tokens
 
 
 def _content(message: Message) -> str | list[dict[str, Any]]:

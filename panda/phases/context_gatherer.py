@@ -7,7 +7,7 @@ quotes; what one that writes words anew must hold in the nodes that it cites.
 """
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -76,8 +76,6 @@ _MOST_CANDIDATES, _MOST_RANKED = 30, 60  # what a model that writes chooses from
 _WIDER = 4
 _SESSION_TURNS = 20
 _CHARS = 240
-_LABEL_TOKENS = 24
-"""What kind, date, age, quality and confidence of a candidate take, where a model that writes reads them."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +224,6 @@ class ContextGatherer:
     reader: NodeReader  # loads nodes
     closest: ClosestLines  # orders lines by how close they are to the query
     clock: Clock  # the present
-    count: Callable[[str], int]  # maps a text to budget tokens
 
     def run(self, turn: Turn) -> Outcome:
         """Plan, load, draft, check, judge; a draft that fails is made again once, with guidance."""
@@ -246,7 +243,7 @@ class ContextGatherer:
         is_read = self._writes(turn)  # by a model, of which the budgets are
         offered = candidates
         if is_read:
-            offered = offered_candidates(candidates, count=lambda text: self.count(text) + _LABEL_TOKENS)
+            offered = offered_candidates(candidates)
         best = self.closest.best_lines(turn.meant, self._known([one.node_id for one in offered], nodes))
         lines = [
             replace(best.get(c.node_id, Option(c.node_id, c.text)), id=c.node_id, node_ids=(c.node_id,))
@@ -406,7 +403,7 @@ class ContextGatherer:
         meant = turn.meant
         budget_tokens = DOCUMENTS_TOKENS if self._writes(turn) else sys.maxsize  # else no model reads them
         fit = lambda text: share_of_words(meant, text)  # noqa: E731
-        documents = fit_nodes(nodes, count=self.count, fit=fit, budget_tokens=budget_tokens)
+        documents = fit_nodes(nodes, fit=fit, budget_tokens=budget_tokens)
         for document in documents:
             for warning in (*document.node.warnings, *long_lines(document.node)):
                 turn.warn(warning)

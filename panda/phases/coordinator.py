@@ -9,7 +9,6 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from panda.choosing.decision import Option
-from panda.compression.budgets import count_tokens
 from panda.compression.sections import fit_section
 from panda.documents.records import encode
 from panda.documents.times import parse_time
@@ -313,7 +312,7 @@ class _Loop:
         return with_result(step, found) if found is not None else None
 
     def _append(self) -> None:
-        section, _ = fit_section(render_section(self.steps, None), query=self._turn.query, count=count_tokens)
+        section, _ = fit_section(render_section(self.steps, None), query=self._turn.query)
         self._turn.write_context(self._turn.context.without(4).with_section(section))
         self._turn.folder.write_text(TOOLRESULTS_MD, render_results(self.steps))
 

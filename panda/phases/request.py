@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.choosing.decision import Option
-from panda.compression.budgets import count_tokens
 from panda.documents.pictures import Picture
 from panda.documents.text import shorten
 from panda.errors import FileFormatError, Location, StoreError, UsageError
+from panda.models.cl100k import count_tokens
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.messages import Request, fill, recipe_documents
@@ -36,7 +36,6 @@ def _carry_document(turn: Turn, recipe: Recipe) -> str:
     return render_carry(
         turn.present_carry,
         turn.phase,
-        count=count_tokens,
         load=lambda path: _lines_of(turn, path),
         shown=next((one.path for one in turn.carry.content_archive.entries if one.key == key), None),
         budget_tokens=min(CARRY_TOKENS, room),

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from panda.compression.budgets import count_tokens
 from panda.documents.context import SECTIONS, ContextDocument
 from panda.documents.records import encode
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading, plain_recap
+from panda.models.cl100k import count_tokens
 from panda.recipes.calls import Recordings
 from panda.session.fold import carry_within
 from panda.session.turn_files import TurnFiles

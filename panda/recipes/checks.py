@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 from panda.choosing.ask import prompt_sections, section_items
 from panda.choosing.decision import FITTED, ChoiceSpec, Step
-from panda.compression.budgets import count_tokens
 from panda.documents.text import nearest
 from panda.errors import (
     FileFormatError,
@@ -23,6 +22,7 @@ from panda.errors import (
     StoreError,
     Verdict,
 )
+from panda.models.cl100k import count_tokens
 from panda.models.contract import ModelInfo
 from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
 from panda.models.replies import check_schema

@@ -81,7 +81,6 @@ class RecipeExecutor:
         *,
         clock: Clock,
         log: Callable[[Mapping[str, object]], None],
-        count: Callable[[str], int],
         limits: Limits | None = None,
     ) -> None:
         self.limits = limits or Limits()
@@ -90,7 +89,6 @@ class RecipeExecutor:
         self._encoder = encoder
         self._clock = clock
         self._log = log
-        self._count = count
         self._memo = Memo()
 
     def writes(self, key: str) -> bool:
@@ -163,7 +161,7 @@ class _Execution:
             self.optional = set(recipe.replaced_texts)
             self.specs = list(recipe.choices)
             self.shown = request
-        self.room = Room(recipe, self.model, executor._count, executor.limits)
+        self.room = Room(recipe, self.model, executor.limits)
         self.cuts: list[Cut] = []
         self.attempts = 0
         self.times_cut = 0

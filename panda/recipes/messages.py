@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from panda.choosing.decision import Option
-from panda.compression.budgets import Limits, count_tokens
+from panda.compression.budgets import Limits
 from panda.compression.documents import Cut, InputDocument, Trigger, fit_documents
 from panda.compression.sections import newest_result
 from panda.documents.context import SECTIONS, ContextDocument, Section, render_section
@@ -19,6 +19,7 @@ from panda.errors import BudgetExceededError, Location, RecipeKeyError
 from panda.language.dates import DATES
 from panda.language.numbers import CURRENCY_BEFORE
 from panda.language.text import PAGE_ADDRESS
+from panda.models.cl100k import count_tokens
 from panda.models.contract import Message, Model
 from panda.models.replies import with_schema
 from panda.recipes.book import RecipeBook
@@ -249,7 +250,6 @@ class Room:
 
     recipe: Recipe  # the recipe
     model: Model  # the model that runs it
-    count: Callable[[str], int]  # maps a text to budget tokens
     limits: Limits  # what the user has set
 
     def fit(
@@ -270,14 +270,14 @@ class Room:
             BudgetExceededError: What is protected does not fit, or something would have to be cut and the
                 recipe's compression is off.
         """
-        recipe, limits, count = self.recipe, self.limits, self.count
+        recipe, limits = self.recipe, self.limits
         offered = [option for options in request.options.values() for option in options]
         options = "\n".join(option.shown or option.text for option in offered)
         known = any(document.text == request.query for document in request.documents)  # counted as it is
         query = "" if known else request.query
-        taken = count(query + (request.meant or "") + (request.guidance or "")) + count(options)
+        taken = count_tokens(query + (request.meant or "") + (request.guidance or "")) + count_tokens(options)
         given, keep = _preserved(recipe, request.documents)
-        used = sum(count(document.text) for document in given)
+        used = sum(count_tokens(document.text) for document in given)
         room = max(0, math.floor(recipe.token_budget.input * limits.threshold) - taken)
         trigger: Trigger = "input"
         over = 0
@@ -298,7 +298,7 @@ class Room:
             if over <= 0:
                 return fitted, [replace(cut, trigger=trigger) for cut in cuts]
             trigger = found
-            left = sum(count(document.text) for document in fitted)
+            left = sum(count_tokens(document.text) for document in fitted)
             if left == 0:
                 raise self._too_large(trigger, over)
             excess = math.ceil(over / _MODEL_TOKENS_PER_BUDGET_TOKEN) if found == "window" else over
@@ -330,18 +330,18 @@ class Room:
         """The documents in the room, with what a compression saves at least if that can be had."""
         aim = self.limits.target(used, room) if used > room else room
         try:
-            return fit_documents(given, room_tokens=aim, count=self.count, query=query, keep=keep)
+            return fit_documents(given, room_tokens=aim, query=query, keep=keep)
         except BudgetExceededError:
             if aim == room:
                 raise
-        return fit_documents(given, room_tokens=room, count=self.count, query=query, keep=keep)
+        return fit_documents(given, room_tokens=room, query=query, keep=keep)
 
     @property
     def _reserve(self) -> int:
         return self.recipe.token_budget.response_reserve or self.limits.reserve_tokens
 
     def _tokens(self, messages: Sequence[Message]) -> int:
-        return sum(self.count(message.content) for message in messages)
+        return sum(count_tokens(message.content) for message in messages)
 
     def _model_tokens(self, messages: Sequence[Message]) -> int:
         return self.model.count_model_tokens(self.model.render_chat(messages))
@@ -434,9 +434,7 @@ def preview_recipe(
     options = {name: [Option("<id>", f"<options of {name}, given by the phase>")] for name in names}
     shown, keep = _preserved(recipe, _preview_documents(recipe, turn, extra))
     room = max(0, recipe.token_budget.input - count_tokens(query))
-    documents, cuts = fit_documents(
-        shown, room_tokens=room, count=count_tokens, query=known.query if known else None, keep=keep
-    )
+    documents, cuts = fit_documents(shown, room_tokens=room, query=known.query if known else None, keep=keep)
     request = Request(query, documents, options, variables)
     written = shown_to_writer(recipe, request, prompt)
     left_out = {*recipe.texts, *recipe.template_sources}

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from panda.compression.budgets import count_tokens
 from panda.documents.context import SECTIONS, ContextDocument, render_section
 from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, Problem, Verdict
@@ -17,6 +16,7 @@ from panda.memory.gathered import answer_items
 from panda.memory.node import Line, Node
 from panda.memory.past import Bound
 from panda.memory.reader import PastReader
+from panda.models.cl100k import count_tokens
 from panda.phases.tool_outcome import attachments, kept_again, render_response
 from panda.phases.turn import MOST_EXECUTIONS, Turn
 from panda.phases.validator import check_items

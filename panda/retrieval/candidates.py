@@ -1,6 +1,6 @@
 """What the context gatherer may choose from, and the retrieval plan that it makes of that (S1 §4.1)."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from panda.memory.confidence import age_days
 from panda.memory.gathered import is_stale
 from panda.memory.node import Node
 from panda.memory.past import Moment
+from panda.models.cl100k import count_tokens
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.store.records import (
@@ -31,6 +32,8 @@ _TURN_CHARS = 500
 _TEXT_CHARS = 240
 _Scored = tuple[IndexEntry, float]
 _TOTAL_TOKENS = 3_900
+_LABEL_TOKENS = 24
+"""What kind, date, age, quality and confidence of a candidate take, where a model that writes reads them."""
 """Budget tokens of all candidates together: the input of the call less 300 for the query's analysis."""
 _BUDGETS: Mapping[str, int] = {"turn": 2_500, "memory": 400, "research": 500, "visit": 500, "knowledge": 500}
 _KINDS = {"fact": "memory"}
@@ -141,7 +144,7 @@ def _candidate(entry: IndexEntry, score: float, worded: Collection[str]) -> Cand
     return Candidate(entry.node_id, text, round(score, 4), entry.node_id in worded)
 
 
-def offered_candidates(candidates: Sequence[Candidate], *, count: Callable[[str], int]) -> list[Candidate]:
+def offered_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
     """
     The candidates that fit the budgets of their kinds (S1 §7.1), in the same order: turns share 2,500 tokens,
     preferences and facts 400, research, visits and knowledge documents 500 each; what exceeds all of it
@@ -152,7 +155,7 @@ def offered_candidates(candidates: Sequence[Candidate], *, count: Callable[[str]
     for candidate in candidates:
         kind = candidate.node_id.partition(":")[0]
         kind = _KINDS.get(kind, kind)
-        tokens = count(candidate.text)
+        tokens = count_tokens(candidate.text) + _LABEL_TOKENS
         if tokens <= min(room[kind], total):
             offered.append(candidate)
             room[kind] -= tokens

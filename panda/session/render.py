@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from panda.documents.text import one_line
+from panda.models.cl100k import count_tokens
 from panda.session.registry import is_active
 from panda.store.carry import EMPTY, FIELDS, MARK, Carry, TurnSummary, clip
 from panda.store.layout import turn_name
@@ -34,7 +35,6 @@ def render_carry(
     carry: Carry,
     phase: int,
     *,
-    count: Callable[[str], int],
     load: Load,
     shown: str | None = None,
     budget_tokens: int = CARRY_TOKENS,
@@ -48,27 +48,27 @@ def render_carry(
     parts = [part for part in _parts(carry, phase, load, shown) if part.lines]
     parts = [part for part in parts if phase in FIELDS[part.field].read_by]
     whole = "\n".join(part.render(part.lines) for part in parts)
-    if count(whole) <= budget_tokens:
+    if count_tokens(whole) <= budget_tokens:
         return whole
-    return _fitted(parts, count, budget_tokens)
+    return _fitted(parts, budget_tokens)
 
 
-def _fitted(parts: Sequence[_Part], count: Callable[[str], int], budget_tokens: int) -> str:
+def _fitted(parts: Sequence[_Part], budget_tokens: int) -> str:
     """As many lines as fit, in order; a line that is too long by itself is cut if its part has to stay."""
     left = budget_tokens - _MARK_TOKENS * len(parts)
     blocks = []
     for at, part in enumerate(parts):
-        title = count(part.title) + 2
+        title = count_tokens(part.title) + 2
         kept: list[str] = []
         left -= title
         for line in part.lines:
             room, size = left - 2, len(line)
-            cost = count(line) + 2
+            cost = count_tokens(line) + 2
             if cost > left and not kept and at < _STAYS and room > _MARK_TOKENS:
-                while size > len(MARK) + 1 and count(clip(line, size)) > room:
+                while size > len(MARK) + 1 and count_tokens(clip(line, size)) > room:
                     size = size * 4 // 5
                 line = clip(line, size)
-                cost = count(line) + 2
+                cost = count_tokens(line) + 2
             if cost > left:
                 break
             kept.append(line)

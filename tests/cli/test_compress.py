@@ -7,9 +7,9 @@ import pytest
 
 from panda.cli import boundary
 from panda.cli.main import build_program
-from panda.compression.budgets import count_tokens
 from panda.compression.compress import CompressionCache
 from panda.compression.compress import compress as compress_text
+from panda.models.cl100k import count_tokens
 from panda.store.files import LineTail, sound_lines
 from tests.api import Ended, run_here
 from tests.builders import build_store
@@ -137,7 +137,7 @@ def test_a_model_that_was_not_asked_is_not_named(compress: Compress, file: Path,
 def test_an_old_result_is_made_anew(file: Path, tmp_path: Path) -> None:
     """Results in the cache count for as long as the setting says, by default for ever."""
     cache = CompressionCache(tmp_path)
-    made = compress_text(TEXT, kind="generic", budget_tokens=40, count=count_tokens)
+    made = compress_text(TEXT, kind="generic", budget_tokens=40)
     cache.keep("k", made)
     assert cache.find("k") == made
     assert CompressionCache(tmp_path, max_age_seconds=3600).find("k") == made

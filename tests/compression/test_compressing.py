@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panda.compression.budgets import count_tokens
 from panda.compression.compress import compress
 from panda.compression.documents import ContentType, detect_content_type
 from panda.compression.protection import compile_keep
@@ -18,6 +17,7 @@ from panda.compression.signals import UnitText
 from panda.compression.verification import verify
 from panda.documents.context import parse_context
 from panda.errors import LimitError
+from panda.models.cl100k import count_tokens
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -44,7 +44,7 @@ PAGE = {
 def small(text: str, share: float, *, kind: ContentType = "generic", query: str | None = None) -> str:
     """The document at a share of its tokens."""
     budget = int(share * count_tokens(text))
-    return compress(text, kind=kind, budget_tokens=budget, count=count_tokens, query=query).text
+    return compress(text, kind=kind, budget_tokens=budget, query=query).text
 
 
 def kept_texts(text: str) -> list[str]:
@@ -56,7 +56,7 @@ def kept_texts(text: str) -> list[str]:
 def smallest(text: str, kind: ContentType, budget: int) -> int:
     """The budget, or what the error says that the document needs."""
     try:
-        compress(text, kind=kind, budget_tokens=budget, count=count_tokens)
+        compress(text, kind=kind, budget_tokens=budget)
     except LimitError as error:
         needed = re.search(r"needs (\d+) tokens, (\d+) more than the budget", error.message)
         assert needed is not None
@@ -73,12 +73,10 @@ def test_documents_of_ours(path: Path, share: float) -> None:
     kind = detect_content_type(str(path), text)
     budget = max(4, int(share * count_tokens(text)))
     budget = smallest(text, kind, budget)
-    made = compress(text, kind=kind, budget_tokens=budget, count=count_tokens)
+    made = compress(text, kind=kind, budget_tokens=budget)
     is_json = path.suffix == ".json"
     assert count_tokens(made.text) <= budget
-    assert not verify(
-        made.text, text, protected=made.protected, budget_tokens=budget, count=count_tokens, is_json=is_json
-    )
+    assert not verify(made.text, text, protected=made.protected, budget_tokens=budget, is_json=is_json)
     if path.name == "context.md":
         parse_context(made.text, where=str(path))
 
@@ -93,9 +91,9 @@ def test_more_budget_keeps_no_less(path: Path) -> None:
     assert budget < size
     before: list[str] = []
     while budget <= size:
-        made = compress(text, kind=kind, budget_tokens=budget, count=count_tokens)
+        made = compress(text, kind=kind, budget_tokens=budget)
         assert [part for part in before if part not in made.text] == []
-        again = compress(made.text, kind=kind, budget_tokens=budget, count=count_tokens)
+        again = compress(made.text, kind=kind, budget_tokens=budget)
         assert again.text == made.text
         before = kept_texts(made.text)
         budget = budget + 1 if budget == size else min(2 * budget, size)
@@ -105,7 +103,7 @@ def test_more_budget_keeps_no_less(path: Path) -> None:
 def test_within_budget_nothing_changes() -> None:
     """A document within its budget is given back byte for byte, at no cost but the count."""
     text = "  # A\r\n\r\n| a |\n|---|\nnot closed ```\n```\n"
-    made = compress(text, kind="generic", budget_tokens=100, count=count_tokens)
+    made = compress(text, kind="generic", budget_tokens=100)
     assert (made.text, made.rung, made.method) == (text, 0, "none")
 
 
@@ -151,12 +149,12 @@ def test_any_text(lines: Sequence[str], budget: int, is_tool: bool) -> None:
     text = "\n".join(lines)
     kind: ContentType = "tool_result" if is_tool else "generic"
     try:
-        made = compress(text, kind=kind, budget_tokens=budget, count=count_tokens)
+        made = compress(text, kind=kind, budget_tokens=budget)
     except LimitError:
         return
     assert count_tokens(made.text) <= budget
     assert [part for part in kept_texts(made.text) if part not in text] == []
-    twice = compress(text, kind=kind, budget_tokens=2 * budget, count=count_tokens)
+    twice = compress(text, kind=kind, budget_tokens=2 * budget)
     assert [part for part in kept_texts(made.text) if part not in twice.text] == []
 
 
@@ -188,7 +186,7 @@ def test_error_messages_stay() -> None:
     with pytest.raises(
         LimitError, match=r"needs \d+ tokens, \d+ more than the budget of 10 .*2 × error message"
     ):
-        compress(text, kind="tool_result", budget_tokens=10, count=count_tokens)
+        compress(text, kind="tool_result", budget_tokens=10)
 
 
 def test_prices_and_urls_go_first() -> None:
@@ -218,9 +216,7 @@ def test_query_decides() -> None:
 def test_keep_patterns() -> None:
     """What --keep names stays."""
     text = "One thing. " * 50 + "The secret is 42. " + "Another thing. " * 50
-    made = compress(
-        text, kind="generic", budget_tokens=40, count=count_tokens, keep=compile_keep([r"secret\b"])
-    )
+    made = compress(text, kind="generic", budget_tokens=40, keep=compile_keep([r"secret\b"]))
     assert "The secret is 42." in made.text
 
 
@@ -259,10 +255,10 @@ def test_model_decides_without_a_query() -> None:
     text = " ".join(
         f"It was {word} then, as all of them say." for word in ("one", "three", "six", "seven", "eight")
     )
-    made = compress(text, kind="generic", budget_tokens=22, count=count_tokens, surprise=surprise)
+    made = compress(text, kind="generic", budget_tokens=22, surprise=surprise)
     assert made.method == "model"
     assert "seven" in made.text
-    compress(text, kind="generic", budget_tokens=1000, count=count_tokens, surprise=surprise)
+    compress(text, kind="generic", budget_tokens=1000, surprise=surprise)
     assert len(asked) == 1
 
 
@@ -272,7 +268,7 @@ def test_values_that_are_no_numbers(value: str, kind: ContentType) -> None:
     """JSON as Python writes it, and a confidence that is none, are cut like any other."""
     page = {"zone": "price", "confidence": "@", "items": ["It costs $697. " + "It is blue. " * 30]}
     source = json.dumps({"zones": [page, page]}).replace('"@"', value)
-    made = compress(source, kind=kind, budget_tokens=60, count=count_tokens)
+    made = compress(source, kind=kind, budget_tokens=60)
     assert "$697" in made.text
     json.loads(made.text)
 
@@ -280,4 +276,4 @@ def test_values_that_are_no_numbers(value: str, kind: ContentType) -> None:
 def test_a_heading_named_confidence() -> None:
     """A page written in Markdown may have a heading that says "confidence"."""
     source = "# confidence\n\n" + "Confidence grows. It costs $697. " * 40
-    assert count_tokens(compress(source, kind="page_doc", budget_tokens=60, count=count_tokens).text) <= 60
+    assert count_tokens(compress(source, kind="page_doc", budget_tokens=60).text) <= 60

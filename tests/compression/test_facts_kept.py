@@ -2,10 +2,10 @@
 
 import pytest
 
-from panda.compression.budgets import count_tokens
 from panda.compression.compress import compress
 from panda.compression.documents import detect_content_type
 from panda.compression.protection import compile_keep
+from panda.models.cl100k import count_tokens
 from tests.compression.fact_documents import MAKERS, fact_document
 from tests.compression.found_facts import found_facts
 
@@ -26,7 +26,7 @@ def test_facts_are_kept(name: str) -> None:
     """At 25 %, nine of ten distinct facts are there where they need at most 40 % of the budget."""
     text = dense_document(name, 0.4)
     kind = detect_content_type(name, text)
-    made = compress(text, kind=kind, budget_tokens=count_tokens(text) // 4, count=count_tokens).text
+    made = compress(text, kind=kind, budget_tokens=count_tokens(text) // 4).text
     facts = found_facts(text)
     assert len(set(facts) & set(found_facts(made))) >= 0.9 * len(facts)
 
@@ -37,7 +37,7 @@ def test_facts_are_kept_in_all() -> None:
     for name in MAKERS:
         text = dense_document(name, 0.6)
         kind = detect_content_type(name, text)
-        made = compress(text, kind=kind, budget_tokens=count_tokens(text) // 4, count=count_tokens).text
+        made = compress(text, kind=kind, budget_tokens=count_tokens(text) // 4).text
         facts += len(found_facts(text))
         kept += len(set(found_facts(text)) & set(found_facts(made)))
     assert kept >= 0.87 * facts
@@ -50,7 +50,7 @@ def test_long_cells_give_way_to_facts() -> None:
         for n in range(1, 9)
     )
     text = f"| name | price | note |\n|---|---|---|\n{rows}\n"
-    made = compress(text, kind="generic", budget_tokens=230, count=count_tokens).text
+    made = compress(text, kind="generic", budget_tokens=230).text
     assert all(f"| ${n}49.99 |" in made for n in range(1, 9))
     assert all(line.count("|") == 4 for line in made.strip().split("\n"))
 
@@ -60,5 +60,5 @@ def test_a_pattern_reaches_over_cuts() -> None:
     said = "The seller at the corner of the old market asks for $697.00 in cash or by card from all who come."
     text = "Nothing else is said here. " * 40 + said
     keep = compile_keep([r"market asks for \$697.00 in cash"])
-    made = compress(text, kind="generic", budget_tokens=60, count=count_tokens, keep=keep).text
+    made = compress(text, kind="generic", budget_tokens=60, keep=keep).text
     assert said in made

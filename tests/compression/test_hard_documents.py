@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from panda.compression.budgets import count_tokens
 from panda.compression.compress import Compression, compress
 from panda.compression.documents import detect_content_type
 from panda.compression.json_pieces import load_json
 from panda.documents.yaml_text import parse_yaml
+from panda.models.cl100k import count_tokens
 from tests.compression.hard_documents import MAKERS, hard_document
 
 SCALE = 0.03
@@ -21,7 +21,7 @@ NOTHING_SMALLER = {"one word", "one number", "wide table"}
 def small(name: str, text: str, budget: int) -> Compression:
     """The document in so many tokens."""
     kind = detect_content_type(name, text)
-    return compress(text, kind=kind, budget_tokens=budget, count=count_tokens)
+    return compress(text, kind=kind, budget_tokens=budget)
 
 
 @pytest.mark.parametrize("name", MAKERS)

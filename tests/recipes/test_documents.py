@@ -4,10 +4,11 @@ from pathlib import Path
 
 from panda.compression.documents import MARK
 from panda.documents.context import ContextDocument, FrontMatter, Meta, Section, Text
+from panda.models.cl100k import count_tokens
 from panda.models.scripted import ScriptedModel, in_order
 from panda.recipes.messages import recipe_documents
 from tests.builders import still_clock
-from tests.recipes.books import Runner, count_words, parsed, write_book
+from tests.recipes.books import Runner, parsed, write_book
 
 SAID = '{"why": "So.", "verdict": "yes"}'
 OLDER = "\n".join(f"- The ferry {n} leaves at {n % 24}:15 from pier {n}." for n in range(300))
@@ -18,8 +19,8 @@ FRONT = FrontMatter("context/1", 1, "ann", "default", "chat", still_clock())
 
 
 def sent(tmp_path: Path, texts: dict[str, str], sections: tuple[Section, ...] = (), **given: object) -> str:
-    """What a model is sent of these documents, by a recipe with room for 800 words."""
-    budget = {"total": 1500, "prompt": 300, "input": 800, "output": 100}
+    """What a model is sent of these documents, by a recipe with room for 1,500 tokens."""
+    budget = {"total": 2400, "prompt": 300, "input": 1500, "output": 100}
     changes = {"token_budget": budget, "input_docs": list(texts), **given}
     run = Runner(write_book(tmp_path, **changes), ScriptedModel(in_order(SAID, [-0.1]), n_ctx=9000))
     context = ContextDocument(FRONT, sections)
@@ -41,7 +42,7 @@ def test_a_newest_result_that_is_too_long_keeps_half_of_the_room(tmp_path: Path)
     """It shrinks, but other documents make way before less than half is left to it."""
     text = sent(tmp_path, {"plan.json": OLDER, "toolresults.md": f"## Step 1: a (success)\n\n{OLDER}\n"})
     plan, _, result = text.partition("===== toolresults.md =====")
-    assert 380 <= count_words(result.partition("User query")[0]) <= 500
+    assert 700 <= count_tokens(result.partition("User query")[0]) <= 950
     assert "The ferry" in plan
 
 
@@ -54,8 +55,8 @@ def test_the_newest_result_of_section_4_stays(tmp_path: Path) -> None:
 
 
 def test_the_query_and_what_it_says_stay_in_a_small_budget(tmp_path: Path) -> None:
-    """With room for 800 words, a query of 640 stays word for word, and summaries lose what they must."""
-    query = "Which of the tents below is the lightest? " * 80
+    """With room for 1,500 tokens, a query of 1,200 stays word for word, and summaries lose what they must."""
+    query = "Which of the tents below is the lightest? " * 120
     texts = {"turn_summaries": OLDER, "progress": PROGRESS, "raw_query": query}
     text = sent(tmp_path, texts)
     assert f"===== raw_query =====\n{query}" in text

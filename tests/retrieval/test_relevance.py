@@ -18,10 +18,10 @@ def candidate(node_id: str, score: float = 0.0, text: str = "words") -> Candidat
 
 def test_offers_by_kind() -> None:
     """Each kind of source has its own room: turns do not push memory out, nor it them."""
-    turns = [candidate(f"turn:{n}", 30 - n, "w " * 125) for n in range(1, 26)]
-    keys = [candidate(f"memory:k{n}", 0.0, "w " * 100) for n in range(6)]
-    pages = [candidate(f"visit:v{n}", 0.0, "w " * 200) for n in range(4)]
-    offered = offered_candidates([*turns, *keys, *pages], count=lambda text: len(text.split()))
+    turns = [candidate(f"turn:{n}", 30 - n, "w" + " w" * 100) for n in range(1, 26)]
+    keys = [candidate(f"memory:k{n}", 0.0, "w" + " w" * 75) for n in range(6)]
+    pages = [candidate(f"visit:v{n}", 0.0, "w" + " w" * 175) for n in range(4)]
+    offered = offered_candidates([*turns, *keys, *pages])
     ids = [one.node_id for one in offered]
     assert ids == [f"turn:{n}" for n in range(1, 21)] + [f"memory:k{n}" for n in range(4)] + [
         "visit:v0",

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from panda.compression.budgets import count_tokens
 from panda.compression.compress import compress
+from panda.models.cl100k import count_tokens
 from panda.store.files import render_json
 from panda.web.client import Page, decode_body
 from panda.web.extraction import Extraction, extract_page
@@ -193,7 +193,7 @@ def test_hidden_text_is_not_read() -> None:
 def test_extraction_compresses_by_zones() -> None:
     """What is kept of a page within a budget is its prices and data; menus go first."""
     text = render_json(read("shop_json_ld.html").fields)
-    made = compress(text, kind="page_doc", budget_tokens=count_tokens(text) // 2, count=count_tokens)
+    made = compress(text, kind="page_doc", budget_tokens=count_tokens(text) // 2)
     assert "$697.00" in made.text
     assert "NVIDIA RTX 4050" in made.text
     assert "Cart (0)" not in made.text
