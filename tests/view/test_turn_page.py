@@ -198,7 +198,7 @@ def test_a_run_that_leads_elsewhere_is_no_run(root: Path) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), "run": "../x", "item": "question <7>"}))
     reply = client_of(root).get("/turns/demo/813")
     assert reply.status_code == 200
-    assert "metadata.json cannot be used: metadata.json (run): run must be a plain name" in page_words(
+    assert "metadata.json cannot be used: metadata.json:1 (run): run must be a plain name" in page_words(
         reply.text
     )
     assert "availability In Stock" in reply.text
