@@ -8,8 +8,9 @@ from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, NotFoundError, UsageError
 from panda.recipes.book import RecipeBook, place_within
 from panda.recipes.calls import recipe_digest
-from panda.store.files import read_json, write_atomic, write_json
-from panda.store.records import check_json
+from panda.store import records
+from panda.store.files import write_atomic
+from panda.store.records import load, save
 
 SHORT = 12
 """Characters of a version's digest that are shown; any unambiguous beginning is understood."""
@@ -60,15 +61,15 @@ class VersionStore:
         """Keep a version, unless it is there already; raises StoreError where it cannot be written."""
         path = self._directory / version.key / f"{version.digest}.json"
         if not path.is_file():
-            value = {
-                "schema": "panda.recipe_version/1",
-                "recipe": version.key,
-                "version": version.digest,
-                "first_seen": render_time(self._clock()),
-                "text": version.text,
-                "prompts": dict(version.prompts),
-            }
-            write_json(path, value)
+            now, prompts = render_time(self._clock()), dict(version.prompts)
+            kept = records.RecipeVersion(
+                recipe=version.key,
+                version=version.digest,
+                first_seen=now,
+                text=version.text,
+                prompts=prompts,
+            )
+            save(kept, path)
         self._kept.add((version.key, version.digest))
 
     def versions(self, key: str) -> list[RecipeVersion]:
@@ -127,10 +128,8 @@ def write_version(
 
 
 def _read(path: Path) -> RecipeVersion:
-    value = read_json(path)
-    check_json("recipe_version.json", value, str(path))
-    assert isinstance(value, dict)
-    version = RecipeVersion(value["recipe"], value["text"], value["prompts"], value["first_seen"])
-    if version.digest != value["version"]:
+    kept = load(records.RecipeVersion, path)
+    version = RecipeVersion(kept.recipe, kept.text, kept.prompts, kept.first_seen)
+    if version.digest != kept.version:
         raise FileFormatError("its content is not that of its hash", where=str(path), fix="delete the file")
     return version

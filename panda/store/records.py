@@ -253,8 +253,6 @@ class ContextMetrics(Record, frozen=True):
 
 
 class Metrics(FileRecord, frozen=True):
-    """metrics.json."""
-
     FILE = layout.METRICS_JSON
 
     phases: tuple[PhaseMetrics, ...]
@@ -423,8 +421,6 @@ class Image(FileRecord, frozen=True):
 
 
 class Reflection(FileRecord, frozen=True):
-    """reflection.json."""
-
     FILE = layout.REFLECTION_JSON
 
     decision: Literal["PROCEED", "CLARIFY"]
@@ -458,8 +454,6 @@ class JudgedCandidate(Record, frozen=True, kw_only=True):
 
 
 class RetrievalPlan(FileRecord, frozen=True):
-    """retrieval_plan.json."""
-
     FILE = layout.RETRIEVAL_PLAN_JSON
 
     relevant_turns: tuple[Count, ...]
@@ -506,8 +500,6 @@ class Document(Record, frozen=True):
 
 
 class GatheredContext(FileRecord, frozen=True, kw_only=True):
-    """gathered_context.json."""
-
     FILE = layout.GATHERED_CONTEXT_JSON
 
     sections: tuple[GatheredSection, ...]
@@ -544,8 +536,6 @@ class Progress(Record, frozen=True):
 
 
 class Plan(FileRecord, frozen=True):
-    """plan.json."""
-
     FILE = layout.PLAN_JSON
 
     next_step: Literal["coordinator", "synthesis", "clarify"]
@@ -667,8 +657,6 @@ class Noted(Record, frozen=True):
 
 
 class StagedMemory(FileRecord, frozen=True, kw_only=True):
-    """staged_memory.json."""
-
     FILE = layout.STAGED_MEMORY_JSON
 
     staged: tuple[Staged, ...]
@@ -758,8 +746,6 @@ class Source(Record, frozen=True, forbid_unknown_fields=False):
 
 
 class Research(FileRecord, frozen=True, forbid_unknown_fields=False):
-    """research.json."""
-
     FILE = layout.RESEARCH_JSON
 
     topic: Text
@@ -945,12 +931,12 @@ class ClosedSession(FileRecord, frozen=True, kw_only=True):
     head_turn: Number
 
 
-class RecipeVersion(FileRecord, frozen=True):
+class RecipeVersion(FileRecord, frozen=True, kw_only=True):
     """A version of a recipe in logs/recipes/."""
 
     FILE = "recipe_version.json"
 
-    schema: Literal["panda.recipe_version/1"]
+    schema: Literal["panda.recipe_version/1"] = "panda.recipe_version/1"
     recipe: Place
     version: Sha256
     first_seen: str

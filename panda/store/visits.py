@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from panda.documents.context import parse_context
-from panda.errors import FileFormatError, Location, StoreError
-from panda.store.files import read_json, read_text, write_atomic
+from panda.errors import FileFormatError, StoreError
+from panda.store.files import read_text, write_atomic
 from panda.store.layout import CONTENT_MD, CONTEXT_MD, MANIFEST_JSON, RESPONSE_MD, TurnPaths
 from panda.store.records import (
     Extracted,
@@ -56,15 +56,6 @@ class TurnRecord:
     """What the turn quoted or noted, each with the id of the node that says it."""
     answered: bool = True
     """False if the turn ended without an answer: then what it replied is no evidence of anything."""
-
-
-def load_object(path: Path | str) -> dict[str, Any]:
-    """A JSON file that holds one object. Raises FileFormatError: not UTF-8, not JSON, or no object."""
-    value = read_json(path)
-    if not isinstance(value, dict):
-        message = f"expected a JSON object, found {type(value).__name__}"
-        raise FileFormatError(message, where=Location(path, line=1))
-    return value
 
 
 def load_turn(

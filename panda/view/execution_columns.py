@@ -16,7 +16,7 @@ from panda.errors import FileFormatError, Problem
 from panda.store.files import parse_json, store_errors, why_unread
 from panda.store.layout import METADATA_JSON, Layout
 from panda.store.log import AWAY, OUTSIDE, ExecutionStats
-from panda.store.visits import load_object
+from panda.store.records import Metadata, load
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -263,7 +263,7 @@ class ExecutionLog:
         if "/" in turn or "\0" in turn or turn in ("", ".", ".."):
             return None
         try:
-            status = load_object(self._layout.of(user).turns / turn / METADATA_JSON).get("status")
+            status = load(Metadata, self._layout.of(user).turns / turn / METADATA_JSON).status
         except (Problem, OSError):
             return None
         if status in ("approved", "failed", "clarify"):
