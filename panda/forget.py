@@ -543,22 +543,22 @@ class _Erasure:
 
     def _part(self, path: Path, part: bytes) -> bytes:
         """A file of no turn, or a line; what a run says of a turn that held it is not judged any more."""
-        value, is_held = _object(part), self._eraser.held_by(part)
-        if not self._is_of_users(value):
+        is_held, is_run = self._eraser.held_by(part), path.name in (names.RUN_JSON, names.RUN_TURNS_JSONL)
+        if not (is_held or is_run) or not self._is_of_users(value := _object(part)):
             return part
         if path.name == names.RUN_JSON and self._eraser.held_by(_read(path.with_name("queries.jsonl"))):
             value["turns"] = [{**one, "digest": None} for one in value.get("turns") or ()]
             part = files.render_json(value).encode()
-        turns = [self._owner(directory / METADATA_JSON)[:2] for directory in self._turns]
+        turn = value.get("user"), value.get("turn")
         if path.name == names.RUN_TURNS_JSONL and (
-            is_held or (value.get("user"), value.get("turn")) in turns
+            is_held or turn in [self._owner(one / METADATA_JSON)[:2] for one in self._turns]
         ):
-            why = next((why for why in value.get("findings") or () if why.startswith("forgotten at ")), None)
+            is_done = any(str(why).startswith("forgotten at ") for why in value.get("findings") or ())
             stays = ("turn", "user", "directory", "item", "exit_code", "seconds", "is_saved")
             made = {key: value[key] for key in stays if key in value}
             made |= {"result": "not judged", "findings": [f"forgotten at {self._eraser.at}"]}
-            self._eraser.count += why is None
-            return part if why else _line(made).encode()
+            self._eraser.count += not is_done
+            return part if is_done else _line(made).encode()
         return self._eraser.clean(path, part) if is_held else part
 
     def run(self) -> None:
