@@ -93,7 +93,7 @@ def _selected(word: str, layout: Callable[[], Layout], user: str) -> list[TurnPl
     first, last = bounds
     if first == last:
         UserStore(layout().root, user, _no_clock).open(first)  # raises if it is not there
-        return [TurnPlace(layout(), user, first)]
+        return [TurnPlace(Layout(layout().root), user, first)]
     return [place for place in _turns_of(layout().of(user)) if first <= place.number <= last]
 
 
@@ -139,7 +139,7 @@ def place_of(directory: Path) -> TurnPlace:
 
 
 def _turns_of(store: UserStore) -> list[TurnPlace]:
-    return [TurnPlace(store, store.user, number) for number, _ in turn_directories(store.turns)]
+    return [TurnPlace(Layout(store.root), store.user, number) for number, _ in turn_directories(store.turns)]
 
 
 def _no_clock() -> datetime:
