@@ -144,6 +144,8 @@ class App:
         if bound is not None and session_id is not None:
             memory = self._moment.memory
             session = self._session_then(session_id)
+            if made_for is not None and made_for.item is not None:
+                check_open(self.store, session_id)
         else:
             if session_id is not None:
                 if locks is not None:
@@ -151,7 +153,7 @@ class App:
                 check_open(self.store, session_id)
                 session = self._finish_head(session_id)
             memory = take_in_edits(self.store)
-        snapshot = self._snapshot(session, memory)
+        snapshot = self._snapshot(session, memory, bound)
         if session_id is None:
             made_for = made_for or Reserved(self.store.reserve(1))
             session_id = free_session_id(self.store, self.index, made_for.turn)
@@ -170,7 +172,10 @@ class App:
         )
         if image is not None:
             folder.save(image)
-        return self._taken_up(folder, recordings, session, bound or self._bound_of(folder, memory))
+        found = self._bound_of(folder, memory)
+        if bound is not None:
+            found = replace(bound, at=found.at, memory=memory)
+        return self._taken_up(folder, recordings, session, found)
 
     def resume_turn(self, number: int) -> Turn:
         """
@@ -198,6 +203,8 @@ class App:
     def run_turn(self, turn: Turn) -> None:
         """Take a turn to its end and put it into the index. HaltError: it cannot go on; see Pipeline.run."""
         self.pipeline.run(turn)
+        if self.store.apart is not None:
+            return
         self.index.record(self.settings.user, [turn.turn])
         if self.meaning is not None:
             missing = self.meaning.fill(self.settings.user, most=TEXTS_AFTER, in_turn=True)
@@ -264,7 +271,7 @@ class App:
         self._folded = session_id, numbers, session
         return session
 
-    def _snapshot(self, session: Session | None, memory: Projection | None) -> Snapshot:
+    def _snapshot(self, session: Session | None, memory: Projection | None, bound: Bound | None) -> Snapshot:
         """What is there now: what the turn reads is held against it, so that nothing later counts."""
         user = self.settings.user
         self.index.freshen(user)
@@ -273,12 +280,14 @@ class App:
         saved, digests = self.index.read(
             user, lambda view: (view.turns, view.note_digests()), as_of=self._moment.index
         )
+        has_kept_notes = self.store.apart is not None and self.store.apart.knowledge is not None
+        kept = bound.snapshot if bound is not None and has_kept_notes else None
         return Snapshot(
             turns=in_ranges(saved, [one.turn for one in session.turns] if session else []),
             memory=memory_mark(memory.log) if memory else None,
             files=memory_digests(memory) if memory else {},
-            notes=len(digests),
-            knowledge=digest_parts(digests),
+            notes=kept.notes if kept else len(digests),
+            knowledge=kept.knowledge if kept else digest_parts(digests),
         )
 
     def _taken_up(

@@ -169,7 +169,7 @@ def make(name: str, checkout: Path, home: Path, server: ModelServer) -> Path:
         server.script = asking(LINE, "Harriet", "knowledge:Home/boiler.md")
         items = [{"id": f"q{n}", "query": f"Who serviced the boiler, {n}?"} for n in (1, 2)]
         panda.write("queries.jsonl", "".join(json.dumps(item) + "\n" for item in items))
-        run("batch", "queries.jsonl")
+        run("batch", "queries.jsonl", "--save")
         turn(
             "My locker code is 4417 today.", telling("My locker code is 4417 today.", "locker", "4417"), "gym"
         )

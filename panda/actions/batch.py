@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING, Any
 from panda.actions.replay import Progress
 from panda.actions.turn import turn_data
 from panda.actions.unfinished import discard_turn
-from panda.batches.adoption import Made, adopt, join_turn, read_files
-from panda.batches.queries import Answer, Query, read_queries, unmet
-from panda.batches.remote import remote_worker
-from panda.batches.start import freeze
-from panda.batches.working_copy import BatchWorker, Task
 from panda.documents.records import encode
 from panda.engines.contract import Chain, Engine, run_chains
 from panda.engines.processes import Processes
 from panda.errors import BugError, UsageError, Verdict
 from panda.index.index import Index
+from panda.memory.memory import apply_staged
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import VersionStore
 from panda.replays.runs import (
@@ -31,11 +27,28 @@ from panda.replays.runs import (
     fingerprint_now,
     read_outcome,
 )
-from panda.session.file import free_session_id
+from panda.runs.items import WORK, BatchWorker, Made, Task, read_files, remote_worker, write_files
+from panda.runs.past import Start
+from panda.runs.queries import Answer, Query, read_queries, unmet
+from panda.session.file import commit_turn, fold_turns, free_session_id, load_session
 from panda.settings import Settings
-from panda.store.files import append_json_lines, read_text, remove_tree
-from panda.store.layout import UserStore
-from panda.store.records import Metrics
+from panda.store.files import (
+    append_json_lines,
+    held_lock,
+    held_temporary,
+    make_directory,
+    read_json,
+    read_json_lines,
+    read_text,
+    remove_tree,
+    store_errors,
+    sync_path,
+    write_json,
+)
+from panda.store.interventions import list_interventions
+from panda.store.layout import Apart, UserStore, turn_name
+from panda.store.records import Intervention, Metrics, StagedMemory
+from panda.store.turns import TurnFolder
 from panda.trust import load_models
 
 if TYPE_CHECKING:
@@ -54,11 +67,18 @@ def begin_batch(
     queries: Sequence[Query],
     *,
     live: bool = False,
+    save: bool = False,
 ) -> RunFolder:
-    """The directory of a new batch, none of whose items has been run; each has the number of its turn."""
+    """
+    The directory of a new batch, none of whose items has been run. Each has the number of its turn: of the
+    store if its turns are saved there, else one that is its own in the run alone.
+    """
     ran_on = fingerprint_now(settings, environ)
     users = [query.user or settings.user for query in queries]
-    following = {user: layout.of(user).reserve(users.count(user)) for user in dict.fromkeys(users)}
+    following = {}
+    for user in dict.fromkeys(users):
+        store = layout.of(user)
+        following[user] = store.reserve(users.count(user)) if save else _next_number(store)
     turns, index = [], Index(layout)
     for user in following:
         index.freshen(user)
@@ -66,10 +86,14 @@ def begin_batch(
         turns.append(_planned(layout, index, query, user, following[user]))
         following[user] += 1
     index.close()
-    options = {"live": live, "seed": settings.seed}
+    options = {"live": live, "save": save, "seed": settings.seed}
     run = RunFolder.create(layout, settings.clock, "batch", turns, fingerprint=ran_on, options=options)
     append_json_lines(run.directory / QUERIES_JSONL, [encode(query) for query in queries])
     return run
+
+
+def _next_number(store: UserStore) -> int:
+    return max(store.counter(), store.highest()) + 1
 
 
 def _planned(layout: UserStore, index: Index, query: Query, user: str, number: int) -> PlannedTurn:
@@ -112,10 +136,10 @@ def resume_batch(
 
 class Batch:
     """
-    A batch while it runs; the caller holds its run. Only this process writes to the store, unless the batch
-    is live. Each item is adopted before its line is added to the run: what was killed between the two is
-    found by the number of its turn. To remote workers earlier turns travel; *on_line* gets what came of each
-    item as it ends.
+    A batch while it runs; the caller holds its run. Each item ends in the run's own directory, and its line
+    follows. If the batch is to be saved, this process takes the turns into the store first, in the order of
+    the items: what was killed before a line is found by the number of its turn. To remote workers earlier
+    turns travel; *on_line* gets what came of each item as it ends.
     """
 
     def __init__(
@@ -149,8 +173,13 @@ class Batch:
 
     @property
     def start(self) -> Path | None:
-        """The store as it was when the batch began; None for one that is live."""
+        """What the batch began with; None for one that is live."""
         return None if self._plan.options["live"] else self._run.directory / _START
+
+    @property
+    def saves(self) -> bool:
+        """Whether its turns become turns of the store, as those of former versions of panda always did."""
+        return bool(self._plan.options.get("save", True))
 
     @property
     def lines(self) -> list[TurnLine]:
@@ -185,24 +214,22 @@ class Batch:
 
     def prepare(self, *, retry_failed: bool = False) -> None:
         """Deal with what a killed process left; with *retry_failed* what failed is to be done again."""
+        for place in self._run.directory.glob(f"{WORK}*"):
+            remove_tree(place)
         if retry_failed:
             self._renumber()
-        if self.start is not None and not self.start.is_dir() and self.left:
-            sessions: dict[str, set[str]] = {}
-            for one in self._plan.turns:
-                sessions.setdefault(one.user, set()).add(str(one.session))
-            freeze(self._layout, self.start, sessions)
+        if self.start is not None and self.left and not Start(self.start).holds(self.users):
+            Start(self.start).keep(self._layout, self.users)
         for one in self._plan.turns:
             line = self._lines.get(one.item)
             if line is None:
                 self._recover(one)
-            else:
-                if line.is_saved:
-                    self._note_saved(one, str(one.session))
-                if self._on_line is not None:
-                    store = self._layout.of(one.user)
-                    data = turn_data(store.open(one.turn)) if store.has(one.turn) else {}
-                    self._on_line(self._told(line, str(one.session), data))
+                continue
+            if line.is_saved:
+                self._note_saved(one, str(one.session))
+            if self._on_line is not None:
+                folder = self._folder(one)
+                self._on_line(self._told(line, str(one.session), turn_data(folder) if folder else {}))
 
     def execute(
         self, engine: Engine, progress: Progress, *, most: int | None = None, max_failures: int | None = None
@@ -220,73 +247,151 @@ class Batch:
                 yield self._task(one)
 
         given = (Chain(tasks(items), len(items)) for items in chains.values())
+        waiting: dict[str | None, tuple[TurnLine, Sequence[Mapping[str, Any]]]] = {}
+        order = iter(left)
+        following = next(order, None)
         with closing(engine), progress("batch", len(left)) as advance:
             for ended in run_chains(engine, given, eager=max_failures is None):
                 fault = {"message": ended.fault, "where": None, "fix": None}
-                self._take(ended.task, ended.value or Made(BugError.exit_code, 0.0, fault))
+                made = ended.value or Made(BugError.exit_code, 0.0, fault)
+                waiting[ended.task.query.id] = self._end(ended.task, made), made.executions
                 advance()
+                while following is not None and following.item in waiting:
+                    self._keep(*waiting.pop(following.item))
+                    following = next(order, None)
+        for line, executions in sorted(waiting.values(), key=lambda pair: self._places[pair[0].item]):
+            self._keep(line, executions)
         self._catch_up()
-        self._index.close()
         if self.left:
             self._tell(f"{len(self.left)} items are left: panda batch --resume {self._run.id}")
         else:
-            self._run.finish(self._settings.clock)
-            if self.start is not None and not self.failed:
-                remove_tree(self.start)
+            self._finish()
+        self._index.close()
+
+    def _finish(self) -> None:
+        self._run.finish(self._settings.clock)
+        if self.saves:
+            for name in ("turns", "logs", "interventions"):
+                remove_tree(self._run.directory / name)
+        if self.start is not None and self.start.is_dir() and not self.failed:
+            Start(self.start).drop_unchanged(self._layout)
+
+    def _in_run(self, one: PlannedTurn | TurnLine) -> UserStore:
+        """The store with the turn of an item in the run's own directory."""
+        apart = Apart(self._run.directory, {one.turn: self._run.kept_turn(one.user, one.turn)})
+        return replace(self._layout.of(one.user), apart=apart)
+
+    def _halts(self, one: PlannedTurn | TurnLine) -> Iterator[Path]:
+        """The interventions in the run of the turn of an item."""
+        store = self._in_run(one)
+        for halt in list_interventions(store):
+            if isinstance(halt, Intervention) and (halt.user_id, halt.turn) == (one.user, one.turn):
+                yield store.interventions / f"{halt.id}.json"
+
+    def _folder(self, one: PlannedTurn | TurnLine) -> TurnFolder | None:
+        """The turn of an item: in the run, or in the store once it is saved there; None if there is none."""
+        store = self._layout.of(one.user)
+        stores = (self._in_run(one), store) if self.saves else (self._in_run(one),)
+        return next((store.open(one.turn) for store in stores if store.has(one.turn)), None)
 
     def _task(self, one: PlannedTurn) -> Task:
         saved = self._saved.get((one.user, str(one.session)), {})
         turns = [turn for place, turn in sorted(saved.items()) if place < self._places[one.item]]
-        paths = ((turn, self._layout.of(one.user).turn(turn).directory) for turn in turns)
+        folders = filter(None, (self._folder(replace(one, turn=turn)) for turn in turns))
+        paths = ((folder.number, folder.paths.directory) for folder in folders)
         earlier = tuple((turn, read_files(path) if self._is_remote else path) for turn, path in paths)
         query = self._queries[str(one.item)]
         return Task(self._run.id, query, one.user, str(one.session), one.turn, earlier)
 
-    def _take(self, task: Task, made: Made) -> None:
-        """Adopt what an item made, and add its line."""
-        for record in made.executions:
-            if "key" in record:
-                self._versions.keep_in_force(self._book, str(record["key"]), str(record["version"]))
-        adopt(self._layout.of(task.user), task.turn, made)
-        self._end(task, made)
+    def _end(self, task: Task, made: Made) -> TurnLine:
+        """Take what an item made into the run, and tell its line, which is not kept yet."""
+        one = self._plan.turns[self._places[task.query.id]]
+        store = self._in_run(one)
+        if made.executions:
+            append_json_lines(store.executions_log, made.executions)
+        if made.turn is not None:
+            _move(made.turn, store.turn(one.turn).directory)
+        for value in made.interventions:
+            write_json(store.interventions / f"{value['id']}.json", value)
+        return self._line(task, made)
 
-    def _end(self, task: Task, made: Made) -> None:
-        """What an item adds to the store beside its turn, and its line."""
-        store = self._layout.of(task.user)
-        folder = store.open(task.turn) if store.has(task.turn) else None
-        is_saved = folder is not None and folder.read_metadata().saved_at is not None
-        if is_saved and self.start is not None:
-            join_turn(self._layout.of(task.user), self._index, task.turn)
-            self._unindexed[task.user] += 1
+    def _line(self, task: Task, made: Made) -> TurnLine:
+        one = self._plan.turns[self._places[task.query.id]]
+        folder = self._folder(one)
         data = turn_data(folder) if folder else {}
         text = data.get("question") or data.get("response")
         cited = [source["node_id"] for source in data.get("sources", ())]
-        findings = unmet(
-            task.query.expect, Answer(made.exit_code, text, cited, data.get("answered")), made.error
-        )
+        answer = Answer(made.exit_code, text, cited, data.get("answered"))
+        findings = unmet(task.query.expect, answer, made.error)
+        store = self._layout.of(one.user) if self.saves else self._in_run(one)
         result: Result = "away" if made.is_away else "failed"
         line = TurnLine(
             task.turn,
             task.user,
-            str(self._layout.of(task.user).turn(task.turn).directory),
+            str(store.turn(one.turn).directory),
             result if findings else "passed",
             tuple(findings),
             outcome=read_outcome(folder) if folder else None,
             item=task.query.id,
             exit_code=made.exit_code,
             seconds=made.seconds,
-            is_saved=is_saved,
+            is_saved=folder is not None and folder.read_metadata().saved_at is not None,
         )
-        self._run.add(line)
-        self._lines[line.item] = replace(line, outcome=None)
-        if is_saved:
+        if line.is_saved:
             self._note_saved(line, task.session)
         if findings:
             self._failures += 1
             self._tell(f"{line.item}: {'; '.join(findings)}")
         if self._on_line is not None:
             self._on_line(self._told(line, task.session, data))
+        return line
+
+    def _keep(self, line: TurnLine, executions: Sequence[Mapping[str, Any]]) -> None:
+        """Add the line of an item that has ended to the run, once its turn is saved if it is to be."""
+        if self.saves and self.start is not None:
+            self._save(line, executions)
+        self._run.add(line)
+        self._lines[line.item] = replace(line, outcome=None)
         self._catch_up(_INDEXED_AT_ONCE)
+
+    def _save(self, line: TurnLine, executions: Sequence[Mapping[str, Any]]) -> None:
+        """
+        Take the turn of an item into the store. Killed before the turn's directory is there, that is done
+        again; killed after it, what a saved turn adds beside its directory is brought in again.
+        """
+        store, kept = self._layout.of(line.user), self._in_run(line)
+        if kept.has(line.turn) and not store.has(line.turn):
+            for record in executions:
+                if "key" in record:
+                    self._versions.keep_in_force(self._book, str(record["key"]), str(record["version"]))
+            if executions:
+                append_json_lines(store.executions_log, executions)
+            _move(read_files(kept.turn(line.turn).directory), store.turn(line.turn).directory)
+        for halt in self._halts(line):
+            write_json(store.interventions / halt.name, read_json(halt))
+        if line.is_saved:
+            self._join(line)
+            self._unindexed[line.user] += 1
+
+    def _join(self, line: TurnLine) -> None:
+        """
+        Bring in what a saved turn adds beside its directory: what was told, to the memory; itself, to its
+        session. Doing it again changes nothing.
+        """
+        store, number = self._layout.of(line.user), line.turn
+        folder = store.open(number)
+        metadata = folder.read_metadata()
+        at = metadata.saved_at
+        staged = folder.find(StagedMemory)
+        if staged is not None and at is not None:
+            apply_staged(replace(store, clock=lambda: at), staged.due(metadata.ending))
+        name, holder = metadata.session_id, f"panda batch, turn {number}"
+        with held_lock(store.session_lock(name), holder=holder, wait_seconds=store.wait_seconds):
+            session = load_session(store, name)
+            if session is None:
+                earlier = self._index.read(store.user, lambda view: view.session_turns(name))
+                session = fold_turns(store, name, [one for one in earlier if one < number])
+            commit_turn(store, session, number)
 
     def _told(self, line: TurnLine, session: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """What came of an item, for whoever reads along."""
@@ -308,7 +413,7 @@ class Batch:
         self._saved.setdefault((one.user, session), {})[self._places[one.item]] = one.turn
 
     def _catch_up(self, least: int = 1) -> None:
-        """Let the index take in what was adopted, if it is so much; until then the next reader would."""
+        """Let the index take in what was saved, if it is so much; until then the next reader would."""
         for user, count in list(self._unindexed.items()):
             if count >= least:
                 self._index.freshen(user)
@@ -316,36 +421,64 @@ class Batch:
 
     def _recover(self, one: PlannedTurn) -> None:
         """Deal with the turn of an item that has no line: a saved one has ended, another is begun anew."""
-        store = self._layout.of(one.user)
-        if not store.has(one.turn):
+        folder = self._folder(one)
+        if folder is None:
             return
-        folder = store.open(one.turn)
         metadata = folder.read_metadata()
-        if metadata.saved_at is not None:
-            seconds = folder.load(Metrics).totals.seconds or 0.0
-            self._end(self._task(one), Made(metadata.exit_code, seconds))
-        elif self.start is not None:
-            self._discard(one)
+        if metadata.saved_at is None:
+            if self.start is not None:
+                self._discard(one)
+            return
+        metrics = folder.find(Metrics)
+        made = Made(metadata.exit_code, (metrics.totals.seconds if metrics else None) or 0.0)
+        log, name = self._in_run(one).executions_log, turn_name(one.turn)
+        records = read_json_lines(log) if log.exists() else []
+        own = [record for record in records if (record["user_id"], record["turn_id"]) == (one.user, name)]
+        self._keep(self._line(self._task(one), made), own)
 
     def _discard(self, one: PlannedTurn) -> None:
-        discard_turn(self._layout.of(one.user), one.turn)
+        """Take the unfinished turn of an item out of run and store, with its interventions."""
+        kept, store = self._in_run(one), self._layout.of(one.user)
+        remove_tree(kept.turn(one.turn).directory)
+        for halt in self._halts(one):
+            halt.unlink(missing_ok=True)
+        if self.saves and store.has(one.turn):
+            discard_turn(store, one.turn)
 
     def _renumber(self) -> None:
         """Give the items that failed new numbers; the turns that they left unfinished go."""
         failed = {item for item, line in self._lines.items() if line.verdict is not Verdict.SOUND}
-        turns = []
+        turns: list[PlannedTurn] = []
         for one in self._plan.turns:
-            if one.item in failed:
-                store = self._layout.of(one.user)
-                if store.has(one.turn) and store.open(one.turn).read_metadata().saved_at is None:
-                    self._discard(one)
-                query, number = self._queries[str(one.item)], store.reserve(1)
-                turns.append(_planned(self._layout, self._index, query, one.user, number))
-                del self._lines[one.item]
-            else:
+            if one.item not in failed:
                 turns.append(one)
+                continue
+            folder = self._folder(one)
+            if folder is not None and folder.read_metadata().saved_at is None:
+                self._discard(one)
+            store = self._layout.of(one.user)
+            taken = [other.turn for other in (*self._plan.turns, *turns) if other.user == one.user]
+            number = store.reserve(1) if self.saves else max(_next_number(store), max(taken) + 1)
+            turns.append(_planned(self._layout, self._index, self._queries[str(one.item)], one.user, number))
+            del self._lines[one.item]
         self._plan = replace(self._plan, turns=tuple(turns), finished_at=None, results=None)
         self._run.write_plan(self._plan)
+
+
+def _move(turn: Path | Mapping[str, bytes], target: Path) -> None:
+    """Put a turn's directory, or its files, in their place in one step, so that they last."""
+    make_directory(target.parent)
+    if isinstance(turn, Path):
+        for path in turn.rglob("*"):
+            sync_path(path)
+        turn.rename(target)
+    else:
+        with store_errors(target, "create"), held_temporary(target, directory=True) as made:
+            write_files(made, turn)
+            for path in made.rglob("*"):
+                sync_path(path)
+            made.rename(target)
+    sync_path(target.parent)
 
 
 @dataclass(frozen=True)

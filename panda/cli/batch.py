@@ -29,16 +29,17 @@ from panda.store.files import read_text, store_errors
 
 if TYPE_CHECKING:
     from panda.actions.batch import Batch, Workers
-    from panda.batches.queries import Query
     from panda.engines.dask import DaskCluster
     from panda.replays.runs import RunFolder
+    from panda.runs.queries import Query
 
 _NAMED = 20
 
 
-@excludes("resume", "live", "new_user", fix="leave it out: a run has its own")
+@excludes("resume", "live", "save", "new_user", fix="leave it out: a run has its own")
 @excludes("dry_run", "resume", "out", "junit", "html", "retry_failed")
 @requires("address", "engine", "dask")
+@requires("live", "save", True)
 @excludes("address", "live", "jobs", fix="leave it out: the cluster has its own workers and its own copies")
 def batch(
     invocation: Invocation,
@@ -70,6 +71,7 @@ def batch(
     limit: Annotated[
         int | None, option("Run at most so many now; --resume goes on.", "N", show_default="all", min=1)
     ] = None,
+    save: Annotated[bool, flag("Take the turns into the store, with what they tell.", "--save")] = False,
     live: Annotated[
         bool, flag("Let items see what is in the store by then, not as the batch began.", "--live")
     ] = False,
@@ -94,7 +96,8 @@ def batch(
 
     A line is {"id", "query", "user"?, "session"?, "mode"?, "expect"?}; expect is {"contains"?,
     "not_contains"?, "cites"?, "exit_code"?, "answered"?}. Lines of one session run in order, sessions side by
-    side. An item sees the store as it was when the batch began, and the turns of its own session. Whatever is
+    side. An item sees the store as it was when the batch began, and the turns of its own session. Turns, and
+    what they tell, stay in the run; --save takes them into the store, in the order of the lines. Whatever is
     killed: --resume goes on where it stopped.
 
     Example: panda batch queries.jsonl --jobs 2 --junit report.xml
@@ -108,7 +111,7 @@ def batch(
     if dry_run:
         return _estimated(invocation, len((given or [])[:limit]), jobs)
     cluster = workers.connect()
-    run, lines = _opened_run(invocation, given, resume, live=live)
+    run, lines = _opened_run(invocation, given, resume, live=live, save=save)
     limits = {"most": limit, "max_failures": max_failures}
     found = _executed(invocation, run, lines, (workers, cluster), limits, out=out, retry_failed=retry_failed)
     _write_reports(found, run, junit, html)
@@ -117,7 +120,7 @@ def batch(
 
 
 def _opened_run(
-    invocation: Invocation, given: "list[Query] | None", resume: str | None, *, live: bool
+    invocation: Invocation, given: "list[Query] | None", resume: str | None, *, live: bool, save: bool
 ) -> "tuple[RunFolder, list[Query]]":
     """A new run of queries, or one that is gone on with, and its queries."""
     from panda.actions.batch import begin_batch, resume_batch
@@ -128,7 +131,7 @@ def _opened_run(
         queries = given or []
         for query in queries:
             invocation.make_user(layout.of(query.user or settings.user))
-        return begin_batch(settings, invocation.environ, layout, queries, live=live), queries
+        return begin_batch(settings, invocation.environ, layout, queries, live=live, save=save), queries
     run = open_run(layout, resume, of_batch=True)
     return run, resume_batch(settings, invocation.environ, run, given)
 
@@ -151,7 +154,8 @@ def _executed(
     with run.hold(), _lines_to(out, invocation) as on_line:
         store, are_remote = invocation.store(any_user=True), workers[1] is not None
         found = Batch(settings, store, run, queries, tell=tell, is_remote=are_remote, on_line=on_line)
-        fill_imported(invocation, found.users)
+        if found.saves:
+            fill_imported(invocation, found.users)
         try:
             found.prepare(retry_failed=retry_failed)
             started = workers[0].start(settings, invocation.environ, found, workers[1])
@@ -159,7 +163,8 @@ def _executed(
         except BaseException:
             tell(f"panda batch --resume {run.id} goes on with what is left")
             raise
-        fill_imported(invocation, found.users)
+        if found.saves:
+            fill_imported(invocation, found.users)
     return found
 
 
@@ -188,7 +193,7 @@ def _check_files(queries: str | None, *written: object) -> None:
 
 
 def _read(queries: str, invocation: Invocation) -> "list[Query]":
-    from panda.batches.queries import read_queries
+    from panda.runs.queries import read_queries
 
     store = invocation.store()
 

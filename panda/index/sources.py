@@ -266,15 +266,26 @@ def read_sources(store: UserStore, stamps: Mapping[str, str]) -> Iterator[tuple[
 
     def read(some: Sequence[str]) -> list[tuple[str, Source]]:
         return [
-            (name, _read_turn(root, name, stamps[name]) if turn_of(name) else _read_file(root, name))
+            (
+                name,
+                _read_turn(f"{root}/{name}", name, stamps[name])
+                if turn_of(name)
+                else _read_file(f"{root}/{unescape_path(name)}", name),
+            )
             for name in some
         ]
 
     yield from _side_by_side(read, list(stamps))
 
 
-def _read_file(root: str, source: str) -> Source:
-    path = f"{root}/{unescape_path(source)}"
+def entries_at(place: Path, source: str) -> list[IndexEntry]:
+    """The entries of a source that lies at another place: a turn's directory, a note or a memory file."""
+    path = str(place)
+    made = _read_turn(path, source, _turn_stamp(path)) if turn_of(source) else _read_file(path, source)
+    return made.entries
+
+
+def _read_file(path: str, source: str) -> Source:
     try:
         text = read_text(path)
         if source in (PREFERENCES_MD, FACTS_MD):
@@ -284,7 +295,7 @@ def _read_file(root: str, source: str) -> Source:
         return Source([], problems=[exc])
 
 
-def _read_turn(root: str, source: str, stamp: str) -> Source:
+def _read_turn(place: str, source: str, stamp: str) -> Source:
     """A turn with its research and visits; what does not read is told, and the rest is there."""
     files = [part.rpartition(":")[0] for part in stamp.split("/")]
     entries: list[IndexEntry] = []
@@ -299,18 +310,18 @@ def _read_turn(root: str, source: str, stamp: str) -> Source:
         entries.extend([entry] if entry else ())
         return entry
 
-    research = tried(partial(_research_entry, root, source)) if RESEARCH_JSON in files else None
+    research = tried(partial(_research_entry, place, source)) if RESEARCH_JSON in files else None
     topic = research.node_id.partition(":")[2] if research else ""
     is_turn = METADATA_JSON in files or CONTEXT_MD in files
-    turn = tried(partial(_turn_entry, root, source, files, topic)) if is_turn else None
+    turn = tried(partial(_turn_entry, place, source, files, topic)) if is_turn else None
     for name in (file.removeprefix(_VISIT) for file in files if file.startswith(_VISIT)):
-        tried(partial(_visit_entry, root, source, name))
+        tried(partial(_visit_entry, place, source, name))
     return Source(entries, problems=problems, is_settled=turn is not None)
 
 
-def _turn_entry(root: str, source: str, files: Sequence[str], topic: str) -> IndexEntry | None:
+def _turn_entry(place: str, source: str, files: Sequence[str], topic: str) -> IndexEntry | None:
     """The entry of a turn; None if it is not saved."""
-    paths, number = TurnPaths(Path(f"{root}/{source}")), turn_of(source)
+    paths, number = TurnPaths(Path(place)), turn_of(source)
     named = [name for name in files if name == INDEX_SUMMARY_JSON]  # of the others it needs but the topic
     turn = load_turn(paths, number, names=named)
     if turn.status not in SAVED_STATUSES:
@@ -379,8 +390,8 @@ def _note_entries(text: str, path: str, source: str) -> Iterator[IndexEntry]:
         )
 
 
-def _research_entry(root: str, source: str) -> IndexEntry:
-    research = load(Research, Path(f"{root}/{source}/{RESEARCH_JSON}"))
+def _research_entry(place: str, source: str) -> IndexEntry:
+    research = load(Research, Path(f"{place}/{RESEARCH_JSON}"))
     claims = "\n".join(f"{claim.claim} {claim.source or ''}" for claim in research.claims)
     topic = one_line(research.topic)
     return _entry(
@@ -398,8 +409,8 @@ def _research_entry(root: str, source: str) -> IndexEntry:
     )
 
 
-def _visit_entry(root: str, source: str, name: str) -> IndexEntry:
-    visit = load_visit(Path(f"{root}/{source}/webpage_cache/{unescape_path(name)}"))
+def _visit_entry(place: str, source: str, name: str) -> IndexEntry:
+    visit = load_visit(Path(f"{place}/webpage_cache/{unescape_path(name)}"))
     manifest = visit.manifest
     site = _host(manifest.url)
     lines = [line for zone in visit.extracted.zones or () if zone.is_quotable for line in zone.items]

@@ -82,11 +82,12 @@ class Memory:
     def __init__(
         self,
         store: UserStore,
+        state: Projection | None = None,
     ) -> None:
         self.user = store.user
         self._layout, self._clock = store, store.clock
         self._wait_seconds = store.wait_seconds
-        self._state = Projection(store)
+        self._state = state or Projection(store)
         self.taken_in: tuple[Assertion, ...] = ()
         """What the last operation made of edits by hand."""
         self.unshown: StoreError | None = None
@@ -124,10 +125,15 @@ class Memory:
         FileFormatError: a memory file cannot be changed; nothing was written. StoreError: a file cannot be
         written.
         """
+        new = self.assertions_of(statements)
+        self.commit(new)
+        return new
+
+    def assertions_of(self, statements: Sequence[Statement]) -> list[Assertion]:
+        """The same; nothing is written."""
         new: list[Assertion] = []
         for statement in statements:
             self._add(new, statement)
-        self.commit(new)
         return new
 
     def retract(self, subject: Subject, source: str) -> Assertion:
@@ -277,17 +283,28 @@ def apply_staged(store: UserStore, staged: Sequence[Staged]) -> list[Assertion]:
         return []
     memory = Memory(store)
     with memory.held() as log:
-        statements = [_statement(one, log, store.clock()) for one in staged]
-        new = [
-            one
-            for one in filter(None, statements)
-            if not any(
-                known.fact.confidence > 0
-                and (known.fact.source, known.fact.value.key) == (one.source, one.value.key)
-                for known in log.of(one.subject)
-            )
-        ]
-        return memory.assert_all(new)
+        return memory.assert_all(_statements(log, staged, store.clock()))
+
+
+def with_staged(state: Projection, store: UserStore, staged: Sequence[Staged]) -> Projection:
+    """Memory as applying staged values by the clock of the store would leave it; nothing is written."""
+    statements = _statements(state.log, staged, store.clock())
+    said = Memory(store, state).assertions_of(statements)
+    settled = state.log.conflicts
+    return state.with_only([*state.log.assertions, *said], settled, store.clock()) if said else state
+
+
+def _statements(log: MemoryLog, staged: Sequence[Staged], now: datetime) -> list[Statement]:
+    """What staged values come to as things stand, less what their turn has asserted before."""
+    return [
+        one
+        for one in filter(None, (_statement(value, log, now) for value in staged))
+        if not any(
+            known.fact.confidence > 0
+            and (known.fact.source, known.fact.value.key) == (one.source, one.value.key)
+            for known in log.of(one.subject)
+        )
+    ]
 
 
 def take_in_edits(store: UserStore) -> Projection:

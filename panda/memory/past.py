@@ -9,7 +9,7 @@ from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, StoreError
 from panda.index.sources import IndexEntry, memory_entries
 from panda.index.tables import AsOf
-from panda.memory.fact import Assertion
+from panda.memory.fact import Assertion, Conflict, Kind
 from panda.memory.files import KINDS, Projection
 from panda.memory.log import MemoryLog
 from panda.store.layout import UserStore
@@ -113,16 +113,27 @@ def memory_digests(memory: Projection) -> dict[str, str | None]:
 
 def set_back(memory: Projection, bound: Bound) -> Projection:
     """Memory as it was when a turn began. Raises FileFormatError: a memory file is corrupt."""
-    log = memory.log
-    earlier = known_then(log, bound)
-    if len(earlier) == len(log.assertions):
+    earlier = known_then(memory.log, bound)
+    if len(earlier) == len(memory.log.assertions):
         return memory
-    known: set[str | None] = {None, *(one.fact.id for one in earlier)}
-    count = bound.snapshot.memory.conflicts if bound.snapshot and bound.snapshot.memory else None
-    settled = [one for one in log.conflicts[:count] if one.resolution_fact in known]
-    past = memory.with_only(earlier, settled, bound.at)
+    past = memory.with_only(earlier, _settled_then(memory.log, bound, earlier), bound.at)
     past.texts = {kind: text if memory.texts[kind] is not None else None for kind, text in past.texts.items()}
     return past
+
+
+def kept_memory(memory: Projection, bound: Bound, texts: Mapping[Kind, str | None]) -> Projection:
+    """The same where the memory files of then were kept (FileFormatError if the log is corrupt)."""
+    memory.log.refresh()
+    earlier = known_then(memory.log, bound)
+    memory.log = memory.log.with_only(earlier, _settled_then(memory.log, bound, earlier))
+    memory.texts = dict(texts)
+    return memory
+
+
+def _settled_then(log: MemoryLog, bound: Bound, earlier: Sequence[Assertion]) -> list[Conflict]:
+    known: set[str | None] = {None, *(one.fact.id for one in earlier)}
+    count = bound.snapshot.memory.conflicts if bound.snapshot and bound.snapshot.memory else None
+    return [one for one in log.conflicts[:count] if one.resolution_fact in known]
 
 
 def known_then(log: MemoryLog, bound: Bound) -> Sequence[Assertion]:

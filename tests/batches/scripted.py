@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from panda.actions.batch import Batch, begin_batch, resume_batch
-from panda.batches.queries import Query
-from panda.batches.remote import remote_worker
-from panda.batches.working_copy import BatchWorker
 from panda.engines.contract import Engine
 from panda.engines.dask import DaskCluster
 from panda.engines.processes import Processes
 from panda.models.contract import Completion, GenerateParams, Message
 from panda.models.scripted import ScriptedModel
 from panda.replays.runs import open_run
+from panda.runs.items import BatchWorker, remote_worker
+from panda.runs.queries import Query
 from panda.settings import Settings, load_settings
 from panda.store.layout import Layout
 from tests.builders import NOW
@@ -94,14 +93,15 @@ def run_batch(
     address: str | None = None,
     resume: str | None = None,
     live: bool = False,
+    save: bool = True,
     retry_failed: bool = False,
     lines: list[dict[str, Any]] | None = None,
     **how: Any,
 ) -> Batch:
-    """Begin a batch, or go on with one; *lines* gets what came of each item."""
+    """Begin a batch that is saved, or go on with one; *lines* gets what came of each item."""
     settings, layout = settings_of(root), Layout(root)
     if resume is None:
-        run = begin_batch(settings, {}, settings.store, queries or [], live=live)
+        run = begin_batch(settings, {}, settings.store, queries or [], live=live, save=save)
     else:
         run = open_run(layout, resume)
         queries = resume_batch(settings, {}, run, queries)

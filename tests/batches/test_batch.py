@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 
 from panda.actions.batch import Batch, begin_batch
-from panda.batches.adoption import Files
-from panda.batches.queries import Expectation, Query
-from panda.batches.working_copy import Task, WorkingCopy
 from panda.errors import UsageError
 from panda.index.index import Index
 from panda.memory.files import Projection
 from panda.models.scripted import ScriptedModel
 from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
 from panda.replays.runs import open_run
+from panda.runs.items import Files, Items, Task
+from panda.runs.queries import Expectation, Query
 from panda.session.file import load_session, verify_session
 from panda.store.interventions import list_interventions
 from panda.store.layout import Layout, UserStore
@@ -93,29 +92,26 @@ def test_an_item_sees_its_own_session_and_the_start(layout: Layout) -> None:
     check_sound(layout)
 
 
-def test_a_session_that_changes_between_workers(layout: Layout, tmp_path: Path) -> None:
+def test_a_session_that_changes_between_workers(layout: Layout) -> None:
     """A worker that comes back to a session which went on in another one has its turns, and no others."""
     settings = settings_of(layout.root)
-    run = begin_batch(settings, {}, settings.store, asked(4, session="s"))
+    run = begin_batch(settings, {}, settings.store, asked(4, session="s"), save=True)
     found = Batch(settings, settings.store, run, asked(4, session="s"), tell=print)
     found.prepare()
     assert found.start is not None
     with scripted_models(settings, {}) as layers:
-        copies = [
-            WorkingCopy(settings, layers, found.start, Layout(tmp_path / name / "panda-system-docs"))
-            for name in ("a", "b")
-        ]
+        workers = [Items(settings, layers, found.start, is_remote=True) for _ in range(2)]
         earlier: list[tuple[int, Path | Files]] = []
-        for turn, copy in zip((3, 4, 5, 6), (copies[0], copies[0], copies[1], copies[0]), strict=True):
+        for turn, worker in zip((3, 4, 5, 6), (0, 0, 1, 0), strict=True):
             query = Query(f"q{turn - 3}", QUESTION, session="s")
-            made = copy.run(Task(run.id, query, USER, "s", turn, tuple(earlier)))
+            made = workers[worker].run(Task(run.id, query, USER, "s", turn, tuple(earlier)))
             assert made.error is None
-            assert made.files is not None
-            snapshot = json.loads(made.files["snapshot.json"])
+            assert isinstance(made.turn, dict)
+            snapshot = json.loads(made.turn["snapshot.json"])
             assert snapshot["turns"] == ([[1, 2]] if turn == 3 else [[1, turn - 1]])
-            earlier.append((turn, made.files))
-        for copy in copies:
-            copy.close()
+            earlier.append((turn, made.turn))
+        for one in workers:
+            one.close()
 
 
 def test_a_session_that_others_go_on_with(layout: Layout) -> None:
@@ -193,7 +189,7 @@ def test_a_killed_runner(layout: Layout) -> None:
         Query(f"q{n}", f"{QUESTION} slowly", session=f"s{n % 4}" if n % 2 else None)
         for n in range(2 * most + 4)
     ]
-    run = begin_batch(settings, {}, settings.store, queries)
+    run = begin_batch(settings, {}, settings.store, queries, save=True)
     random.seed(7)
     kills = 0
     words = [sys.executable, "-m", "tests.batches.scripted", str(layout.root), "2", run.id]
@@ -265,7 +261,7 @@ def test_the_newest_run_is_the_one_that_began_last(layout: Layout) -> None:
     run_batch(layout.root, asked(2), most=1)
     first = open_run(layout, "last").id
     newest = [
-        begin_batch(settings_of(layout.root), {}, settings_of(layout.root).store, asked(1)).id
+        begin_batch(settings_of(layout.root), {}, settings_of(layout.root).store, asked(1), save=True).id
         for _ in range(11)
     ][-1]
     assert open_run(layout, "last").id == newest

@@ -10,10 +10,10 @@ import psutil
 import pytest
 
 from panda.actions.batch import begin_batch
-from panda.batches.queries import Query
 from panda.errors import TryAgainError
 from panda.replays.comparison import load_sides
 from panda.replays.runs import RunFolder, open_run
+from panda.runs.queries import Query
 from panda.store.layout import Layout
 from tests.batches.cluster import Cluster, running_cluster
 from tests.batches.scripted import QUESTION, run_batch, settings_of
@@ -70,7 +70,7 @@ def test_the_same_as_here(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_killed_workers(cluster: Cluster, layout: Layout) -> None:
     """Workers are killed with -9, and others take their place: every item exactly once."""
-    run = begin_batch(settings_of(layout.root), {}, settings_of(layout.root).store, QUERIES)
+    run = begin_batch(settings_of(layout.root), {}, settings_of(layout.root).store, QUERIES, save=True)
     ended = threading.Event()
 
     def kill_them() -> None:
@@ -95,7 +95,7 @@ def test_killed_workers(cluster: Cluster, layout: Layout) -> None:
 
 def test_killed_schedulers(tmp_path: Path, layout: Layout) -> None:
     """A scheduler that is killed ends the batch with 75; with another one it goes on: each item once."""
-    run = begin_batch(settings_of(layout.root), {}, settings_of(layout.root).store, QUERIES)
+    run = begin_batch(settings_of(layout.root), {}, settings_of(layout.root).store, QUERIES, save=True)
     kills = 0
     workers = tried(1, 2)
     with running_cluster(tmp_path, workers=workers) as cluster:

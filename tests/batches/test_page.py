@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from panda.batches.queries import Expectation, Query
 from panda.batches.reports import write_page
 from panda.replays.runs import open_run
+from panda.runs.queries import Expectation, Query
 from panda.store.layout import Layout
 from tests.batches.scripted import QUESTION, run_batch
 from tests.scripted_turns import laptop_store

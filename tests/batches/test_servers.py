@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from panda.actions.batch import Batch, begin_batch
-from panda.batches.queries import Query
-from panda.batches.working_copy import BatchWorker
 from panda.engines.processes import Processes
 from panda.models.contract import GenerateParams, Message
 from panda.models.models_file import load_models_file
 from panda.models.scripted import Asked
+from panda.runs.items import BatchWorker
+from panda.runs.queries import Query
 from panda.settings import Settings, load_settings
 from panda.store.layout import Layout
 from tests.batches.scripted import QUESTION, no_progress
@@ -58,7 +58,7 @@ encoder: null
 def run_served(layout: Layout, urls: list[str], queries: list[Query]) -> Batch:
     """A batch as wide as the fleet."""
     settings = settings_of(layout, urls)
-    run = begin_batch(settings, {}, settings.store, queries)
+    run = begin_batch(settings, {}, settings.store, queries, save=True)
     jobs = load_models_file(settings.models_file).width or 1
     with run.hold():
         found = Batch(settings, settings.store, run, queries, tell=print)

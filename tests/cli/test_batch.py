@@ -57,7 +57,7 @@ def queries(*items: dict[str, Any]) -> str:
 
 def test_a_batch_with_a_failure_is_red(directory: Path) -> None:
     """It ends 3; the lines, JUnit and the page say what is wrong; the other item is done."""
-    words = ("batch", "-", "--out", "-", "--junit", "j.xml", "--html", "p.html")
+    words = ("batch", "-", "--save", "--out", "-", "--junit", "j.xml", "--html", "p.html")
     code, out, err = panda(directory, *words, lines=[PASSING, FAILING])
     assert code == 3
     lines = {line["id"]: line for line in map(json.loads, out.splitlines())}
@@ -78,7 +78,7 @@ def test_a_batch_with_a_failure_is_red(directory: Path) -> None:
 def test_the_same_run_again(scripted: Panda) -> None:
     """--limit leaves items, --resume does them, and says what the others came to as well."""
     scripted.write("q.jsonl", queries(*({**ASKED, "id": str(n)} for n in range(3))))
-    done = scripted.process("batch", "q.jsonl", "--limit", "1", "--json")
+    done = scripted.process("batch", "q.jsonl", "--save", "--limit", "1", "--json")
     assert (done.code, done.data["left"]) == (0, 2), done
     done = scripted.process("batch", "--resume", "last", "--out", "all.jsonl", "--json")
     assert (done.code, done.data["results"]) == (0, {"passed": 3})
@@ -176,7 +176,7 @@ def test_what_can_be_checked_is_checked_first(
 
 def test_saved_turns_of_a_batch_and_of_an_import_are_compared(scripted: Panda) -> None:
     """A run over them is compared with the saved turns, whatever made these; an import has no decisions."""
-    assert scripted.process("batch", "-", stdin=queries({**ASKED, "id": "right"})).code == 0
+    assert scripted.process("batch", "-", "--save", stdin=queries({**ASKED, "id": "right"})).code == 0
     made = str(scripted.json("list")["turns"][-1]["turn"])
     assert scripted("replay", made).code == 0
     done = scripted("diff", "saved", "last", "--json")

@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 import msgspec
 import pytest
 
-import panda.batches.queries
+import panda.runs.queries
 from panda.documents.records import Id, Name, Record
 from panda.documents.records import Place as PlaceBelow
 from panda.recipes.calls import recipe_digest
@@ -239,7 +239,12 @@ def fed(recorded: Path, models: ModelServer, tmp_path_factory: pytest.TempPathFa
     asked = {"id": "one", "query": QUERY, "user": "demo", "session": "s2"}
     project.write("out.queries", json.dumps(asked) + "\n" + json.dumps({**asked, "id": "two"}) + "\n")
     for words in (
-        *("import out.jsonl --new-user", "session close s1", "replay 813", "batch out.queries --limit 1"),
+        *(
+            "import out.jsonl --new-user",
+            "session close s1",
+            "replay 813",
+            "batch out.queries --save --limit 1",
+        ),
         *("memory set budget 700", "memory set other x"),
     ):
         assert project(*words.split()).code in CODES, words
@@ -384,7 +389,7 @@ def fields_of(project: Path) -> dict[str, list[Fed]]:
         known = {"out.jsonl": "import.jsonl"}.get(name, name)
         record = RUN_FILES.get(path.name) if "/runs/" in name else None
         record = record or format_of("recipe_version.json" if "logs/recipes" in name else known)
-        record = panda.batches.queries.Query if name == "out.queries" else record
+        record = panda.runs.queries.Query if name == "out.queries" else record
         is_lines = path.suffix != ".json"
         for n, text in enumerate(path.read_text().split("\n") if is_lines else [path.read_text()]):
             value = json.loads(text) if text.strip() else None

@@ -131,10 +131,13 @@ def test_no_secret_stands_in_the_store(stranger: Stranger) -> None:
 
 @pytest.mark.parametrize("name", ["facts.md", "notes.txt", "sessions/s/session.json"])
 def test_a_batch_copies_nothing_from_behind_a_link(name: str, stranger: Stranger) -> None:
-    """A link that is not trusted ends the batch before an item runs; nothing behind it comes into the run."""
+    """A link that is not trusted ends the batch where items read it; nothing behind it comes into a run."""
     link(stranger.panda.store / "users/demo" / name, stranger.outside.place / "secret.md")
     stranger.panda.write("q.jsonl", '{"id": "one", "query": "What about tea?", "session": "s"}\n')
-    stranger.check("batch", "q.jsonl", "--jobs", "1", code=2, says="leads out of the store")
+    if name == "facts.md":
+        stranger.check("batch", "q.jsonl", "--jobs", "1", code=2, says="leads out of the store")
+    else:  # items read neither
+        stranger.check("batch", "q.jsonl", "--jobs", "1", code=0)
 
 
 def test_a_run_whose_turns_lie_behind_a_link_empties_and_fills_nothing(stranger: Stranger) -> None:

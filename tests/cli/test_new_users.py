@@ -118,7 +118,7 @@ def test_the_users_of_a_batch_are_checked_first(panda: Panda) -> None:
         assert error["where"] == "queries.jsonl:3"
         assert "--new-user" in error["fix"]
     assert tree(panda.store) == before
-    ended = panda.process("batch", "queries.jsonl", "--new-user", "--json")
+    ended = panda.process("batch", "queries.jsonl", "--new-user", "--save", "--json")
     assert ended.code == 0
     assert "user bob is new\nuser cleo is new\n" in ended.err
     sessions = {user: panda("list", "--user", user).rows[-1].split("\t")[2] for user in users}

@@ -65,7 +65,7 @@ def data_of(out: str) -> dict[str, Any]:
 def test_a_batch_without_its_server(panda: Panda, jobs: str) -> None:
     """Each item ends away at once, in every worker; so does each turn when all are taken up again."""
     lines = "".join(json.dumps({"id": f"q{n}", "query": f"What is item {n}?"}) + "\n" for n in range(ITEMS))
-    code, out, err = panda("batch", "-", "--jobs", jobs, "--json", text=lines)
+    code, out, err = panda("batch", "-", "--save", "--jobs", jobs, "--json", text=lines)
     assert code == 75, out + err
     assert data_of(out)["results"] == {"away": ITEMS}
     assert "Connection refused" in data_of(out)["items"][-1]["findings"][0]
