@@ -177,11 +177,6 @@ class Batch:
         return None if self._plan.options["live"] else self._run.directory / _START
 
     @property
-    def saves(self) -> bool:
-        """Whether its turns become turns of the store, as those of former versions of panda always did."""
-        return bool(self._plan.options.get("save", True))
-
-    @property
     def lines(self) -> list[TurnLine]:
         """What came last of the items that have ended, in the order of the queries."""
         known = {**self._former, **self._lines}
@@ -270,7 +265,7 @@ class Batch:
 
     def _finish(self) -> None:
         self._run.finish(self._settings.clock)
-        if self.saves:
+        if self._plan.saves:
             for name in ("turns", "logs", "interventions"):
                 remove_tree(self._run.directory / name)
         if self.start is not None and self.start.is_dir() and not self.failed:
@@ -291,7 +286,7 @@ class Batch:
     def _folder(self, one: PlannedTurn | TurnLine) -> TurnFolder | None:
         """The turn of an item: in the run, or in the store once it is saved there; None if there is none."""
         store = self._layout.of(one.user)
-        stores = (self._in_run(one), store) if self.saves else (self._in_run(one),)
+        stores = (self._in_run(one), store) if self._plan.saves else (self._in_run(one),)
         return next((store.open(one.turn) for store in stores if store.has(one.turn)), None)
 
     def _task(self, one: PlannedTurn) -> Task:
@@ -323,7 +318,7 @@ class Batch:
         cited = [source["node_id"] for source in data.get("sources", ())]
         answer = Answer(made.exit_code, text, cited, data.get("answered"))
         findings = unmet(task.query.expect, answer, made.error)
-        store = self._layout.of(one.user) if self.saves else self._in_run(one)
+        store = self._layout.of(one.user) if self._plan.saves else self._in_run(one)
         result: Result = "away" if made.is_away else "failed"
         line = TurnLine(
             task.turn,
@@ -348,7 +343,7 @@ class Batch:
 
     def _keep(self, line: TurnLine, executions: Sequence[Mapping[str, Any]]) -> None:
         """Add the line of an item that has ended to the run, once its turn is saved if it is to be."""
-        if self.saves and self.start is not None:
+        if self._plan.saves and self.start is not None:
             self._save(line, executions)
         self._run.add(line)
         self._lines[line.item] = replace(line, outcome=None)
@@ -442,7 +437,7 @@ class Batch:
         remove_tree(kept.turn(one.turn).directory)
         for halt in self._halts(one):
             halt.unlink(missing_ok=True)
-        if self.saves and store.has(one.turn):
+        if self._plan.saves and store.has(one.turn):
             discard_turn(store, one.turn)
 
     def _renumber(self) -> None:
@@ -458,7 +453,7 @@ class Batch:
                 self._discard(one)
             store = self._layout.of(one.user)
             taken = [other.turn for other in (*self._plan.turns, *turns) if other.user == one.user]
-            number = store.reserve(1) if self.saves else max(_next_number(store), max(taken) + 1)
+            number = store.reserve(1) if self._plan.saves else max(_next_number(store), max(taken) + 1)
             turns.append(_planned(self._layout, self._index, self._queries[str(one.item)], one.user, number))
             del self._lines[one.item]
         self._plan = replace(self._plan, turns=tuple(turns), finished_at=None, results=None)

@@ -151,10 +151,11 @@ def _executed(
     from panda.cli.index import fill_imported
 
     tell, settings = invocation.reporter.step, invocation.settings
+    plan = run.plan()
     with run.hold(), _lines_to(out, invocation) as on_line:
         store, are_remote = invocation.store(any_user=True), workers[1] is not None
         found = Batch(settings, store, run, queries, tell=tell, is_remote=are_remote, on_line=on_line)
-        if found.saves:
+        if plan.saves:
             fill_imported(invocation, found.users)
         try:
             found.prepare(retry_failed=retry_failed)
@@ -163,7 +164,7 @@ def _executed(
         except BaseException:
             tell(f"panda batch --resume {run.id} goes on with what is left")
             raise
-        if found.saves:
+        if plan.saves:
             fill_imported(invocation, found.users)
     return found
 

@@ -74,7 +74,10 @@ def _of_run(run: RunFolder) -> Side:
 
 
 def _saved(run: RunFolder) -> Side:
-    """The saved turns that a run is of."""
+    """The saved turns that a run is of. Raises UsageError: it is a batch that saved none."""
+    if run.plan().mode == "batch" and not run.plan().saves:
+        message = f"the turns of {run.id} stayed in the run: no saved turn is one of them"
+        raise UsageError(message, where="RUN", fix="compare two runs, or run the batch with --save")
     outcomes, directories, unfinished = [], {}, {}
     for key, place in sorted(run.places().items(), key=lambda pair: (pair[1].user, pair[1].number)):
         directories[key] = place.directory

@@ -215,6 +215,11 @@ class RunPlan:
     options: Mapping[str, Any]  # options of the command
     results: Mapping[str, int] | None  # how many turns came to each result; None as long as it runs
 
+    @property
+    def saves(self) -> bool:
+        """Of a batch: whether its turns become turns of the store, as those of former versions always did."""
+        return bool(self.options.get("save", True))
+
 
 def read_outcome(folder: TurnFolder) -> Outcome:
     """What a turn on disk came to; files that a turn of its kind lacks are left out."""
