@@ -54,7 +54,7 @@ def _ask(settings: Settings, layers: Layers, store: Path, user: str, query: str)
         root = Path(directory) / "store"
         shutil.copytree(store, root)
         own = load_settings({"root": str(root), "user": user, "session": "bench"}, os.environ, Path.cwd())
-        app = App(own, Layout(root), layers)
+        app = App(own, own.store, layers)
         turn = app.start_turn(query, "chat")
         app.run_turn(turn)
         answer = turn.folder.read_context().section(5)

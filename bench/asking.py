@@ -80,11 +80,11 @@ def asker(layers: Layers, root: Path, user: str = "default") -> Asked:
         root: The store.
         user: Whose turns they are.
     """
-    layout = Layout(root)
 
     def ask(query: str, session: str) -> Answer:
         given = {"root": str(root), "user": user, "session": session}
-        app = App(load_settings(given, os.environ, root), layout, layers)
+        settings = load_settings(given, os.environ, root)
+        app = App(settings, settings.store, layers)
         turn = app.start_turn(query, "chat")
         try:
             app.run_turn(turn)
@@ -96,7 +96,7 @@ def asker(layers: Layers, root: Path, user: str = "default") -> Asked:
         if "noted" in data:
             kept = tuple(one["text"] for one in data["noted"])
         else:
-            log = layout.of(user).home / MEMORY_JSONL
+            log = app.store.home / MEMORY_JSONL
             facts = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
             kept = tuple(json.dumps(f["value"]) for f in facts if f.get("source_turn") == turn.turn)
         answered = approved and bool(data["answered"])

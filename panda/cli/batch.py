@@ -100,7 +100,7 @@ def batch(
     what they tell, stay in the run; --save takes them into the store, in the order of the lines. Whatever is
     killed: --resume goes on where it stopped.
 
-    Example: panda batch queries.jsonl --jobs 2 --junit report.xml
+    Example: panda batch queries.jsonl --jobs 2 --save --junit report.xml
     """
     from panda.actions.batch import Workers
 

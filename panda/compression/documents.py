@@ -122,9 +122,9 @@ def fit_documents(
     protected, error messages in the documents included, does not fit.
 
     >>> given = [InputDocument("a", "One is here. Two is far away. Three is nowhere at all.")]
-    >>> fitted, cuts = fit_documents(given, room_tokens=30, query="how far is two?")
+    >>> fitted, cuts = fit_documents(given, room_tokens=8, query="how far is two?")
     >>> fitted[0].text, cuts[0].before_tokens, cuts[0].after_tokens
-    ('[…] Two is far away. […]', 54, 24)
+    ('[…] Two is far away. […]', 15, 7)
     """
     sizes = [count_tokens(document.text) for document in documents]
     over = sum(sizes) - room_tokens

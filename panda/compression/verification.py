@@ -26,8 +26,8 @@ def verify(
     """
     What is wrong with a compressed document, one line a problem; one made of JSON must be JSON (S3 §24).
 
-    >>> verify("It costs $5.", "It costs $6.", protected=[], budget_tokens=9, is_json=False)
-    ['12 tokens, 3 more than the budget of 9', 'price $5 is not in the source']
+    >>> verify("It costs $5.", "It costs $6.", protected=[], budget_tokens=4, is_json=False)
+    ['5 tokens, 1 more than the budget of 4', 'price $5 is not in the source']
     """
     problems = []
     size = count_tokens(output)

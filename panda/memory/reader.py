@@ -300,6 +300,18 @@ class NodeReader:
             numbers = {n for n, _ in turn_directories(self._store.turns)} | self._moment.own_turns
         return [(n, self._store.turn(n).directory) for n in sorted(numbers)]
 
+    def holds_words(self, terms: Collection[str]) -> bool:
+        """Whether each of some terms stands somewhere in what the user has; not where no index can tell."""
+        if self._index is None or not terms:
+            return False
+        with suppress(LockHeldError, StoreError):
+            return self._index.read(
+                self._user,
+                lambda view: all(len(view.postings(term)[0]) for term in terms),
+                as_of=self._moment.index,
+            )
+        return False
+
     def _turns_by(self, numbers: Callable[[IndexView], Iterable[int]]) -> _Turns | None:
         """The running turn and those that the index names; None if there is no index to ask."""
         if self._index is None:

@@ -32,6 +32,7 @@ from panda.language.statements import (
     Moods,
     best_mood,
     find_statements,
+    is_talk,
     read_clauses,
     says_otherwise,
     typed_sentences,
@@ -39,7 +40,7 @@ from panda.language.statements import (
 from panda.language.text import is_question
 from panda.language.things import Mention, find_pronouns, names_nothing
 from panda.language.wording import leaves_out, plain_agreement, plain_mood
-from panda.language.words import split_words, stem
+from panda.language.words import FUNCTION_WORDS, split_terms, split_words, stem
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import ClosestLines
@@ -415,7 +416,7 @@ class QueryAnalyzer:
         subject = subject_of(turn, self.reader, references) if written is None else None
         words = words or ([turn.query] if subject else [])
         content = subject[1] if subject else self._content(references, target)
-        goes_on = subject is not None and is_question(turn.query)
+        goes_on = (subject is not None and is_question(turn.query)) or self._names_kept(turn.query)
         reading = written or read_query(turn, references, reply, goes_on=goes_on)
         reading = self._with_forgotten(turn, reading, reply) if written is None else reading
         asked = turn.query if written or references.refs else _asked(turn.query, reading)
@@ -463,6 +464,11 @@ class QueryAnalyzer:
         provenance = {"source_type": "user_query", "node_ids": [], "provenance": places}
         section = Section(0, (Text(turn.query), Meta({**provenance, **meta})))
         return Advance(section, (analysis,))
+
+    def _names_kept(self, query: str) -> bool:
+        """Whether a query is nothing but the name of something that the user's files speak of."""
+        terms, words = set(split_terms(query)), {word.lower() for word in split_words(query)}
+        return FUNCTION_WORDS.isdisjoint(words) and not is_talk(query) and self.reader.holds_words(terms)
 
     def _with_forgotten(self, turn: Turn, reading: Reading, reply: Reply) -> Reading:
         """The reading of a wish to forget, or of the answer which of several things that means."""

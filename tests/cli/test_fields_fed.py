@@ -21,6 +21,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 import msgspec
 import pytest
 
+import panda.evals.cases
 import panda.runs.queries
 from panda.documents.records import Id, Name, Record
 from panda.documents.records import Place as PlaceBelow
@@ -66,6 +67,7 @@ NO_PATH = {
             "GoalProgress.id",
             "Pending.id",
             "Answered.id",
+            "_Option.id",
         ),
         "told apart by, within its file",
     ),

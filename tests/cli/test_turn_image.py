@@ -134,7 +134,7 @@ def test_no_number_is_claimed(data: bytes | None, code: int, said: str, tmp_path
     assert ended.value["exit_code"] == code
     assert said in ended.value["error"]["message"]
     if "EYES" in said:
-        assert ended.value["error"]["where"].endswith("models.yaml (layers.EYES)")
+        assert ended.value["error"]["where"].endswith(" (layers.EYES)")
         assert "models.yaml" in ended.value["error"]["fix"]
     assert not layout.of("ann").turn(3).directory.exists()
 

@@ -109,4 +109,7 @@ def test_language_model_is_refused_as_an_encoder_when_it_is_asked(tmp_path: Path
 def test_wrong_entries_are_refused(tmp_path: Path, text: str, where: str, message: str) -> None:
     with pytest.raises(ModelFileError, match=message) as caught:
         parse_models_file(text, path=tmp_path / "models.yaml")
-    assert caught.value.where == f"{tmp_path / 'models.yaml'} ({where})"
+    assert (caught.value.path, caught.value.key) == (str(tmp_path / "models.yaml"), where)
+    assert caught.value.line == next(
+        n for n, one in enumerate(text.split("\n"), 1) if where.split(".")[-1] in one
+    )

@@ -70,7 +70,7 @@ def test_model_that_cannot_describe(entry: str, key: str, tmp_path: Path, cache_
     """A model of EYES that does not write, or has no projector, is an error that names the key."""
     with layers_of(tmp_path, cache_dir, entry) as layers, pytest.raises(ModelFileError) as caught:
         layers.model("EYES")
-    assert caught.value.where == f"{tmp_path / 'models.yaml'} ({key})"
+    assert (caught.value.path, caught.value.key) == (str(tmp_path / "models.yaml"), key)
 
 
 def test_missing_projector(tmp_path: Path, cache_dir: Path) -> None:
