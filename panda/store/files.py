@@ -374,7 +374,7 @@ class _Durability:
 
 
 def stop_syncing() -> None:
-    """From now on this process writes to stores that are not to last: a working copy is made again."""
+    """From now on this process does not wait for the disk: who takes up what it wrote does, once."""
     _Durability.is_wanted = False
 
 

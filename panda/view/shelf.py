@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
@@ -113,10 +112,6 @@ class Shelf:
         with suppress(OSError), os.scandir(self.store.of(user).home / "sessions") as entries:
             return sorted(entry.name for entry in entries if is_id(entry.name))
         return []
-
-    def shown_path(self, path: Path) -> str:
-        """A path below the store as pages name it: relative to the store's root."""
-        return path.relative_to(self.store.root).as_posix()
 
 
 class Query:
