@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from panda.documents.memory_file import MemoryEntry, MemoryText, find_entry, parse_memory_file, render_value
+from panda.documents.memory_file import MemoryEntry, MemoryText, parse_memory_file, render_value
 from panda.documents.records import Whole, encode
 from panda.documents.yaml_text import as_read
 from panda.errors import FileFormatError, StoreError
@@ -304,10 +304,10 @@ class Projection:
 
     def entry(self, kind: Kind, key: str) -> MemoryEntry | None:
         """One entry of a memory file, by key as the log has it. Raises DocumentError: it is corrupt."""
-        found = find_entry(self.texts[kind] or "", key, where=str(self.paths[kind]))
-        if found is None and "#" in key:  # perhaps its entity is typed in another way
+        own = parse_memory_file(self.texts[kind] or "", where=str(self.paths[kind]), only=key)
+        if not own and "#" in key:  # perhaps its entity is typed in another way
             return (self.entries(kind) or {}).get(key)
-        return found
+        return own[0] if own else None
 
     def standing(self, subject: Subject, now: datetime, extent: Extent | None = None) -> Standing:
         """What the log says of a subject."""

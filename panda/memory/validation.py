@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import UNSET, structs
 
 from panda.documents.markdown import is_only_wikilinks, split_passages
-from panda.documents.memory_file import MemoryList, parse_memory_file
+from panda.documents.memory_file import MemoryText, parse_memory_file
 from panda.documents.progress import Progress, no_progress
 from panda.documents.text import escape_path
 from panda.documents.times import parse_time, render_time, without_last_seen
@@ -177,14 +177,15 @@ def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
         if key in preferred:
             message = f"{entry.key} is in {PREFERENCES_MD} too, and that is what holds"
             yield Problem(message, str(state.paths["fact"]), line=entry.line, fix="remove one of them")
+    shown = {k: MemoryText(state.texts[k] or "", title="", where=str(state.paths[k])) for k in KINDS}
     for one in state.compare(now):
-        winner = one.standing.winner if one.standing else None
-        if one.verdict == "same" and one.entry is not None and winner is not None:
-            body = split_front_matter(state.texts[one.kind] or "", where=str(state.paths[one.kind])).body
-            if MemoryList(body, "\n").says_otherwise(one.entry.key, file_value(winner.fact.value)):
-                message = f"the list shows another value of {one.entry.key} than the front matter"
-                fix = "change it in the front matter: the list only shows it"
-                yield Problem(message, str(state.paths[one.kind]), line=one.entry.line, fix=fix)
+        shows, winner = one.entry, one.standing.winner if one.standing else None
+        if one.verdict != "same" or shows is None or winner is None:
+            continue
+        if shown[one.kind].lists_otherwise(shows.key, file_value(winner.fact.value)):
+            message = f"the list shows another value of {shows.key} than the front matter"
+            fix = "change it in the front matter: the list only shows it"
+            yield Problem(message, str(state.paths[one.kind]), line=shows.line, fix=fix)
 
 
 def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
@@ -193,12 +194,12 @@ def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
         if canonical_key(entry.key, kind, state.user) is None:
             message = f"{entry.key!r} is no key for a memory; the line counts for nothing"
             yield Problem(message, where, line=entry.line, fix="use a word such as budget")
-    entries = split_front_matter(text, where=where).entries
-    counts = Counter(one.key for one in entries)
-    for one in entries:
-        if counts.pop(one.key, 0) > 1:
-            message = f"{one.key} is there more than once; the last one holds"
-            yield Problem(message, where, line=one.line, fix="remove the others")
+    keys = [key for key, _ in split_front_matter(text, where=where).pairs]
+    counts = Counter(key.value for key in keys)
+    for key in keys:
+        if counts.pop(key.value, 0) > 1:
+            message = f"{key.value} is there more than once; the last one holds"
+            yield Problem(message, where, line=key.line, fix="remove the others")
 
 
 def judge_gathered(root: Path, paths: Sequence[Path], progress: Progress = no_progress) -> list[Problem]:
