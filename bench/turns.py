@@ -24,8 +24,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from panda.engines.cores import usable_cores
 from panda.models.contract import ScoreCase, ScoreParams
+from panda.models.cores import usable_cores
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 

@@ -21,7 +21,7 @@ from panda.models.contract import (
 )
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
-from panda.replays.simulation import Simulation, simulate
+from panda.runs.replay import Simulation, simulate
 from panda.settings import load_settings
 from panda.store.layout import Layout
 from tests.record_replays import (

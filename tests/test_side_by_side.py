@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from panda.models.scripted import Asked, Reply, ScriptedModel
-from panda.replays.simulation import simulate
+from panda.runs.replay import simulate
 from panda.store.layout import Layout, UserStore
 from tests.builders import still_clock
 from tests.script import Script, pick, step_of

@@ -28,9 +28,9 @@ from panda.errors import CheckError, Problem, TryAgainError, UsageError
 from panda.store.files import read_text, store_errors
 
 if TYPE_CHECKING:
-    from panda.actions.batch import Batch, Workers
-    from panda.engines.dask import DaskCluster
-    from panda.replays.runs import RunFolder
+    from panda.runs.batch import Batch, WhereItemsRun
+    from panda.runs.dask import DaskCluster
+    from panda.runs.ledger import RunFolder
     from panda.runs.queries import Query
 
 _NAMED = 20
@@ -102,11 +102,11 @@ def batch(
 
     Example: panda batch queries.jsonl --jobs 2 --save --junit report.xml
     """
-    from panda.actions.batch import Workers
+    from panda.runs.batch import WhereItemsRun
 
     _check_usage(queries, resume, out, as_json=invocation.as_json, retry_failed=retry_failed)
     _check_files(queries, out, junit, html)
-    workers = Workers(engine, address, jobs)
+    workers = WhereItemsRun(engine, address, jobs)
     given = None if queries is None else _read(queries, invocation)
     if dry_run:
         return _estimated(invocation, len((given or [])[:limit]), jobs)
@@ -123,8 +123,8 @@ def _opened_run(
     invocation: Invocation, given: "list[Query] | None", resume: str | None, *, live: bool, save: bool
 ) -> "tuple[RunFolder, list[Query]]":
     """A new run of queries, or one that is gone on with, and its queries."""
-    from panda.actions.batch import begin_batch, resume_batch
-    from panda.replays.runs import open_run
+    from panda.runs.batch import begin_batch, resume_batch
+    from panda.runs.ledger import open_run
 
     layout, settings = invocation.store_for_writing(), invocation.settings
     if resume is None:
@@ -140,15 +140,15 @@ def _executed(
     invocation: Invocation,
     run: "RunFolder",
     queries: "list[Query]",
-    workers: "tuple[Workers, DaskCluster | None]",
+    workers: "tuple[WhereItemsRun, DaskCluster | None]",
     limits: dict[str, int | None],
     *,
     out: str | None,
     retry_failed: bool,
 ) -> "Batch":
     """A batch whose items have been run, as far as the limits let it."""
-    from panda.actions.batch import Batch
     from panda.cli.index import fill_imported
+    from panda.runs.batch import Batch
 
     tell, settings = invocation.reporter.step, invocation.settings
     plan = run.plan()
@@ -229,7 +229,7 @@ def _opened(out: str, mode: Literal["a", "w"]) -> TextIO:
 
 
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
-    from panda.batches.estimate import estimate
+    from panda.runs.estimate import estimate
     from panda.store.files import LineTail, sound_lines
 
     log = invocation.store(any_user=True).executions_log
@@ -243,7 +243,7 @@ def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
 
 
 def _write_reports(found: "Batch", run: "RunFolder", junit: Path | None, html: Path | None) -> None:
-    from panda.batches.reports import write_junit, write_page
+    from panda.runs.batch_reports import write_junit, write_page
 
     known = {line.item for line in found.lines}
     left = [one for one in found.left if one.item not in known]

@@ -70,7 +70,7 @@ def export(
     Example: panda export 809-812 --as queries --out queries.jsonl --user demo
     """
     from panda.exchange.export import export_turns
-    from panda.replays.selection import TurnFilter, select_turns
+    from panda.runs.select import TurnFilter, select_turns
     from panda.store.files import write_atomic
 
     form = _format_of(as_)

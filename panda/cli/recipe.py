@@ -280,10 +280,10 @@ def compare(
 
     Example: panda recipe compare pipeline/phase1_reflection@3f2a9c pipeline/phase1_reflection --on 813 --user demo
     """  # noqa: E501  # an example stands on one line
-    from panda.actions.replay import begin_run, run_turns
     from panda.cli.replay import result_of
-    from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
-    from panda.replays.selection import TurnFilter, select_turns
+    from panda.runs.compare import Thresholds, compare_runs, find_regressions, load_sides
+    from panda.runs.many import begin_run, run_turns
+    from panda.runs.select import TurnFilter, select_turns
 
     runs, store, reporter = [], invocation.store_for_writing(), invocation.reporter
     places = select_turns(on, TurnFilter(), layout=invocation.store, user=invocation.settings.user)

@@ -27,8 +27,8 @@ from panda.store.files import work_directory
 from panda.store.layout import Layout
 
 if TYPE_CHECKING:
-    from panda.replays.comparison import RunDiff
-    from panda.replays.runs import Mode, RunFolder, TurnLine
+    from panda.runs.compare import RunDiff
+    from panda.runs.ledger import Mode, RunFolder, TurnLine
 
 _MODES = ("verify", "simulate", "rerun")
 _MISSES = ("report", "run")
@@ -86,9 +86,9 @@ def replay(
 
     Example: panda replay 813-820 --workers 2 --user demo
     """
-    from panda.actions.replay import begin_run, resume_run, run_turns
-    from panda.replays.runs import open_run
-    from panda.replays.selection import TurnFilter, select_turns
+    from panda.runs.ledger import open_run
+    from panda.runs.many import begin_run, resume_run, run_turns
+    from panda.runs.select import TurnFilter, select_turns
 
     _check_word(mode, _MODES, "--mode")
     _check_word(on_miss, _MISSES, "--on-miss")
@@ -184,18 +184,18 @@ def diff(
 
     Example: panda diff saved last --html report.html --user demo
     """
-    from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
+    from panda.runs.compare import Thresholds, compare_runs, find_regressions, load_sides
 
     one, two = load_sides(invocation.store(), before, after)
     found = compare_runs(one, two)
     allowed = Thresholds(max_flips, max_answers, max_tokens, max_seconds, missing=allow_missing)
     regressions = find_regressions(found, allowed)
     if junit is not None:
-        from panda.replays.reports import write_junit
+        from panda.runs.reports import write_junit
 
         write_junit(junit, found, one, two, allowed)
     if html is not None:
-        from panda.replays.reports import write_page
+        from panda.runs.reports import write_page
 
         write_page(html, found, one, two, regressions)
     invocation.reporter.step(

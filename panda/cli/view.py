@@ -105,14 +105,14 @@ def _is_run(layout: Layout, word: str) -> bool:
 
 def _run_name(layout: Layout, word: str) -> str:
     """The run that a word means. Raises NotFoundError: there is none."""
-    from panda.replays.runs import open_run
+    from panda.runs.ledger import open_run
 
     return open_run(layout, word).id
 
 
 def _selected(layout: UserStore, words: Sequence[str], runs: Sequence[str]) -> dict[str, list[int]]:
     """The numbers that a selection means, by user, those of the turns of its runs too."""
-    from panda.replays.selection import TurnFilter, select_turns
+    from panda.runs.select import TurnFilter, select_turns
     from panda.view.runs import turns_of_run
 
     found = defaultdict(set)

@@ -14,7 +14,7 @@ from panda.documents.text import UNSAFE, visible
 from panda.documents.times import render_time
 from panda.errors import FileFormatError, UsageError
 from panda.memory.gathered import answer_items
-from panda.replays.selection import TurnPlace
+from panda.runs.select import TurnPlace
 from panda.store.layout import RESPONSE_MD
 from panda.store.records import IndexSummary, Metadata
 from panda.store.turns import TurnFolder

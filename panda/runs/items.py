@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from panda.app import App
-from panda.engines.contract import Work
 from panda.errors import CheckError, ModelAwayError, Problem
 from panda.index.index import copy_database
 from panda.index.sources import IndexEntry, entries_at
@@ -22,8 +21,9 @@ from panda.memory.files import Projection
 from panda.memory.memory import with_staged
 from panda.memory.past import Bound
 from panda.models.contract import Layers
-from panda.replays.runs import Fingerprint, fingerprint_now
+from panda.runs.ledger import Fingerprint, fingerprint_now
 from panda.runs.past import Start
+from panda.runs.pool import Work
 from panda.runs.queries import Query
 from panda.settings import Settings, default_cache_dir, process_environment
 from panda.store.files import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from panda.documents.context import PHASES, SECTIONS, parse_context, render_section
 from panda.documents.text import shorten
 from panda.errors import Problem, UsageError
-from panda.replays.comparison import (
+from panda.runs.compare import (
     Change,
     Cost,
     Flip,
@@ -18,7 +18,7 @@ from panda.replays.comparison import (
     compare_runs,
     load_sides,
 )
-from panda.replays.runs import Outcome, TurnKey
+from panda.runs.ledger import Outcome, TurnKey
 from panda.store.files import read_text
 from panda.store.layout import CONTEXT_MD, is_id
 from panda.view.attempts import DiffLine, compare_lines

@@ -12,7 +12,7 @@ from threading import Lock
 from panda.documents.records import decode
 from panda.documents.text import shorten, strip_citations
 from panda.errors import Problem, Verdict
-from panda.replays.runs import PlannedTurn, RunPlan, TurnKey, TurnLine
+from panda.runs.ledger import PlannedTurn, RunPlan, TurnKey, TurnLine
 from panda.store.files import Line, LineTail, is_locked, read_json, store_errors, why_unread
 from panda.store.layout import RUN_JSON, RUN_TURNS_JSONL
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from panda.documents.times import parse_time
 from panda.errors import NotFoundError, UsageError, Verdict
-from panda.replays.runs import PlannedTurn, RunPlan, TurnLine
+from panda.runs.ledger import PlannedTurn, RunPlan, TurnLine
 from panda.store.layout import Layout, is_id
 from panda.view.attempts import DiffLine
 from panda.view.run_reader import Ended, RunReader, RunState

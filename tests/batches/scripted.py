@@ -10,14 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from panda.actions.batch import Batch, begin_batch, resume_batch
-from panda.engines.contract import Engine
-from panda.engines.dask import DaskCluster
-from panda.engines.processes import Processes
 from panda.models.contract import Completion, GenerateParams, Message
 from panda.models.scripted import ScriptedModel
-from panda.replays.runs import open_run
+from panda.runs.batch import Batch, begin_batch, resume_batch
+from panda.runs.dask import DaskCluster
 from panda.runs.items import BatchWorker, remote_worker
+from panda.runs.ledger import open_run
+from panda.runs.pool import Processes, Workers
 from panda.runs.queries import Query
 from panda.settings import Settings, load_settings
 from panda.store.layout import Layout
@@ -76,7 +75,7 @@ def no_progress(label: str, total: int) -> Iterator[Callable[[], None]]:
     yield lambda: None
 
 
-def engine_of(settings: Settings, found: Batch, jobs: int, address: str | None) -> Engine:
+def workers_of(settings: Settings, found: Batch, jobs: int, address: str | None) -> Workers:
     """Processes or a cluster that ask the scripted model."""
     if address is not None:
         assert found.start is not None
@@ -117,7 +116,7 @@ def run_batch(
             on_line=on_line,
         )
         found.prepare(retry_failed=retry_failed)
-        found.execute(engine_of(settings, found, jobs, address), no_progress, **how)
+        found.execute(workers_of(settings, found, jobs, address), no_progress, **how)
     return found
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from panda.actions.batch import Batch, begin_batch
 from panda.errors import UsageError
 from panda.index.index import Index
 from panda.memory.files import Projection
 from panda.models.scripted import ScriptedModel
-from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
-from panda.replays.runs import open_run
+from panda.runs.batch import Batch, begin_batch
+from panda.runs.compare import Thresholds, compare_runs, find_regressions, load_sides
 from panda.runs.items import Files, Items, Task
+from panda.runs.ledger import open_run
 from panda.runs.queries import Expectation, Query
 from panda.session.file import load_session, verify_session
 from panda.store.interventions import list_interventions

@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from panda.actions.batch import begin_batch
 from panda.errors import TryAgainError
-from panda.replays.comparison import load_sides
-from panda.replays.runs import RunFolder, open_run
+from panda.runs.batch import begin_batch
+from panda.runs.compare import load_sides
+from panda.runs.ledger import RunFolder, open_run
 from panda.runs.queries import Query
 from panda.store.layout import Layout
 from tests.batches.cluster import Cluster, running_cluster

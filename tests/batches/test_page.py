@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from panda.batches.reports import write_page
-from panda.replays.runs import open_run
+from panda.runs.batch_reports import write_page
+from panda.runs.ledger import open_run
 from panda.runs.queries import Expectation, Query
 from panda.store.layout import Layout
 from tests.batches.scripted import QUESTION, run_batch

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from panda.actions.batch import Batch, begin_batch
-from panda.engines.processes import Processes
 from panda.models.contract import GenerateParams, Message
 from panda.models.models_file import load_models_file
 from panda.models.scripted import Asked
+from panda.runs.batch import Batch, begin_batch
 from panda.runs.items import BatchWorker
+from panda.runs.pool import Processes
 from panda.runs.queries import Query
 from panda.settings import Settings, load_settings
 from panda.store.layout import Layout

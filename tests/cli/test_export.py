@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from panda.exchange.export import PastTurn, export_turns, render_transcript
 from panda.exchange.import_file import import_turns
-from panda.replays.selection import TurnFilter, select_turns
 from panda.runs.queries import Expectation, read_queries
+from panda.runs.select import TurnFilter, select_turns
 from panda.store.files import write_json
 from panda.store.layout import Layout, UserStore
 from panda.store.records import Metadata

@@ -26,7 +26,7 @@ import panda.runs.queries
 from panda.documents.records import Id, Name, Record
 from panda.documents.records import Place as PlaceBelow
 from panda.recipes.calls import recipe_digest
-from panda.replays.runs import RunPlan, TurnLine
+from panda.runs.ledger import RunPlan, TurnLine
 from panda.session.file import rebuild_session, write_session
 from panda.store.layout import Layout
 from panda.store.records import BY_DIRECTORY, BY_NAME, ImageName, format_of

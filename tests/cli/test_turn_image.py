@@ -10,7 +10,7 @@ from panda.documents.times import render_time
 from panda.errors import HaltError
 from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked, ScriptedModel
-from panda.replays.simulation import simulate
+from panda.runs.replay import simulate
 from panda.store.turns import load_picture
 from panda.store.validate import check_store
 from tests.api import Ended, run_here

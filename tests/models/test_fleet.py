@@ -218,11 +218,11 @@ def test_a_busy_server_is_not_dead(status: int, server: Server) -> None:
 
 WORKERS = """\
 import sys
-from contextlib import contextmanager
-from panda.engines.processes import Processes
+from contextlib import closing, contextmanager
 from panda.models.contract import GenerateParams, Message
 from panda.models.models_file import ModelSpec
 from panda.models.openai import OpenAiModel
+from panda.runs.pool import Chain, Processes, run_chains
 
 @contextmanager
 def opener():
@@ -232,15 +232,9 @@ def opener():
     yield lambda task: model.generate((Message("user", "Hi"),), params).text
 
 if __name__ == "__main__":
-    pool = Processes(opener, 2)
-    for _ in range(2):
-        pool.submit("a")
-    for task in range(8):
-        assert pool.wait().value == "Hello there"
-        pool.submit("b")
-    for _ in range(2):
-        pool.wait()
-    pool.close()
+    tasks = (Chain(iter("a"), 1) for _ in range(10))
+    with closing(Processes(opener, 2)) as workers:
+        assert [value for _, value, _ in run_chains(workers, tasks)] == ["Hello there"] * 10
 """
 
 

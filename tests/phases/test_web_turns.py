@@ -13,9 +13,9 @@ import pytest
 from panda.models.scripted import ScriptedModel
 from panda.phases.evidence_spans import tool_spans
 from panda.phases.synthesizer import of_named_pages
-from panda.replays.selection import TurnPlace
-from panda.replays.simulation import simulate
-from panda.replays.verification import verify_turn
+from panda.runs.replay import simulate
+from panda.runs.select import TurnPlace
+from panda.runs.verdict import verify_turn
 from panda.store.layout import Layout
 from panda.store.visits import place_visit
 from panda.tools.table import run_tool

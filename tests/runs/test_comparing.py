@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import pytest
 
 from panda.errors import Verdict
-from panda.replays.comparison import Side, Thresholds, compare_runs, find_regressions
-from panda.replays.reports import write_junit, write_page
-from panda.replays.runs import Decision, Outcome, PhaseCost, TurnKey
+from panda.runs.compare import Side, Thresholds, compare_runs, find_regressions
+from panda.runs.ledger import Decision, Outcome, PhaseCost, TurnKey
+from panda.runs.reports import write_junit, write_page
 
 REFLECTION = "pipeline/phase1_reflection"
 PLANNER = "pipeline/phase3_planner_chat"

@@ -6,8 +6,8 @@ from typing import Any
 
 from panda.errors import Problem, Verdict
 from panda.models.scripted import Asked
-from panda.replays.selection import TurnPlace
-from panda.replays.verification import verify_turn
+from panda.runs.select import TurnPlace
+from panda.runs.verdict import verify_turn
 from tests.code_mode import code_script, repository, run_code
 from tests.phases.test_recalling import QUERY as RECAP
 from tests.script import Script, pick

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from panda.documents.text import UNSAFE
-from panda.replays.runs import Fingerprint, Outcome, PlannedTurn, RunFolder, TurnLine
+from panda.runs.ledger import Fingerprint, Outcome, PlannedTurn, RunFolder, TurnLine
 from panda.store.files import held_lock
 from panda.store.layout import Layout
 from panda.view.output import write_site
@@ -183,7 +183,7 @@ def test_damage_of_any_kind_never_breaks_a_page(layout: Layout, tmp_path: Path) 
 
 def test_comparison_shows_what_flipped_and_what_changed(layout: Layout) -> None:
     """Answers and decisions of both sides stand beside each other; turns that are the same are named."""
-    from panda.replays.runs import Decision
+    from panda.runs.ledger import Decision
 
     one = Decision(1, "pipeline/phase1_reflection", "decision", "PROCEED")
     before = make_run(layout, {n: {"outcome": outcome(n, decisions=(one,))} for n in (811, 812, 813)})

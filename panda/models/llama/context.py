@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from panda.engines.cores import usable_cores
 from panda.errors import ModelFileError, ModelTimeoutError
+from panda.models.cores import usable_cores
 from panda.models.llama.gguf import (
     SEQUENCE,
     Weights,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from panda.documents.pictures import Picture
-from panda.engines.cores import usable_cores
 from panda.errors import ModelFileError
+from panda.models.cores import usable_cores
 from panda.models.llama.gguf import Weights, load_library, load_multimodal, take_error
 
 

@@ -1,14 +1,14 @@
-"""An engine on a cluster of Dask, which others start: a scheduler at an address, workers anywhere."""
+"""Workers on a cluster of Dask, which others start: a scheduler at an address, workers anywhere."""
 
 import logging
-import queue
 import threading
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Self
 from uuid import uuid4
 
-from panda.engines.contract import DIED, Ended, Opener, Work, attempt
 from panda.errors import BugError, Problem, TryAgainError, UsageError
+from panda.runs.pool import DIED, Made, Opener, Work, attempt
 
 _CONNECT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
@@ -24,7 +24,7 @@ class DaskCluster:
 
     Raises:
         UsageError: `distributed` is not installed, or the address is none.
-        TryAgainError: No scheduler answers there.
+        TryAgainError: No scheduler answers there, or it has no worker.
     """
 
     tries = 3  # beside those of Dask itself: three each time
@@ -39,9 +39,7 @@ class DaskCluster:
         for name in ("distributed", *logging.root.manager.loggerDict):
             if name.startswith("distributed"):  # what goes wrong is told by this class
                 logging.getLogger(name).setLevel(logging.CRITICAL)
-        self._address = address
-        self._ended: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        self._tasks: dict[str, Any] = {}
+        self._address, self._under_way = address, 0
         try:
             client: Any = distributed.Client
             get_address_host_port(address)  # a client of no address takes its time to go
@@ -58,10 +56,10 @@ class DaskCluster:
             self.close()
             fix = f"start one: dask worker {address} --nthreads 1"
             raise TryAgainError("the scheduler has no worker", where=address, fix=fix) from exc
-        self._name = f"panda-{uuid4().hex}"
 
     def begin(self, opener: Opener) -> Self:
         """Have every worker process made ready, once, by what travels there by the scheduler."""
+        self._name = f"panda-{uuid4().hex}"
         self._opener = self._client.submit(_same, opener, key=f"{self._name}-opener", pure=False)
         return self
 
@@ -73,43 +71,40 @@ class DaskCluster:
             workers = self._client.scheduler_info(n_workers=-1).get("workers", {})  # none while it is away
         return 2 * max(1, len(workers))
 
-    def submit(self, task: Any) -> None:
+    def submit(self, task: Any) -> Future[Any]:
         """Give a task to the scheduler."""
-        key = f"{self._name}-{uuid4().hex}"
-        self._tasks[key] = task
-        future = self._client.submit(_work, self._name, self._opener, task, key=key, pure=False)
-        future.add_done_callback(lambda done: self._ended.put((done.key, done)))
+        ended: Future[Any] = Future()  # Dask's own executor loses one whose scheduler dies as it is fetched
+        task = self._client.submit(_work, self._name, self._opener, task, pure=False)
+        task.add_done_callback(ended.set_result)
+        self._under_way += 1
+        return ended
 
-    def wait(self) -> Ended:
-        """The next task that ends; a worker that died has cost it up to three tries."""
+    def made(self, task: Future[Any]) -> Made:
+        """What came of it; a worker that died has cost it up to three tries."""
         from distributed import CancelledError, KilledWorker
 
-        key, future = self._ended.get()
-        task = self._tasks.pop(key)
+        future = task.result()
+        self._under_way -= 1
         if future.status == "error":
             exc = future.exception(timeout=_CONNECT_SECONDS)
             if isinstance(exc, KilledWorker):
-                return Ended(task, fault=DIED)
+                return None, DIED
             raise exc if isinstance(exc, Problem) else BugError(f"{type(exc).__name__}: {exc}")
-        if future.status != "finished":
-            raise self._gone(f"the scheduler has gone ({future.status})")
         try:
-            value, fault = future.result(timeout=_CONNECT_SECONDS)
+            made: Made = future.result(timeout=_CONNECT_SECONDS)
         except (OSError, TimeoutError, CancelledError) as exc:
-            raise self._gone(f"the scheduler has gone: {exc}") from exc
-        return Ended(task, value, fault)
+            message = f"the scheduler has gone ({future.status}): {exc}"
+            fix = "start it, or mend --address; what is done is kept: panda batch --resume last"
+            raise TryAgainError(message, where=self._address, fix=fix) from exc
+        return made
 
     def close(self) -> None:
         """Give up what is under way, and what workers keep of it; scheduler and workers stay."""
         with suppress(OSError, TimeoutError, ValueError):
-            if not self._tasks:
+            if not self._under_way:
                 self._client.run(_release)
         with suppress(OSError, TimeoutError):
             self._client.close(timeout=_CLOSE_SECONDS)
-
-    def _gone(self, message: str) -> Problem:
-        fix = "start it, or mend --address; what is done is kept: panda batch --resume last"
-        return TryAgainError(message, where=self._address, fix=fix)
 
 
 _ready: dict[str, tuple[Any, Work]] = {}
@@ -131,7 +126,7 @@ def _same(opener: Opener) -> Opener:
     return opener
 
 
-def _work(name: str, opener: Opener, task: Any) -> tuple[Any, str | None]:
+def _work(name: str, opener: Opener, task: Any) -> Made:
     with _one_at_a_time:
         if name not in _ready:
             opened = opener()

@@ -16,7 +16,7 @@ from panda.errors import HaltError, UsageError
 from panda.memory.past import Bound
 from panda.models.contract import Layers
 from panda.recipes.calls import LiveOnMiss, Miss, Recordings, Replay
-from panda.replays.runs import Outcome, read_outcome
+from panda.runs.ledger import Outcome, read_outcome
 from panda.settings import Settings
 from panda.store.files import (
     check_links,

@@ -22,7 +22,7 @@ from panda.phases.turn import MOST_EXECUTIONS, Turn
 from panda.phases.validator import check_items
 from panda.recipes.calls import text_digest
 from panda.recipes.reply import find_fault, parse_object
-from panda.replays.selection import TurnPlace
+from panda.runs.select import TurnPlace
 from panda.session.file import rebuild_session
 from panda.store.layout import (
     CALLS_JSONL,

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from panda.errors import Verdict
-from panda.replays.reports import Case, render_page, write_suite
-from panda.replays.runs import PlannedTurn, RunFolder, TurnLine
+from panda.runs.ledger import PlannedTurn, RunFolder, TurnLine
+from panda.runs.reports import Case, render_page, write_suite
 from panda.store.files import write_atomic
 
 _LEFT = "the run ended before it"
@@ -43,8 +43,7 @@ def write_page(
     turns = {line.turn for line in lines}  # others have been tried again
     answers = {line.key: line.outcome.answer for line in run.lines() if line.outcome and line.turn in turns}
     page = render_page(
-        "panda.batches",
-        "page.html.j2",
+        "batch.html.j2",
         run=run.id,
         answers=answers,
         lines=sorted(lines, key=lambda line: line.verdict is Verdict.SOUND),

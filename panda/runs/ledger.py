@@ -18,7 +18,7 @@ from panda.models.layers import EYES
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Miss, text_digest
 from panda.recipes.versions import version_in_force
-from panda.replays.selection import TurnPlace
+from panda.runs.select import TurnPlace
 from panda.settings import Settings
 from panda.store import layout as files
 from panda.store.files import (

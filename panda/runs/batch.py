@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from panda.actions.replay import Progress
 from panda.actions.turn import turn_data
 from panda.actions.unfinished import discard_turn
 from panda.documents.records import encode
-from panda.engines.contract import Chain, Engine, run_chains
-from panda.engines.processes import Processes
 from panda.errors import BugError, UsageError, Verdict
 from panda.index.index import Index
 from panda.memory.memory import apply_staged
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import VersionStore
-from panda.replays.runs import (
+from panda.runs.items import WORK, BatchWorker, Made, Task, read_files, remote_worker, write_files
+from panda.runs.ledger import (
     Fingerprint,
     PlannedTurn,
     Result,
@@ -27,8 +25,9 @@ from panda.replays.runs import (
     fingerprint_now,
     read_outcome,
 )
-from panda.runs.items import WORK, BatchWorker, Made, Task, read_files, remote_worker, write_files
+from panda.runs.many import Progress
 from panda.runs.past import Start
+from panda.runs.pool import Chain, Processes, Workers, run_chains
 from panda.runs.queries import Answer, Query, read_queries, unmet
 from panda.session.file import commit_turn, fold_turns, free_session_id, load_session
 from panda.settings import Settings
@@ -52,7 +51,7 @@ from panda.store.turns import TurnFolder
 from panda.trust import load_models
 
 if TYPE_CHECKING:
-    from panda.engines.dask import DaskCluster
+    from panda.runs.dask import DaskCluster
 
 _ENGINES = ("local", "dask")
 QUERIES_JSONL = "queries.jsonl"
@@ -227,7 +226,12 @@ class Batch:
                 self._on_line(self._told(line, str(one.session), turn_data(folder) if folder else {}))
 
     def execute(
-        self, engine: Engine, progress: Progress, *, most: int | None = None, max_failures: int | None = None
+        self,
+        workers: Workers,
+        progress: Progress,
+        *,
+        most: int | None = None,
+        max_failures: int | None = None,
     ) -> None:
         """Run at most so many of the items that are left; none is begun after so many failures."""
         left = self.left[:most]
@@ -245,11 +249,10 @@ class Batch:
         waiting: dict[str | None, tuple[TurnLine, Sequence[Mapping[str, Any]]]] = {}
         order = iter(left)
         following = next(order, None)
-        with closing(engine), progress("batch", len(left)) as advance:
-            for ended in run_chains(engine, given, eager=max_failures is None):
-                fault = {"message": ended.fault, "where": None, "fix": None}
-                made = ended.value or Made(BugError.exit_code, 0.0, fault)
-                waiting[ended.task.query.id] = self._end(ended.task, made), made.executions
+        with closing(workers), progress("batch", len(left)) as advance:
+            for task, value, fault in run_chains(workers, given, eager=max_failures is None):
+                made = value or Made(BugError.exit_code, 0.0, {"message": fault, "where": None, "fix": None})
+                waiting[task.query.id] = self._end(task, made), made.executions
                 advance()
                 while following is not None and following.item in waiting:
                     self._keep(*waiting.pop(following.item))
@@ -477,7 +480,7 @@ def _move(turn: Path | Mapping[str, bytes], target: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Workers:
+class WhereItemsRun:
     """Where items run."""
 
     engine: str  # local or dask
@@ -499,13 +502,13 @@ class Workers:
 
     def connect(self) -> "DaskCluster | None":
         """The cluster, before anything is made for it; None for processes of this machine."""
-        from panda.engines.dask import DaskCluster
+        from panda.runs.dask import DaskCluster
 
         return DaskCluster(self.address) if self.address is not None and self.are_remote else None
 
     def start(
         self, settings: Settings, environ: Mapping[str, str], found: Batch, cluster: "DaskCluster | None"
-    ) -> Engine:
+    ) -> Workers:
         """The engine, ready for the items of a batch."""
         if cluster is not None:
             if found.start is None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from panda.engines.contract import Work
 from panda.errors import ModelAwayError, Problem, verdict_of
 from panda.models.layers import Layers
-from panda.replays.runs import Mode, Result, TurnLine, read_outcome
-from panda.replays.selection import TurnPlace
-from panda.replays.simulation import Answers, Simulation, simulate
-from panda.replays.verification import verify_turn
+from panda.runs.ledger import Mode, Result, TurnLine, read_outcome
+from panda.runs.pool import Work
+from panda.runs.replay import Answers, Simulation, simulate
+from panda.runs.select import TurnPlace
+from panda.runs.verdict import verify_turn
 from panda.settings import Settings
 from panda.trust import guard_links, open_layers
 

@@ -1,21 +1,24 @@
 """Saved turns run again into a directory of their own, each that is not as it should be told of."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 
-from panda.engines.contract import Chain, Engine, Inline, run_chains
-from panda.engines.processes import Processes
 from panda.errors import UsageError, Verdict
-from panda.replays.runs import Mode, PlannedTurn, RunFolder, TurnLine, fingerprint_now
-from panda.replays.selection import TurnPlace
-from panda.replays.tasks import ReplayWorker, line_of, plan_tasks
+from panda.runs.ledger import Mode, PlannedTurn, RunFolder, TurnLine, fingerprint_now
+from panda.runs.pool import Chain, Opener, Processes, attempt, run_chains
+from panda.runs.select import TurnPlace
+from panda.runs.tasks import ReplayWorker, Task, line_of, plan_tasks
 from panda.settings import Settings
 from panda.store.layout import Layout
 from panda.trust import guard_links
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 """Shows how far something is: its name and size; gives what to call after each part."""
+
+
+_Ended = Generator[tuple[Task, TurnLine | None, str | None]]
+"""Tasks as they end, with what came of each, or why nothing did."""
 
 
 def begin_run(
@@ -68,12 +71,11 @@ def run_turns(
         tasks = plan_tasks(places, plan.mode, live=bool(plan.options["live"]), work=run.directory)
         opener = ReplayWorker(settings, environ)
         several = workers > 1 and len(tasks) > 1
-        engine: Engine = Processes(opener, min(workers, len(tasks))) if several else Inline(opener)
+        ended = _run_here(opener, tasks) if not several else _run_side_by_side(opener, tasks, workers)
         started = time.monotonic()
-        with closing(engine), progress("replaying", len(tasks)) as advance:
-            for ended in run_chains(engine, (Chain(iter([task]), 1) for task in tasks)):
-                fault = [ended.fault] if ended.fault else []
-                line = ended.value or line_of(ended.task.place, "error", fault)
+        with closing(ended), progress("replaying", len(tasks)) as advance:
+            for task, value, fault in ended:
+                line = value or line_of(task.place, "error", [fault] if fault else [])
                 run.add(line)
                 _tell_line(line, tell)
                 advance()
@@ -82,6 +84,18 @@ def run_turns(
         each = f", {seconds / len(tasks):.2f} s a turn" if tasks else ""
         tell(f"{len(tasks)} {'turn' if len(tasks) == 1 else 'turns'} in {seconds:.1f} s{each}")
         return sorted(run.lines(), key=lambda line: (line.user, line.turn))
+
+
+def _run_here(opener: Opener, tasks: Sequence[Task]) -> _Ended:
+    if tasks:
+        with opener() as work:
+            for task in tasks:
+                yield task, *attempt(work, task)
+
+
+def _run_side_by_side(opener: Opener, tasks: Sequence[Task], width: int) -> _Ended:
+    with closing(Processes(opener, min(width, len(tasks)))) as workers:
+        yield from run_chains(workers, (Chain(iter([task]), 1) for task in tasks))
 
 
 def _tell_line(line: TurnLine, tell: Callable[[str], None]) -> None:

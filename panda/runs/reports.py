@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from panda.documents.context import PHASES, parse_context, render_section
 from panda.errors import Problem
-from panda.replays.comparison import (
+from panda.runs.compare import (
     Cost,
     RunDiff,
     Side,
@@ -22,11 +22,11 @@ from panda.replays.comparison import (
     find_faults,
     find_growth,
 )
-from panda.replays.runs import Outcome, TurnKey, in_order
+from panda.runs.ledger import Outcome, TurnKey, in_order
 from panda.store.files import REPORT_MARK, read_text, write_atomic
 from panda.store.layout import CONTEXT_MD
 
-_TEMPLATE = "page.html.j2"
+_TEMPLATE = "compare.html.j2"
 _PLOT_WIDTH = 420
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
@@ -46,7 +46,6 @@ def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions
     """Write a comparison as an HTML page, with what is more than was allowed, a sentence each."""
     flips = Counter(flip.recipe for flip in diff.flips if flip.first)
     page = render_page(
-        "panda.replays",
         _TEMPLATE,
         diff=diff,
         before=before.name,
@@ -61,10 +60,10 @@ def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions
     write_atomic(path, page)
 
 
-def render_page(package: str, template: str, **values: Any) -> bytes:
-    """A template of a package as UTF-8; text of values can't become markup."""
+def render_page(template: str, **values: Any) -> bytes:
+    """A template of this package as UTF-8; text of values can't become markup."""
     environment = Environment(
-        loader=PackageLoader(package, ""),
+        loader=PackageLoader("panda.runs", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

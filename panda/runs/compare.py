@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from panda.errors import Problem, UsageError, Verdict
-from panda.replays.runs import (
+from panda.runs.ledger import (
     Decision,
     Outcome,
     PhaseCost,
