@@ -1,7 +1,7 @@
 """Markdown as people type it: blocks with their lines, quotable passages, sections and links. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise, zip_longest
@@ -27,6 +27,8 @@ _WHOLE_CHARS = 160  # a line among lines is quoted whole up to this length
 _HEAD_WORDS = 6
 LONG_CHARS = 6_000
 """A longer document is found by section, and a longer section is cut into parts: about 1,500 tokens."""
+
+Form = Literal["sentence", "line", "item", "row", "code"]
 
 
 @dataclass(frozen=True)
@@ -55,45 +57,35 @@ def read_blocks(text: str) -> list[Block]:
     _parser().block.parse("\n".join(lines), _parser(), {"no comment before": 0}, tokens)
     blocks = []
     for token, following in zip_longest(tokens, tokens[1:]):
-        kind: Any = _KINDS.get(token.type, token.type)
-        if token.map is None or token.type in _INNER:
+        if token.map is None or token.type == "inline":
             continue
-        block = Block(kind, *token.map)
-        if kind == "heading":
-            block = replace(block, depth=int(token.tag[1]), title=one_line(following.content))
-        elif kind == "fence":
-            last = lines[block.end - 1].strip()
-            is_mark = last.startswith(token.markup) and last == last[0] * len(last)
-            block = replace(block, is_closed=is_mark and block.end - block.first > 1)
-        elif kind == "table":
-            is_ruled = block.end - block.first > 1 and _TABLE_RULE.match(lines[block.first + 1])
-            block = replace(block, is_ruled=bool(is_ruled))
-        blocks.append(block)
+        kind: Any = {"heading_open": "heading", "hr": "rule"}.get(token.type, token.type)
+        first, end = token.map
+        depth, title = (int(token.tag[1]), one_line(following.content)) if kind == "heading" else (0, "")
+        last = lines[end - 1].strip()
+        is_mark = end - first > 1 and last.startswith(token.markup) and not last.strip(token.markup)
+        is_ruled = kind == "table" and end - first > 1 and _TABLE_RULE.match(lines[first + 1])
+        blocks.append(Block(kind, first, end, depth, title, is_mark or kind != "fence", bool(is_ruled)))
     return blocks
-
-
-_KINDS = {"heading_open": "heading", "table_open": "table", "hr": "rule"}
-_INNER = frozenset({"inline", "thead_open", "tbody_open", "tr_open", "th_open", "td_open"})
 
 
 @lru_cache(maxsize=1)
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt  # loaded with the first text
 
-    parser = MarkdownIt("zero").enable(["table", "fence", "hr", "heading"])
+    parser = MarkdownIt("zero").enable(["fence", "hr", "heading"])
     rules = parser.block.ruler
-    rules.at("heading", _heading, {"alt": ["paragraph", "blockquote"]})
+    rules.before("fence", "table", _table, {"alt": ["paragraph"]})
+    rules.at("heading", _heading, {"alt": ["paragraph", "row"]})
+    rules.before("paragraph", "comment", _comment, {"alt": ["paragraph", "row"]})
+    rules.before("paragraph", "item", _item, {"alt": ["paragraph", "row"]})
     rules.at("paragraph", _text)
-    rules.before("paragraph", "comment", _comment, {"alt": ["paragraph", "blockquote"]})
-    rules.before("paragraph", "item", _item, {"alt": ["paragraph", "blockquote"]})
-    rules.before("paragraph", "rows", _rows, {"alt": ["paragraph"]})
-    rules.before("paragraph", "table_end", _is_table_end, {"alt": ["blockquote"]})
     return parser
 
 
 def _line(state: "StateBlock", at: int) -> str:
-    """A line without its indentation."""
-    return state.src[state.bMarks[at] + state.tShift[at] : state.eMarks[at]]
+    """A line without its indentation; none behind the last."""
+    return state.src[state.bMarks[at] + state.tShift[at] : state.eMarks[at]] if at < state.lineMax else ""
 
 
 def _push(state: "StateBlock", kind: str, start: int, end: int, tag: str = "") -> bool:
@@ -102,9 +94,8 @@ def _push(state: "StateBlock", kind: str, start: int, end: int, tag: str = "") -
     return True
 
 
-def _begins_block(state: "StateBlock", at: int) -> bool:
-    rules = state.md.block.ruler.getRules("paragraph")
-    return state.isEmpty(at) or any(rule(state, at, state.lineMax, True) for rule in rules)
+def _begins_block(state: "StateBlock", at: int, within: str = "paragraph") -> bool:
+    return any(rule(state, at, state.lineMax, True) for rule in state.md.block.ruler.getRules(within))
 
 
 def _heading(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
@@ -129,50 +120,52 @@ def _item(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
     if not _ITEM.match(_line(state, start)):
         return False
     at = start + 1
-    while not silent and at < end and not _begins_block(state, at):
+    while not silent and at < end and not state.isEmpty(at) and not _begins_block(state, at):
         if not (state.tShift[at] or _goes_on(_line(state, at - 1), _line(state, at))):
             break
         at += 1
     return silent or _push(state, "item", start, at)
 
 
-def _rows(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-    at = start
-    while at < end and _line(state, at).startswith("|") and _line(state, at).count("|") > 1:
-        if at > start and _is_ruled(state, at):
+def _table(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    is_ruled = _heads_table(state, start)
+    if not (is_ruled or _is_row(_line(state, start))):
+        return False
+    at = start + 1 + is_ruled
+    while not silent and at < end and not _heads_table(state, at):
+        line = _line(state, at)
+        if not (("|" in line and not _begins_block(state, at, "row")) if is_ruled else _is_row(line)):
             break
         at += 1
-    return at > start and (silent or _push(state, "table", start, at))
+    return silent or _push(state, "table", start, at)
 
 
-def _is_ruled(state: "StateBlock", at: int) -> bool:
-    """Whether a table's rule stands below a line."""
-    below = _line(state, at + 1) if at + 1 < state.lineMax else ""
-    return "|" in below and _TABLE_RULE.match(below) is not None
+def _is_row(line: str) -> bool:
+    return line.startswith("|") and line.count("|") > 1
 
 
-def _is_table_end(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-    """Only asked within a table of GitHub's, which else takes any line below for a row."""
-    return silent and ("|" not in _line(state, start) or _is_ruled(state, start))
+def _heads_table(state: "StateBlock", at: int) -> bool:
+    """Whether a table's rule with as many cells stands below a line."""
+    line, below = _line(state, at), _line(state, at + 1)
+    if "|" not in line or not below.startswith(("|", "-", ":")) or not _TABLE_RULE.match(below):
+        return False
+    return len(split_cells(line)) == len(split_cells(below))
 
 
 def _text(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
     at, line = start + 1, _line(state, start)
-    underline = _UNDERLINE.match(_line(state, at)) if at < end else None
+    underline = _UNDERLINE.match(_line(state, at))
     if underline and ("=" in underline[1] or _is_title(line)):
-        _push(state, "heading", start, at + 1, "h1" if "=" in underline[1] else "h2")
+        _push(state, "heading_open", start, at + 1, "h1" if "=" in underline[1] else "h2")
         state.push("inline", "", 0).content = line
         return True
-    while at < end and not _begins_block(state, at):
+    while at < end and not state.isEmpty(at) and not _begins_block(state, at):
         at += 1
     return _push(state, "text", start, at)
 
 
 def _is_title(line: str) -> bool:
     return len(line.split()) <= _HEAD_WORDS and not line.rstrip().endswith(_CLOSED)
-
-
-Form = Literal["sentence", "line", "item", "row", "code"]
 
 
 @dataclass(frozen=True)
@@ -185,9 +178,9 @@ class Passage:
     form: Form = "sentence"  # what it is: a line is one of a paragraph whose lines stand for themselves
     list_line: int | None = None
     """Line where the list, table or run of lines begins that it belongs to; None if it belongs to none."""
+    number: int | None = None  # its number in a numbered list
     heads_line: int | None = None
     """Line where the list begins that it introduces, as "Hotels:" does; None if it does not."""
-    number: int | None = None  # its number in a numbered list
 
 
 def split_passages(markdown: str) -> list[Passage]:
@@ -200,39 +193,36 @@ def split_passages(markdown: str) -> list[Passage]:
         headings are kept with what is below.
     """
     passages = list(_passages(markdown))
-    return [
-        replace(passage, heads_line=following.list_line) if _introduces(passage, following) else passage
-        for passage, following in zip_longest(passages, passages[1:])
-    ]
-
-
-def _introduces(passage: Passage, following: Passage | None) -> bool:
-    if following is None or following.list_line is None or following.headings != passage.headings:
-        return False
-    return passage.list_line is None and (_is_title(passage.text) or passage.text.endswith(":"))
+    for at, (passage, following) in enumerate(pairwise(passages)):
+        if passage.list_line is not None or passage.headings != following.headings:
+            continue
+        if following.list_line and (passage.text.endswith(":") or _is_title(passage.text)):
+            passages[at] = replace(passage, heads_line=following.list_line)
+    return passages
 
 
 def _passages(markdown: str) -> Iterator[Passage]:
     lines = markdown.split("\n")
     path: list[tuple[int, str]] = []
+    headings: tuple[str, ...] = ()
     list_line: int | None = None
     last_number = 0
     for block in read_blocks(markdown):
-        headings = tuple(title for _, title in path)
         first, held = block.first + 1, lines[block.first : block.end]
+        if block.kind in ("heading", "table", "text"):
+            list_line = None
         if block.kind == "heading":
             path = [*(above for above in path if above[0] < block.depth), (block.depth, block.title)]
+            headings = tuple(title for _, title in path)
         elif block.kind == "fence":
-            inside = held[1:-1] if block.is_closed else held[1:]
-            for at, line in enumerate(inside, first + 1):
+            for at, line in enumerate(held[1:-1] if block.is_closed else held[1:], first + 1):
                 if line.strip():
                     yield Passage(one_line(line), at, headings, "code", list_line)
         elif block.kind == "table":
             for at, text in _row_texts(held, block.is_ruled):
                 yield Passage(text, first + at, headings, "row", first)
         elif block.kind == "text":
-            for passage in _text_passages(held, first):
-                yield replace(passage, headings=headings)
+            yield from _text_passages(held, first, headings)
         elif item := _ITEM.match(held[0]):
             number = int(item["number"]) if item["number"] else None
             is_deeper = held[0][0].isspace()
@@ -241,23 +231,26 @@ def _passages(markdown: str) -> Iterator[Passage]:
             if not is_deeper:
                 last_number = number or 0
             if text := one_line(" ".join([item["text"], *held[1:]])):
-                yield Passage(text, first, headings, "item", list_line, number=number)
-        if block.kind in ("heading", "table", "text"):
-            list_line = None
+                yield Passage(text, first, headings, "item", list_line, number)
 
 
-def _text_passages(held: Sequence[str], first: int) -> Iterator[Passage]:
-    """The passages of a paragraph, still without headings."""
+def _text_passages(held: Sequence[str], first: int, headings: tuple[str, ...]) -> Iterator[Passage]:
+    """The passages of a paragraph: its sentences, or its lines where each stands for itself."""
     runs = _runs(held, first)
     begins = 1 if len(runs) > 1 and runs[0][1].endswith(":") else 0
     listed = runs[begins:]
     if len(listed) < 2 or any(len(text) > _WHOLE_CHARS for _, text in listed):
         begins = len(runs)
-    for at, (line, text) in enumerate(runs):
-        if at >= begins:
-            yield Passage(text, line, (), "line", runs[begins][0])
-        else:
-            yield from (Passage(sentence, line, ()) for sentence in _sentences(text))
+    for line, text in runs[:begins]:
+        sentences: list[str] = []
+        for sentence in split_sentences(text):
+            if sentences and sentence.endswith(".") and len(sentence.split()) == 1:
+                sentences[-1] += f" {sentence}"  # one word is about what stands before it
+            else:
+                sentences.append(sentence)
+        yield from (Passage(sentence, line, headings) for sentence in sentences)
+    for line, text in runs[begins:]:
+        yield Passage(text, line, headings, "line", listed[0][0])
 
 
 def _runs(held: Sequence[str], first: int) -> list[tuple[int, str]]:
@@ -266,13 +259,16 @@ def _runs(held: Sequence[str], first: int) -> list[tuple[int, str]]:
     width = max(map(len, lines))
     full = (len(line) + len(following.split()[0]) >= width for line, following in pairwise(lines))
     is_wrapped = len(lines) > 2 and width >= _WRAP_CHARS and all(full)
-    runs: list[tuple[int, str]] = []
+    runs: list[tuple[int, list[str]]] = []
+    tail = ""
     for number, line in enumerate(lines, first):
-        if runs and (is_wrapped or _goes_on(runs[-1][1], line)):
-            runs[-1] = (runs[-1][0], f"{runs[-1][1]} {line}")
+        if runs and (is_wrapped or _goes_on(tail, line)):
+            runs[-1][1].append(line)
+            tail = f"{tail[-_WHOLE_CHARS:]} {line}"
         else:
-            runs.append((number, line))
-    return [(number, one_line(text)) for number, text in runs]
+            runs.append((number, [line]))
+            tail = line
+    return [(number, one_line(" ".join(run))) for number, run in runs]
 
 
 def _goes_on(line: str, following: str) -> bool:
@@ -285,17 +281,6 @@ def _goes_on(line: str, following: str) -> bool:
         return True
     is_word = following[:1].islower() and following.split()[0].rstrip(".,;:!?)").isalpha()
     return is_word and (len(line) >= _UNFINISHED_CHARS or len(split_sentences(line)) > 1)
-
-
-def _sentences(text: str) -> list[str]:
-    """The sentences of a paragraph; one of a single word stays with the one before, which it is about."""
-    found: list[str] = []
-    for sentence in split_sentences(text):
-        if found and sentence.endswith(".") and len(sentence.split()) == 1:
-            found[-1] += f" {sentence}"
-        else:
-            found.append(sentence)
-    return found
 
 
 def _row_texts(held: Sequence[str], is_ruled: bool) -> Iterator[tuple[int, str]]:
@@ -328,7 +313,6 @@ class KnowledgeSection:
     "visa-rules~2" for the second part of a long section. No length changes the name of another section."""
     headings: tuple[str, ...]  # headings it stands under, outermost first
     passages: tuple[Passage, ...]  # its passages in order
-    former: str  # what turns of before called it: parts and headings of one name were counted together
 
     @property
     def text(self) -> str:
@@ -341,35 +325,30 @@ def split_knowledge(body: str) -> tuple[KnowledgeSection, ...]:
     """The sections of a document in order, each with another anchor; a turn asks for each one of a note."""
     sections: list[KnowledgeSection] = []
     taken: dict[str, int] = {}
-    taken_before: dict[str, int] = {}
     for headings, group in groupby(split_passages(body), key=lambda passage: passage.headings):
-        slug = "-".join(re.findall(r"\w+", headings[-1].lower())) if headings else ""
-        anchor = _free(slug or "text", taken)
-        for n, part in enumerate(_parts(group), 1):
-            former = _free(slug or "text", taken_before)
-            sections.append(KnowledgeSection(anchor if n == 1 else f"{anchor}~{n}", headings, part, former))
+        anchor, chars = _anchor(headings, taken), 0
+        parts: list[list[Passage]] = []
+        for passage in group:
+            chars += len(passage.text)
+            if not parts or chars > LONG_CHARS:
+                parts.append([])
+                chars = len(passage.text)
+            parts[-1].append(passage)
+        for n, part in enumerate(parts, 1):
+            sections.append(KnowledgeSection(anchor if n == 1 else f"{anchor}~{n}", headings, tuple(part)))
     return tuple(sections)
 
 
 def section_named(sections: Sequence[KnowledgeSection], anchor: str) -> KnowledgeSection | None:
-    """The section of an anchor, of today or of before; None if there is none."""
-    by_name = {section.former: section for section in sections} | {one.anchor: one for one in sections}
-    return by_name.get(anchor)
+    """The section of an anchor; None if there is none. In old turns parts counted as headings of one name."""
+    taken: dict[str, int] = {}
+    by_name = {_anchor(section.headings, taken): section for section in sections}
+    return (by_name | {section.anchor: section for section in sections}).get(anchor)
 
 
-def _parts(passages: Iterable[Passage]) -> Iterator[tuple[Passage, ...]]:
-    """Passages in runs of at most LONG_CHARS."""
-    part: list[Passage] = []
-    for passage in passages:
-        if part and sum(len(one.text) for one in part) + len(passage.text) > LONG_CHARS:
-            yield tuple(part)
-            part = []
-        part.append(passage)
-    yield tuple(part)
-
-
-def _free(anchor: str, taken: dict[str, int]) -> str:
-    """An anchor with the next number that is free; *taken* has the last number of each."""
+def _anchor(headings: tuple[str, ...], taken: dict[str, int]) -> str:
+    """The name of a heading with the next number that is free; *taken* has the last number of each."""
+    anchor = ("-".join(re.findall(r"\w+", headings[-1].lower())) if headings else "") or "text"
     number = taken.get(anchor, 0) + 1
     while (name := anchor if number == 1 else f"{anchor}-{number}") in taken:
         number += 1
@@ -391,7 +370,7 @@ def find_wikilinks(text: str) -> list[str]:
         Names or paths as written, without headings; links within the note itself are left out.
     """
     names = (link["note"].strip().removesuffix("\\") for link in _LINK.finditer(text))
-    return list(dict.fromkeys(name for name in names if name))
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def spell_out_wikilinks(text: str) -> str:
@@ -399,12 +378,12 @@ def spell_out_wikilinks(text: str) -> str:
     return _LINK.sub(_shown, text)
 
 
+def _shown(link: re.Match[str]) -> str:
+    note = link["note"].removesuffix("\\").strip()
+    return (link["shown"] or "").strip() or ": ".join(filter(None, [note, (link["part"] or "").strip()]))
+
+
 def is_only_wikilinks(text: str) -> bool:
     """Whether a text says nothing beside its links."""
     rest, links = _LINK.subn("", text)
     return links > 0 and not any(char.isalnum() for char in rest)
-
-
-def _shown(link: re.Match[str]) -> str:
-    note = link["note"].removesuffix("\\").strip()
-    return (link["shown"] or "").strip() or ": ".join(filter(None, [note, (link["part"] or "").strip()]))

@@ -371,7 +371,7 @@ def _note_entries(text: str, path: str, source: str) -> Iterator[IndexEntry]:
     document = split_front_matter(text, where=path)
     title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
     tags = render_value(document.values.get("tags") or "")
-    sections = split_knowledge(document.body) or (KnowledgeSection("", (), (), ""),)
+    sections = split_knowledge(document.body) or (KnowledgeSection("", (), ()),)
     by_section = len(document.body) > LONG_CHARS
     for part, section in enumerate(sections):
         headings = (one_line(one) for one in section.headings)
