@@ -55,7 +55,13 @@ SIDEWAYS = {
 
 ONLY_IMPORTERS = {
     "rich": {"cli/render.py"},
-    "sqlite3": {"index/index.py", "index/tables.py", "index/vectors.py", "exchange/llm.py"},
+    "sqlite3": {
+        "index/executions.py",
+        "index/index.py",
+        "index/tables.py",
+        "index/vectors.py",
+        "exchange/llm.py",
+    },
     "llama_cpp": {"models/llama/gguf.py"},
     "trafilatura": {"web/extraction.py"},
     "lxml": {"web/markup.py"},

@@ -1,19 +1,17 @@
 """`panda log` and `panda stats`."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Annotated, Any
 
 from panda.cli.command import Invocation, Result, Stream, Table, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
-from panda.compression.documents import sum_compressions
 from panda.documents.times import read_instant, time_text
 from panda.errors import Problem, UsageError
-from panda.store.files import Line, LineTail
-from panda.store.layout import Layout, turn_name
-from panda.store.log import BY, ExecutionStats
-from panda.view.execution_columns import ExecutionLog, group_columns
+from panda.index.executions import BY, Executions
+from panda.store.files import LineTail, Parts
+from panda.store.layout import turn_name
 
 _Record = Mapping[str, Any]
 _COLUMNS = ("time", "session", "turn", "recipe", "layer", "prompt", "output", "ms", "retries", "result")
@@ -42,66 +40,38 @@ def log(
 
     Example: panda log --turn 813 --user demo
     """
-    layout, wanted = invocation.store(any_user=True), _wanted(invocation, recipe, turn)
-    path = layout.executions_log
-    if follow:
-        return Result(None, Stream(_followed(invocation, path, wanted, lines)))
-    found, earlier = _newest(_records(invocation, LineTail(path).read()[1], wanted), lines)
-    if earlier:
-        invocation.reporter.step(f"{earlier} earlier lines are left out: -n 0 shows all")
-    if not found:
-        _tell_empty(invocation)
-    return Result({"lines": list(found)}, Table(_COLUMNS, [_row(record) for record in found]))
-
-
-def _tell_empty(invocation: Invocation) -> None:
-    """Say that the log has nothing of the user, who must be there."""
-    invocation.store()
-    invocation.reporter.step(f"no executions of user {invocation.settings.user} in the log")
-
-
-def _newest(records: Iterable[_Record], most: int) -> tuple[deque[_Record], int]:
-    """The newest records, all if *most* is 0, and how many are left out."""
-    found: deque[_Record] = deque(maxlen=most or None)
-    count = 0
-    for count, record in enumerate(records, 1):  # noqa: B007 - the last one counts
-        found.append(record)
-    return found, count - len(found)
-
-
-def _followed(
-    invocation: Invocation, path: Path, wanted: Callable[[_Record], bool], lines: int
-) -> Iterator[tuple[object, ...]]:
-    """The newest rows, then those that come."""
-    yield _COLUMNS
-    log = LineTail(path)
-    for record in _newest(_records(invocation, log.read(torn=False)[1], wanted), lines)[0]:
-        yield _row(record)
-    yield from map(_row, _records(invocation, log.follow(), wanted))
-
-
-def _wanted(invocation: Invocation, recipe: str | None, turn: int | None) -> Callable[[_Record], bool]:
-    """Whether a record is of the user, and of the recipe and the turn asked for."""
+    tail = LineTail(invocation.store(any_user=True).executions_log)
     fields: dict[str, object] = {"user_id": invocation.settings.user}
     if recipe is not None:
         fields["recipe"] = invocation.book().load_recipe(recipe).name if "/" in recipe else recipe
     if turn is not None:
         fields["turn_id"] = turn_name(turn)
+    newest: deque[_Record] = deque(maxlen=lines or None)
+    count = 0
+    for record in _wanted(invocation, tail.read(torn=not follow)[1], fields):
+        newest.append(record)
+        count += 1
+    if follow:
+        rows = chain(newest, _wanted(invocation, tail.follow(), fields))
+        return Result(None, Stream(chain([_COLUMNS], map(_row, rows))))
+    if count > len(newest):
+        invocation.reporter.step(f"{count - len(newest)} earlier lines are left out: -n 0 shows all")
+    if not newest:
+        _tell_empty(invocation)
+    return Result({"lines": list(newest)}, Table(_COLUMNS, [_row(record) for record in newest]))
 
-    def is_wanted(record: _Record) -> bool:
-        return "event" not in record and all(record.get(key) == value for key, value in fields.items())
 
-    return is_wanted
+def _tell_empty(invocation: Invocation) -> None:
+    invocation.store()  # the user must be there
+    invocation.reporter.step(f"no executions of user {invocation.settings.user} in the log")
 
 
-def _records(
-    invocation: Invocation, parts: Iterable[Line | Problem], wanted: Callable[[_Record], bool]
-) -> Iterator[_Record]:
-    """The records that are wanted; a damaged line becomes a warning."""
+def _wanted(invocation: Invocation, parts: Parts, fields: Mapping[str, object]) -> Iterator[_Record]:
+    """The executions that have these fields; a damaged line becomes a warning."""
     for part in parts:
         if isinstance(part, Problem):
             invocation.reporter.warn(f"{part.where}: {part.message}")
-        elif wanted(part.record):
+        elif "event" not in part.record and all(part.record.get(key) == fields[key] for key in fields):
             yield part.record
 
 
@@ -141,42 +111,19 @@ def stats(
         raise UsageError(f"there is no {by!r} to add up by", where="--by", fix=f"use {', '.join(_KINDS)}")
     layout, group = invocation.store(any_user=True), by if by in BY else "recipe"
     start = time_text(read_instant(since or None, "--since")) or ""
-    compressions = list(_compressions(invocation, layout, start))
-    found = _groups(invocation, layout, start, group)
-    if not found and not compressions:
+    executions, where = Executions(layout), {"user = ?": invocation.settings.user, "at >= ?": start}
+    left = executions.read(invocation.settings.user, torn=True)
+    for damaged in executions.damaged:
+        invocation.reporter.warn(f"{damaged.where}: {damaged.message}")
+    if left:
+        invocation.reporter.step(f"how the oldest {left} turns ended was not looked up")
+    groups = {name: vars(sums) for name, sums in executions.sums(where, group).items()}
+    by_type = executions.compressions(where)
+    total = by_type.pop("")
+    if not groups and not any(total.values()):
         _tell_empty(invocation)
-    total, by_type = _compression_data(compressions)
-    groups = {name: vars(one) for name, one in found.items()}
     data = {"by": group, "groups": groups, "compression": {"total": total, "by_content_type": by_type}}
     columns, shown = (
         (_COMPRESSION, {**by_type, "all": total}) if by == "compression" else (_STATS_COLUMNS, groups)
     )
     return Result(data, Table(columns, [(name, *one.values()) for name, one in shown.items()]))
-
-
-def _groups(invocation: Invocation, layout: Layout, start: str, by: str) -> dict[str, ExecutionStats]:
-    """What the user's executions add up to, by group."""
-    state = ExecutionLog(layout, since=start).read(invocation.settings.user)
-    if state.turns_left:
-        invocation.reporter.step(f"how the oldest {state.turns_left} turns ended was not looked up")
-    return dict(group_columns(state.columns, state.held, by))
-
-
-def _compressions(invocation: Invocation, layout: Layout, start: str) -> Iterator[_Record]:
-    """The lines of the user's compressions; damaged lines of the log become warnings."""
-    user = invocation.settings.user
-
-    def is_wanted(record: _Record) -> bool:
-        is_own = record.get("user_id") == user and "event" in record
-        return is_own and str(record.get("timestamp")) >= start
-
-    yield from _records(invocation, LineTail(layout.executions_log).read()[1], is_wanted)
-
-
-def _compression_data(lines: Iterable[_Record]) -> tuple[_Record, dict[str, _Record]]:
-    """Metrics of all compressions, and by content type."""
-    names = ("calls", "tokens_saved", "ratio", "overflow_warnings", "seconds")
-    sums = {
-        kind: {name: getattr(one, name) for name in names} for kind, one in sum_compressions(lines).items()
-    }
-    return sums[None], {kind: sums[kind] for kind in sorted(kind for kind in sums if kind is not None)}

@@ -23,6 +23,8 @@ from types import FrameType
 from typing import Any, BinaryIO
 from uuid import uuid4
 
+import msgspec
+
 from panda.documents.json_text import load_json
 from panda.errors import (
     FileFormatError,
@@ -770,7 +772,14 @@ class LineTail:
     def _parse(self, line: bytes, fix: str | None) -> Line | Problem:
         number, path = self.lines + 1, str(self._path)
         try:
-            value = parse_json(to_text(line, path), where=path)
+            value = msgspec.json.decode(line)
+        except (
+            msgspec.DecodeError,
+            RecursionError,
+        ):  # refused, or not UTF-8: parse_json says why or mends it
+            value = None
+        try:
+            value = parse_json(to_text(line, path), where=path) if value is None else value
         except FileFormatError as exc:
             return Problem(exc.message, path, line=number, fix=fix or exc.fix)
         if not isinstance(value, dict):

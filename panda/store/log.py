@@ -1,37 +1,17 @@
-"""What logs/executions.jsonl adds up to: how often, how valid, how sure, how right, how long (S3 §27)."""
+"""Lines of logs/executions.jsonl (S3 §27), and where a recipe failed."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from panda.errors import Problem
 from panda.store.files import Line, LineTail
 from panda.store.interventions import list_interventions
 from panda.store.layout import Layout, turn_number
 
-By = Literal["recipe", "layer", "phase", "day"]
-BY: tuple[By, ...] = ("recipe", "layer", "phase", "day")
 OUTSIDE = "outside a turn"  # group of what ran in no phase
 AWAY = "away"  # outcome of an execution for which no model server answered
-
-
-@dataclass(frozen=True)
-class ExecutionStats:
-    """What the executions of one group add up to."""
-
-    executions: int  # recipe executions
-    valid: float | None  # share of the replies that fit their schema; None if there was none to look at
-    retries: int  # attempts beyond the first, all together
-    judged: int  # executions with a confidence whose turn has ended
-    confidence: float | None  # mean confidence of those; None if there are none
-    held: float | None  # share of those whose turn ended approved
-    calibration_error: float | None
-    """Expected calibration error over ten bins: how far confidence and what came of it lie apart."""
-    p50_ms: float | None  # median latency
-    p95_ms: float | None  # latency that 95 in 100 executions do not exceed
-    tokens: int | None  # prompt and output tokens; None if one execution's are unknown
-    tokens_saved: int  # tokens that fitting took from the inputs
-    away: int  # executions for which no model server answered
+COMPRESSED, OVERFLOW = "compressed", "overflow"
+"""Member `event` of lines that are no execution: a document was brought to size; it could not be."""
 
 
 def recipe_lines(layout: Layout, recipe: str) -> Iterator[Mapping[str, Any]]:

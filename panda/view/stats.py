@@ -1,25 +1,14 @@
 """The page of stats: latency, tokens, validity, confidence against verdicts, by day, recipe, layer, phase."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-
-import numpy as np
+from typing import Any
 
 from panda.documents.times import read_instant
-from panda.errors import NotFoundError
-from panda.store.log import ExecutionStats
-from panda.view.execution_columns import (
-    BINS,
-    MOST_TURNS,
-    Columns,
-    ExecutionLog,
-    Floats,
-    Mask,
-    bins_of,
-    group_columns,
-    sum_columns,
-)
+from panda.errors import NotFoundError, Problem
+from panda.index.executions import BINS, BY, MOST_TURNS, Executions, ExecutionStats, Where
+from panda.store.files import why_unread
 from panda.view.formats import number as number_text
 from panda.view.formats import seconds as seconds_text
 from panda.view.plots import Dot, Line, Plot, plot_columns, plot_line, share_of
@@ -27,19 +16,7 @@ from panda.view.shelf import Query, Shelf
 
 _MOST_DAYS = 366
 _MOST_GROUPS = 100
-_GROUPS = {"recipe": "By recipe", "layer": "By layer", "phase": "By phase"}
-
-
-@dataclass(frozen=True)
-class GroupRow:
-    """What one group adds up to, with its bars."""
-
-    name: str
-    sums: ExecutionStats
-    executions_share: float  # percent of the highest group
-    p50_share: float
-    p95_share: float
-    tokens_share: float
+_MOST_DAMAGED = 20
 
 
 @dataclass(frozen=True)
@@ -47,9 +24,12 @@ class Group:
     """The groups of one kind."""
 
     by: str
-    title: str
-    rows: tuple[GroupRow, ...]  # those with most executions, sorted by name
+    rows: tuple[tuple[str, ExecutionStats], ...]  # those with most executions, sorted by name
     left: int
+
+    def most(self, name: str) -> float:
+        """The highest of one of their sums."""
+        return max(getattr(sums, name) or 0 for _, sums in self.rows)
 
 
 @dataclass(frozen=True)
@@ -59,8 +39,7 @@ class StatsPage:
     user: str
     users: list[str]
     fields: Mapping[str, str]  # the filter as it was typed
-    recipes: tuple[str, ...]  # what the filter offers
-    layers: tuple[str, ...]
+    offered: Mapping[str, Sequence[str]]  # what the filter offers
     total: int  # executions of the user
     whole: ExecutionStats | None  # of those that were asked for; None if there are none
     first: str  # first and last day of these
@@ -71,167 +50,145 @@ class StatsPage:
     turns_left: int  # older turns of which it was not looked up how they ended
     most_turns: int
     groups: tuple[Group, ...]
-    bad: tuple[tuple[int, str], ...]
-    bad_left: int
-    problem: str | None
+    damaged: Sequence[Problem]
+    damaged_left: int
+    problem: str | None  # why the log cannot be read at all
 
 
 def load_stats(shelf: Shelf, query: Query) -> StatsPage:
     """The stats of a user. Raises UsageError: a field of the filter is wrong."""
     user = query.parameters.get("user") or shelf.store.user
     shelf.turns(user)
-    log = shelf.kept("executions", lambda: ExecutionLog(shelf.store))
-    state = log.read(user)
-    mask = _mask(state.columns, query)
-    columns, held = state.columns.where(mask), state.held[mask]
-    days = list(group_columns(columns, held, "day"))
-    shown = days[-_MOST_DAYS:]
-    return StatsPage(
-        user=user,
-        users=shelf.users(),
-        fields=query.fields,
-        recipes=_offered(state.columns, "recipe"),
-        layers=_offered(state.columns, "layer"),
-        total=state.columns.count,
-        whole=sum_columns(columns, held) if columns.count else None,
-        first=days[0][0] if days else "",
-        last=days[-1][0] if days else "",
-        plots=tuple(_day_plots(shown)) if shown else (),
-        days_left=len(days) - len(shown),
-        calibration=_calibration(columns.confidence, held),
-        turns_left=state.turns_left,
-        most_turns=MOST_TURNS,
-        groups=tuple(_group(columns, held, by) for by in _GROUPS) if columns.count else (),
-        bad=state.bad,
-        bad_left=state.bad_left,
-        problem=state.problem,
-    )
+    log = shelf.kept("executions", lambda: Executions(shelf.store))
+    with log.guard:
+        turns_left, problem = 0, None
+        try:
+            turns_left = log.read(user)
+        except (Problem, OSError) as exc:
+            problem = why_unread(exc)
+        own = {"user = ?": user}
+        offered = {
+            name: [text for (text,) in log.select(f"DISTINCT {BY[name]}", own)]
+            for name in ("recipe", "layer")
+        }
+        where = {**own, **_filter(query, offered)}
+        whole = log.sums(where).get("")
+        days = log.sums(where, "day")
+        return StatsPage(
+            user=user,
+            users=shelf.users(),
+            fields=query.fields,
+            offered={name: sorted(texts)[:_MOST_GROUPS] for name, texts in offered.items()},
+            total=log.select("count(*)", own)[0][0],
+            whole=whole,
+            first=min(days, default=""),
+            last=max(days, default=""),
+            plots=tuple(_day_plots(dict(list(days.items())[-_MOST_DAYS:]))) if days else (),
+            days_left=max(0, len(days) - _MOST_DAYS),
+            calibration=_calibration(log.bins(where)),
+            turns_left=turns_left,
+            most_turns=MOST_TURNS,
+            groups=tuple(_group(by, log.sums(where, by)) for by in BY if by != "day") if whole else (),
+            damaged=log.damaged[:_MOST_DAMAGED],
+            damaged_left=max(0, len(log.damaged) - _MOST_DAMAGED),
+            problem=problem,
+        )
 
 
-def _offered(columns: Columns, name: str) -> tuple[str, ...]:
-    used = np.unique(getattr(columns, name)).tolist()
-    return tuple(sorted(columns.names[name][number] for number in used))[:_MOST_GROUPS]
-
-
-def _mask(columns: Columns, query: Query) -> Mask:
-    mask: Mask = np.ones(columns.count, np.bool_)
-    for name in ("recipe", "layer"):
+def _filter(query: Query, offered: Mapping[str, Sequence[str]]) -> Where:
+    where: dict[str, object] = {}
+    for name, texts in offered.items():
         if wanted := query.fields.get(name):
-            texts = columns.names[name]
             if wanted not in texts:
                 raise NotFoundError(f"the log has no {name} {wanted[:80]!r}", where=name)
-            mask &= getattr(columns, name) == texts.index(wanted)
-    days = np.array(columns.names["day"], np.str_) if columns.names["day"] else np.array([""])
-    for name, keep in (("since", np.greater_equal), ("until", np.less_equal)):
+            where[f"{BY[name]} = ?"] = wanted
+    for name, how in (("since", ">="), ("until", "<=")):
         moment = read_instant(query.fields.get(name), name)
-        if moment is not None and columns.count:
-            mask &= keep(days, f"{moment:%Y-%m-%d}")[columns.day]
-    return mask
+        if moment is not None:
+            where[f"{BY['day']} {how} ?"] = f"{moment:%Y-%m-%d}"
+    return where
 
 
-def _day_plots(days: Sequence[tuple[str, ExecutionStats]]) -> list[Plot]:
-    known = dict(days)
-    names = _every_day([name for name, _ in days])
-    sums = [known.get(name) for name in names]
-    ends = (names[0], names[-1] if len(names) > 1 else "")
-    counts = [one.executions if one else None for one in sums]
-    tokens = [one.tokens if one else None for one in sums]
-    slow = [one.p95_ms if one else None for one in sums]
-    usual = [one.p50_ms if one else None for one in sums]
-    valid = [100 * one.valid if one and one.valid is not None else None for one in sums]
+def _group(by: str, sums: Mapping[str, ExecutionStats]) -> Group:
+    largest = sorted(sums, key=lambda name: -sums[name].executions)[:_MOST_GROUPS]
+    return Group(by, tuple((name, sums[name]) for name in sorted(largest)), len(sums) - len(largest))
+
+
+def _day_plots(days: Mapping[str, ExecutionStats]) -> list[Plot]:
+    names = _every_day(list(days))
+
+    def values(value_of: Callable[[ExecutionStats], float | None]) -> list[float | None]:
+        return [value_of(days[name]) if name in days else None for name in names]
+
+    def plot(
+        plot_id: str, title: str, heads: Mapping[str, Sequence[float | None]], top: str, **marks: Any
+    ) -> Plot:
+        rows = tuple(
+            (name, *map(number_text, cells))
+            for name, *cells in zip(names, *heads.values(), strict=True)
+            if any(cell is not None for cell in cells)
+        )
+        ends = (names[0], names[-1] if len(names) > 1 else "")
+        return Plot(plot_id, title, ("day", *heads), rows[::-1], top, "0", ends, **marks)
+
+    def columns(plot_id: str, title: str, counts: Sequence[float | None]) -> Plot:
+        top = number_text(max((count for count in counts if count is not None), default=0))
+        return plot(
+            plot_id,
+            title,
+            {plot_id: counts},
+            top,
+            columns=plot_columns(names, counts, [*map(number_text, counts)]),
+        )
+
+    usual, slow = values(lambda sums: sums.p50_ms), values(lambda sums: sums.p95_ms)
     longest = max((value for value in slow if value is not None), default=0.0) or 1.0
-    lines = (
+    latency = (
         plot_line("95 in 100 take at most", "two", slow, longest),
         plot_line("median", "one", usual, longest),
     )
-    retries = [one.retries if one else None for one in sums]
+    valid = values(lambda sums: None if sums.valid is None else 100 * sums.valid)
+    validity = {"valid %": valid, "retries": values(lambda sums: sums.retries)}
+    marks = {"lines": (plot_line("valid", "one", valid, 100.0),), "marks": ((50.0, "50"),)}
     return [
-        Plot(
-            id="executions",
-            title="Executions a day",
-            heads=("day", "executions"),
-            rows=_rows(names, counts),
-            top=_most(counts),
-            bottom="0",
-            columns=plot_columns(names, counts, [number_text(one) for one in counts]),
-            ends=ends,
+        columns("executions", "Executions a day", values(lambda sums: sums.executions)),
+        plot(
+            "latency",
+            "Latency",
+            {"median ms": usual, "p95 ms": slow},
+            seconds_text(longest / 1000),
+            lines=latency,
         ),
-        Plot(
-            id="latency",
-            title="Latency",
-            heads=("day", "median ms", "p95 ms"),
-            rows=_rows(names, usual, slow),
-            top=seconds_text(longest / 1000),
-            bottom="0",
-            lines=lines,
-            ends=ends,
-        ),
-        Plot(
-            id="tokens",
-            title="Tokens a day, in and out",
-            heads=("day", "tokens"),
-            rows=_rows(names, tokens),
-            top=_most(tokens),
-            bottom="0",
-            columns=plot_columns(names, tokens, [number_text(one) for one in tokens]),
-            ends=ends,
-        ),
-        Plot(
-            id="validity",
-            title="Valid replies, percent",
-            heads=("day", "valid %", "retries"),
-            rows=_rows(names, valid, retries),
-            top="100",
-            bottom="0",
-            lines=(plot_line("valid", "one", valid, 100.0),),
-            marks=((50.0, "50"),),
-            ends=ends,
-        ),
+        columns("tokens", "Tokens a day, in and out", values(lambda sums: sums.tokens)),
+        plot("validity", "Valid replies, percent", validity, "100", **marks),
     ]
 
 
-def _every_day(names: Sequence[str]) -> list[str]:
+def _every_day(names: Sequence[str]) -> Sequence[str]:
     """All days from the first to the last, those without executions too; what is no day stands as it is."""
     try:
         first, last = date.fromisoformat(names[0]), date.fromisoformat(names[-1])
     except ValueError:
-        return list(names)
+        return names
     if not 0 <= (last - first).days < 4 * _MOST_DAYS:
-        return list(names)
-    days = [date.fromordinal(one).isoformat() for one in range(first.toordinal(), last.toordinal() + 1)]
-    return days if set(names) <= set(days) else list(names)
+        return names
+    days = [date.fromordinal(day).isoformat() for day in range(first.toordinal(), last.toordinal() + 1)]
+    return days if set(names) <= set(days) else names
 
 
-def _rows(names: Sequence[str], *values: Sequence[float | None]) -> tuple[tuple[str, ...], ...]:
-    rows = [
-        (name, *(number_text(one) for one in some))
-        for name, *some in zip(names, *values, strict=True)
-        if any(one is not None for one in some)
-    ]
-    return tuple(rows[::-1])
-
-
-def _most(values: Sequence[float | None]) -> str:
-    return number_text(max((value for value in values if value is not None), default=0))
-
-
-def _calibration(confidence: Floats, held: Floats) -> Plot | None:
+def _calibration(bins: Sequence[Sequence[Any]]) -> Plot | None:
     """How often what was believed so far held, by tenths of confidence; None if nothing can be said."""
-    judged = ~np.isnan(held)
-    if not judged.any():
+    if not bins:
         return None
-    sure, ended = confidence[judged], held[judged]
-    bins = bins_of(sure)
-    counts = np.bincount(bins, minlength=BINS)
+    most = max(count for _, _, count, *_ in bins)
     dots, rows = [], []
-    for at in np.flatnonzero(counts).tolist():
-        own = bins == at
-        mean, share, count = float(sure[own].mean()), float(ended[own].mean()), int(counts[at])
-        radius = 4 + 8 * (count / int(counts.max())) ** 0.5
-        text = f"{count:,} of confidence {mean:.2f}: {100 * share:.0f} % approved"
-        dots.append(Dot(share_of(mean, 1), 100 - share_of(share, 1), round(radius, 1), text))
-        span = f"{at / BINS:.1f} to {(at + 1) / BINS:.1f}"
-        rows.append((span, f"{count:,}", f"{mean:.3f}", f"{share:.3f}", f"{mean - share:+.3f}"))
+    for _, place, count, sure, ended in bins:
+        sure, held = sure / count, ended / count
+        text = f"{count:,} of confidence {sure:.2f}: {100 * held:.0f} % approved"
+        radius = round(4 + 8 * (count / most) ** 0.5, 1)
+        dots.append(Dot(share_of(sure, 1), 100 - share_of(held, 1), radius, text))
+        span = f"{place / BINS:.1f} to {(place + 1) / BINS:.1f}"
+        rows.append((span, f"{count:,}", f"{sure:.3f}", f"{held:.3f}", f"{sure - held:+.3f}"))
     return Plot(
         id="calibration",
         title="Share that ended approved, by confidence",
@@ -244,24 +201,3 @@ def _calibration(confidence: Floats, held: Floats) -> Plot | None:
         dots=tuple(dots),
         is_square=True,
     )
-
-
-def _group(columns: Columns, held: Floats, by: str) -> Group:
-    found = list(group_columns(columns, held, by))
-    names = {name for name, _ in sorted(found, key=lambda one: -one[1].executions)[:_MOST_GROUPS]}
-    shown = [(name, one) for name, one in found if name in names]
-    executions = max(one.executions for _, one in shown)
-    slowest = max((one.p95_ms or 0 for _, one in shown), default=0)
-    tokens = max((one.tokens or 0 for _, one in shown), default=0)
-    rows = tuple(
-        GroupRow(
-            name,
-            one,
-            share_of(one.executions, executions),
-            share_of(one.p50_ms or 0, slowest),
-            share_of(one.p95_ms or 0, slowest),
-            share_of(one.tokens or 0, tokens),
-        )
-        for name, one in shown
-    )
-    return Group(by, _GROUPS[by], rows, len(found) - len(shown))

@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from panda.documents.context import PHASES, SECTIONS, Section, render_section
 from panda.errors import Problem
+from panda.index.executions import TurnExecutions, turn_executions
 from panda.memory.past import Bound
 from panda.memory.reader import PastReader
 from panda.store.files import read_beneath
@@ -27,6 +28,7 @@ from panda.store.layout import (
     RESPONSE_MD,
     RETRIEVAL_PLAN_JSON,
     STAGED_MEMORY_JSON,
+    UserStore,
 )
 from panda.store.records import (
     Document,
@@ -57,7 +59,6 @@ from panda.view.evidence import (
     texts_of,
     turn_at,
 )
-from panda.view.executions import Executions, read_executions
 from panda.view.past_notes import PastNotes
 from panda.view.runs import is_run_name
 from panda.view.shelf import Query, Shelf
@@ -162,7 +163,7 @@ class TurnPage:
     image: str | None  # the image given with the query as a data: URL
     image_text: str  # what the model of EYES says of it
     calls: Calls
-    executions: Executions  # what the log says of it
+    executions: TurnExecutions  # what the log says of it
     files: tuple[File, ...]
     files_left: int
     problems: Mapping[str, str]  # what is wrong with damaged files, by name
@@ -228,7 +229,7 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         image=_image(folder, metadata),
         image_text=(image.description if (image := reader.record(Image, IMAGE_JSON)) else ""),
         calls=calls,
-        executions=_executions(shelf, user, folder.number, metadata),
+        executions=_executions(shelf.store.of(user), folder.number, metadata),
         files=tuple(File(name, size, reader.problems.get(name)) for name, size in files[:_MOST_FILES]),
         files_left=max(0, len(files) - _MOST_FILES),
         problems=reader.problems,
@@ -282,13 +283,13 @@ def _first_anchors(statements: Sequence[Statement]) -> dict[str, str]:
     return found
 
 
-def _executions(shelf: Shelf, user: str, number: int, metadata: Metadata | None) -> Executions:
+def _executions(store: UserStore, number: int, metadata: Metadata | None) -> TurnExecutions:
     if metadata is None:
-        return Executions()
+        return TurnExecutions()
+    begun, ended = metadata.created_at, metadata.updated_at
     with suppress(Problem):
-        begun, ended = metadata.created_at, metadata.updated_at
-        return read_executions(shelf.store.of(user), number, begun, max(begun, ended))
-    return Executions()
+        return turn_executions(store, number, begun, max(begun, ended))
+    return TurnExecutions()
 
 
 def _has_run(shelf: Shelf, run: str | None) -> bool:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from panda.documents.times import render_time
+from panda.index.executions import turn_executions
 from panda.store.layout import Layout, turn_name
-from panda.view.executions import read_executions
 
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -18,7 +18,7 @@ def write_log(layout: Layout, turns: int) -> None:
         for turn in range(1, turns + 1):
             at = render_time(BEGUN + timedelta(minutes=turn))
             whose = {"timestamp": at, "user_id": "demo", "turn_id": turn_name(turn)}
-            cut = {"event": "compression", "document": f"§{turn}", "method": "dropped", "recipe": "planner"}
+            cut = {"event": "compressed", "document": f"§{turn}", "method": "dropped", "recipe": "planner"}
             log.write(json.dumps({**whose, **cut, "original_tokens": 900, "compressed_tokens": 400}) + "\n")
             log.write("not JSON " * 40 + "\n")
             ran = {"key": f"pipeline/p{turn}", "success": True, "schema_valid": True, "confidence": 0.9}
@@ -32,9 +32,9 @@ def test_a_turn_is_found_in_a_long_log(tmp_path: Path) -> None:
     write_log(layout, 5_000)
     for turn in (1, 2, 777, 2_500, 4_999, 5_000):
         at = BEGUN + timedelta(minutes=turn)
-        found = read_executions(layout.of("demo"), turn, at, at)
-        assert [one.recipe for one in found.recipes] == [f"pipeline/p{turn}"]
-        assert [(one.name, one.before_tokens, one.after_tokens) for one in found.cut] == [
+        found = turn_executions(layout.of("demo"), turn, at, at)
+        assert [one["recipe"] for one in found.recipes] == [f"pipeline/p{turn}"]
+        assert [tuple(cut[key] for key in ("document", "original", "compressed")) for cut in found.cut] == [
             (f"§{turn}", 900, 400)
         ]
         assert found.is_whole
@@ -43,12 +43,12 @@ def test_a_turn_is_found_in_a_long_log(tmp_path: Path) -> None:
 def test_a_log_with_anything_in_it(tmp_path: Path) -> None:
     """Values of any kind, damaged lines and no log at all are no fault of the page."""
     layout = Layout(tmp_path)
-    assert read_executions(layout.of("demo"), 1, BEGUN, BEGUN).recipes == ()
+    assert turn_executions(layout.of("demo"), 1, BEGUN, BEGUN).recipes == ()
     layout.executions_log.parent.mkdir(parents=True)
     whose = {"timestamp": render_time(BEGUN), "user_id": "demo", "turn_id": turn_name(1), "success": 1}
     values: tuple[object, ...] = ("x", None, [], {}, -1, 10**400, True)
     lines = [json.dumps({**whose, "confidence": one, "latency_ms": one, "tokens": one}) for one in values]
     layout.executions_log.write_bytes("\n".join(lines).encode() + b"\n\xff\xfe\n[[[\n" + b"[" * 90_000)
-    found = read_executions(layout.of("demo"), 1, BEGUN, BEGUN)
+    found = turn_executions(layout.of("demo"), 1, BEGUN, BEGUN)
     assert len(found.recipes) == len(values)
-    assert all(one.confidence is None or 0 <= one.confidence <= 1 for one in found.recipes)
+    assert {one["confidence"] for one in found.recipes} == {None, -1}

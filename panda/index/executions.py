@@ -1,0 +1,271 @@
+"""logs/executions.jsonl as a table: how often, valid, sure, right and long recipes ran (S3 §27)."""
+
+import re
+import sqlite3
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import RLock
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from panda.documents.times import render_time
+from panda.errors import FileFormatError, Problem
+from panda.store.files import LineTail, parse_json, store_errors, to_text
+from panda.store.layout import METADATA_JSON, Layout, UserStore, turn_name, turn_number
+from panda.store.log import AWAY, COMPRESSED, OUTSIDE, OVERFLOW
+from panda.store.records import Metadata, load
+
+BY = {
+    "recipe": "recipe",
+    "layer": "layer || ' (' || decider || ')'",
+    "phase": "phase",
+    "day": "substr(at, 1, 10)",
+}
+"""What executions are added up by, and what it is in the table."""
+BINS = 10  # of confidence, each a tenth wide
+MOST_TURNS = 20_000  # of so many of the newest turns it is looked up how they ended
+Where = Mapping[str, object]
+"""Conditions of the table, as "user = ?", each with its value."""
+
+_ENDED = {"approved": True, "failed": False, "clarify": False}
+_TEXT_CHARS, _MOST_NUMBER = 200, 10**15
+_BLOCK_BYTES = 65_536  # the search for a time ends in a stretch of this length
+_MOST_BYTES = 4_194_304  # so much of the log is read for one turn at most
+_SLACK = timedelta(minutes=1)  # between what the turn's files say and when the log was written
+_TIME = re.compile(rb'"timestamp": "([^"]{20})"')
+_COLUMNS = (
+    *("user", "turn", "event", "at", "recipe", "layer", "decider", "phase", "latency", "tokens", "saved"),
+    *("retries", "away", "valid", "confidence", "gate", "document", "content", "original", "compressed"),
+)
+_SCHEMA = f"""
+    CREATE TABLE executions ({", ".join(_COLUMNS)});
+    CREATE TABLE verdicts (user, turn, held, is_final, PRIMARY KEY (user, turn)) WITHOUT ROWID"""
+_TURNS = """
+    SELECT turn, held, is_final FROM executions LEFT JOIN verdicts USING (user, turn)
+    WHERE event IS NULL AND confidence IS NOT NULL AND {where}
+    GROUP BY turn ORDER BY max(executions.rowid) DESC"""
+_BINS = f"""
+    SELECT {{group}} AS name, max(0, min({BINS - 1}, CAST(confidence * {BINS} AS INTEGER))) AS bin,
+        count(*) AS n, total(confidence) AS sure, total(held) AS ended
+    FROM executions JOIN verdicts USING (user, turn)
+    WHERE event IS NULL AND confidence IS NOT NULL AND held IS NOT NULL AND {{where}} GROUP BY 1, 2"""
+_SUMS = f"""
+    WITH judged AS (
+        SELECT name, sum(n) AS n, sum(sure) / sum(n) AS sure, sum(ended) / sum(n) AS ended,
+            sum(abs(sure - ended)) / sum(n) AS apart
+        FROM ({_BINS}) GROUP BY 1),
+    sums AS (
+        SELECT {{group}} AS name, count(*) AS executions, avg(valid) AS valid,
+            CAST(total(retries) AS INTEGER) AS retries, group_concat(latency) AS latencies,
+            CASE count(tokens) WHEN count(*) THEN CAST(sum(tokens) AS INTEGER) END AS tokens,
+            CAST(total(saved) AS INTEGER) AS saved, sum(away) AS away
+        FROM executions WHERE event IS NULL AND {{where}} GROUP BY 1)
+    SELECT name, latencies, tokens, saved, away, executions, valid, retries, ifnull(n, 0), sure, ended, apart
+    FROM sums LEFT JOIN judged USING (name) ORDER BY name"""
+_CUTS = f"""
+    SELECT {{group}} AS name, count(compressed) AS calls,
+        ifnull(sum(original - compressed), 0) AS tokens_saved,
+        round(1.0 * sum(compressed) / nullif(sum(original), 0), 4) AS ratio,
+        ifnull(sum(event = '{OVERFLOW}'), 0) AS overflow_warnings, round(total(latency) / 1000, 6) AS seconds
+    FROM executions WHERE {{where}}
+        AND (event = '{OVERFLOW}' OR event = '{COMPRESSED}' AND original + compressed IS NOT NULL)"""
+
+
+@dataclass(frozen=True)
+class ExecutionStats:
+    """What the executions of one group add up to; shares and means have four digits."""
+
+    executions: int  # recipe executions
+    valid: float | None  # share of the replies that fit their schema; None if there was none to look at
+    retries: int  # attempts beyond the first, all together
+    judged: int  # executions with a confidence whose turn has ended
+    confidence: float | None  # mean confidence of those; None if there are none
+    held: float | None  # share of those whose turn ended approved
+    calibration_error: float | None
+    """Expected calibration error over ten bins: how far confidence and what came of it lie apart."""
+    p50_ms: float | None  # median latency
+    p95_ms: float | None  # latency that 95 in 100 executions do not exceed
+    tokens: int | None  # prompt and output tokens; None if one execution's are unknown
+    tokens_saved: int  # tokens that fitting took from the inputs
+    away: int  # executions for which no model server answered
+
+
+class Executions:
+    """The log of a store, each line read once; other threads wait for *guard*."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout, self._tail = layout, LineTail(layout.executions_log)
+        self._connection = sqlite3.connect("", check_same_thread=False)
+        self._connection.row_factory = sqlite3.Row
+        self._connection.executescript(_SCHEMA)
+        self.guard = RLock()
+        self.damaged: list[Problem] = []
+        self._changes, self._sums = 0, dict[tuple[object, ...], dict[str, ExecutionStats]]()
+
+    def read(self, user: str, *, torn: bool = False) -> int:
+        """
+        Take in what was added to the log, also a torn last line if *torn*, and how turns of a user ended; how
+        many of the oldest were not looked up. Raises StoreError, FileFormatError: the log is no file.
+        """
+        path = self._layout.executions_log
+        if path.exists() and not path.is_file():
+            raise FileFormatError("not a regular file", where=str(path))
+        begins_anew, parts = self._tail.read(torn=torn)
+        if begins_anew:
+            self.damaged = []
+            self._connection.executescript("DELETE FROM executions; DELETE FROM verdicts")
+        self._take(self._sound(parts))
+        rows = self._rows(_TURNS, {"user = ?": user})
+        verdicts = [(self._verdict(user, turn), held) for turn, held, ended in rows[:MOST_TURNS] if not ended]
+        changed = [verdict for verdict, held in verdicts if verdict[2] != held]
+        self._connection.executemany("REPLACE INTO verdicts VALUES (?, ?, ?, ?)", changed)
+        if self._connection.total_changes != self._changes:
+            self._changes, self._sums = self._connection.total_changes, {}
+        return max(0, len(rows) - MOST_TURNS)
+
+    def _sound(self, parts: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+        for part in parts:
+            if isinstance(part, Problem):
+                self.damaged.append(part)
+            else:
+                yield part.record
+
+    def _take(self, records: Iterable[Mapping[str, Any]]) -> None:
+        marks = ", ".join("?" * len(_COLUMNS))
+        rows = (_row(record) for record in records if "event" in record or "success" in record)
+        self._connection.executemany(f"INSERT INTO executions VALUES ({marks})", rows)
+
+    def _verdict(self, user: str, turn: str) -> tuple[object, ...]:
+        status, number = "", turn_number(turn)
+        if number is not None:
+            with suppress(Problem, OSError):
+                status = load(Metadata, self._layout.of(user).turn(number) / METADATA_JSON).status
+        held = False if status == "halted" else _ENDED.get(status)  # halted: until it goes on
+        return user, turn, held, status in _ENDED
+
+    def select(self, what: str, where: Where, *, event: str = "event IS NULL") -> list[Any]:
+        """Rows of what is asked of executions, or of other events, in the order of the log."""
+        return self._rows(f"SELECT {what} FROM executions WHERE {event} AND {{where}}", where)
+
+    def _rows(self, query: str, where: Where, group: str = "''") -> list[Any]:
+        values = tuple(where.values())
+        text = query.format(group=group, where=" AND ".join(where))
+        return self._connection.execute(text, values * query.count("{where}")).fetchall()
+
+    def bins(self, where: Where) -> list[Any]:
+        """Of each tenth of confidence: name, bin, number, sum of confidence, number of approved."""
+        return self._rows(_BINS, where)
+
+    def sums(self, where: Where, by: str | None = None) -> dict[str, ExecutionStats]:
+        """What each group adds up to, sorted by its name; under "" all together if they are not grouped."""
+        if (key := (by, *where.items())) not in self._sums:
+            sums = self._sums[key] = {}
+            for row in self._rows(_SUMS, where, BY[by] if by else "''"):
+                name, latencies, tokens, saved, away, *means = row
+                ordered = np.sort(np.fromstring(latencies or "", sep=","))
+                places = [-(-share * len(ordered) // 100) - 1 for share in (50, 95)]
+                cells: list[Any] = [round(mean, 4) if isinstance(mean, float) else mean for mean in means]
+                cells += ordered[places].tolist() if len(ordered) else [None, None]
+                cells += [tokens, saved, away]
+                sums[name] = ExecutionStats(*cells)
+        return self._sums[key]
+
+    def compressions(self, where: Where) -> dict[str, dict[str, Any]]:
+        """What the compressions add up to by type of content, sorted, and under "" all of them."""
+        rows = self._rows(_CUTS, where)
+        rows += self._rows(f"{_CUTS} AND content <> '' GROUP BY 1 ORDER BY 1", where, "content")
+        return {row.pop("name"): row for row in map(dict, rows)}
+
+
+def _row(record: Mapping[str, Any]) -> tuple[object, ...]:
+    is_execution, tokens = "event" not in record, record.get("tokens")
+    phase, valid = record.get("phase"), record.get("schema_valid")
+    return (
+        _text(record.get("user_id")),
+        _text(record.get("turn_id")),
+        None if is_execution else _text(record["event"]),
+        _text(record.get("timestamp")),
+        _text(record.get("key") or record.get("recipe")),
+        _text(record.get("model_layer")),
+        _text((is_execution and record.get("model")) or record.get("method") or "unknown"),
+        OUTSIDE if phase is None else _text(phase),
+        _number(record.get("latency_ms")),
+        _number(tokens.get("total")) if isinstance(tokens, dict) else None,
+        _number(record.get("compression_savings")),
+        _number(record.get("retries")),
+        record.get("outcome") == AWAY,
+        None if valid is None else valid is True,
+        _number(record.get("confidence")),
+        _text(record.get("gate")).replace("_", " "),
+        _text(record.get("document")),
+        _text(record.get("content_type")),
+        _number(record.get("original_tokens")),
+        _number(record.get("compressed_tokens")),
+    )
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)[:_TEXT_CHARS]
+
+
+def _number(value: object) -> int | float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_NUMBER
+    return value if is_number else None  # type: ignore[return-value]  # it is one
+
+
+@dataclass(frozen=True)
+class TurnExecutions:
+    """What the log says of one turn, in order, by the names of _COLUMNS."""
+
+    recipes: Sequence[Any] = ()  # what ran
+    cut: Sequence[Any] = ()  # documents that were brought to size
+    is_whole: bool = True  # whether all that may be the turn's was read
+
+
+def turn_executions(store: UserStore, turn: int, begun: datetime, ended: datetime) -> TurnExecutions:
+    """
+    The lines of the log that are a turn's. Lines stand in the order of their times: only those of the time
+    in which the turn ran are read.
+    """
+    path, name = store.executions_log, turn_name(turn)
+    if not path.is_file():
+        return TurnExecutions()
+    records: list[Mapping[str, Any]] = []
+    left, last = _MOST_BYTES, render_time(ended + _SLACK).encode()
+    with store_errors(path, "read"), path.open("rb") as file:
+        _seek(file, render_time(begun - _SLACK).encode())
+        for line in file:
+            left -= len(line)
+            if _time_of(line) > last or left < 0:
+                break
+            if name.encode() in line:
+                with suppress(Problem):
+                    record = parse_json(to_text(line, path), where=str(path))
+                    records += [record] if isinstance(record, dict) else []
+    table, where = Executions(store), {"user = ?": store.user, "turn = ?": name}
+    table._take(records)
+    return TurnExecutions(
+        table.select("*", where), table.select("*", where, event=f"event = '{COMPRESSED}'"), left >= 0
+    )
+
+
+def _seek(file: BinaryIO, wanted: bytes) -> None:
+    def time_at(block: int) -> bytes:
+        file.seek(block * _BLOCK_BYTES)
+        file.readline()
+        times = (_time_of(file.readline(_BLOCK_BYTES)) for _ in range(3))  # a damaged line has none
+        return next(filter(None, times), wanted)
+
+    block = bisect_left(range(file.seek(0, 2) // _BLOCK_BYTES), wanted, key=time_at)
+    file.seek(max(0, block - 1) * _BLOCK_BYTES)
+    if block > 1:
+        file.readline()
+
+
+def _time_of(line: bytes) -> bytes:
+    match = _TIME.search(line)
+    return match[1] if match else b""
