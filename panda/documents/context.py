@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -11,8 +11,8 @@ from itertools import pairwise
 from panda.documents.records import decode
 from panda.documents.text import escape_text, unescape_text
 from panda.documents.times import parse_time, render_time
-from panda.documents.yaml_text import YAML_WORDS, YamlTextError, parse_yaml, render_yaml_lines
-from panda.errors import DocumentError, FileFormatError, Problem
+from panda.documents.yaml_text import YamlTextError, parse_yaml, render_yaml_lines
+from panda.errors import DocumentError, FileFormatError
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ PHASES: tuple[str, ...] = (
     "save",
 )
 """What each phase is called, by its number."""
-
 
 SESSION_MEMORY = "SESSION MEMORY - USER PREFERENCES"
 STORED = "STORED USER PREFERENCES"
@@ -138,8 +137,8 @@ class Section:
 class ContextDocument:
     """A whole context.md."""
 
-    front: FrontMatter  # its front matter
-    sections: tuple[Section, ...] = ()  # its sections, numbers ascending
+    front: FrontMatter
+    sections: tuple[Section, ...] = ()  # numbers ascending
 
     def __post_init__(self) -> None:
         numbers = [section.number for section in self.sections]
@@ -152,20 +151,16 @@ class ContextDocument:
 
     def with_section(self, section: Section) -> "ContextDocument":
         """This document with the section put in its place, instead of one of the same number."""
-        others = [other for other in self.sections if other.number != section.number]
-        return ContextDocument(self.front, tuple(sorted([*others, section], key=lambda one: one.number)))
+        sections = [*self.without(section.number).sections, section]
+        return ContextDocument(self.front, tuple(sorted(sections, key=lambda each: each.number)))
 
     def without(self, number: int) -> "ContextDocument":
         """This document less the section of that number."""
-        return ContextDocument(self.front, tuple(one for one in self.sections if one.number != number))
+        others = (section for section in self.sections if section.number != number)
+        return ContextDocument(self.front, tuple(others))
 
 
 _META_OPEN, _FENCE = "```yaml", "```"
-_RENDERED_FRONT = re.compile(
-    r'schema: "(?P<schema>[a-z./0-9]+)"\nturn: (?P<turn>[1-9]\d{0,14})\nuser_id: (?P<user>[a-z][a-z0-9_-]*)\n'
-    r'session_id: (?P<session>[a-z][a-z0-9_-]*)\nmode: (?P<mode>[a-z]+)\ncreated_at: "(?P<at>[0-9TZ:-]+)"'
-)
-"""Front matter as render_context writes it in nearly all turns: read without the slow YAML library."""
 _STRUCTURE = ("```", "~~~", "## ", "_meta:")  # how lines begin that may be more than text
 _HEADINGS = {heading(kind.number): kind.number for kind in SECTIONS}
 _TITLE = re.compile(r"## ([0-6])\.")
@@ -173,75 +168,77 @@ _TITLE = re.compile(r"## ([0-6])\.")
 
 class ContextScan:
     """
-    One pass over the lines of a document.
-
-    Args:
-        text: Content of the file.
-        path: The file, for the problems.
+    What a context.md holds, and everything that is damaged in it: front matter missing or wrong, sections
+    unknown, doubled or misordered, text before the first section, fences left open, `_meta` that is broken or
+    misplaced.
     """
 
     def __init__(self, text: str, path: str) -> None:
-        self._path = path
-        self.front: FrontMatter | None = None  # its front matter; None if that is damaged
-        self.sections: list[Section] = []  # its sections, doubled ones once
-        self.problems: list[DocumentError] = []  # what is wrong, in the order of lines
-        lines = text.split("\n")
-        first = self._read_front(lines)
-        starts = self._find_headings(lines, first)
-        stray = [index for index in range(first, (starts or [len(lines)])[0]) if lines[index].strip()]
-        if first and stray and all(problem.line != stray[0] + 1 for problem in self.problems):
-            self._report(stray[0], "text stands before the first section")
-        if lines[-1] == "":
-            lines.pop()
-        for start, end in pairwise([*starts, len(lines)]):
-            self._add_section(_HEADINGS[lines[start]], lines, start, end)
+        self.front: FrontMatter | None = None  # None if it is damaged
+        self.sections: list[Section] = []  # doubled ones once
+        self.problems: list[DocumentError] = []  # in the order of lines
+        self._path, self._lines = path, text.split("\n")
+        first = self._read_front()
+        starts = self._find_headings(first)
+        above = range(first, starts[0] if starts else len(self._lines))
+        stray = next((at for at in above if self._lines[at].strip()), None)
+        if first and stray is not None and all(problem.line != stray + 1 for problem in self.problems):
+            self._report(stray, "text stands before the first section")
+        if self._lines[-1] == "":
+            self._lines.pop()
+        for start, end in pairwise([*starts, len(self._lines)]):
+            self._add_section(start, end)
         self.problems.sort(key=lambda problem: problem.line or 0)
 
-    def _report(self, index: int, message: str, *, key: str | None = None, fix: str | None = None) -> None:
-        self.problems.append(DocumentError(message, self._path, line=index + 1, key=key, fix=fix))
+    def _report(self, at: int, message: str, *, key: str | None = None, fix: str | None = None) -> None:
+        self.problems.append(DocumentError(message, self._path, line=at + 1, key=key, fix=fix))
 
-    def _read_front(self, lines: Sequence[str]) -> int:
-        """Reads the front matter; returns the index of the first line after it."""
+    def _read_front(self) -> int:
+        """The index of the first line behind the front matter."""
+        lines = self._lines
         if lines[0] != "---" or "---" not in lines[1:]:
             lacks = "does not begin with" if lines[0] != "---" else "does not close"
             self._report(0, f"the file {lacks} its front matter, a block between two `---` lines")
             return 0 if lines[0] != "---" else len(lines)
         end = lines.index("---", 1)
         try:
-            self.front = _parse_front("\n".join(lines[1:end]))
-        except YamlTextError as exc:
-            self._report(exc.line or 0, f"front matter: {exc}")
+            values = parse_yaml("\n".join(lines[1:end]))
+            if isinstance(values, dict) and isinstance(values.get("created_at"), str):
+                values["created_at"] = parse_time(values["created_at"])
+            self.front = decode(FrontMatter, values, where="")
         except (ValueError, OverflowError, FileFormatError) as exc:
-            self._report(0, f"front matter: {exc}")
+            line = exc.line if isinstance(exc, YamlTextError) else None
+            self._report(line or 0, f"front matter: {exc}")
         return end + 1
 
-    def _find_headings(self, lines: Sequence[str], first: int) -> list[int]:
+    def _find_headings(self, first: int) -> list[int]:
         """Indexes of the canonical headings outside of fences; reports what else looks like structure."""
         starts: list[int] = []
-        opened = -1
-        for index in range(first, len(lines)):
-            line = lines[index]
-            if opened >= 0:
-                if _closes(lines[opened], line):
-                    opened = -1
-                elif line.startswith("_meta:") and (lines[opened] != _META_OPEN or index != opened + 1):
-                    self._report(index, f"`_meta:` is not the first line of a {_META_OPEN} fence")
+        opened: int | None = None
+        for at, line in enumerate(self._lines[first:], first):
+            if opened is not None:
+                opener = self._lines[opened]
+                if _closes(opener, line):
+                    opened = None
+                elif line.startswith("_meta:") and (opener != _META_OPEN or at != opened + 1):
+                    self._report(at, f"`_meta:` is not the first line of a {_META_OPEN} fence")
             elif not line.startswith(_STRUCTURE):
                 continue
             elif line.startswith("~~~") or (line.startswith(_FENCE) and "`" not in line.lstrip("`")):
-                opened = index
+                opened = at
             elif line in _HEADINGS:
-                starts.append(index)
+                starts.append(at)
             elif line.startswith("_meta:"):
-                self._report(index, f"`_meta:` stands outside of a {_META_OPEN} fence")
+                self._report(at, f"`_meta:` stands outside of a {_META_OPEN} fence")
             elif line.startswith("## ") and line[3:4].isdigit():
                 fix = f"write `{heading(int(known[1]))}`" if (known := _TITLE.match(line)) else None
-                self._report(index, f"unknown section: {line[:80]!r}", fix=fix)
-        if opened >= 0:
+                self._report(at, f"unknown section: {line[:80]!r}", fix=fix)
+        if opened is not None:
             self._report(opened, "this fence is never closed")
         return starts
 
-    def _add_section(self, number: int, lines: list[str], start: int, end: int) -> None:
+    def _add_section(self, start: int, end: int) -> None:
+        lines, number = self._lines, _HEADINGS[self._lines[start]]
         numbers = [section.number for section in self.sections]
         if number in numbers:
             self._report(start, f"section {number} stands here a second time")
@@ -249,39 +246,37 @@ class ContextScan:
         if numbers and number < numbers[-1]:
             self._report(start, f"section {number} stands after section {numbers[-1]}")
         blocks: list[Block] = []
-        index = begin = start + 1
-        while index < end:
-            if lines[index] == _META_OPEN and index + 1 < end and lines[index + 1].startswith("_meta:"):
-                close = next((i for i in range(index + 1, end) if _closes(_FENCE, lines[i])), end)
-                blocks += _text_block(lines[begin:index], followed=True)
-                blocks += self._read_meta(lines, index + 1, close)
-                index = begin = close + 1
+        at = begin = start + 1
+        while at < end:
+            if lines[at] == _META_OPEN and at + 1 < end and lines[at + 1].startswith("_meta:"):
+                close = next((i for i in range(at + 1, end) if _closes(_FENCE, lines[i])), end)
+                blocks += _text_block(lines[begin:at], followed=True)
+                blocks += self._read_meta(at + 1, close)
+                at = begin = close + 1
             else:
-                index += 1
+                at += 1
         blocks += _text_block(lines[begin:end], followed=end < len(lines))
         self.sections.append(Section(number, tuple(blocks)))
 
-    def _read_meta(self, lines: list[str], start: int, end: int) -> list[Block]:
+    def _read_meta(self, start: int, end: int) -> list[Block]:
         try:
-            values = parse_yaml("\n".join(lines[start:end]))
+            values = parse_yaml("\n".join(self._lines[start:end]))
             if list(values) != ["_meta"]:
                 raise ValueError("holds more than the key _meta")
             inner = {} if values["_meta"] is None else values["_meta"]
             if not isinstance(inner, dict):
                 raise ValueError("does not hold `key: value` lines")
             return [Meta(inner)]
-        except YamlTextError as exc:
-            self._report(start + (exc.line or 1) - 1, f"_meta: {exc}", key="_meta")
         except ValueError as exc:
-            self._report(start, f"_meta: {exc}", key="_meta")
+            line = exc.line if isinstance(exc, YamlTextError) else None
+            self._report(start + (line or 1) - 1, f"_meta: {exc}", key="_meta")
         return []
 
 
 def _closes(opener: str, line: str) -> bool:
     """Whether the line closes the fence that *opener* opened: as many of its marks or more, nothing else."""
-    mark = opener[0]
     marks = line.rstrip()
-    return len(marks) >= len(opener) - len(opener.lstrip(mark)) and marks == mark * len(marks)
+    return len(marks) >= len(opener) - len(opener.lstrip(opener[0])) and not marks.strip(opener[0])
 
 
 def _text_block(lines: list[str], *, followed: bool) -> list[Block]:
@@ -291,17 +286,6 @@ def _text_block(lines: list[str], *, followed: bool) -> list[Block]:
     if followed and lines and lines[-1] == "":
         lines = lines[:-1]
     return [Text(unescape_text("\n".join(lines)))] if lines and lines != [""] else []
-
-
-def _parse_front(text: str) -> FrontMatter:
-    rendered = _RENDERED_FRONT.fullmatch(text)
-    if rendered is not None and not YAML_WORDS.intersection(rendered.groups()):
-        schema, number, user, session, mode, created = rendered.groups()
-        return FrontMatter(schema, int(number), user, session, mode, parse_time(created))
-    values = parse_yaml(text)
-    if isinstance(values, dict) and isinstance(values.get("created_at"), str):
-        values = {**values, "created_at": parse_time(values["created_at"])}
-    return decode(FrontMatter, values, where="")
 
 
 def render_section(section: Section) -> str:
@@ -334,20 +318,9 @@ def parse_context(text: str, *, where: str) -> ContextDocument:
     The document that a context.md holds.
 
     Raises:
-        DocumentError: The first of find_context_problems.
+        DocumentError: The first problem of its ContextScan.
     """
     scan = ContextScan(text, where)
     if scan.front is None or scan.problems:
         raise scan.problems[0]
     return ContextDocument(scan.front, tuple(scan.sections))
-
-
-def find_context_problems(text: str, *, path: str) -> Sequence[Problem]:
-    """
-    Everything that is damaged in a context.md.
-
-    Returns:
-        Problems in the order of their lines: front matter missing or wrong, sections unknown, doubled or
-        misordered, text before the first section, fences left open, `_meta` that is broken or misplaced.
-    """
-    return ContextScan(text, path).problems

@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from operator import itemgetter
@@ -21,7 +21,7 @@ __all__ = ["Claim", "Proof", "check_each", "check_evidence", "find_claims", "fin
 _YEARS = range(1900, 2100)
 _DECIMAL = re.compile(r"\d+(?:\.\d+|,(?:\d{1,2}|\d{4,}))")
 _LIST_MARK = re.compile(r"(?:^|(?<=[.!?;:]) )[ ]*(\d{1,3})[.)] (?=[^\W\d])", re.MULTILINE)
-_JOINED = re.compile(r"(?<![\w/-])\d+(?:[-/]\d+){2,}(?![\w/-])")
+_JOINED = re.compile(r"(?<![\w/-])\d+(?:[-/]\d+){2,}(?![\w/-])")  # "1-0-1"
 _TWO_READINGS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _ROUNDED_WITHIN = Fraction(1, 20)
 _MOST_PROVED = 100  # claims of one text; where no source holds more, none of them is proved
@@ -34,7 +34,7 @@ def tell_claims(missing: Sequence[str], text: str, node_ids: Sequence[str]) -> s
 
 def told_claims(issue: str, text: str) -> list[str] | None:
     """
-    The claims that an issue of the validator names of a text; None if it tells of another text.
+    The claims that such an issue names of a text; None if it tells of another text.
 
     >>> told_claims(tell_claims(["$799", "8 GB"], "8 GB for $799", ["turn:811"]), "8 GB for $799")
     ['$799', '8 GB']
@@ -94,13 +94,12 @@ def check_each(
     texts: Sequence[str], sources: Sequence[str], *, about: Sequence[str] = ()
 ) -> list[list[Claim]]:
     """check_evidence of each text, with the sources read once."""
-    cited = [plain_text(source) for source in sources]
+    cited, titles = [plain_text(source) for source in sources], [plain_text(title) for title in about]
     held = [_read(source) for source in cited]
-    named = [*cited, *map(plain_text, about)]
     unheld = []
     for text in map(plain_text, texts):
-        missing = [(found.start, found.claim) for found in _judge(text, held, cited, named[len(cited) :])[0]]
-        names = unknown_names(text, named)
+        missing = [(found.start, found.claim) for found in _judge(text, held, cited, titles)[0]]
+        names = unknown_names(text, [*cited, *titles])
         missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
         unheld.append([claim for _, claim in sorted(missing, key=itemgetter(0))])
     return unheld
@@ -114,27 +113,19 @@ def find_proofs(text: str, sources: Sequence[str]) -> list[Proof]:
     [Proof(text='$52.99', steps='$749.99 − $697')]
     """
     plain = [plain_text(source) for source in sources]
-    return _judge(plain_text(text), [_read(source) for source in plain], plain)[1]
+    return _judge(plain_text(text), [_read(source) for source in plain], plain, ())[1]
 
 
 def _judge(
-    text: str, held: Sequence["_Held"], sources: Sequence[str], about: Sequence[str] = ()
+    text: str, held: Sequence["_Held"], sources: Sequence[str], about: Sequence[str]
 ) -> tuple[list[Found], list[Proof]]:
     """What of a plain text is neither held nor proved, and the proofs."""
-    marks = _list_marks(text)
+    marks, numbers = _list_marks(text), list(_JOINED.finditer(text))
+    known = {number for source in sources if numbers for number in _JOINED.findall(source)}
+    joined = {at for number in numbers if number[0] in known for at in range(*number.span())}
     claims = [found for found in scan(text) if found.claims and found.start not in marks]
-    known = (
-        {joined for source in sources for joined in _JOINED.findall(source)} if _JOINED.search(text) else ()
-    )
-    spans = [
-        match.span() for match in _JOINED.finditer(text) if match[0] in known
-    ]  # "1-0-1", as a source has it
-    joined = {at for span in spans for at in range(*span)}
-    missing = [
-        found
-        for found in claims
-        if not (_is_held(found, held) or _is_pronoun(found, held) or found.start in joined)
-    ]
+    unheld = (found for found in claims if not (_is_held(found, held) or _is_pronoun(found, held)))
+    missing = [found for found in unheld if found.start not in joined]
     proofs: dict[Found, Proof] = {}
     proved = -1 if len(missing) <= _MOST_PROVED else 0
     while proved < len(proofs):  # what is proved is an operand of what follows from it
@@ -147,14 +138,6 @@ def _judge(
     return unproved, [proofs[found] for found in missing if found in proofs]
 
 
-def _is_pronoun(found: Found, held: Sequence["_Held"]) -> bool:
-    """Whether a "one" counts nothing: no unit is behind it (but "one day"), and no source counts what is."""
-    amount = found.amount
-    if amount is None or found.claim.text.lower() not in ("one", "one day") or amount.currency:
-        return False
-    return not any(amount.head in source.heads for source in held)
-
-
 def _list_marks(text: str) -> set[int]:
     """Where the numbers of a numbered list stand: 1, 2 and so on at the start of its items."""
     marks = list(_LIST_MARK.finditer(text))
@@ -162,61 +145,52 @@ def _list_marks(text: str) -> set[int]:
     return {mark.start(1) for mark in marks} if in_order and len(marks) > 1 else set()
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Held:
     """What one source holds."""
 
-    keys: frozenset[str]
-    """Keys of dates, addresses and names with digits."""
-    amounts: dict[Fraction | str, tuple[Amount, ...]]
-    """Numbers by value; what can be read in two ways, by its writing."""
-    heads: dict[str, set[Fraction]]
-    """Values by what they count."""
-    sizes: frozenset[tuple[Fraction, str, str]]
-    """Quantities in the unit that others are measured in, with what they are counted for."""
-    rates: frozenset[str]
-    """What anything is counted for: the "week" of "6 € a week"."""
-    has_order: bool
-    """Whether anything has a place in an order."""
+    keys: set[str] = field(default_factory=set)  # of dates, addresses and names with digits
+    amounts: dict[Fraction | str, dict[Amount, None]] = field(default_factory=lambda: defaultdict(dict))
+    """Numbers in their order by value, and by their writing."""
+    heads: set[str] = field(default_factory=set)  # what is counted
+    sizes: set[tuple[Fraction, str, str]] = field(default_factory=set)  # as _size gives them
+    rates: set[str] = field(default_factory=set)  # what is counted for: the "week" of "6 € a week"
+    has_order: bool = False  # whether anything has a place in an order
 
 
 @lru_cache(maxsize=256)
 def _read(source: str) -> _Held:
-    keys: set[str] = set()
-    amounts: dict[Fraction | str, dict[Amount, None]] = defaultdict(dict)
-    heads: dict[str, set[Fraction]] = defaultdict(set)
-    sizes: set[tuple[Fraction, str, str]] = set()
-    rates: set[str] = set()
+    held = _Held()
     for found in scan(source):
-        keys |= found.gives
-        amount = found.amount
-        if amount is None:
+        held.keys |= found.gives
+        if (amount := found.amount) is None:
             continue
-        amounts[amount.written][amount] = None
-        rates |= amount.rates
+        held.amounts[amount.written][amount] = None
+        held.rates |= amount.rates
+        held.has_order |= amount.ordinal
         if amount.value is not None:
-            amounts[amount.value][amount] = None
+            held.amounts[amount.value][amount] = None
             if size := _size(amount):
-                sizes.add(size)
+                held.sizes.add(size)
             if amount.counts:
-                heads[amount.head].add(amount.value)
-    has_order = any(amount.ordinal for group in amounts.values() for amount in group)
-    return _Held(
-        frozenset(keys),
-        {value: tuple(group) for value, group in amounts.items()},
-        dict(heads),
-        frozenset(sizes),
-        frozenset(rates),
-        has_order,
-    )
+                held.heads.add(amount.head)
+    return held
 
 
 def _size(amount: Amount) -> tuple[Fraction, str, str] | None:
-    """A quantity in the unit that others are measured in; None of what has no unit."""
+    """A quantity in the unit that its like is measured in, and what for; None of what has no unit."""
     if not amount.unit or amount.value is None:
         return None
     size, unit = size_of(amount.unit)
     return amount.value * size, unit, amount.rate
+
+
+def _is_pronoun(found: Found, held: Sequence[_Held]) -> bool:
+    """Whether a "one" counts nothing: no unit is behind it (but "one day"), and no source counts what is."""
+    amount = found.amount
+    if amount is None or found.claim.text.lower() not in ("one", "one day") or amount.currency:
+        return False
+    return not any(amount.head in source.heads for source in held)
 
 
 def _is_held(found: Found, sources: Sequence[_Held]) -> bool:
@@ -235,12 +209,10 @@ def _holds(source: _Held, found: Found) -> bool:
         return any(held.currency for held in source.amounts.get(claimed.value / 100, ()))
     if _size(claimed) in source.sizes or (claimed.value == 1 and claimed.unit in source.rates):
         return True
-    if claimed.about and any(
-        _is_rounded(claimed, held, source)
-        for value, group in source.amounts.items()
-        for held in (group if isinstance(value, Fraction) else ())
-    ):
-        return True
+    if claimed.about:
+        numbers = (group for value, group in source.amounts.items() if isinstance(value, Fraction))
+        if any(_is_rounded(claimed, held, source) for group in numbers for held in group):
+            return True
     if claimed.ordinal and not claimed.written:
         return not source.has_order
     bare = not (claimed.currency or claimed.unit or claimed.head or claimed.ordinal)
@@ -249,45 +221,38 @@ def _holds(source: _Held, found: Found) -> bool:
 
 def _candidates(claimed: Amount, source: _Held) -> Iterable[Amount]:
     """What has the same value, or the same writing where that can be read in two ways."""
+    written = source.amounts.get(claimed.written, ())
     if claimed.value is None or claimed.version:
-        return source.amounts.get(claimed.written, ())
-    same = [
-        held
-        for held in source.amounts.get(claimed.value, ())
-        if not held.version or held.written == claimed.written
-    ]
+        return written
+    valued = source.amounts.get(claimed.value, ())
+    same = [held for held in valued if not held.version or held.written == claimed.written]
     if _TWO_READINGS.fullmatch(claimed.written):  # its dot or comma may be taken for either
         factors = (1, 1_000, Fraction(1, 1_000))
-        same += [
-            held
-            for held in source.amounts.get(claimed.written, ())
-            if held.value is None or held.value / claimed.value in factors
-        ]
+        same += [held for held in written if held.value is None or held.value / claimed.value in factors]
     return same
 
 
 def _is_same(claimed: Amount, held: Amount, source: _Held) -> bool:
     """Whether a held number of the same value measures or counts what is claimed."""
+    measures = bool(held.currency or held.unit)
     if claimed.currency or claimed.unit:
-        if not _same_measure(claimed, held):
-            return False
-        return not claimed.rate or claimed.rate == held.rate or (not held.rate and claimed.rate in held.rates)
+        same_rate = not claimed.rate or claimed.rate == held.rate
+        same_rate |= not held.rate and claimed.rate in held.rates
+        return _same_measure(claimed, held) and same_rate
     if claimed.version:
-        return not (held.currency or held.unit or held.counts)
+        return not (measures or held.counts)
     if claimed.ordinal:
-        return held.ordinal or not (source.has_order or held.currency or held.unit or held.counts)
+        return held.ordinal or not (source.has_order or measures or held.counts)
     if claimed.rate and claimed.rate != held.rate and claimed.rate not in held.rates:
         return False
-    if not (held.currency or held.unit) and _digits_differ(claimed.written, held.written):
+    if not measures and _digits_differ(claimed.written, held.written):
         return False
     if claimed.label:
-        if claimed.label == held.label or claimed.label in held.labels:
-            return True
-        return not (held.currency or held.unit or held.counts or held.label)
+        is_other = measures or held.counts or held.label
+        return claimed.label == held.label or claimed.label in held.labels or not is_other
     if claimed.head:
         return _counts_same(claimed, held, source)
-    measures = held.currency or held.unit or held.counts
-    return not (claimed.before in LABELS and measures and held.before != claimed.before)
+    return not (claimed.before in LABELS and (measures or held.counts) and held.before != claimed.before)
 
 
 def _digits_differ(first: str, second: str) -> bool:
@@ -320,30 +285,21 @@ def _counts_same(claimed: Amount, held: Amount, source: _Held) -> bool:
         return True
     names = held.label or (held.before and not held.before.endswith("s"))
     year = held.value is not None and held.value.denominator == 1 and held.value.numerator in _YEARS
-    counted_otherwise = claimed.head in source.heads
-    return not (names or year or counted_otherwise)
+    return not (names or year or claimed.head in source.heads)
 
 
 def _abbreviates(short: str, long: str) -> bool:
     """Whether a word is another one without vowels, as "sts" of "stitches" and "pcs" of "pieces"."""
     left = iter(long)
-    return (
-        short[:1] == long[:1]
-        and set(short).isdisjoint("aeiou")
-        and 1 < len(short) < 5
-        and all(c in left for c in short)
-    )
+    has_form = short[:1] == long[:1] and set(short).isdisjoint("aeiou") and 1 < len(short) < 5
+    return has_form and all(char in left for char in short)
 
 
 def _is_rounded(claimed: Amount, held: Amount, source: _Held) -> bool:
     """Whether a number that says of itself to be rounded is a held one, to the digits that it shows."""
     if claimed.value is None or held.value is None or not claimed.value or held.value * claimed.value <= 0:
         return False
-    if (claimed.value - held.value) * claimed.beyond < 0:
+    off = claimed.value - held.value
+    if off * claimed.beyond < 0 or abs(off) > abs(held.value) * _ROUNDED_WITHIN:
         return False
-    near = abs(claimed.value - held.value) <= abs(held.value) * _ROUNDED_WITHIN
-    return (
-        near
-        and _is_same(claimed, held, source)
-        and abs(claimed.value - held.value) <= rounding_step(claimed.value) / 2
-    )
+    return _is_same(claimed, held, source) and abs(off) <= rounding_step(claimed.value) / 2

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from panda.documents.context import SECTIONS, ContextDocument, find_context_problems, heading, parse_context
+from panda.documents.context import SECTIONS, ContextDocument, ContextScan, heading, parse_context
 from panda.documents.memory_file import parse_memory_file
 from panda.errors import FileFormatError, NotFoundError, Problem, Verdict
 from panda.store.files import (
@@ -171,7 +171,7 @@ class _Check:
             if path.suffix == ".jsonl":
                 self._lines(path, kind)
             elif path.name == CONTEXT_MD:
-                self.problems += find_context_problems(read_text(path), path=where)
+                self.problems += ContextScan(read_text(path), where).problems
             elif path.name in (PREFERENCES_MD, FACTS_MD):
                 parse_memory_file(read_text(path), where=where)
             elif path.suffix == ".md":

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from panda.documents.context import (
     ContextDocument,
+    ContextScan,
     FrontMatter,
     Meta,
     Section,
     Text,
-    find_context_problems,
     parse_context,
     render_context,
     render_section,
@@ -94,14 +94,14 @@ def test_no_text_can_forge_a_section_or_a_meta_block(text: str) -> None:
     rendered = render_context(document)
     read = parse_context(rendered, where="context.md")
     assert [(one.number, one.text, one.meta) for one in read.sections] == [(0, text, {}), (5, text, {})]
-    assert find_context_problems(rendered, path="context.md") == []
+    assert ContextScan(rendered, "context.md").problems == []
 
 
 @given(wild)
 def test_looking_for_problems_never_raises_and_agrees_with_parsing(text: str) -> None:
     """Any text either parses or has problems, each with a line."""
     for candidate in (text, render_context(ContextDocument(FRONT)) + text):
-        problems = find_context_problems(candidate, path="context.md")
+        problems = ContextScan(candidate, "context.md").problems
         if problems:
             with pytest.raises(DocumentError) as caught:
                 parse_context(candidate, where="context.md")
@@ -172,7 +172,7 @@ HEAD = render_context(ContextDocument(FRONT))
 )
 def test_damage_is_reported_with_its_line(text: str, line: int, words: str) -> None:
     """Each kind of damage gives a problem that names file and line."""
-    problem = next(one for one in find_context_problems(text, path="t/context.md") if words in one.message)
+    problem = next(one for one in ContextScan(text, "t/context.md").problems if words in one.message)
     assert (problem.path, problem.line) == ("t/context.md", line)
     with pytest.raises(DocumentError) as caught:
         parse_context(text, where="t/context.md")

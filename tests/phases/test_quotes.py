@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from panda.documents.context import find_context_problems
+from panda.documents.context import ContextScan
 from panda.documents.markdown import split_passages
 from panda.documents.text import strip_citations
 from panda.memory.gathered import read_gathered
@@ -79,7 +79,7 @@ def test_glued_lines_are_no_structure(tmp_path: Path, note: str) -> None:
     assert judge_turn(ran.folder.paths.directory) == []
     assert ran.problems == []
     document = (ran.folder.paths / "context.md").read_text(encoding="utf-8")
-    assert find_context_problems(document, path="context.md") == []
+    assert ContextScan(document, "context.md").problems == []
 
 
 @pytest.mark.parametrize("text", HARMLESS)
