@@ -2,7 +2,7 @@
 
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -13,10 +13,8 @@ MOST_UNPACKED_BYTES = 3 * MOST_PIXELS
 _PNG = b"\x89PNG\r\n\x1a\n"
 _UNPACKED_STEP_BYTES = 65_536
 _DEPTHS = (1, 2, 4, 8, 16)
-_ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-MediaType = Literal["image/png", "image/jpeg"]
-_SUFFIXES = {"image/png": "png", "image/jpeg": "jpg"}
+_ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _BARE_MARKERS = (0x01, *range(0xD0, 0xD9))
 
@@ -30,7 +28,7 @@ class Picture:
     """A picture as it lies in its file."""
 
     data: bytes  # the bytes of the file
-    media_type: MediaType
+    media_type: Literal["image/png", "image/jpeg"]
     width: int  # in pixels
     height: int  # in pixels
 
@@ -42,7 +40,7 @@ class Picture:
     @property
     def file_name(self) -> str:
         """What a copy of it is called: by its content."""
-        return f"{self.sha256[:16]}.{_SUFFIXES[self.media_type]}"
+        return f"{self.sha256[:16]}.{'png' if self.media_type == 'image/png' else 'jpg'}"
 
 
 def parse_picture(data: bytes) -> Picture:
@@ -58,22 +56,19 @@ def parse_picture(data: bytes) -> Picture:
     """
     if len(data) > MOST_BYTES:
         raise PictureError(f"it has {len(data):,} bytes, more than the {MOST_BYTES:,} that it may have")
-    media_type: MediaType = "image/png" if data.startswith(_PNG) else "image/jpeg"
     if data.startswith(_PNG):
-        width, height = _png_size(data)
-    elif data.startswith(b"\xff\xd8\xff"):
-        width, height = _jpeg_size(data)
-    else:
-        raise PictureError("it is neither a PNG nor a JPEG file" if data else "it is empty")
-    _check_pixels(width, height)
-    return Picture(data, media_type, width, height)
+        return Picture(data, "image/png", *_png_size(data))
+    if data.startswith(b"\xff\xd8\xff"):
+        return Picture(data, "image/jpeg", *_jpeg_size(data))
+    raise PictureError("it is neither a PNG nor a JPEG file" if data else "it is empty")
 
 
-def _check_pixels(width: int, height: int) -> None:
+def _checked(width: int, height: int) -> tuple[int, int]:
     if not width or not height:
         raise PictureError("it has no pixels")
     if width * height > MOST_PIXELS:
         raise PictureError(f"it has {width:,} × {height:,} pixels, more than {MOST_PIXELS:,} in all")
+    return width, height
 
 
 def _png_size(data: bytes) -> tuple[int, int]:
@@ -82,54 +77,30 @@ def _png_size(data: bytes) -> tuple[int, int]:
     kind, header = chunks[0]
     if kind != b"IHDR" or len(header) != 13:
         raise PictureError("it is damaged: a PNG begins with a header")
-    width, height = int.from_bytes(header[:4]), int.from_bytes(header[4:8])
+    width, height = _checked(int.from_bytes(header[:4]), int.from_bytes(header[4:8]))
     depth, colour, interlaced = header[8], header[9], header[12]
     if colour not in _CHANNELS or depth not in _DEPTHS:
         raise PictureError(f"it is damaged: PNG has no colour type {colour} of {depth} bits")
-    _check_pixels(width, height)
-    bits = depth * _CHANNELS[colour]
-    passes = _ADAM7 if interlaced else ((0, 0, 1, 1),)
-    declared = sum(_pass_bytes(width - x, height - y, bits, dx, dy) for x, y, dx, dy in passes)
+    declared = 0
+    for x, y, step_x, step_y in _ADAM7 if interlaced else ((0, 0, 1, 1),):
+        columns, lines = (width - x + step_x - 1) // step_x, (height - y + step_y - 1) // step_y
+        if columns and lines:
+            declared += lines * ((columns * depth * _CHANNELS[colour] + 7) // 8 + 1)  # 1 names the filter
+    told, most = f"{declared:,} bytes", f"{MOST_UNPACKED_BYTES:,}"
     if declared > MOST_UNPACKED_BYTES:
-        raise PictureError(
-            f"its pixels take {declared:,} bytes, more than the {MOST_UNPACKED_BYTES:,} they may"
-        )
+        raise PictureError(f"its pixels take {told}, more than the {most} they may")
     unpacked = _unpacked_bytes((body for kind, body in chunks if kind == b"IDAT"), declared)
     if unpacked > declared:
-        raise PictureError(
-            f"it is damaged: its pixels unpack to more than the {declared:,} bytes it declares"
-        )
+        raise PictureError(f"it is damaged: its pixels unpack to more than the {told} it declares")
     if unpacked < declared:
         raise PictureError(f"it is damaged: it holds {height * unpacked // declared:,} of {height:,} lines")
     return width, height
 
 
-def _pass_bytes(width: int, height: int, bits: int, step_x: int, step_y: int) -> int:
-    """Bytes of the lines of one pass over what is left of a picture, each line with its filter byte."""
-    columns, lines = -(-width // step_x), -(-height // step_y)
-    return lines * ((columns * bits + 7) // 8 + 1) if columns > 0 and lines > 0 else 0
-
-
-def _unpacked_bytes(parts: Iterator[bytes], most: int) -> int:
-    """How many bytes zlib data unpacks to, none of them kept; it stops soon after *most*."""
-    unpacker, count = zlib.decompressobj(), 0
-    try:
-        for part in parts:
-            while part and count <= most:
-                count += len(unpacker.decompress(part, _UNPACKED_STEP_BYTES))
-                part = unpacker.unconsumed_tail
-        count += len(unpacker.flush()) if count <= most else 0
-    except zlib.error as exc:
-        raise PictureError(f"it is damaged: its pixels do not unpack ({exc})") from exc
-    return count
-
-
 def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = len(_PNG)
-    kind = b""
+    at, kind = len(_PNG), b""
     while kind != b"IEND":
-        length, kind = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
-        end = at + 8 + length
+        kind, end = data[at + 4 : at + 8], at + 8 + int.from_bytes(data[at : at + 4])
         if len(data) < end + 4:
             raise PictureError("it is cut short")
         if zlib.crc32(data[at + 4 : end]) != int.from_bytes(data[end : end + 4]):
@@ -138,22 +109,34 @@ def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at = end + 4
 
 
+def _unpacked_bytes(parts: Iterable[bytes], most: int) -> int:
+    """How many bytes zlib data unpacks to, none of them kept; it stops soon after *most*."""
+    unpacker, count = zlib.decompressobj(), 0
+    try:
+        for part in parts:
+            while part and count <= most:
+                count += len(unpacker.decompress(part, _UNPACKED_STEP_BYTES))
+                part = unpacker.unconsumed_tail
+        return count + len(unpacker.flush()) if count <= most else count
+    except zlib.error as exc:
+        raise PictureError(f"it is damaged: its pixels do not unpack ({exc})") from exc
+
+
 def _jpeg_size(data: bytes) -> tuple[int, int]:
     """Width and height, from the first frame header; the file runs to its end mark."""
-    at, size = 2, None
-    while at + 4 <= len(data) and size is None:
+    at = 2
+    while at + 4 <= len(data):
         if data[at] != 0xFF:
             raise PictureError(f"it is damaged: there is no JPEG marker at byte {at:,}")
-        marker = data[at + 1]
+        marker, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4])
         if marker == 0xFF or marker in _BARE_MARKERS:
             at += 1 if marker == 0xFF else 2
-            continue
-        length = int.from_bytes(data[at + 2 : at + 4])
-        if marker in _FRAMES and at + 9 <= len(data):
-            size = int.from_bytes(data[at + 7 : at + 9]), int.from_bytes(data[at + 5 : at + 7])
-        if marker == 0xDA or length < 2:
+        elif marker in _FRAMES and at + 9 <= len(data):
+            if data.find(b"\xff\xd9", at + 2 + length) < 0:
+                break
+            return _checked(int.from_bytes(data[at + 7 : at + 9]), int.from_bytes(data[at + 5 : at + 7]))
+        elif marker == 0xDA or length < 2:
             raise PictureError("it is damaged: it says no size before its pixels")
-        at += 2 + length
-    if size is None or b"\xff\xd9" not in data[at:]:
-        raise PictureError("it is cut short")
-    return size
+        else:
+            at += 2 + length
+    raise PictureError("it is cut short")
