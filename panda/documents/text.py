@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 from difflib import get_close_matches
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 ID_PATTERN = r"^[a-z0-9_-]{1,64}\Z"
 """What a user or session id is."""
@@ -68,7 +69,6 @@ _OURS = rf"(?=## \d|```|~~~|_meta:|---[^\S{_BREAKS}]*(?:[{_BREAKS}]|\Z))"
 _TO_ESCAPE = re.compile(rf"{_LINE_START}(?=\\*{_OURS})")
 _PROMPT_LINES = re.compile(rf"{_LINE_START}(?=\\*(?:=====|User query:))")
 _NAME_PARTS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|%(?=[0-9A-Fa-f]{2})")
-_NAME_ESCAPES = re.compile(rb"%([0-9A-Fa-f]{2})")
 _TO_UNESCAPE = re.compile(rf"{_LINE_START}\\(?=\\*{_OURS})")
 
 _BLOCK_START = (
@@ -95,9 +95,6 @@ def escape_text(text: str) -> str:
 
     A line may begin after any character that Python or YAML takes for a line break, a lone carriage
     return included, so that other readers are not deceived either.
-
-    Source:
-        design, files; the line pattern is `^\\*(## \d|```|~~~|---\s*$|_meta:)`.
     """
     return _TO_ESCAPE.sub(r"\\", text)
 
@@ -146,29 +143,20 @@ def _written_out(found: re.Match[str]) -> str:
 
 def escape_path(path: str) -> str:
     r"""
-    A file's path as text that stands on one line: what node ids and sources call it.
-
-    Args:
-        path: As the system gives it; bytes that are not UTF-8 came in as halves of characters.
-
-    Returns:
-        The path with such bytes, control characters, line separators and any `%` that two hexadecimal digits
-        follow as `%` and two digits a byte. All else stays.
+    A file's path as text that stands on one line: what node ids and sources call it. Bytes that are not UTF-8
+    (halves of characters, as the system gives them), control characters, line separators and any `%` that two
+    hexadecimal digits follow become `%` and two digits a byte.
     """
     return _NAME_PARTS.sub(_escaped_bytes, path)
 
 
-def unescape_path(name: str) -> str:
-    """The reverse of escape_path; a name that it never gives stands for itself."""
-    if "%" not in name:
-        return name
-    data = name.encode("utf-8", "surrogatepass")
-    unescaped = _NAME_ESCAPES.sub(lambda found: bytes([int(found[1], 16)]), data)
-    path = unescaped.decode("utf-8", "surrogateescape")
-    return path if escape_path(path) == name else name
-
-
 def _escaped_bytes(found: re.Match[str]) -> str:
     is_byte = "\udc80" <= found[0] <= "\udcff"
-    data = found[0].encode("utf-8", "surrogateescape" if is_byte else "surrogatepass")
-    return "".join(f"%{byte:02X}" for byte in data)
+    return quote_from_bytes(found[0].encode("utf-8", "surrogateescape" if is_byte else "surrogatepass"))
+
+
+def unescape_path(name: str) -> str:
+    """The reverse of escape_path; a name that it never gives stands for itself."""
+    data = unquote_to_bytes(name.encode("utf-8", "surrogatepass"))
+    path = data.decode("utf-8", "surrogateescape")
+    return path if escape_path(path) == name else name

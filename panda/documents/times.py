@@ -15,25 +15,17 @@ def present() -> datetime:
 
 
 def render_time(moment: datetime) -> str:
-    """
-    An instant as panda writes it.
-
-    Args:
-        moment: An instant; a naive one is taken as UTC.
-    """
+    """An instant as panda writes it; a naive one is taken as UTC."""
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
 
 
 def parse_time(text: str) -> datetime:
     """
-    The instant that an ISO 8601 text names.
-
-    Args:
-        text: A date or a date with time; without an offset it is UTC.
+    The instant that an ISO 8601 date names, with a time or not; without an offset it is UTC.
 
     Raises:
-        ValueError: Not an ISO 8601 date, or outside the years 1 to 9999 in UTC.
+        ValueError: It is no such date, or outside the years 1 to 9999 in UTC.
     """
     moment = datetime.fromisoformat(text.strip())
     try:
