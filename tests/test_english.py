@@ -29,7 +29,6 @@ FORMATS = {
     "documents/memory_file.py:_TURN": "our own mark",
     "forget.py:_FIXED": "ids of ours",
     "settings.py:_read_file": "what the TOML parser says",
-    "documents/context.py:_RENDERED_FRONT": "the front matter of our context.md",
     "documents/times.py:_MARK": "our own mark",
     "documents/yaml_text.py:YAML_WORDS": "YAML",
     "actions/turn.py:Until": "steps of phase 2",

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import pairwise
 
 from panda.documents.records import decode
 from panda.documents.text import escape_text, unescape_text
@@ -178,16 +177,7 @@ class ContextScan:
         self.sections: list[Section] = []  # doubled ones once
         self.problems: list[DocumentError] = []  # in the order of lines
         self._path, self._lines = path, text.split("\n")
-        first = self._read_front()
-        starts = self._find_headings(first)
-        above = range(first, starts[0] if starts else len(self._lines))
-        stray = next((at for at in above if self._lines[at].strip()), None)
-        if first and stray is not None and all(problem.line != stray + 1 for problem in self.problems):
-            self._report(stray, "text stands before the first section")
-        if self._lines[-1] == "":
-            self._lines.pop()
-        for start, end in pairwise([*starts, len(self._lines)]):
-            self._add_section(start, end)
+        self._read_sections(self._read_front())
         self.problems.sort(key=lambda problem: problem.line or 0)
 
     def _report(self, at: int, message: str, *, key: str | None = None, fix: str | None = None) -> None:
@@ -211,51 +201,54 @@ class ContextScan:
             self._report(line or 0, f"front matter: {exc}")
         return end + 1
 
-    def _find_headings(self, first: int) -> list[int]:
-        """Indexes of the canonical headings outside of fences; reports what else looks like structure."""
-        starts: list[int] = []
-        opened: int | None = None
-        for at, line in enumerate(self._lines[first:], first):
-            if opened is not None:
-                opener = self._lines[opened]
-                if _closes(opener, line):
-                    opened = None
-                elif line.startswith("_meta:") and (opener != _META_OPEN or at != opened + 1):
+    def _read_sections(self, first: int) -> None:
+        """Reads what stands below each canonical heading outside of fences; reports what looks like one."""
+        lines, blocks = self._lines, list[Block]()
+        start, begin, opened = -1, first, -1  # lines of the heading, of the text below and of the open fence
+        for at, line in enumerate(lines[first:], first):
+            if opened >= 0:
+                is_meta = lines[opened] == _META_OPEN and lines[opened + 1].startswith("_meta:")
+                if _closes(lines[opened], line):
+                    if is_meta and start >= 0:
+                        blocks += _text_block(lines[begin:opened], followed=True)
+                        blocks += self._read_meta(opened + 1, at)
+                        begin = at + 1
+                    opened = -1
+                elif line.startswith("_meta:") and not (is_meta and at == opened + 1):
                     self._report(at, f"`_meta:` is not the first line of a {_META_OPEN} fence")
             elif not line.startswith(_STRUCTURE):
                 continue
             elif line.startswith("~~~") or (line.startswith(_FENCE) and "`" not in line.lstrip("`")):
                 opened = at
             elif line in _HEADINGS:
-                starts.append(at)
+                self._end_section(first, start, at, [*blocks, *_text_block(lines[begin:at], followed=True)])
+                start, begin, blocks = at, at + 1, []
             elif line.startswith("_meta:"):
                 self._report(at, f"`_meta:` stands outside of a {_META_OPEN} fence")
             elif line.startswith("## ") and line[3:4].isdigit():
                 fix = f"write `{heading(int(known[1]))}`" if (known := _TITLE.match(line)) else None
                 self._report(at, f"unknown section: {line[:80]!r}", fix=fix)
-        if opened is not None:
+        if opened >= 0:
             self._report(opened, "this fence is never closed")
-        return starts
+        if lines[-1] == "":
+            lines.pop()
+        last = _text_block(lines[begin:], followed=False)
+        self._end_section(first, start, len(lines), [*blocks, *last])
 
-    def _add_section(self, start: int, end: int) -> None:
-        lines, number = self._lines, _HEADINGS[self._lines[start]]
+    def _end_section(self, first: int, start: int, end: int, blocks: list[Block]) -> None:
+        """Takes in the section with its heading in line *start*; -1 for what stands above the first."""
+        if start < 0:
+            stray = next((at for at in range(first, end) if self._lines[at].strip()), None)
+            if first and stray is not None and all(problem.line != stray + 1 for problem in self.problems):
+                self._report(stray, "text stands before the first section")
+            return
         numbers = [section.number for section in self.sections]
+        number = _HEADINGS[self._lines[start]]
         if number in numbers:
             self._report(start, f"section {number} stands here a second time")
             return
         if numbers and number < numbers[-1]:
             self._report(start, f"section {number} stands after section {numbers[-1]}")
-        blocks: list[Block] = []
-        at = begin = start + 1
-        while at < end:
-            if lines[at] == _META_OPEN and at + 1 < end and lines[at + 1].startswith("_meta:"):
-                close = next((i for i in range(at + 1, end) if _closes(_FENCE, lines[i])), end)
-                blocks += _text_block(lines[begin:at], followed=True)
-                blocks += self._read_meta(at + 1, close)
-                at = begin = close + 1
-            else:
-                at += 1
-        blocks += _text_block(lines[begin:end], followed=end < len(lines))
         self.sections.append(Section(number, tuple(blocks)))
 
     def _read_meta(self, start: int, end: int) -> list[Block]:
