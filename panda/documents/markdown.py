@@ -219,8 +219,13 @@ def _passages(markdown: str) -> Iterator[Passage]:
                 if line.strip():
                     yield Passage(one_line(line), at, headings, "code", list_line)
         elif block.kind == "table":
-            for at, text in _row_texts(held, block.is_ruled):
-                yield Passage(text, first + at, headings, "row", first)
+            names = split_cells(held[0]) if block.is_ruled else []
+            for at, line in enumerate(held[1:] if names else held, first + bool(names)):
+                cells = split_cells(line)
+                heads = [f"{name}: " if name else "" for name in names] if len(names) == len(cells) else []
+                row = "; ".join(head + cell for head, cell in zip_longest(heads, cells, fillvalue="") if cell)
+                if not _TABLE_RULE.match(line):
+                    yield Passage(row, at, headings, "row", first)
         elif block.kind == "text":
             yield from _text_passages(held, first, headings)
         elif item := _ITEM.match(held[0]):
@@ -281,17 +286,6 @@ def _goes_on(line: str, following: str) -> bool:
         return True
     is_word = following[:1].islower() and following.split()[0].rstrip(".,;:!?)").isalpha()
     return is_word and (len(line) >= _UNFINISHED_CHARS or len(split_sentences(line)) > 1)
-
-
-def _row_texts(held: Sequence[str], is_ruled: bool) -> Iterator[tuple[int, str]]:
-    """Each row of a table with its place, its cells with their names where the table has a head."""
-    names = split_cells(held[0]) if is_ruled else []
-    for at, line in enumerate(held):
-        if _TABLE_RULE.match(line) or (is_ruled and at == 0):
-            continue
-        cells = split_cells(line)
-        named = zip(names if len(names) == len(cells) else [""] * len(cells), cells, strict=True)
-        yield at, "; ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
 
 
 def split_cells(row: str) -> list[str]:

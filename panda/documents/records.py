@@ -1,7 +1,7 @@
 """Values of files as records: read with every fault told by its key, written as plain JSON values."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import cache
 from types import UnionType
@@ -76,7 +76,6 @@ def decode(
     Args:
         cls: A Record, a frozen dataclass, or any type of one of their fields. A `description` in the Meta of
             a field says what it wants, as in "must be …".
-        value: As encode gives it; keys with a default may be missing.
         key: Place in the file, for errors.
         fault: The error to raise.
         text: The YAML text that the value was read from; tells the line of a fault.
@@ -112,22 +111,31 @@ def _first_fault(kind: Any, value: Any, key: str) -> _Fault | None:
     """The first thing in a value that is not of its type, as deep as it can be told; None if it fits."""
     for member in _members(kind):
         member = get_args(member)[0] if get_origin(member) is Annotated else member
-        parts = list(_parts(member, value, key))
-        if isinstance(member, type) and isinstance(value, dict) and _is_meant(member, value):
-            known, required = _fields(member)
+        inner, origin = get_args(member), get_origin(member) or member
+        parts: list[tuple[Any, Any, str]] = []  # type, value and key of what the value consists of
+        names: Collection[str] = ()  # keys that it may have; of none given, any
+        missing: list[str] = []
+        if isinstance(value, dict) and _is_record(member):
             config = getattr(member, "__struct_config__", None)
-            allowed = {*known, config.tag_field} if config else set(known)
-            for name in value:
-                if name not in allowed and (config is None or config.forbid_unknown_fields):
-                    return _below(key, name), f"unknown key {name!r:.60}", nearest(name, known)
-            if missing := [name for name in required if name not in value]:
-                return _below(key, missing[0]), f"{missing[0]} is missing", f"add {missing[0]}"
-        if isinstance(value, dict) and get_origin(keys := (*get_args(member), None)[0]) is Literal:
-            for name in value:
-                if name not in get_args(keys):
-                    return _below(key, name), f"unknown key {name!r:.60}", nearest(name, get_args(keys))
-        for inner, part, place in parts:
-            if found := _first_fault(inner, part, place):
+            if config and config.tag is not None and value.get(config.tag_field) != config.tag:
+                continue  # another member is meant
+            known, required = _fields(member)
+            names = known if config is None or config.forbid_unknown_fields else ()
+            missing = [name for name in required if name not in value]
+            parts = [(known[name], part, _below(key, name)) for name, part in value.items() if name in known]
+        elif isinstance(value, dict) and origin in (dict, Mapping) and inner:
+            names = get_args(inner[0]) if get_origin(inner[0]) is Literal else ()
+            parts = [(inner[1], part, _below(key, name)) for name, part in value.items()]
+        elif isinstance(value, list) and origin in (list, tuple) and inner:
+            types = inner[:1] * len(value) if origin is list or inner[-1] is Ellipsis else inner
+            items = zip(types, value, strict=False)
+            parts = [(of, part, f"{key}[{at}]") for at, (of, part) in enumerate(items)]
+        if unknown := [name for name in value if name not in names] if names else ():
+            return _below(key, unknown[0]), f"unknown key {unknown[0]!r:.60}", nearest(unknown[0], names)
+        if missing:
+            return _below(key, missing[0]), f"{missing[0]} is missing", f"add {missing[0]}"
+        for part in parts:
+            if found := _first_fault(*part):
                 return found
         if parts:
             break
@@ -142,18 +150,8 @@ def _members(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def _parts(kind: Any, value: Any, key: str) -> list[tuple[Any, Any, str]]:
-    """What a value of a type consists of: type, value and key of each."""
-    inner, origin = get_args(kind), get_origin(kind) or kind
-    if isinstance(value, dict) and origin in (dict, Mapping) and inner:
-        return [(inner[1], part, _below(key, name)) for name, part in value.items()]
-    if isinstance(value, dict) and isinstance(kind, type) and _is_meant(kind, value):
-        known = _fields(kind)[0]
-        return [(known[name], part, _below(key, name)) for name, part in value.items() if name in known]
-    if isinstance(value, list) and origin in (list, tuple) and inner:
-        types = inner[:1] * len(value) if origin is list or inner[-1] is Ellipsis else inner
-        return [(of, part, f"{key}[{at}]") for at, (of, part) in enumerate(zip(types, value, strict=False))]
-    return []
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and (issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind))
 
 
 def _below(key: str, name: str) -> str:
@@ -162,18 +160,12 @@ def _below(key: str, name: str) -> str:
 
 @cache
 def _fields(cls: type) -> tuple[dict[str, Any], list[str]]:
-    """The types of a record's keys, and the keys that must be there."""
+    """The types of a record's keys, with that of its tag, and the keys that must be there."""
     hints, info = get_type_hints(cls, include_extras=True), cast(Any, msgspec.inspect.type_info(cls))
     known = {field.encode_name: hints[field.name] for field in info.fields}
+    if getattr(info, "tag_field", None):
+        known[info.tag_field] = Any
     return known, [field.encode_name for field in info.fields if field.required]
-
-
-def _is_meant(kind: type, value: Mapping[str, Any]) -> bool:
-    """Whether a mapping is to be of a record's type: of several, the one with its tag."""
-    if not (issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind)):
-        return False
-    config = getattr(kind, "__struct_config__", None)
-    return config is None or config.tag is None or value.get(config.tag_field) == config.tag
 
 
 def _told(kind: Any, value: object, key: str, otherwise: str) -> tuple[str, str | None]:
@@ -220,6 +212,4 @@ def _wanted(kind: Any) -> str | None:
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if origin in (list, tuple) and inner and inner[0] is str:
         return "a list of texts"
-    if isinstance(origin, type) and (issubclass(origin, msgspec.Struct) or dataclasses.is_dataclass(origin)):
-        return "a mapping"
-    return _PLAIN.get(origin)
+    return "a mapping" if _is_record(origin) else _PLAIN.get(origin)

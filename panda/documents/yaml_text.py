@@ -52,6 +52,9 @@ class YamlNode(msgspec.Struct, frozen=True):
     items: tuple["YamlNode", ...] = ()  # of a list
 
 
+_Pairs = tuple[tuple[YamlNode, YamlNode], ...]
+
+
 def read_yaml(text: str, *, as_typed: bool = False, above: int = 0) -> YamlNode | None:
     """
     The value of a YAML text; None if there is none.
@@ -88,9 +91,10 @@ def _compose(text: str, loader: Any, as_typed: bool, above: int) -> YamlNode | N
     for event in events:
         opening, nodes = levels[-1]
         start, end, line = event.start_mark.index, event.end_mark.index, above + event.start_mark.line + 1
+        is_key = isinstance(opening, yaml.MappingStartEvent) and len(nodes) % 2 == 0
+        if getattr(event, "tag", None) not in _TEXT_TAGS:
+            raise YamlTextError(f"not a JSON-like value: the tag {event.tag} is not read", line)
         if isinstance(event, yaml.ScalarEvent):
-            is_key = isinstance(opening, yaml.MappingStartEvent) and len(nodes) % 2 == 0
-            _check_tag(event, line)
             value: Any = event.value
             if event.implicit[0] and not is_key:
                 value = read_typed(value) if as_typed else _plain_value(value, line)
@@ -98,8 +102,7 @@ def _compose(text: str, loader: Any, as_typed: bool, above: int) -> YamlNode | N
                 end = start + len(text[start:end].rstrip())
             nodes.append(YamlNode(whole_characters(value) if has_halves else value, start, end, line))
         elif isinstance(event, yaml.CollectionStartEvent):
-            _check_tag(event, line)
-            if isinstance(opening, yaml.MappingStartEvent) and len(nodes) % 2 == 0:
+            if is_key:
                 raise YamlTextError("not a JSON-like value: a key that is no text", line)
             if len(levels) > _MOST_LEVELS:
                 raise YamlTextError("nested too deeply", line)
@@ -108,15 +111,14 @@ def _compose(text: str, loader: Any, as_typed: bool, above: int) -> YamlNode | N
             levels.pop()
             start, line = opening.start_mark.index, above + opening.start_mark.line + 1
             end = end if opening.flow_style else nodes[-1].end
-            if isinstance(event, yaml.SequenceEndEvent):
-                node = YamlNode([item.value for item in nodes], start, end, line, items=tuple(nodes))
-            else:
-                pairs = tuple(zip(nodes[::2], nodes[1::2], strict=True))
+            pairs: _Pairs = ()
+            value = [item.value for item in nodes]
+            if isinstance(event, yaml.MappingEndEvent):
+                pairs, nodes = tuple(zip(nodes[::2], nodes[1::2], strict=True)), []
                 value = {key.value: item.value for key, item in pairs}
                 if len(value) < len(pairs) and not as_typed:
-                    _refuse_doubled(nodes[::2])
-                node = YamlNode(value, start, end, line, pairs)
-            levels[-1][1].append(node)
+                    _refuse_doubled(pairs)
+            levels[-1][1].append(YamlNode(value, start, end, line, pairs, tuple(nodes)))
         elif isinstance(event, yaml.AliasEvent):
             message = f"not valid YAML: the alias *{event.anchor} is not read: write the value itself"
             raise YamlTextError(message, line)
@@ -125,14 +127,9 @@ def _compose(text: str, loader: Any, as_typed: bool, above: int) -> YamlNode | N
     return next(iter(levels[0][1]), None)
 
 
-def _check_tag(event: Any, line: int) -> None:
-    if event.tag not in _TEXT_TAGS:
-        raise YamlTextError(f"not a JSON-like value: the tag {event.tag} is not read", line)
-
-
-def _refuse_doubled(keys: list[YamlNode]) -> None:
+def _refuse_doubled(pairs: _Pairs) -> None:
     lines: dict[str, int] = {}
-    for key in keys:
+    for key, _ in pairs:
         if key.value in lines:
             where = f"stands in line {lines[key.value]} and again in line {key.line}"
             raise YamlTextError(f"the key {key.value!r:.80} {where}", key.line)
@@ -264,7 +261,7 @@ class FrontMatterText:
     source: str  # what stands between the boundaries
     between: str  # the second boundary with its end of line
     body: str  # all that follows the front matter
-    pairs: tuple[tuple[YamlNode, YamlNode], ...] = ()
+    pairs: _Pairs = ()
     """Keys and values in their order: starts and ends are those in the source, lines those of the file."""
 
     @property
