@@ -13,6 +13,7 @@ from typing import Literal
 
 from panda.app import App
 from panda.errors import HaltError, UsageError
+from panda.memory.budget import FORGOTTEN
 from panda.memory.past import Bound
 from panda.models.contract import Layers
 from panda.recipes.calls import LiveOnMiss, Miss, Recordings, Replay
@@ -97,6 +98,9 @@ def simulate(
             where=str(saved.paths.directory),
             fix="give --mode rerun" if is_imported else "replay turns that `panda turn` has run to their end",
         )
+    if FORGOTTEN in metadata.query:
+        message = f"what was asked in turn {number} was forgotten at {metadata.forgotten_at}"
+        raise UsageError(message, where=str(saved.paths.directory), fix="ask it anew: panda turn QUERY")
     recordings = _recordings(saved, answers)
     before = saved.snapshot()
     directory = work / "turns" / settings.user / turn_name(number)
