@@ -8,16 +8,14 @@ import errno
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from panda.errors import LockHeldError, StoreError, TryAgainError
-from panda.index.sources import BROKEN, scan, turns_stamp
-from panda.index.tables import SCHEMA, TABLES, AsOf, IndexView, Statistics, SyncReport, UserTables
-from panda.index.vectors import SIDE_FILES, check_database, uri_of
+from panda.index.tables import SCHEMA, TABLES, AsOf, Difference, IndexView, Statistics, SyncReport, UserTables
+from panda.index.vectors import check_database, number_of, side_files, uri_of
 from panda.store.files import check_links, held_lock, make_directory, remove_tree, store_errors
 from panda.store.layout import Layout, users_of
 
@@ -30,53 +28,12 @@ _NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IO
 _UNWRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT}
 
 _T = TypeVar("_T")
+Watch = Callable[[], None]
+"""Is called after each source that was taken in."""
 
 
 class IndexLostError(TryAgainError):
     """The index file was deleted, replaced or damaged while it was used."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Where index and files of a user differ."""
-
-    changed: Mapping[str, str]  # sources that are new or were written since, with their stamps
-    removed: tuple[str, ...]  # sources that are gone
-    retried: frozenset[str]  # those of *changed* that could not be read the last time
-    rows: Mapping[str, int]  # number of entries in the index by source type
-    turns: str | None  # stamp of the turns directory, taken before looking; None without a user
-    turns_known: str | None  # that of when it was last taken in; None if the user never was
-
-    @property
-    def sources(self) -> set[str]:
-        """All sources that differ, those that cannot be read left out."""
-        return {*self.changed, *self.removed} - self.retried
-
-
-def _compare(layout: Layout, tables: UserTables, turns: Collection[int] | None) -> Difference:
-    """
-    Where the index and a user's files differ. Looks at memory files and notes, and at some turns beside those
-    that came, went, or may have changed where no directory tells; None looks at all.
-    """
-    user = tables.user
-    stamp, stamp_known = turns_stamp(layout.of(user)), tables.turns_stamp()
-    if turns is not None and stamp_known is not None:
-        turns = tables.suspects().union(turns)
-        if stamp != stamp_known:
-            turns |= tables.turns().symmetric_difference(layout.of(user).listed_numbers())
-    else:
-        turns = None
-    known = tables.stamps(turns)
-    on_disk = scan(layout.of(user), sorted(layout.of(user).listed_numbers() if turns is None else turns))
-    changed = {source: there for source, there in on_disk.items() if known.get(source) != there}
-    return Difference(
-        changed=changed,
-        removed=tuple(source for source in known if source not in on_disk),
-        retried=frozenset(source for source in changed if known.get(source) == BROKEN),
-        rows=tables.count_rows() if turns is None else {},
-        turns=stamp,
-        turns_known=stamp_known,
-    )
 
 
 class Index:
@@ -84,10 +41,7 @@ class Index:
     The index of one store, with a write-ahead log: who reads is never held up by who writes.
 
     A file that is deleted, replaced or damaged at any moment is made again. Where nothing may be written it
-    is read as it is, and what has to be taken in goes into a temporary copy.
-
-    Args:
-        private: Whether nothing is written into the store in any case.
+    is read as it is, and what has to be taken in goes into a temporary copy; if *private*, in any case.
     """
 
     def __init__(self, layout: Layout, *, wait_seconds: float = 30.0, private: bool = False) -> None:
@@ -126,8 +80,7 @@ class Index:
         """
 
         def act() -> SyncReport:
-            with self._opened() as connection:
-                difference = _compare(self._layout, UserTables(connection, user), turns)
+            difference = self._compare(user, turns)
             if not (difference.changed or difference.removed) and difference.turns == difference.turns_known:
                 return SyncReport()
             is_known = difference.turns_known is not None  # else there is nothing to answer from
@@ -138,64 +91,53 @@ class Index:
                     raise
                 return SyncReport(behind=len(difference.sources))
 
-        return self._again(act, for_reading=True)
+        return self._again(act)
 
     def rebuild(
-        self,
-        users: Sequence[str] | None = None,
-        *,
-        full: bool = False,
-        watch: Callable[[], None] = lambda: None,
+        self, users: Sequence[str] | None = None, *, full: bool = False, watch: Watch | None = None
     ) -> dict[str, SyncReport]:
         """
-        Bring the index in line with all files of some users; what was done, by user.
-
-        Args:
-            users: Whose files; None for all users that the store or the index has.
-            full: Start from nothing, which is for all users; until the end others are answered from what was
-                there.
-
-        Raises:
-            LockHeldError: Another process kept writing for too long.
+        Bring the index in line with all files of some users; what was done, by user. None is all users that
+        the store or the index has. *full* starts from nothing, for all users; until the end others are
+        answered from what was there. Raises LockHeldError: another process kept writing for too long.
         """
         if self._uses != "file" and not self._layout.read_only_mark.exists():
             fix = "check who owns the store and whether its disk is mounted read-only"
             raise StoreError("the index files cannot be written", where=str(self._layout.indexes), fix=fix)
-        whose = None if full else users
-        return self._again(lambda: self._write(whose, self._wait_seconds, None, full=full, watch=watch))
+
+        def act() -> dict[str, SyncReport]:
+            return self._write(None if full else users, self._wait_seconds, None, full=full, watch=watch)
+
+        return self._again(act, for_reading=False)
 
     def behind(self, user: str) -> Difference:
         """What rebuild would take in, by a look at every file; makes no file that is gone."""
-
-        def act() -> Difference:
+        with self._guard:
             if self._uses == "file" and not self._path.exists():
                 self._leave_the_file()
-            with self._opened() as connection:
-                return _compare(self._layout, UserTables(connection, user), None)
-
-        return self._again(act, for_reading=True)
+            return self._again(lambda: self._compare(user, None))
 
     def read(self, user: str, act: Callable[[IndexView], _T], *, as_of: AsOf | None = None) -> _T:
         """
-        What something makes of the user's entries as of one moment.
-
-        Args:
-            act: Gets the entries, and asks nothing else of this index. Called again if the files vanish.
-            as_of: What counts of the entries; None for all.
+        What something makes of the user's entries, all or as of one moment. It gets the entries, asks nothing
+        else of this index, and is called again if the files vanish.
         """
 
         def attempt() -> _T:
             for _ in range(_TRIES):
                 with self._opened() as connection:
-                    is_known = UserTables(connection, user).turns_stamp() is not None
-                    if is_known or not self._layout.of(user).home.is_dir():
-                        view = IndexView(connection, user, self._statistics.get(user), as_of)
+                    view = IndexView(connection, user, self._statistics.get(user), as_of)
+                    if view.turns_stamp() is not None or not self._layout.of(user).home.is_dir():
                         self._statistics[user] = view.all_statistics
                         return act(view)
                 self.freshen(user)  # the file is new: nothing is in it yet
             raise self._lost("they were deleted again")
 
-        return self._again(attempt, for_reading=True)
+        return self._again(attempt)
+
+    def _compare(self, user: str, turns: Collection[int] | None) -> Difference:
+        with self._opened() as connection:
+            return UserTables(connection, user).compare(self._layout.of(user), turns)
 
     def _write(
         self,
@@ -204,13 +146,13 @@ class Index:
         turns: Collection[int] | None,
         *,
         full: bool = False,
-        watch: Callable[[], None] = lambda: None,
+        watch: Watch | None = None,
     ) -> dict[str, SyncReport]:
         """Take in what differs of some turns, None for all, as a whole or not at all."""
         reports: dict[str, SyncReport] = {}
         if self._uses == "file as it is":
-            self._uses = "copy"
             self.close()
+            self._uses = "copy"
         with self._opened(to_write=True, wait_seconds=wait_seconds) as connection:
             if turns is None:  # perhaps all of them: a page that was put off would be written again
                 connection.execute("PRAGMA cache_size = -64000")
@@ -220,13 +162,11 @@ class Index:
                 known = (user for (user,) in connection.execute("SELECT user FROM users").fetchall())
                 users = sorted({*users_of(self._layout), *known})
             for user in users:
-                tables = UserTables(connection, user)
-                difference = _compare(self._layout, tables, turns)
-                reports[user] = tables.take_in(self._layout, difference.changed, difference.removed, watch)
-                tables.set_turns_stamp(difference.turns)
+                tables, store = UserTables(connection, user), self._layout.of(user)
+                reports[user] = tables.take_in(store, tables.compare(store, turns), watch or (lambda: None))
         return reports
 
-    def _again(self, act: Callable[[], _T], *, for_reading: bool = False) -> _T:
+    def _again(self, act: Callable[[], _T], *, for_reading: bool = True) -> _T:
         """Do something; again if the index files vanish, are damaged, or cannot be written by what reads."""
         with self._guard:
             for left in reversed(range(_TRIES)):
@@ -248,13 +188,7 @@ class Index:
 
     @contextmanager
     def _opened(self, *, to_write: bool = False, wait_seconds: float = 0.0) -> Iterator[sqlite3.Connection]:
-        """
-        What the index holds as of one moment; to write, under the writers' lock, as a whole or not at all.
-
-        Raises:
-            LockHeldError: Another process kept writing for too long.
-            IndexLostError: SQLite cannot go on with the file.
-        """
+        """What the index holds at one moment; to write, under the writers' lock, as a whole or not at all."""
         try:
             if self._connection is None or self._identity != self._identity_in_place():
                 self.close()
@@ -264,9 +198,9 @@ class Index:
             with self._lock(wait_seconds) if to_write else nullcontext():
                 connection.execute("BEGIN IMMEDIATE" if to_write else "BEGIN")
                 try:
-                    if _pragma(connection, "user_version") != _VERSION:
+                    if number_of(connection, "user_version") != _VERSION:
                         raise sqlite3.DatabaseError("made by another version of panda")
-                    version = _pragma(connection, "data_version")
+                    version = number_of(connection, "data_version")
                     if to_write or version != self._version:
                         self._statistics.clear()
                     self._version = version
@@ -289,8 +223,9 @@ class Index:
                 raise OSError(number, os.strerror(number)) from exc
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             message = f"the index was locked for more than {_BUSY_SECONDS:g} s"
-            fix = "try again when the other program is done"
-            return LockHeldError(message, where=str(self._path), fix=fix)
+            return LockHeldError(
+                message, where=str(self._path), fix="try again when the other program is done"
+            )
         if code == sqlite3.SQLITE_CANTOPEN:
             self._identity = None  # nothing is known of it that would allow to remove it
         return self._lost(str(exc))
@@ -300,8 +235,7 @@ class Index:
         return IndexLostError(f"the index files cannot be used: {why}", where=str(self._path), fix=fix)
 
     def _lock(self, wait_seconds: float) -> AbstractContextManager[None]:
-        """The writers' lock, where others may write the same file."""
-        if self._uses != "file":
+        if self._uses != "file":  # nobody else has it
             return nullcontext()
         holder = f"panda index (process {os.getpid()})"
         return held_lock(self._layout.index_lock, holder=holder, wait_seconds=wait_seconds)
@@ -337,7 +271,7 @@ class Index:
             _create_tables(copy := _connect(""))
             return copy
         check_links(self._path)
-        log = self._beside("-wal")
+        _, log, _ = side_files(self._path)
         how = "mode=ro" if size_of(log) and not log.is_symlink() else "mode=ro&immutable=1"
         connection = _connect(uri_of(self._path, how))
         if self._uses == "file as it is":
@@ -351,7 +285,7 @@ class Index:
         """From now on write nothing into the store."""
         self.close()
         self._uses = "copy"
-        log, shared = self._beside("-wal"), self._beside("-shm")
+        _, log, shared = side_files(self._path)
         if not size_of(log) and size_of(shared) < _SHARED_BYTES:  # not made whole on a full disk: nobody's
             for path in (log, shared):
                 with suppress(OSError):
@@ -370,13 +304,10 @@ class Index:
     def _remove(self) -> None:
         """Remove the file with what is left beside it of itself and of earlier versions."""
         former = self._path.with_name("research_index.db")
-        for path in (self._path, *map(self._beside, SIDE_FILES), former):
+        for path in (self._path, *side_files(self._path), former):
             with store_errors(path, "delete"):
                 path.unlink(missing_ok=True)
         remove_tree(self._path.with_name("changes"))
-
-    def _beside(self, ending: str) -> Path:
-        return self._path.with_name(f"{self._path.name}{ending}")
 
 
 def size_of(path: Path) -> int:
@@ -388,13 +319,7 @@ def size_of(path: Path) -> int:
 
 def _connect(name: str) -> sqlite3.Connection:
     is_uri = name.startswith("file:")
-    return sqlite3.connect(
-        name, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=is_uri
-    )
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+    return sqlite3.connect(name, _BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=is_uri)
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:

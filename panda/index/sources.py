@@ -19,24 +19,9 @@ from panda.documents.text import escape_path, one_line, shorten, strip_citations
 from panda.documents.yaml_text import split_front_matter
 from panda.errors import FileFormatError, Problem, StoreError, UntrustedError
 from panda.language.dates import day_of
+from panda.store import layout
 from panda.store.files import check_links, may_pass, read_text
-from panda.store.layout import (
-    CONTEXT_MD,
-    EXTRACTED_JSON,
-    FACTS_MD,
-    INDEX_SUMMARY_JSON,
-    MANIFEST_JSON,
-    METADATA_JSON,
-    PREFERENCES_MD,
-    QUERY_ANALYSIS_JSON,
-    RESEARCH_JSON,
-    TurnPaths,
-    UserStore,
-    directory_names,
-    is_directory,
-    turn_name,
-    turn_number,
-)
+from panda.store.layout import FACTS_MD, PREFERENCES_MD, TurnPaths, UserStore, turn_name, turn_number
 from panda.store.records import QueryAnalysis, Research, Step, load
 from panda.store.seals import text_digest
 from panda.store.visits import SAVED_STATUSES, load_turn, load_visit
@@ -53,7 +38,10 @@ _HEADER_CHARS = 150
 _AT_ONCE, _READERS = 128, 8
 _NO_FILE, _UNTRUSTED = "-", "untrusted"
 _VISIT = ">"  # how the part of a stamp begins that tells of a visit
-_TURN_FILES = frozenset({METADATA_JSON, CONTEXT_MD, INDEX_SUMMARY_JSON, QUERY_ANALYSIS_JSON, RESEARCH_JSON})
+_TURN_FILES = frozenset({
+    layout.METADATA_JSON, layout.CONTEXT_MD, layout.INDEX_SUMMARY_JSON, layout.QUERY_ANALYSIS_JSON,
+    layout.RESEARCH_JSON,
+})  # fmt: skip
 """What of a turn is read, beside its visits and the tools in its steps."""
 
 _T = TypeVar("_T")
@@ -70,15 +58,15 @@ class IndexEntry(NamedTuple):
     source_type: str  # kind of source, in S0's names
     header: str  # short line for a list of candidates
     seconds: int  # when it was said or seen, since 1970; NO_TIME if unknown
-    session: str | None  # session of a turn; None for everything else
-    part: int  # section of a note, from 0; 0 for everything else
-    quality: float | None  # quality_score of research as written, before any decay
-    expires: int  # when research wants to be done again, as seconds
-    query: str  # text of the column query; "" but for turns
-    response: str  # answer of a turn, content of anything else
-    summary: str  # of a turn its summary, else its title
-    topics: str
-    names: str  # date of a turn, its entities and tools; site of a visit
+    session: str | None = None  # session of a turn; None for everything else
+    part: int = 0  # section of a note, from 0; 0 for everything else
+    quality: float | None = None  # quality_score of research as written, before any decay
+    expires: int = NO_TIME  # when research wants to be done again, as seconds
+    query: str = ""  # text of the column query; "" but for turns
+    response: str = ""  # answer of a turn, content of anything else
+    summary: str = ""  # of a turn its summary, else its title
+    topics: str = ""
+    names: str = ""  # date of a turn, its entities and tools; site of a visit
 
     @property
     def number(self) -> int | None:
@@ -87,11 +75,11 @@ class IndexEntry(NamedTuple):
 
     @property
     def at(self) -> datetime | None:
-        return _instant(self.seconds)
+        return None if self.seconds == NO_TIME else _EPOCH + timedelta(seconds=self.seconds)
 
     @property
     def expires_at(self) -> datetime | None:
-        return _instant(self.expires)
+        return None if self.expires == NO_TIME else _EPOCH + timedelta(seconds=self.expires)
 
     @property
     def text(self) -> str:
@@ -104,43 +92,22 @@ class IndexEntry(NamedTuple):
         return f"{self.query}\n{self.response}" if self.query else self.response
 
 
-def _instant(seconds: int) -> datetime | None:
-    return None if seconds == NO_TIME else _EPOCH + timedelta(seconds=seconds)
-
-
 def _seconds(at: datetime | None) -> int:
     return math.floor(at.timestamp()) if at else NO_TIME
 
 
-def _entry(
-    path: str,
-    node_id: str,
-    source_type: str,
-    header: str,
-    at: datetime | None,
-    *,
-    turn: int = 0,
-    session: str | None = None,
-    part: int = 0,
-    quality: float | None = None,
-    expires: datetime | None = None,
-    **columns: str,
-) -> IndexEntry:
-    row = turn
-    if session is None:
-        key = f"{path}\0{node_id}\0{part}".encode("utf-8", "replace")
+def _finished(entry: IndexEntry) -> IndexEntry:
+    """An entry with its row id and a short header, as SQLite can hold it: without NUL, lone surrogates."""
+    row = entry.turn
+    if entry.session is None:
+        key = f"{entry.path}\0{entry.node_id}\0{entry.part}".encode("utf-8", "replace")
         row = FIRST_OTHER | int.from_bytes(hashlib.sha256(key).digest()[:7], "big") >> 2
-    about = (row, path, turn, _plain(node_id), source_type, _plain(shorten(header, _HEADER_CHARS)))
-    texts = (_plain(columns.get(name, "")) for name in COLUMNS)
-    session = None if session is None else _plain(session)
-    return IndexEntry(*about, _seconds(at), session, part, quality, _seconds(expires), *texts)
+    entry = entry._replace(row=row, header=shorten(entry.header, _HEADER_CHARS))
+    return IndexEntry._make(_plain(value) if isinstance(value, str) else value for value in entry)
 
 
 def _plain(text: str) -> str:
-    """A text as SQLite can hold it: without NUL and lone surrogates."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+    return text if text.isprintable() else text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
 def scan(store: UserStore, turns: Sequence[int]) -> dict[str, str]:
@@ -153,12 +120,10 @@ def scan(store: UserStore, turns: Sequence[int]) -> dict[str, str]:
     for name, may_be_read in list_notes(knowledge).items():
         source = escape_path(f"{NOTES}{name}" if name else NOTES[:-1])
         stamps[source] = _stamp(f"{knowledge}/{name}") if may_be_read else _UNTRUSTED
-
-    def scan_some(some: Sequence[int]) -> list[tuple[str, str]]:
-        sources = (f"{_TURNS}{turn_name(number)}" for number in some)
-        return [(source, _turn_stamp(f"{root}/{source}")) for source in sources]
-
-    stamps |= _side_by_side(scan_some, turns)
+    sources = [f"{_TURNS}{turn_name(number)}" for number in turns]
+    stamps.update(
+        zip(sources, _side_by_side(lambda name: _turn_stamp(f"{root}/{name}"), sources), strict=True)
+    )
     return {source: stamp for source, stamp in stamps.items() if stamp != _NO_FILE}
 
 
@@ -181,11 +146,15 @@ def turns_stamp(store: UserStore) -> str | None:
     return f"{status.st_nlink}:{status.st_mtime_ns}"
 
 
-def _side_by_side(act: Callable[[Sequence[_T]], Sequence[_Made]], things: Sequence[_T]) -> Iterator[_Made]:
-    """What a function makes of some at a time, in order: each waits for the disk most of its time."""
+def _side_by_side(act: Callable[[_T], _Made], things: Sequence[_T]) -> Iterator[_Made]:
+    """What a function makes of each, in order and many at once: each waits for the disk most of its time."""
+
+    def act_on(part: Sequence[_T]) -> list[_Made]:
+        return [act(thing) for thing in part]
+
     parts = [things[at : at + _AT_ONCE] for at in range(0, len(things), _AT_ONCE)]
     with ThreadPoolExecutor(_READERS) if len(parts) > 1 else nullcontext() as pool:
-        yield from chain.from_iterable(pool.map(act, parts) if pool else map(act, parts))
+        yield from chain.from_iterable(pool.map(act_on, parts) if pool else map(act_on, parts))
 
 
 def _turn_stamp(path: str) -> str:
@@ -200,9 +169,10 @@ def _turn_stamp(path: str) -> str:
                 elif entry.name == "steps":
                     parts.append(f"steps:{_stamp(entry.path)}")
                 elif entry.name == "webpage_cache":
-                    for name in directory_names(entry.path):
-                        files = (f"{entry.path}/{name}/{file}" for file in (MANIFEST_JSON, EXTRACTED_JSON))
-                        parts.append(f"{_VISIT}{escape_path(name)}:{','.join(map(_stamp, files))}")
+                    for name in layout.directory_names(entry.path):
+                        files = (layout.MANIFEST_JSON, layout.EXTRACTED_JSON)
+                        stamps = ",".join(_stamp(f"{entry.path}/{name}/{file}") for file in files)
+                        parts.append(f"{_VISIT}{escape_path(name)}:{stamps}")
     except OSError:
         return _NO_FILE
     return "/".join(sorted(parts)) or _NO_FILE
@@ -222,7 +192,7 @@ def list_notes(knowledge: str) -> dict[str, bool]:
     directory itself may not be. A directory is looked into once, however many links lead to it: under its own
     name before those of links, and then under the first of these.
     """
-    found: dict[str, bool] = {}
+    notes: dict[str, bool] = {}
     seen: set[tuple[int, int]] = set()
     todo, links = [""], list[str]()
     while todo or links:
@@ -240,15 +210,15 @@ def list_notes(knowledge: str) -> dict[str, bool]:
                     name = f"{below}/{entry.name}" if below else entry.name
                     if entry.name.startswith("."):
                         continue
-                    if is_directory(entry):
+                    if layout.is_directory(entry):
                         (links if entry.is_symlink() else todo).append(name)
                     elif entry.name.endswith(".md"):
-                        found[name] = not entry.is_symlink() or may_pass(entry.path)
+                        notes[name] = not entry.is_symlink() or may_pass(entry.path)
         except UntrustedError:
-            found[below] = False
+            notes[below] = False
         except OSError:
             continue
-    return found
+    return notes
 
 
 class Source(NamedTuple):
@@ -262,35 +232,27 @@ class Source(NamedTuple):
 
 def read_sources(store: UserStore, stamps: Mapping[str, str]) -> Iterator[tuple[str, Source]]:
     """Each source with what it gives; every file is read once."""
-    root = str(store.home)
 
-    def read(some: Sequence[str]) -> list[tuple[str, Source]]:
-        return [
-            (
-                name,
-                _read_turn(f"{root}/{name}", name, stamps[name])
-                if turn_of(name)
-                else _read_file(f"{root}/{unescape_path(name)}", name),
-            )
-            for name in some
-        ]
+    def read(source: str) -> Source:
+        path = f"{store.home}/{source if turn_of(source) else unescape_path(source)}"
+        return _read_source(path, source, stamps[source])
 
-    yield from _side_by_side(read, list(stamps))
+    yield from zip(stamps, _side_by_side(read, list(stamps)), strict=True)
 
 
 def entries_at(place: Path, source: str) -> list[IndexEntry]:
     """The entries of a source that lies at another place: a turn's directory, a note or a memory file."""
-    path = str(place)
-    made = _read_turn(path, source, _turn_stamp(path)) if turn_of(source) else _read_file(path, source)
-    return made.entries
+    return _read_source(str(place), source, _turn_stamp(str(place)) if turn_of(source) else "").entries
 
 
-def _read_file(path: str, source: str) -> Source:
+def _read_source(place: str, source: str, stamp: str) -> Source:
+    if turn_of(source):
+        return _read_turn(place, source, stamp)
     try:
-        text = read_text(path)
+        text = read_text(place)
         if source in (PREFERENCES_MD, FACTS_MD):
-            return Source(memory_entries(source, text, where=path))
-        return Source(list(_note_entries(text, path, source)), text_digest(text))
+            return Source(memory_entries(source, text, where=place))
+        return Source(list(_note_entries(text, place, source)), text_digest(text))
     except (FileFormatError, StoreError) as exc:
         return Source([], problems=[exc])
 
@@ -300,55 +262,51 @@ def _read_turn(place: str, source: str, stamp: str) -> Source:
     files = [part.rpartition(":")[0] for part in stamp.split("/")]
     entries: list[IndexEntry] = []
     problems: list[Problem] = []
-
-    def tried(read: Callable[[], IndexEntry | None]) -> IndexEntry | None:
+    readers: list[Callable[[], IndexEntry | None]] = []
+    if layout.RESEARCH_JSON in files:
+        readers.append(partial(_research_entry, place, source))
+    if layout.METADATA_JSON in files or layout.CONTEXT_MD in files:
+        readers.append(partial(_turn_entry, place, source, files, entries))
+    visits = [file.removeprefix(_VISIT) for file in files if file.startswith(_VISIT)]
+    readers += [partial(_visit_entry, place, source, name) for name in visits]
+    for read in readers:
         try:
-            entry = read()
+            entries += filter(None, [read()])
         except (FileFormatError, StoreError) as exc:
             problems.append(exc)
-            return None
-        entries.extend([entry] if entry else ())
-        return entry
-
-    research = tried(partial(_research_entry, place, source)) if RESEARCH_JSON in files else None
-    topic = research.node_id.partition(":")[2] if research else ""
-    is_turn = METADATA_JSON in files or CONTEXT_MD in files
-    turn = tried(partial(_turn_entry, place, source, files, topic)) if is_turn else None
-    for name in (file.removeprefix(_VISIT) for file in files if file.startswith(_VISIT)):
-        tried(partial(_visit_entry, place, source, name))
-    return Source(entries, problems=problems, is_settled=turn is not None)
+    return Source(entries, problems=problems, is_settled=any(entry.session is not None for entry in entries))
 
 
-def _turn_entry(place: str, source: str, files: Sequence[str], topic: str) -> IndexEntry | None:
+def _turn_entry(
+    place: str, source: str, files: Sequence[str], research: Sequence[IndexEntry]
+) -> IndexEntry | None:
     """The entry of a turn; None if it is not saved."""
     paths, number = TurnPaths(Path(place)), turn_of(source)
-    named = [name for name in files if name == INDEX_SUMMARY_JSON]  # of the others it needs but the topic
-    turn = load_turn(paths, number, names=named)
+    summary = [name for name in files if name == layout.INDEX_SUMMARY_JSON]
+    turn = load_turn(paths, number, names=summary)  # of the others it needs but the topic
     if turn.status not in SAVED_STATUSES:
         return None
     words: list[str] = []
-    if QUERY_ANALYSIS_JSON in files:
-        words += load(QueryAnalysis, paths / QUERY_ANALYSIS_JSON).entities
+    if layout.QUERY_ANALYSIS_JSON in files:
+        words += load(QueryAnalysis, paths / layout.QUERY_ANALYSIS_JSON).entities
     if "steps" in files:
         steps = sorted((paths.directory / "steps").glob("step_*.json"))
         tools = dict.fromkeys(load(Step, path).tool for path in steps)
         words += [tool.replace(".", " ").replace("_", " ") for tool in tools if tool]
     header = " ".join((turn.summary or turn.query)[: 2 * _HEADER_CHARS].split())
     is_marked = "[" in turn.response or "ource" in turn.response
-    return _entry(
-        source,
-        f"turn:{number}",
-        "turn_summary",
-        f"Turn {number}: {header}",
-        turn.at,
-        turn=number,
+    topic = turn.research_topic or "".join(one.node_id.partition(":")[2] for one in research)
+    about = (number, f"turn:{number}", "turn_summary", f"Turn {number}: {header}", _seconds(turn.at))
+    entry = IndexEntry(
+        *(0, source, *about),
         session=turn.session,
         summary=turn.summary,
-        topics=" ".join([*turn.topics, turn.research_topic or topic]).strip(),
+        topics=" ".join([*turn.topics, topic]).strip(),
         names=" ".join([f"{turn.at:%Y %B} {turn.at.day} {turn.at:%A}", *words]),
         query=turn.query,
         response=strip_citations(turn.response) if is_marked else turn.response,
     )
+    return _finished(entry)
 
 
 def memory_entries(source: str, text: str, *, where: str) -> list[IndexEntry]:
@@ -358,12 +316,13 @@ def memory_entries(source: str, text: str, *, where: str) -> list[IndexEntry]:
     for value in parse_memory_file(text, where=where):
         title = "" if is_statement(value.key) else value.key.replace("_", " ")
         header = f"{one_line(value.key)}: {value.text}" if title else value.text
-        about = (source, f"{prefix}:{value.key}", source_type, header, value.updated_at)
-        entries.append(_entry(*about, summary=title, response=value.text))
+        about = (0, source, 0, f"{prefix}:{value.key}", source_type, header, _seconds(value.updated_at))
+        entries.append(IndexEntry(*about, summary=title, response=value.text))
     below = " ".join(passage.text for passage in split_passages(written_below(text, where=where)))
     if below:
-        entries.append(_entry(source, f"{prefix}:{source}", source_type, below, None, response=below))
-    return entries
+        about = (0, source, 0, f"{prefix}:{source}", source_type, below, NO_TIME)
+        entries.append(IndexEntry(*about, response=below))
+    return [_finished(entry) for entry in entries]
 
 
 def _note_entries(text: str, path: str, source: str) -> Iterator[IndexEntry]:
@@ -371,61 +330,49 @@ def _note_entries(text: str, path: str, source: str) -> Iterator[IndexEntry]:
     document = split_front_matter(text, where=path)
     title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
     tags = render_value(document.values.get("tags") or "")
-    sections = split_knowledge(document.body) or (KnowledgeSection("", (), ()),)
+    topics, seconds = f"{name.replace('_', ' ').replace('/', ' ')} {tags}", _seconds(day_of(title))
     by_section = len(document.body) > LONG_CHARS
-    for part, section in enumerate(sections):
-        headings = (one_line(one) for one in section.headings)
-        place = " > ".join([title, *(one for one in headings if one != title)])
+    for part, section in enumerate(split_knowledge(document.body) or (KnowledgeSection("", (), ()),)):
+        headings = (one_line(heading) for heading in section.headings)
+        summary = " > ".join([title, *(heading for heading in headings if heading != title)])
         anchor = f"#{section.anchor}" if by_section and section.anchor else ""
-        yield _entry(
-            source,
-            f"knowledge:{name}{anchor}",
-            "fact",
-            f"Knowledge {name}: {place}",
-            day_of(title),
-            part=part,
-            summary=place,
-            topics=f"{name.replace('_', ' ').replace('/', ' ')} {tags}",
-            response=section.text,
-        )
+        about = (0, source, 0, f"knowledge:{name}{anchor}", "fact", f"Knowledge {name}: {summary}", seconds)
+        entry = IndexEntry(*about, part=part, summary=summary, topics=topics, response=section.text)
+        yield _finished(entry)
 
 
 def _research_entry(place: str, source: str) -> IndexEntry:
-    research = load(Research, Path(f"{place}/{RESEARCH_JSON}"))
-    claims = "\n".join(f"{claim.claim} {claim.source or ''}" for claim in research.claims)
-    topic = one_line(research.topic)
-    return _entry(
-        f"{source}/{RESEARCH_JSON}",
-        f"research:{research.topic}",
-        "research_cache",
-        f"Research {topic}: {one_line(research.summary or '')}",
-        research.created_at,
-        turn=turn_of(source),
+    research = load(Research, Path(f"{place}/{layout.RESEARCH_JSON}"))
+    topic, path = one_line(research.topic), f"{source}/{layout.RESEARCH_JSON}"
+    header = f"Research {topic}: {one_line(research.summary or '')}"
+    about = (f"research:{research.topic}", "research_cache", header, _seconds(research.created_at))
+    entry = IndexEntry(
+        *(0, path, turn_of(source), *about),
         quality=research.quality_score,
-        expires=research.expires_at,
+        expires=_seconds(research.expires_at),
         summary=research.summary or "",
         topics=topic.replace(".", " ").replace("_", " "),
-        response=claims,
+        response="\n".join(f"{claim.claim} {claim.source or ''}" for claim in research.claims),
     )
+    return _finished(entry)
 
 
 def _visit_entry(place: str, source: str, name: str) -> IndexEntry:
     visit = load_visit(Path(f"{place}/webpage_cache/{unescape_path(name)}"))
-    manifest = visit.manifest
-    site = _host(manifest.url)
+    manifest, site = visit.manifest, visit.manifest.url
+    with suppress(ValueError):
+        site = urlsplit(site).hostname or site
+    site, path = site.removeprefix("www."), f"{source}/webpage_cache/{name}"
     lines = [line for zone in visit.extracted.zones or () if zone.is_quotable for line in zone.items]
-    return _entry(
-        f"{source}/webpage_cache/{name}",
-        f"visit:{manifest.visit_id}",
-        "visit_record",
-        f"Visit of {site}: {one_line(visit.title)}",
-        manifest.visited_at,
-        turn=turn_of(source),
+    header, seconds = f"Visit of {site}: {one_line(visit.title)}", _seconds(manifest.visited_at)
+    entry = IndexEntry(
+        *(0, path, turn_of(source), f"visit:{manifest.visit_id}", "visit_record", header, seconds),
         summary=visit.title,
         topics=manifest.page_type or "",
         names=site,
         response="\n".join([*_field_words(visit.details), *lines]),
     )
+    return _finished(entry)
 
 
 def _field_words(fields: Mapping[str, object]) -> Iterator[str]:
@@ -435,10 +382,3 @@ def _field_words(fields: Mapping[str, object]) -> Iterator[str]:
             yield from _field_words(value)
         elif key != "title":
             yield f"{key.replace('_', ' ')} {render_value(value)}"
-
-
-def _host(url: str) -> str:
-    """The host of a URL without "www.", or the text itself."""
-    with suppress(ValueError):
-        url = urlsplit(url).hostname or url
-    return url.removeprefix("www.")

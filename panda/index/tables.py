@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from panda.errors import Problem
-from panda.index.sources import BROKEN, COLUMNS, NOTES, IndexEntry, read_sources, turn_of
+from panda.index.sources import BROKEN, COLUMNS, NOTES, IndexEntry, read_sources, scan, turn_of, turns_stamp
 from panda.language.words import split_terms
-from panda.store.layout import FACTS_MD, PREFERENCES_MD, Layout
+from panda.store.layout import FACTS_MD, PREFERENCES_MD, UserStore
 from panda.store.records import Ranges
 
 Integers = npt.NDArray[np.int64]
@@ -46,14 +46,30 @@ TABLES = ("users", "sources", "documents", "postings")
 
 
 @dataclass(frozen=True)
+class Difference:
+    """Where index and files of a user differ."""
+
+    changed: Mapping[str, str]  # sources that are new or were written since, with their stamps
+    removed: tuple[str, ...]  # sources that are gone
+    retried: frozenset[str]  # those of *changed* that could not be read the last time
+    rows: Mapping[str, int]  # number of entries in the index by source type, where all was looked at
+    turns: str | None  # stamp of the turns directory, taken before looking; None without a user
+    turns_known: str | None  # that of when it was last taken in; None if the user never was
+
+    @property
+    def sources(self) -> set[str]:
+        """All sources that differ, those that cannot be read left out."""
+        return {*self.changed, *self.removed} - self.retried
+
+
+@dataclass(frozen=True)
 class SyncReport:
     """What bringing the index in line with the files did."""
 
     updated: int = 0  # files or turns whose entries were written anew
     removed: int = 0  # files or turns that are gone from the index
     problems: tuple[Problem, ...] = ()  # files that cannot be read or parsed; their entries are not there
-    behind: int = 0
-    """Changed files or turns that could not be taken in, because another process is writing."""
+    behind: int = 0  # changed files or turns that were not taken in: another process is writing
 
 
 @lru_cache(maxsize=10_000)
@@ -84,56 +100,55 @@ class UserTables:
         """The stamp of the turns directory as of when it was last taken in; None: the user never was."""
         return next((stamp for (stamp,) in self._rows("SELECT turns FROM users WHERE user = ?")), None)
 
-    def set_turns_stamp(self, stamp: str | None) -> None:
-        """Remember that all was taken in; None for a user who is not there any more."""
-        self._rows("DELETE FROM users WHERE user = ?")
-        if stamp is not None:
-            self._rows("INSERT INTO users VALUES (?, ?)", stamp)
+    def compare(self, store: UserStore, turns: Collection[int] | None) -> Difference:
+        """
+        Where the tables and the user's files differ. Looks at memory files and notes, and at some turns
+        beside those that came, went, or may have changed where no directory tells: the newest, and those
+        unsaved or broken. None looks at all.
+        """
+        stamp, stamp_known = turns_stamp(store), self.turns_stamp()
+        query, rows = "SELECT path, stamp FROM sources WHERE user = ?", dict[str, int]()
+        if turns is None or stamp_known is None:
+            numbers, known = set(store.listed_numbers()), dict(self._rows(query))
+            of_type = "SELECT source_type, count(*) FROM documents WHERE user = ? GROUP BY 1 ORDER BY 1"
+            rows = dict(self._rows(of_type))
+        else:
+            newest = f"SELECT turn FROM sources WHERE user = ?1 ORDER BY turn DESC LIMIT {_NEWEST}"
+            unsettled = "SELECT turn FROM sources WHERE user = ?1 AND NOT is_settled"
+            numbers = {turn for (turn,) in self._rows(f"{unsettled} UNION SELECT turn FROM ({newest})")}
+            if stamp != stamp_known:
+                taken = self._rows("SELECT turn FROM sources WHERE user = ? AND turn > 0")
+                numbers |= {turn for (turn,) in taken}.symmetric_difference(store.listed_numbers())
+            numbers = numbers.union(turns) - {0}
+            known = dict(
+                chain.from_iterable(self._rows(f"{query} AND turn = ?", turn) for turn in (0, *numbers))
+            )
+        on_disk = scan(store, sorted(numbers))
+        changed = {source: there for source, there in on_disk.items() if known.get(source) != there}
+        retried = frozenset(source for source in changed if known.get(source) == BROKEN)
+        removed = tuple(source for source in known if source not in on_disk)
+        return Difference(changed, removed, retried, rows, stamp, stamp_known)
 
-    def stamps(self, turns: Iterable[int] | None) -> dict[str, str]:
-        """Stamps of memory files, notes and some turns when they were last taken in; None: of all turns."""
-        query = "SELECT path, stamp FROM sources WHERE user = ?"
-        if turns is None:
-            return dict(self._rows(query))
-        return dict(chain.from_iterable(self._rows(f"{query} AND turn = ?", turn) for turn in {0, *turns}))
-
-    def turns(self) -> set[int]:
-        """Numbers of the turns that were taken in, saved or not."""
-        return {turn for (turn,) in self._rows("SELECT turn FROM sources WHERE user = ? AND turn > 0")}
-
-    def suspects(self) -> set[int]:
-        """Turns that may have changed without their directory: the newest, and those unsaved or broken."""
-        newest = f"SELECT turn FROM sources WHERE user = ?1 ORDER BY turn DESC LIMIT {_NEWEST}"
-        unsettled = "SELECT turn FROM sources WHERE user = ?1 AND NOT is_settled"
-        return {turn for (turn,) in self._rows(f"{unsettled} UNION SELECT turn FROM ({newest})")} - {0}
-
-    def count_rows(self) -> dict[str, int]:
-        """Number of entries of each source type; a note has one for each section."""
-        query = "SELECT source_type, count(*) FROM documents WHERE user = ? GROUP BY 1 ORDER BY 1"
-        return dict(self._rows(query))
-
-    def take_in(
-        self, layout: Layout, changed: Mapping[str, str], removed: Collection[str], watch: Callable[[], None]
-    ) -> SyncReport:
-        """Bring the entries in line with changed sources, by their stamps, and with those that are gone."""
+    def take_in(self, store: UserStore, difference: Difference, watch: Callable[[], None]) -> SyncReport:
+        """Bring the entries in line with what differs."""
         problems: list[Problem] = []
-        updated, order = 0, sorted({*changed, *removed})
+        updated, order = 0, sorted({*difference.changed, *difference.removed})
         for start in range(0, len(order), _BATCH):
             gone: list[IndexEntry] = []
             added: list[IndexEntry] = []
             batch = order[start : start + _BATCH]
-            for path in (path for path in batch if path not in changed):
+            stamps = {path: difference.changed[path] for path in batch if path in difference.changed}
+            for path in set(batch) - stamps.keys():
                 gone += self._entries_of(path).values()
-                key = "user = ? AND turn = ? AND path = ?"
-                self._rows(f"DELETE FROM sources WHERE {key}", turn_of(path), path)
+                self._rows(
+                    "DELETE FROM sources WHERE user = ? AND turn = ? AND path = ?", turn_of(path), path
+                )
                 watch()
-            stamps = {path: changed[path] for path in batch if path in changed}
-            for path, source in read_sources(layout.of(self.user), stamps):
+            for path, source in read_sources(store, stamps):
                 former = self._entries_of(path)
                 entries = {entry.row: entry for entry in source.entries}
                 stamp = BROKEN if source.problems else stamps[path]
-                is_settled = source.is_settled and not source.problems
-                row = (turn_of(path), path, stamp, is_settled, source.digest)
+                row = (turn_of(path), path, stamp, source.is_settled and not source.problems, source.digest)
                 self._rows("REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?)", *row)
                 gone += (entry for row, entry in former.items() if entries.get(row) != entry)
                 added += (entry for row, entry in entries.items() if former.get(row) != entry)
@@ -141,14 +156,20 @@ class UserTables:
                 updated += not source.problems and former != entries
                 watch()
             self._write(gone, added)
-        return SyncReport(updated, len(removed), tuple(problems))
+        self._rows("DELETE FROM users WHERE user = ?")
+        if difference.turns is not None:
+            self._rows("INSERT INTO users VALUES (?, ?)", difference.turns)
+        return SyncReport(updated, len(difference.removed), tuple(problems))
+
+    def _entries(self, condition: str, *values: object) -> list[IndexEntry]:
+        rows = self._rows(f"SELECT {_FIELDS} FROM documents WHERE user = ? AND {condition}", *values)
+        return [IndexEntry(*row) for row in rows]
 
     def _entries_of(self, path: str) -> dict[int, IndexEntry]:
         """The entries of a source by row: of a turn all that lies in it."""
-        query = f"SELECT {_FIELDS} FROM documents INDEXED BY documents_path WHERE user = ? AND turn = ?"
         turn = turn_of(path)
-        rows = self._rows(query, turn) if turn else self._rows(f"{query} AND path = ?", 0, path)
-        return {row[0]: IndexEntry(*row) for row in rows}
+        entries = self._entries("turn = ?", turn) if turn else self._entries("turn = 0 AND path = ?", path)
+        return {entry.row: entry for entry in entries}
 
     def _write(self, gone: Sequence[IndexEntry], added: Sequence[IndexEntry]) -> None:
         many, user = self._connection.executemany, self.user
@@ -156,10 +177,8 @@ class UserTables:
         many("DELETE FROM postings WHERE user = ? AND term = ? AND row = ?", former)
         many("DELETE FROM documents WHERE user = ? AND row = ?", [(user, entry.row) for entry in gone])
         counted = [(entry, Counter(split_terms(entry.text))) for entry in added]
-        documents = []
-        for entry, counts in counted:
-            _, _, length, session, _, content = _numbers_of(entry, counts.total())
-            documents.append((user, *entry, length, session, content))
+        numbers = (_numbers_of(entry, counts.total()) for entry, counts in counted)
+        documents = [(user, *entry, n[2], n[3], n[5]) for entry, n in zip(added, numbers, strict=True)]
         marks = ", ".join("?" * (len(IndexEntry._fields) + 4))
         many(f"REPLACE INTO documents VALUES ({marks})", documents)
         postings = ((user, term, entry.row, n) for entry, counts in counted for term, n in counts.items())
@@ -218,23 +237,13 @@ def in_ranges(*numbers: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
     return tuple(zip(firsts.tolist(), lasts.tolist(), strict=True))
 
 
-class IndexView:
-    """
-    The entries of one user, within one read transaction.
-
-    Args:
-        statistics: Those of all entries, of an earlier view of the same ones; None reads them.
-        as_of: What counts of the entries; None for all.
-    """
+class IndexView(UserTables):
+    """The entries of one user that count at a moment, within a transaction; *statistics* are of all."""
 
     def __init__(
-        self,
-        connection: Connection,
-        user: str,
-        statistics: Statistics | None = None,
-        as_of: AsOf | None = None,
+        self, connection: Connection, user: str, statistics: Statistics | None, as_of: AsOf | None
     ) -> None:
-        self._connection, self.user = connection, user
+        super().__init__(connection, user)
         if statistics is None:
             query = f"SELECT {_NUMBERS} FROM documents WHERE user = ? ORDER BY row"
             flat = np.fromiter(chain.from_iterable(connection.execute(query, (user,))), np.int64)
@@ -249,11 +258,7 @@ class IndexView:
         if as_of is not None:
             self._bind(as_of)
 
-    def _rows(self, query: str, *values: object) -> list[Any]:
-        return self._connection.execute(query, (self.user, *values)).fetchall()
-
     def _bind(self, as_of: AsOf) -> None:
-        """Bound what counts: one mask over all entries, and some sources as they were."""
         for name, entries in as_of.sources.items():
             now = {entry.row: entry for entry in self._find("turn = 0 AND path = ?", name)}
             then = {entry.row: entry for entry in entries}
@@ -268,8 +273,9 @@ class IndexView:
             return
         self._terms = {row: Counter(split_terms(entry.text)) for row, entry in self.then.items()}
         added = [_numbers_of(entry, self._terms[row].total()) for row, entry in self.then.items()]
-        numbers = [all_.numbers[:, counts], np.array(added, np.int64).reshape(-1, 6).T]
-        joined = np.concatenate(numbers, axis=1)
+        joined = np.concatenate(
+            [all_.numbers[:, counts], np.reshape(added, (-1, 6)).astype(np.int64).T], axis=1
+        )
         self.statistics = Statistics(joined[:, np.argsort(joined[0])])
 
     @property
@@ -299,16 +305,12 @@ class IndexView:
         """The entries of those of some rows that count, by row id."""
         wanted = np.array(list(rows), np.int64)
         _, counts = self.statistics.find(wanted)
-        query = f"SELECT {_FIELDS} FROM documents WHERE user = ? AND row = ?"
-        return {
-            row: self.then.get(row) or IndexEntry(*self._rows(query, row)[0])
-            for row in wanted[counts].tolist()
-        }
+        read = self._entries
+        return {row: self.then.get(row) or read("row = ?", row)[0] for row in wanted[counts].tolist()}
 
     def _find(self, condition: str, *values: object) -> list[IndexEntry]:
         """The entries that meet a condition of the tables, and count, those as they were left out."""
-        query = f"SELECT {_FIELDS} FROM documents WHERE user = ? AND {condition}"
-        entries = [IndexEntry(*row) for row in self._rows(query, *values)]
+        entries = self._entries(condition, *values)
         _, counts = self.statistics.find(np.array([entry.row for entry in entries], np.int64))
         pairs = zip(entries, counts, strict=True)
         return [entry for entry, does in pairs if does and entry.row not in self._hidden]

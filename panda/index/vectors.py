@@ -8,7 +8,7 @@ or on a full or read-only disk gives nothing and takes nothing.
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -30,28 +30,37 @@ _SCHEMA = f"""
     CREATE TABLE blocks (user TEXT, model TEXT, block INTEGER, texts BLOB, PRIMARY KEY (user, model, block))
         WITHOUT ROWID;
     PRAGMA user_version = {_VERSION}"""
-SIDE_FILES = ("-journal", "-wal", "-shm")  # how SQLite's own files beside a database end
+_SIDE_FILES = ("-journal", "-wal", "-shm")  # how SQLite's own files beside a database end
 
 _Data = TypeVar("_Data", bytes, memoryview)
+_Statement = tuple[str, Iterable[tuple[object, ...]]]
+
+
+def side_files(path: Path) -> list[Path]:
+    """SQLite's own files beside a database: journal, write-ahead log and its index."""
+    return [path.with_name(f"{path.name}{ending}") for ending in _SIDE_FILES]
 
 
 def check_database(path: Path) -> None:
     """Let a database pass as check_links does; what is no file in the place of one of SQLite's own goes."""
     check_links(path)
-    for side in _foreign_sides(path):
+    for side in filter(_is_foreign, side_files(path)):
         with store_errors(path.parent, "write in"):
             side.unlink()
 
 
-def _foreign_sides(path: Path) -> list[Path]:
-    """What is no file in the place of one of SQLite's own; it would wait for a pipe."""
-    sides = [path.with_name(f"{path.name}{ending}") for ending in SIDE_FILES]
-    return [side for side in sides if side.is_symlink() or (side.exists() and not side.is_file())]
+def _is_foreign(side: Path) -> bool:  # it would wait for a pipe
+    return side.is_symlink() or (side.exists() and not side.is_file())
 
 
 def uri_of(path: Path, how: str) -> str:
     """A database for sqlite3.connect, opened as *how* says."""
     return f"file:{quote(os.fsencode(path.absolute()))}?{how}"
+
+
+def number_of(connection: sqlite3.Connection, pragma: str) -> int:
+    """What a pragma says that is a number."""
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
 @dataclass(frozen=True)
@@ -65,12 +74,7 @@ class Block:
 
 
 class VectorStore:
-    """
-    The kept vectors of one store, each by a digest of its text and its model.
-
-    Args:
-        is_written: Whether anything new is kept.
-    """
+    """The kept vectors of one store, each by a digest of its text and its model; new ones if *is_written*."""
 
     def __init__(self, layout: Layout, *, is_written: bool = True) -> None:
         self._is_written = is_written and not layout.read_only_mark.exists()
@@ -80,9 +84,7 @@ class VectorStore:
         """The vectors that are there, by digest."""
         vectors: dict[bytes, bytes] = {}
         with suppress(*_UNREADABLE), self._reading() as connection:
-            if connection is None:
-                return {}
-            for digest in digests:
+            for digest in digests if connection else ():
                 query = "SELECT vector FROM vectors WHERE digest = ?"
                 for (data,) in connection.execute(query, (digest,)):
                     if (vector := _checked(digest, data)) is not None:
@@ -95,8 +97,6 @@ class VectorStore:
         """What is known of the texts of a user's rows, all blocks or some; one at a time is in memory."""
         query, key = "SELECT block, texts FROM blocks WHERE user = ? AND model = ?", (user, model)
         with suppress(*_UNREADABLE), self._reading() as connection:
-            if connection is None:
-                return
             rows: Iterable[tuple[int, bytes]] = connection.execute(f"{query} ORDER BY block", key)
             if numbers is not None:
                 some = (connection.execute(f"{query} AND block = ?", (*key, number)) for number in numbers)
@@ -108,59 +108,51 @@ class VectorStore:
 
     def save(self, vectors: Mapping[bytes, bytes], blocks: Iterable[Block] = ()) -> bool:
         """Keep some vectors by their digests, and blocks as they are now; whether they were written."""
+        rows = [(digest, vector + _check(digest, vector)) for digest, vector in vectors.items()]
+        keys = {(block.user, block.model, block.number): block.texts for block in blocks}
+        texts = [(*key, data + _check(_block_key(*key), data)) for key, data in keys.items() if data]
+        gone = "DELETE FROM blocks WHERE user = ? AND model = ? AND block = ?"
+        new = ("REPLACE INTO vectors VALUES (?, ?)", rows), ("INSERT INTO blocks VALUES (?, ?, ?, ?)", texts)
+        return self._write((gone, keys), *new)
 
-        def act(connection: sqlite3.Connection) -> None:
-            rows = ((digest, vector + _check(digest, vector)) for digest, vector in vectors.items())
-            connection.executemany("REPLACE INTO vectors VALUES (?, ?)", rows)
-            for block in blocks:
-                key = (block.user, block.model, block.number)
-                connection.execute("DELETE FROM blocks WHERE user = ? AND model = ? AND block = ?", key)
-                if block.texts:
-                    data = block.texts + _check(_block_key(*key), block.texts)
-                    connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?)", (*key, data))
-
-        return self._write(act)
-
-    def keep_only(self, digests: Iterable[bytes], users: Collection[str], model: str) -> bool:
+    def keep_only(self, digests: Collection[bytes], users: Collection[str], model: str) -> bool:
         """Drop all other vectors and blocks; whether it was written, which it is not if there is no file."""
-
-        def act(connection: sqlite3.Connection) -> None:
-            connection.execute("CREATE TEMP TABLE kept (digest BLOB PRIMARY KEY) WITHOUT ROWID")
-            connection.executemany("INSERT OR IGNORE INTO kept VALUES (?)", ((digest,) for digest in digests))
-            connection.execute("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM kept)")
-            for known in connection.execute("SELECT DISTINCT user, model FROM blocks").fetchall():
-                if known[0] not in users or known[1] != model:
-                    connection.execute("DELETE FROM blocks WHERE user = ? AND model = ?", known)
-
-        return self._path.exists() and self._write(act)
+        with suppress(*_UNREADABLE), self._reading() as connection:
+            rows = connection.execute("SELECT digest FROM vectors")
+            others = [row for row in rows if row[0] not in digests]
+            keys = connection.execute("SELECT DISTINCT user, model FROM blocks").fetchall()
+            unknown = [key for key in keys if key[0] not in users or key[1] != model]
+            gone = "DELETE FROM blocks WHERE user = ? AND model = ?"
+            return self._write(("DELETE FROM vectors WHERE digest = ?", others), (gone, unknown))
+        return False
 
     def count(self) -> int:
         """Number of vectors, of all users and models."""
         with suppress(*_UNREADABLE), self._reading() as connection:
-            if connection:
-                return int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
+            return int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
         return 0
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        """A connection to the file; None if there is none of this version."""
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection to the file. Raises sqlite3.Error: there is none of this version."""
         check_links(self._path)
-        if not self._path.exists() or _foreign_sides(self._path):
-            yield None
-            return
+        if any(map(_is_foreign, side_files(self._path))):
+            raise sqlite3.OperationalError("something else lies beside it")
         uri = uri_of(self._path, "mode=ro")
         with closing(sqlite3.connect(uri, timeout=_READ_SECONDS, uri=True)) as connection:
-            yield connection if _version(connection) == _VERSION else None
+            if number_of(connection, "user_version") != _VERSION:
+                raise sqlite3.DatabaseError("made by another version of panda")
+            yield connection
 
-    def _write(self, act: Callable[[sqlite3.Connection], None]) -> bool:
+    def _write(self, *statements: _Statement) -> bool:
         if not self._is_written:
             return False
         with suppress(sqlite3.Error, StoreError, OSError):
             make_directory(self._path.parent)
-            return self._written(act) or self._written(act)
+            return self._written(statements) or self._written(statements)
         return False
 
-    def _written(self, act: Callable[[sqlite3.Connection], None]) -> bool:
+    def _written(self, statements: Sequence[_Statement]) -> bool:
         """Write as a whole; False if the file was damaged or of another version, and is gone now."""
         check_database(self._path)
         try:
@@ -168,23 +160,20 @@ class VectorStore:
             with closing(connection):
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("BEGIN IMMEDIATE")
-                if _version(connection) == 0:
+                if number_of(connection, "user_version") == 0:
                     for statement in _SCHEMA.split(";"):
                         connection.execute(statement)
-                if _version(connection) == _VERSION:
-                    act(connection)
+                if number_of(connection, "user_version") == _VERSION:
+                    for statement, rows in statements:
+                        connection.executemany(statement, rows)
                     connection.execute("COMMIT")
                     return True
         except sqlite3.DatabaseError as exc:
             if getattr(exc, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
                 raise
-        for suffix in ("", "-journal"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        for path in (self._path, *side_files(self._path)):
+            path.unlink(missing_ok=True)
         return False
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _block_key(user: str, model: str, number: int) -> bytes:
