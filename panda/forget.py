@@ -50,7 +50,7 @@ _FIXED = re.compile(r"[0-9a-f]{12,}|(fact|conflict)-[0-9a-f]+|(memory|fact|turn|
 _DIGESTS = re.compile(r"fact-[0-9a-f]{16}|[a-z0-9_-]+-[0-9a-f]{8}")
 """Ids that panda makes of what assertions and interventions say; no other one is replaced."""
 _MARK = re.compile(r"\[forgotten( \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?\]")
-_BLANK = r"(?:\s|\\+[nrt]|%(?:25)*(?:20|0A|0D|09|C2%(?:25)*A0)|\+|&nbsp;|&#160;|(?<=[\nn])>)+"
+_BLANK = r"(?:\s|\\+[nrt]|%(?:25)*(?:20|0A|0D|09|C2%(?:25)*A0)|(?<!\s)\+(?!\s)|&nbsp;|&#160;|(?<=[\nn])>)+"
 _TURN = re.compile(r"(?:users/([a-z0-9_-]+)/turns|runs/[^/]+/turns/([a-z0-9_-]+))/turn_(\d{6,15})(?=/)")
 _STAYS = ("turn", "user", "directory", "item", "exit_code", "seconds", "is_saved")
 """What a run still says of a turn that held it."""
@@ -81,7 +81,10 @@ def _escaped(char: str) -> str:
         forms.append("".join(rf"%(?:25)*{octet:02x}" for octet in octets))
         forms.append("".join(rf"\\+u{unit}" for unit in re.findall("....", units.hex())))
         forms.append("".join(rf"&#(?:0*{ord(one)}|x0*{ord(one):x});" for one in case))
-        forms.append(re.escape(html.escape(case)))
+        if (
+            written := html.escape(case)
+        ).lower() != char.lower():  # two equal ways would be tried in all mixes
+            forms.append(re.escape(written))
     return f"(?:{'|'.join(forms)})"
 
 
