@@ -124,7 +124,7 @@ def test_twelve_turns_replay_the_same(layout: Layout, tmp_path: Path) -> None:
     none = OneModel(ScriptedModel(lambda asked: None, scores=False))
     app = scripted_app(layout, none.scripted)
     found = {number: simulate(app.settings, layout, none, number, work=tmp_path) for number in numbers}
-    assert {n: (one.halted, one.different, one.misses) for n, one in found.items() if not one.ok} == {}
+    assert {n: (one.findings, one.different) for n, one in found.items() if one.result != "same"} == {}
 
 
 def test_what_changed_is_named(layout: Layout, tmp_path: Path) -> None:
@@ -134,11 +134,12 @@ def test_what_changed_is_named(layout: Layout, tmp_path: Path) -> None:
     number = max(UserStore(copy.root, USER, still_clock).numbers())
     none = OneModel(ScriptedModel(lambda asked: None, scores=False))
     app = scripted_app(copy, none.scripted)
-    changed = simulate(app.settings, copy, none, number, work=tmp_path / "run").changed
+    found = simulate(app.settings, copy, none, number, work=tmp_path / "run")
     # of what was told and corrected since, a file that is set back knows the lines, but not their order
-    assert [name for name in changed if name != "facts.md"] == ["knowledge/drinks.md"]
+    told = [finding.replace("facts.md, ", "") for finding in found.findings]
+    assert (found.result, told) == ("differs", ["changed since the turn: knowledge/drinks.md"])
     (copy.of(USER).turn(number) / "snapshot.json").unlink()
-    assert simulate(app.settings, copy, none, number, work=tmp_path / "run").changed == ()
+    assert simulate(app.settings, copy, none, number, work=tmp_path / "run").findings == ()
 
 
 def test_no_turn_sees_what_began_beside_it(layout: Layout) -> None:

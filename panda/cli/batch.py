@@ -243,14 +243,14 @@ def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
 
 
 def _write_reports(found: "Batch", run: "RunFolder", junit: Path | None, html: Path | None) -> None:
-    from panda.runs.batch_reports import write_junit, write_page
+    from panda.runs.reports import write_batch_junit, write_batch_page
 
     known = {line.item for line in found.lines}
     left = [one for one in found.left if one.item not in known]
     if junit is not None:
-        write_junit(junit, run.id, found.lines, left)
+        write_batch_junit(junit, run.id, found.lines, left)
     if html is not None:
-        write_page(html, run, found.lines, left, found.texts)
+        write_batch_page(html, run, found.lines, left, found.texts)
 
 
 def _result(found: "Batch", run: "RunFolder", *, shows_rows: bool) -> Result:

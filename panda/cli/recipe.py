@@ -282,7 +282,7 @@ def compare(
     """  # noqa: E501  # an example stands on one line
     from panda.cli.replay import result_of
     from panda.runs.compare import Thresholds, compare_runs, find_regressions, load_sides
-    from panda.runs.many import begin_run, run_turns
+    from panda.runs.replay import begin_run, run_turns
     from panda.runs.select import TurnFilter, select_turns
 
     runs, store, reporter = [], invocation.store_for_writing(), invocation.reporter
@@ -290,7 +290,7 @@ def compare(
     for word in (before, after):
         with _in_force(invocation, word) as settings:
             run = begin_run(settings, invocation.environ, places, store, mode="rerun", selection=on)
-            run_turns(settings, invocation.environ, run, reporter.step, reporter.progress, workers=workers)
+            run_turns(settings, invocation.environ, run, reporter.progress, workers=workers)
             runs.append(run.id)
     one, two = load_sides(store, *runs)
     found = compare_runs(one, two)

@@ -1,8 +1,7 @@
-"""`panda replay` and `panda diff`: saved turns judged or run again, and compared."""
+"""`panda replay` and `panda diff`: saved turns run again, and compared."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -22,15 +21,12 @@ from panda.cli.text import clipped
 from panda.documents.records import encode
 from panda.documents.times import read_instant
 from panda.errors import CheckError, TryAgainError, UsageError, Verdict
-from panda.store.demo import is_writable
-from panda.store.files import work_directory
-from panda.store.layout import Layout
 
 if TYPE_CHECKING:
     from panda.runs.compare import RunDiff
     from panda.runs.ledger import Mode, RunFolder, TurnLine
 
-_MODES = ("verify", "simulate", "rerun")
+_MODES = ("simulate", "rerun")
 _MISSES = ("report", "run")
 
 
@@ -55,9 +51,7 @@ def replay(
     ] = None,
     mode: Annotated[
         str,
-        option(
-            "verify: judge what was saved; simulate: run with the recorded answers; rerun: run live.", "MODE"
-        ),
+        option("simulate: run with the recorded answers; rerun: run live.", "MODE"),
     ] = "simulate",
     session: Annotated[
         str | None,
@@ -80,48 +74,39 @@ def replay(
     ] = None,
 ) -> Result:
     """
-    Judge saved turns again, or run them again, and compare every document; exit 3 if anything is found.
+    Run saved turns again, and compare every document; exit 3 if anything is found.
 
     What came of it is kept in a new directory under runs/; the saved turns are never touched.
 
     Example: panda replay 813-820 --workers 2 --user demo
     """
     from panda.runs.ledger import open_run
-    from panda.runs.many import begin_run, resume_run, run_turns
+    from panda.runs.replay import begin_run, resume_run, run_turns
     from panda.runs.select import TurnFilter, select_turns
 
+    if mode == "verify":
+        fix = f"panda validate {' '.join(selection or ('SELECTION',))} judges what was saved"
+        raise UsageError("replay runs turns again, and judges none", where="--mode", fix=fix)
     _check_word(mode, _MODES, "--mode")
     _check_word(on_miss, _MISSES, "--on-miss")
-    settings, environ, reporter = invocation.settings, invocation.environ, invocation.reporter
+    settings, environ = invocation.settings, invocation.environ
     wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
-    with _run_store(invocation, mode if resume is None else "simulate") as store:
-        if resume is not None:
-            run = resume_run(settings, environ, open_run(store, resume, of_batch=False))
-        else:
-            words = selection or []
-            places = select_turns(words, wanted, layout=invocation.store, user=settings.user)
-            run = begin_run(
-                settings,
-                environ,
-                places,
-                store,
-                mode=cast("Mode", mode),
-                live=on_miss == "run",
-                selection=words,
-            )
-        told = (reporter.step, reporter.progress)
-        return _result(run, run_turns(settings, environ, run, *told, workers=workers))
-
-
-@contextmanager
-def _run_store(invocation: Invocation, mode: str) -> Iterator[Layout]:
-    """Where the run is kept: the store, or a directory for the time being if verify may only read it."""
-    if mode != "verify" or is_writable(invocation.store()):
-        yield invocation.store_for_writing()
-        return
-    invocation.reporter.warn("the store may only be read: this run is not kept")
-    with work_directory("run") as directory:
-        yield Layout(directory)
+    store = invocation.store_for_writing()
+    if resume is not None:
+        run = resume_run(settings, environ, open_run(store, resume, of_batch=False))
+    else:
+        words = selection or []
+        places = select_turns(words, wanted, layout=invocation.store, user=settings.user)
+        run = begin_run(
+            settings,
+            environ,
+            places,
+            store,
+            mode=cast("Mode", mode),
+            live=on_miss == "run",
+            selection=words,
+        )
+    return _result(run, run_turns(settings, environ, run, invocation.reporter.progress, workers=workers))
 
 
 def _check_word(word: str, known: Sequence[str], flag: str) -> None:
@@ -137,12 +122,18 @@ def _result(run: "RunFolder", lines: "list[TurnLine]") -> Result:
     ]
     turns = [{**encode(line), "verdict": line.verdict, "outcome": None} for line in lines]
     results = dict(Counter(line.result for line in lines))
-    mode = run.plan().mode
-    data = {"run": run.id, "directory": str(run.directory), "mode": mode, "results": results, "turns": turns}
+    data = {
+        "run": run.id,
+        "directory": str(run.directory),
+        "mode": run.plan().mode,
+        "results": results,
+        "turns": turns,
+    }
     table = Table(("turn", "outcome", "findings", "different", "misses"), rows)
-    verb = "do not hold what was promised" if mode == "verify" else "do not come out as they were saved"
     unjudged = sum(line.verdict is Verdict.NOT_JUDGED for line in failed)
-    parts = [f"{len(failed) - unjudged} of {len(lines)} turns {verb}"] if unjudged < len(failed) else []
+    other, parts = len(failed) - unjudged, []
+    if other:
+        parts.append(f"{other} of {len(lines)} turns do not come out as they were saved")
     parts += [f"{unjudged} of {len(lines)} turns could not be judged"] if unjudged else []
     is_away = all(line.result == "away" for line in lines)
     error = (TryAgainError if is_away else CheckError)(
@@ -191,13 +182,13 @@ def diff(
     allowed = Thresholds(max_flips, max_answers, max_tokens, max_seconds, missing=allow_missing)
     regressions = find_regressions(found, allowed)
     if junit is not None:
-        from panda.runs.reports import write_junit
+        from panda.runs.reports import write_diff_junit
 
-        write_junit(junit, found, one, two, allowed)
+        write_diff_junit(junit, found, one, two, allowed)
     if html is not None:
-        from panda.runs.reports import write_page
+        from panda.runs.reports import write_diff_page
 
-        write_page(html, found, one, two, regressions)
+        write_diff_page(html, found, one, two, regressions)
     invocation.reporter.step(
         f"turns compared: {found.turns}, decisions flipped: {len(found.flips)}, "
         f"answers changed: {len(found.answers)}, not compared: {len(found.not_judged)}"

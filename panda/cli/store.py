@@ -1,6 +1,7 @@
 """`panda init` and `validate`."""
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -13,8 +14,10 @@ from panda.errors import CheckError, NotFoundError, Problem, Verdict, verdict_of
 from panda.settings import Settings
 from panda.store.demo import create_store
 from panda.store.files import begin_writing
-from panda.store.layout import Layout, UserStore, asset
+from panda.store.layout import Layout, UserStore, asset, turn_number
 from panda.trust import fix_of, guard_links, is_trusted, require_trust, untrusted_claims
+
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 
 def init(
@@ -50,7 +53,7 @@ def validate(
     paths: Annotated[
         list[Path] | None,
         argument(
-            "A store, turn (also by its number), directory or file; none: everything in force.",
+            "A store, turn or turns (813, 813-820), directory or file; none: everything in force.",
             "PATH|TURN",
             complete=complete_turns,
         ),
@@ -63,14 +66,16 @@ def validate(
     Without a PATH that is the whole store, and the recipes, prompts, registry and models.yaml in force. Of a
     turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites; a
     line whose node has changed or gone since is not judged, nor is what reaches out of the project before
-    panda trust. Ends with 3 if anything is wrong or not judged; turns that forgot something count only with
+    panda trust. Of turns that are named, hashes, gates, budgets and the evidence of the answer are judged
+    again as well. Ends with 3 if anything is wrong or not judged; turns that forgot something count only with
     --strict. Told as information: lines of notes that no answer can quote, notes outside knowledge/, values
     that no step of a recipe can choose, prompts of the project that no model which is set is ever sent.
 
     Example: panda validate 813 --user demo
     """
     settings = invocation.settings
-    places = [_place(path, Layout(settings.root).of(settings.user)) for path in paths or ()]
+    store = Layout(settings.root).of(settings.user)
+    places = [place for path in paths or () for place in _places(path, store)]
     problems = _trust_problems(settings, places)
     if is_trusted(settings, "root"):
         problems += _store_problems(invocation, places)
@@ -101,16 +106,20 @@ def _error(problems: Sequence[Problem], *, strict: bool) -> CheckError | None:
     return CheckError(message, fix=fix if all_forgotten else "mend them, then validate again")
 
 
-def _place(path: Path, store: UserStore) -> Path:
-    """The path; a number that is none stands for a turn of the user (NotFoundError if there is none)."""
-    word = str(path)
-    if word.isascii() and word.isdigit() and not path.exists():
-        directory = store.turn(int(word)).directory
-        if not directory.exists():
-            message, fix = f"user {store.user} has no turn {int(word)}", "`panda list` shows the turns"
-            raise NotFoundError(message, where=str(directory), fix=fix)
-        return directory
-    return path
+def _places(path: Path, store: UserStore) -> list[Path]:
+    """
+    The path; a number, or two with a dash, that are none stand for turns of the user (NotFoundError if there
+    is none).
+    """
+    numbers = None if path.exists() else _RANGE.fullmatch(str(path))
+    if numbers is None:
+        return [path]
+    first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+    turns = [store.turn(number).directory for number in store.numbers() if first <= number <= last]
+    if not turns:
+        message, fix = f"user {store.user} has no turn {path}", "`panda list` shows the turns"
+        raise NotFoundError(message, where=str(store.turn(first).directory), fix=fix)
+    return turns
 
 
 def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]:
@@ -147,10 +156,21 @@ def _store_problems(invocation: Invocation, places: Sequence[Path]) -> list[Prob
     with counted("checking", count_turns(layout)) as advance:
         problems = check_store(layout, places, advance)
     judged = judge_gathered(layout.root, places, progress)
+    judged += _judged_again(places, problems)
     for check in (judged, check_memory(layout.root, places, settings.clock())):
         told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
         problems += [one for one in check if one.key == JUDGED or (one.path, one.line) not in told]
     return problems
+
+
+def _judged_again(places: Sequence[Path], problems: Sequence[Problem]) -> list[Problem]:
+    """What is wrong with the answers of turns that are named, if their files read."""
+    from panda.runs.verdict import judge_turn
+
+    unsound = [Path(problem.path) for problem in problems if problem.path]
+    turns = (place.absolute() for place in places if turn_number(place.name) is not None)
+    sound = (turn for turn in turns if not any(path.is_relative_to(turn) for path in unsound))
+    return [problem for turn in sound for problem in judge_turn(turn)]
 
 
 def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]:

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from panda.actions.turn import turn_data
 from panda.actions.unfinished import discard_turn
+from panda.documents.progress import Progress
 from panda.documents.records import encode
 from panda.errors import BugError, UsageError, Verdict
 from panda.index.index import Index
@@ -18,6 +21,7 @@ from panda.recipes.versions import VersionStore
 from panda.runs.items import WORK, BatchWorker, Made, Task, read_files, remote_worker, write_files
 from panda.runs.ledger import (
     Fingerprint,
+    Options,
     PlannedTurn,
     Result,
     RunFolder,
@@ -25,7 +29,6 @@ from panda.runs.ledger import (
     fingerprint_now,
     read_outcome,
 )
-from panda.runs.many import Progress
 from panda.runs.past import Start
 from panda.runs.pool import Chain, Processes, Workers, run_chains
 from panda.runs.queries import Answer, Query, read_queries, unmet
@@ -85,7 +88,7 @@ def begin_batch(
         turns.append(_planned(layout, index, query, user, following[user]))
         following[user] += 1
     index.close()
-    options = {"live": live, "save": save, "seed": settings.seed}
+    options = Options(live, save=save, seed=settings.seed)
     run = RunFolder.create(layout, settings.clock, "batch", turns, fingerprint=ran_on, options=options)
     append_json_lines(run.directory / QUERIES_JSONL, [encode(query) for query in queries])
     return run
@@ -128,8 +131,8 @@ def resume_batch(
         fix = "leave QUERIES out to go on with those kept with the run, or begin a new run"
         raise UsageError(message, where="QUERIES", fix=fix)
     run.check_same(fingerprint_now(settings, environ))
-    if plan.options.get("seed") != settings.seed:
-        raise UsageError(f"run {run.id} was begun with seed {plan.options.get('seed')}", where="--seed")
+    if plan.options.seed != settings.seed:
+        raise UsageError(f"run {run.id} was begun with seed {plan.options.seed}", where="--seed")
     return list(found)
 
 
@@ -157,7 +160,7 @@ class Batch:
         self._queries = {query.id: query for query in queries}
         self._plan = run.plan()
         numbers = {one.item: one.turn for one in self._plan.turns}
-        ended = [replace(line, outcome=None) for line in run.lines()]
+        ended = [structs.replace(line, outcome=None) for line in run.lines()]
         self._former = {line.item: line for line in ended}
         """What came of an item last; of one that is begun anew, under its former number."""
         self._lines = {line.item: line for line in ended if numbers.get(line.item) == line.turn}
@@ -173,7 +176,7 @@ class Batch:
     @property
     def start(self) -> Path | None:
         """What the batch began with; None for one that is live."""
-        return None if self._plan.options["live"] else self._run.directory / _START
+        return None if self._plan.options.live else self._run.directory / _START
 
     @property
     def lines(self) -> list[TurnLine]:
@@ -295,7 +298,7 @@ class Batch:
     def _task(self, one: PlannedTurn) -> Task:
         saved = self._saved.get((one.user, str(one.session)), {})
         turns = [turn for place, turn in sorted(saved.items()) if place < self._places[one.item]]
-        folders = filter(None, (self._folder(replace(one, turn=turn)) for turn in turns))
+        folders = filter(None, (self._folder(structs.replace(one, turn=turn)) for turn in turns))
         paths = ((folder.number, folder.paths.directory) for folder in folders)
         earlier = tuple((turn, read_files(path) if self._is_remote else path) for turn, path in paths)
         query = self._queries[str(one.item)]
@@ -349,7 +352,7 @@ class Batch:
         if self._plan.saves and self.start is not None:
             self._save(line, executions)
         self._run.add(line)
-        self._lines[line.item] = replace(line, outcome=None)
+        self._lines[line.item] = structs.replace(line, outcome=None)
         self._catch_up(_INDEXED_AT_ONCE)
 
     def _save(self, line: TurnLine, executions: Sequence[Mapping[str, Any]]) -> None:
@@ -459,7 +462,7 @@ class Batch:
             number = store.reserve(1) if self._plan.saves else max(_next_number(store), max(taken) + 1)
             turns.append(_planned(self._layout, self._index, self._queries[str(one.item)], one.user, number))
             del self._lines[one.item]
-        self._plan = replace(self._plan, turns=tuple(turns), finished_at=None, results=None)
+        self._plan = structs.replace(self._plan, turns=tuple(turns), finished_at=None, results=None)
         self._run.write_plan(self._plan)
 
 

@@ -1,28 +1,22 @@
 """Two runs, or a run and the saved turns, compared: decisions flipped, answers changed, their cost."""
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec import structs
+
 from panda.errors import Problem, UsageError, Verdict
-from panda.runs.ledger import (
-    Decision,
-    Outcome,
-    PhaseCost,
-    RunFolder,
-    TurnKey,
-    in_order,
-    open_run,
-    read_outcome,
-)
+from panda.runs.ledger import Outcome, PhaseCost, RunFolder, TurnKey, in_order, open_run, read_outcome
 from panda.store.layout import Layout
 
 SAVED = "saved"
 _NAMED_TURNS = 10
 _N = TypeVar("_N", int, float)
+_Pairs = Sequence[tuple[Outcome, Outcome]]
 
 
 @dataclass(frozen=True)
@@ -43,13 +37,8 @@ def load_sides(layout: Layout, before: str, after: str) -> tuple[Side, Side]:
     """Both sides: each a run's id or directory, "last", or "saved" for one of the two."""
     if before == after == SAVED:
         raise UsageError("the saved turns are compared with themselves", where="RUN", fix="name a run")
-    if before == SAVED:
-        two = open_run(layout, after)
-        return _saved(two), _of_run(two)
-    if after == SAVED:
-        one = open_run(layout, before)
-        return _of_run(one), _saved(one)
-    return _of_run(open_run(layout, before)), _of_run(open_run(layout, after))
+    one, two = (None if name == SAVED else open_run(layout, name) for name in (before, after))
+    return (_of_run(one) if one else _saved(two)), (_of_run(two) if two else _saved(one))
 
 
 def _of_run(run: RunFolder) -> Side:
@@ -73,9 +62,11 @@ def _of_run(run: RunFolder) -> Side:
     return Side(run.id, outcomes, directories, unfinished, fault)
 
 
-def _saved(run: RunFolder) -> Side:
+def _saved(run: RunFolder | None) -> Side:
     """The saved turns that a run is of. Raises UsageError: it is a batch that saved none."""
-    if run.plan().mode == "batch" and not run.plan().saves:
+    assert run is not None
+    plan = run.plan()
+    if plan.mode == "batch" and not plan.saves:
         message = f"the turns of {run.id} stayed in the run: no saved turn is one of them"
         raise UsageError(message, where="RUN", fix="compare two runs, or run the batch with --save")
     outcomes, directories, unfinished = [], {}, {}
@@ -83,7 +74,7 @@ def _saved(run: RunFolder) -> Side:
         directories[key] = place.directory
         try:
             item = key[1] if isinstance(key[1], str) else None  # its key in this run
-            outcomes.append(replace(read_outcome(place.folder()), item=item))
+            outcomes.append(structs.replace(read_outcome(place.folder()), item=item))
         except Problem as exc:
             unfinished[key] = exc.message
     return Side(SAVED, outcomes, directories, unfinished)
@@ -177,40 +168,33 @@ def compare_runs(before: Side, after: Side) -> RunDiff:
     first = {outcome.key: outcome for outcome in before.outcomes}
     second = {outcome.key: outcome for outcome in after.outcomes}
     shared = [(first[key], second[key]) for key in first if key in second]
-    flips = [flip for pair in shared for flip in _flips(*pair)]
+    not_judged = []
+    for key in in_order({*first, *second, *before.unfinished, *after.unfinished}):
+        for side, held in ((before, first), (after, second)):
+            if key in side.unfinished or key not in held:
+                reason = side.unfinished.get(key, "it does not hold the turn")
+                not_judged.append(Unjudged(*key, side.name, reason))
     return RunDiff(
         turns=len(shared),
-        not_judged=tuple(_unjudged(before, after)),
+        not_judged=tuple(not_judged),
         faults=tuple(side.fault for side in (before, after) if side.fault is not None),
-        flips=tuple(flips),
+        flips=tuple(flip for pair in shared for flip in _flips(*pair)),
         answers=tuple(_change(*pair) for pair in shared if pair[0].answer != pair[1].answer),
         recipes_changed=_changed(shared, "version"),
         models_changed=_changed(shared, "model"),
-        phases=_costs(shared, lambda cost: [str(cost.phase)]),
-        recipes=_costs(shared, lambda cost: list(cost.recipes) if len(cost.recipes) == 1 else []),
+        phases=_costs(shared, by_recipe=False),
+        recipes=_costs(shared, by_recipe=True),
     )
-
-
-def _unjudged(before: Side, after: Side) -> Iterator[Unjudged]:
-    held = [{one.key for one in side.outcomes} for side in (before, after)]
-    for key in in_order(held[0] | held[1] | before.unfinished.keys() | after.unfinished.keys()):
-        for side, there in zip((before, after), held, strict=True):
-            if key in side.unfinished:
-                yield Unjudged(*key, side.name, side.unfinished[key])
-            elif key not in there:
-                yield Unjudged(*key, side.name, "it does not hold the turn")
 
 
 def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
     """What of a difference is more than the thresholds allow, a sentence each; recipes are named."""
     sentences = find_faults(diff, thresholds)
     if diff.not_judged and not thresholds.missing:
-        turns = dict.fromkeys((one.user, one.turn) for one in diff.not_judged)
-        named = ", ".join(str(turn) for _, turn in list(turns)[:_NAMED_TURNS])
-        more = ", …" if len(turns) > _NAMED_TURNS else ""
-        sentences.append(
-            f"{len(turns)} {'turn' if len(turns) == 1 else 'turns'} could not be compared: {named}{more}"
-        )
+        turns = [str(turn) for _, turn in dict.fromkeys((one.user, one.turn) for one in diff.not_judged)]
+        named = ", ".join(turns[:_NAMED_TURNS]) + (", …" if len(turns) > _NAMED_TURNS else "")
+        noun = "turn" if len(turns) == 1 else "turns"
+        sentences.append(f"{len(turns)} {noun} could not be compared: {named}")
     if thresholds.flips is not None and len(diff.flips) > thresholds.flips:
         recipes = _named(flip.recipe for flip in diff.flips if flip.first)
         sentences.append(f"{len(diff.flips)} decisions flipped, {thresholds.flips} allowed: {recipes}")
@@ -228,11 +212,18 @@ def find_faults(diff: RunDiff, thresholds: Thresholds) -> list[str]:
 def find_growth(diff: RunDiff, thresholds: Thresholds) -> list[str]:
     """What of all tokens and seconds grew past the thresholds; what is not known is past any."""
     found = []
-    for what, most in (("tokens", thresholds.tokens), ("seconds", thresholds.seconds)):
+    tokens = [(cost.tokens_before, cost.tokens_after) for cost in diff.phases]
+    seconds = [(cost.seconds_before, cost.seconds_after) for cost in diff.phases]
+    for what, costs, most in (
+        ("tokens", tokens, thresholds.tokens),
+        ("seconds", seconds, thresholds.seconds),
+    ):
         if most is None:
             continue
-        growth = _growth(diff.phases, what)
-        if growth is None:
+        known = [(one, two) for one, two in costs if one is not None and two is not None]
+        before, after = sum(one for one, _ in known), sum(two for _, two in known)
+        growth = 100 * (after - before) / before if before else math.inf if after else 0.0
+        if not known:
             found.append(f"{what} are not known of both runs, {most:g} % of growth allowed")
         elif growth > most:
             found.append(f"{what} grew by {growth:.1f} %, {most:g} % allowed")
@@ -243,36 +234,21 @@ def _named(recipes: Iterable[str]) -> str:
     return ", ".join(f"{recipe} ({count})" for recipe, count in Counter(recipes).most_common())
 
 
-def _growth(costs: Sequence[Cost], what: str) -> float | None:
-    pairs = [(getattr(cost, f"{what}_before"), getattr(cost, f"{what}_after")) for cost in costs]
-    known = [(one, two) for one, two in pairs if one is not None and two is not None]
-    before, after = sum(one for one, _ in known), sum(two for _, two in known)
-    if not known:
-        return None
-    return 100 * (after - before) / before if before else math.inf if after else 0.0
-
-
 def _flips(before: Outcome, after: Outcome) -> list[Flip]:
     if "imported" in (before.status, after.status):
         return []  # what another program decided is not known
-    first, second = _by_name(before), _by_name(after)
+    first, second = ({(one.phase, one.name): one for one in side.decisions} for side in (before, after))
     flips: list[Flip] = []
-    for key in sorted(first.keys() | second.keys()):
-        old, new = first.get(key), second.get(key)
+    for phase, name in sorted(first.keys() | second.keys()):
+        old, new = first.get((phase, name)), second.get((phase, name))
         if old is not None and new is not None and old.value == new.value:
             continue
-        decision = new or old
-        assert decision is not None
-        earlier = any(flip.phase < decision.phase for flip in flips)
+        sides = [side for side in (new, old) if side is not None]
+        recipe = next((side.recipe for side in sides if "/" in side.recipe), sides[0].recipe)
         values = (old.value if old else None, new.value if new else None)
-        asked = [side.recipe for side in (new, old) if side and "/" in side.recipe]
-        about = (*after.key, decision.phase, asked[0] if asked else decision.recipe, decision.name)
-        flips.append(Flip(*about, *values, first=not earlier))
+        is_first = not any(flip.phase < phase for flip in flips)
+        flips.append(Flip(*after.key, phase, recipe, name, *values, first=is_first))
     return flips
-
-
-def _by_name(outcome: Outcome) -> dict[tuple[int, str], Decision]:
-    return {(one.phase, one.name): one for one in outcome.decisions}
 
 
 def changed_sections(before: Outcome, after: Outcome) -> list[int]:
@@ -286,10 +262,10 @@ def _change(before: Outcome, after: Outcome) -> Change:
     phase = min([*changed_sections(before, after), *(flip.phase for flip in flips)], default=5)
     recipe = next((flip.recipe for flip in flips if flip.phase == phase), None)
     recipe = recipe or next((key for key in after.recipes if f"phase{phase}" in key), f"phase {phase}")
-    return Change(after.user, after.turn, phase, recipe, before.answer, after.answer)
+    return Change(*after.key, phase, recipe, before.answer, after.answer)
 
 
-def _changed(pairs: Sequence[tuple[Outcome, Outcome]], part: str) -> dict[str, tuple[str | None, str | None]]:
+def _changed(pairs: _Pairs, part: str) -> dict[str, tuple[str | None, str | None]]:
     """Recipes whose hash of that name differs between the runs."""
     found: dict[str, tuple[str | None, str | None]] = {}
     for before, after in pairs:
@@ -300,28 +276,29 @@ def _changed(pairs: Sequence[tuple[Outcome, Outcome]], part: str) -> dict[str, t
     return dict(sorted(found.items()))
 
 
-def _costs(
-    pairs: Sequence[tuple[Outcome, Outcome]], names: Callable[[PhaseCost], Sequence[str]]
-) -> tuple[Cost, ...]:
-    """The costs of both sides by name, of the names that each phase's has."""
-    spent: dict[str, tuple[list[PhaseCost], list[PhaseCost]]] = {}
+def _costs(pairs: _Pairs, *, by_recipe: bool) -> tuple[Cost, ...]:
+    """The costs of both sides by phase, or by the recipe that alone serves it."""
+    spent: dict[str, tuple[list[PhaseCost], list[PhaseCost]]] = defaultdict(lambda: ([], []))
     for pair in pairs:
         for side, outcome in enumerate(pair):
             for cost in outcome.phases:
-                for name in names(cost):
-                    spent.setdefault(name, ([], []))[side].append(cost)
+                if not by_recipe or len(cost.recipes) == 1:
+                    spent[cost.recipes[0] if by_recipe else str(cost.phase)][side].append(cost)
     return tuple(
-        Cost(name, *(_sum([one.tokens for one in side]) for side in both), *map(_seconds, both))
+        Cost(
+            name,
+            *(_sum(cost.tokens for cost in side) for side in both),
+            *(_sum(cost.seconds for cost in side) for side in both),
+        )
         for name, both in sorted(spent.items())
     )
 
 
-def _seconds(costs: Sequence[PhaseCost]) -> float | None:
-    total = _sum([cost.seconds for cost in costs])
-    return None if total is None else round(total, 3)
-
-
-def _sum(values: Sequence[_N | None]) -> _N | None:
+def _sum(values: Iterable[_N | None]) -> _N | None:
     """The sum; None if one is unknown."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    total: _N = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return round(total, 3)

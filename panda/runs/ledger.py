@@ -1,44 +1,50 @@
-"""The directory of a run: what was to be judged, and what each turn came to, one line as it finishes."""
+"""The files of a run: what was to be judged, and what each turn came to, one line as it finishes."""
 
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
+
+from msgspec import UNSET, structs
+from msgspec import UnsetType as Unset
 
 from panda import __version__
 from panda.documents.context import render_section
-from panda.documents.records import Id, Name, decode, encode
+from panda.documents.records import Id, Name, Whole, encode
 from panda.documents.times import Clock, render_time
-from panda.errors import Location, ModelFileError, NotFoundError, Problem, UsageError, Verdict
-from panda.models.contract import Layers
+from panda.errors import ModelFileError, NotFoundError, Problem, UsageError, Verdict
 from panda.models.layers import EYES
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Miss, text_digest
 from panda.recipes.versions import version_in_force
 from panda.runs.select import TurnPlace
 from panda.settings import Settings
-from panda.store import layout as files
-from panda.store.files import (
-    append_json_line,
-    check_store,
-    held_lock,
-    read_json,
-    read_json_lines,
-    store_errors,
-    watch_also,
-    write_json,
+from panda.store.files import append_json_line, check_store, held_lock, store_errors, watch_also
+from panda.store.layout import RESPONSE_MD, RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
+from panda.store.records import (
+    FileRecord,
+    GatheredContext,
+    Metrics,
+    Number,
+    PhaseMetrics,
+    Plan,
+    QueryAnalysis,
+    Reflection,
+    RetrievalPlan,
+    Summary,
+    load,
+    load_lines,
+    save,
 )
-from panda.store.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
-from panda.store.records import Metrics, Number, format_of
 from panda.store.turns import TurnFolder
 from panda.trust import open_layers
 
 TurnKey = tuple[str, int | str]
 """User and number of a turn; of an item of a batch its id, since it has another number in another run."""
 Mode = Literal["verify", "simulate", "rerun", "batch"]
+"""What is done with each turn; verify: runs of former versions."""
 Result = Literal[
     "same", "differs", "halted", "sound", "unsound", "not judged", "error", "away", "passed", "failed"
 ]
@@ -46,36 +52,27 @@ Result = Literal[
 _WAIT_SECONDS = 1.0
 _NAMED = 5
 
-_DECIDED = (
-    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "query_type"),
-    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "intent"),
-    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "reference_resolution.status"),
-    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "content_reference.node_id"),
-    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "data_requirements.needs_current_prices"),
-    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "data_requirements.needs_live_data"),
-    ("phase1_reflection", files.REFLECTION_JSON, "decision"),
-    ("phase2_1_retrieval", files.RETRIEVAL_PLAN_JSON, "candidates.chosen"),
-    ("phase2_2_synthesis", files.GATHERED_CONTEXT_JSON, "sections.node_ids"),
-    ("phase2_5_context_validator", files.GATHERED_CONTEXT_JSON, "verdict.status"),
-    ("phase3_planner", files.PLAN_JSON, "next_step"),
-    ("phase3_planner", files.PLAN_JSON, "tools"),
-    ("phase5_synthesizer", files.SUMMARY_JSON, "sources"),
+_DECIDED: tuple[tuple[str, type[FileRecord], tuple[str, ...]], ...] = (
+    (
+        "phase0_query_analyzer",
+        QueryAnalysis,
+        (
+            "query_type",
+            "intent",
+            "reference_resolution.status",
+            "content_reference.node_id",
+            "data_requirements.needs_current_prices",
+            "data_requirements.needs_live_data",
+        ),
+    ),
+    ("phase1_reflection", Reflection, ("decision",)),
+    ("phase2_1_retrieval", RetrievalPlan, ("candidates.chosen",)),
+    ("phase2_2_synthesis", GatheredContext, ("sections.node_ids",)),
+    ("phase2_5_context_validator", GatheredContext, ("verdict.status",)),
+    ("phase3_planner", Plan, ("next_step", "tools")),
+    ("phase5_synthesizer", Summary, ("sources",)),
 )
-"""Step of the pipeline, file and keys of each decision that is written down."""
-
-
-class _Keyed(Protocol):
-    @property
-    def user(self) -> str: ...
-    @property
-    def turn(self) -> int: ...
-    @property
-    def item(self) -> str | None: ...
-
-
-def key_of(one: _Keyed) -> TurnKey:
-    """What a turn of a run is known by."""
-    return one.user, one.turn if one.item is None else one.item
+"""Step of the pipeline, record, and the fields of each decision that is written down."""
 
 
 def in_order(keys: Iterable[TurnKey]) -> list[TurnKey]:
@@ -83,8 +80,7 @@ def in_order(keys: Iterable[TurnKey]) -> list[TurnKey]:
     return sorted(keys, key=lambda key: (key[0], isinstance(key[1], str), key[1]))
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Whole, frozen=True):
     """One thing that was decided in a turn."""
 
     phase: int  # phase that decided
@@ -93,8 +89,7 @@ class Decision:
     value: Any  # a plain JSON value
 
 
-@dataclass(frozen=True)
-class PhaseCost:
+class PhaseCost(Whole, frozen=True):
     """What one phase of a turn took."""
 
     phase: int  # phase
@@ -104,8 +99,7 @@ class PhaseCost:
     seconds: float | None  # wall time; None if unknown
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Whole, frozen=True):
     """What one turn came to, for comparing runs."""
 
     turn: Number  # its number
@@ -115,20 +109,19 @@ class Outcome:
     answered: bool | None  # as in metadata.json
     answer: str | None  # response.md; None if there is none
     decisions: tuple[Decision, ...]  # what was decided, in the order of the phases
-    sections: Mapping[int, str] = field(default_factory=dict)  # digest of each section of context.md
+    sections: Mapping[int, str] = {}  # digest of each section of context.md
     phases: tuple[PhaseCost, ...] = ()  # what each phase took
-    recipes: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    recipes: Mapping[str, Mapping[str, str | None]] = {}
     """Recipe key to the hashes of what was asked: recipe, prompts, schema, model."""
     item: str | None = None  # the item of a batch that it is of
 
     @property
     def key(self) -> TurnKey:
         """What it is known by."""
-        return key_of(self)
+        return self.user, self.turn if self.item is None else self.item
 
 
-@dataclass(frozen=True)
-class TurnLine:
+class TurnLine(Whole, frozen=True):
     """What came of one turn of a run, a line of its turns.jsonl."""
 
     turn: Number  # its number
@@ -136,19 +129,18 @@ class TurnLine:
     directory: str  # where the saved turn was, to be shown: its place follows from the plan
     result: Result  # what came of it
     findings: tuple[str, ...] = ()  # what is wrong, a line each
-    different: Mapping[str, str] = field(default_factory=dict)
-    """Documents that differ from the saved ones, with the difference."""
+    different: Mapping[str, str] = {}  # documents that differ from the saved ones, with the difference
     misses: tuple[Miss, ...] = ()  # calls that no recording answers
     outcome: Outcome | None = None  # what the turn came to; None if that does not read
     item: str | None = None  # the item of a batch that it is of
     exit_code: int | None = None  # of an item: as of `panda turn`
     seconds: float | None = None  # of an item: wall clock of the turn
-    is_saved: bool = False  # of an item: whether it has a saved turn in the store
+    is_saved: bool = False  # of an item: whether it has a saved turn
 
     @property
     def key(self) -> TurnKey:
         """What it is known by."""
-        return key_of(self)
+        return self.user, self.turn if self.item is None else self.item
 
     @property
     def verdict(self) -> Verdict:
@@ -165,8 +157,7 @@ class TurnLine:
         return None
 
 
-@dataclass(frozen=True)
-class PlannedTurn:
+class PlannedTurn(Whole, frozen=True):
     """A turn that a run is to judge."""
 
     turn: Number  # its number
@@ -179,11 +170,10 @@ class PlannedTurn:
     @property
     def key(self) -> TurnKey:
         """What it is known by."""
-        return key_of(self)
+        return self.user, self.turn if self.item is None else self.item
 
 
-@dataclass(frozen=True)
-class Fingerprint:
+class Fingerprint(Whole, frozen=True):
     """What a run depends on."""
 
     panda: str  # the version of the code
@@ -192,18 +182,24 @@ class Fingerprint:
 
     def changed_since(self, then: "Fingerprint") -> list[str]:
         """Recipes and layers that are not what they were, by name."""
-        pairs = ((self.recipes, then.recipes), (self.models, then.models))
-        return [
-            name
-            for now, before in pairs
-            for name in sorted({*now, *before})
-            if now.get(name) != before.get(name)
-        ]
+        pairs: tuple[tuple[Mapping[str, object], Mapping[str, object]], ...]
+        pairs = (self.recipes, then.recipes), (self.models, then.models)
+        return [name for now, old in pairs for name in sorted({*now, *old}) if now.get(name) != old.get(name)]
 
 
-@dataclass(frozen=True)
-class RunPlan:
-    """What a run was to do, and what came of it: its run.json."""
+class Options(Whole, frozen=True, forbid_unknown_fields=False):
+    """What the command of a run was given."""
+
+    live: bool = False  # of a replay: models answer what was not recorded; of a batch: it runs in the store
+    selection: tuple[str, ...] | Unset = UNSET  # of a replay
+    save: bool | Unset = UNSET  # of a batch
+    seed: int | Unset | None = UNSET  # of a batch
+
+
+class RunPlan(FileRecord, frozen=True):
+    """What a run was to do, and what came of it."""
+
+    FILE = RUN_JSON
 
     schema: Literal["panda.run/1"]  # version of the format
     id: Name  # its id
@@ -212,13 +208,13 @@ class RunPlan:
     finished_at: str | None  # when it ended; None if it was killed, or still runs
     turns: tuple[PlannedTurn, ...]  # the turns
     fingerprint: Fingerprint  # what it depends on
-    options: Mapping[str, Any]  # options of the command
+    options: Options
     results: Mapping[str, int] | None  # how many turns came to each result; None as long as it runs
 
     @property
     def saves(self) -> bool:
         """Of a batch: whether its turns become turns of the store, as those of former versions always did."""
-        return bool(self.options.get("save", True))
+        return self.options.save is not False
 
 
 def read_outcome(folder: TurnFolder) -> Outcome:
@@ -231,8 +227,7 @@ def read_outcome(folder: TurnFolder) -> Outcome:
         if metadata.status != "halted":
             raise
         sections = ()
-    decisions = [*_decisions(folder, list(recipes)), *_calls_of_tools(folder, list(recipes))]
-    ending = Decision(6, recipe_of("phase6_validator", list(recipes)), "status", metadata.status)
+    metrics = folder.find(Metrics)
     return Outcome(
         turn=folder.number,
         user=metadata.user_id,
@@ -240,72 +235,61 @@ def read_outcome(folder: TurnFolder) -> Outcome:
         query=metadata.query,
         status=metadata.status,
         answered=metadata.answered,
-        answer=folder.read_text(files.RESPONSE_MD) if folder.has(files.RESPONSE_MD) else None,
-        decisions=(*decisions, ending),
+        answer=folder.read_text(RESPONSE_MD) if folder.has(RESPONSE_MD) else None,
+        decisions=tuple(_decisions(folder, list(recipes), metadata.status)),
         sections={section.number: text_digest(render_section(section)) for section in sections},
-        phases=tuple(_costs(folder)),
+        phases=tuple(
+            PhaseCost(one.phase, one.recipes, one.calls, _tokens(one), one.seconds)
+            for one in (metrics.phases if metrics else ())
+        ),
         recipes=recipes,
     )
 
 
-def _decisions(folder: TurnFolder, asked: Sequence[str]) -> Iterator[Decision]:
-    for step, name, keys in _DECIDED:
-        if not folder.has(name):
-            continue
-        value: Any = folder.load(format_of(name)).to_json()
-        if keys == "candidates.chosen":
-            value = sorted(one["node_id"] for one in value["candidates"] if one["chosen"])
-        elif keys == "sections.node_ids":
-            value = sorted({node_id for section in value["sections"] for node_id in section["node_ids"]})
-        else:
-            for key in keys.split("."):
-                value = value.get(key) if isinstance(value, Mapping) else None
-        yield Decision(int(step[5]), recipe_of(step, asked), keys, value)
+def _tokens(phase: PhaseMetrics) -> int | None:
+    prompt, output = phase.prompt_tokens, phase.output_tokens
+    return None if prompt is None or output is None else prompt + output
 
 
-def _calls_of_tools(folder: TurnFolder, asked: Sequence[str]) -> Iterator[Decision]:
-    recipe = recipe_of("phase4_coordinator", asked)
-    for step in folder.load_steps():
-        call = {"tool": step.tool, "arguments": step.arguments, "status": step.status}
-        yield Decision(4, recipe, f"step {step.step}", call)
+def _decisions(folder: TurnFolder, asked: Sequence[str], status: str) -> Iterator[Decision]:
+    for step, kind, names in _DECIDED:
+        if (record := folder.find(kind)) is not None:
+            for name in names:
+                yield Decision(int(step[5]), _recipe_of(step, asked), name, _value(record, name))
+    for call in folder.load_steps():
+        value = {"tool": call.tool, "arguments": call.arguments, "status": call.status}
+        yield Decision(4, _recipe_of("phase4_coordinator", asked), f"step {call.step}", value)
+    yield Decision(6, _recipe_of("phase6_validator", asked), "status", status)
 
 
-def recipe_of(step: str, asked: Sequence[str]) -> str:
-    """
-    The recipe that served a step of the pipeline.
+def _value(record: Any, name: str) -> Any:
+    if name == "candidates.chosen":
+        return sorted(one.node_id for one in record.candidates if one.chosen)
+    if name == "sections.node_ids":
+        return sorted({node_id for section in record.sections for node_id in section.node_ids})
+    for field in name.split("."):
+        record = getattr(record, field, None)
+    return None if record is UNSET else encode(record)
 
-    >>> recipe_of("phase3_planner", ["pipeline/phase1_reflection", "pipeline/phase3_planner_chat"])
-    'pipeline/phase3_planner_chat'
-    """
+
+def _recipe_of(step: str, asked: Sequence[str]) -> str:
+    """The recipe that served a step of the pipeline; the step itself if none was asked."""
     return next((key for key in asked if PurePosixPath(key).name.startswith(step)), step)
 
 
-def _costs(folder: TurnFolder) -> Iterator[PhaseCost]:
-    metrics = folder.find(Metrics)
-    for phase in metrics.phases if metrics else ():
-        prompt, output = phase.prompt_tokens, phase.output_tokens
-        tokens = None if prompt is None or output is None else prompt + output
-        yield PhaseCost(phase.phase, phase.recipes, phase.calls, tokens, phase.seconds)
-
-
-def fingerprint(book: RecipeBook, layers: Layers) -> Fingerprint:
-    """What a run depends on; each model is loaded as far as its digest needs."""
-    recipes, used = {}, set()
+def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerprint:
+    """What a run that is begun now depends on; each model is loaded as far as its digest needs."""
+    book, recipes, used = RecipeBook(settings.recipe_dirs, settings.prompt_dirs), {}, set()
     for key in book.recipe_keys():
         recipes[key] = version_in_force(book, key).digest
         used.add(book.load_recipe(key).model_layer)
     models: dict[str, dict[str, str]] = {}
-    for layer in sorted(used):
-        with suppress(*([ModelFileError] if layer == EYES else [])):  # the only layer that may be unset
-            info = layers.model(layer).info
-            models[layer] = {"name": info.name, "digest": info.digest}
-    return Fingerprint(__version__, recipes, models)
-
-
-def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerprint:
-    """What a run that is begun now depends on."""
     with open_layers(settings, environ) as layers:
-        return fingerprint(RecipeBook(settings.recipe_dirs, settings.prompt_dirs), layers)
+        for layer in sorted(used):
+            with suppress(*([ModelFileError] if layer == EYES else [])):  # the only layer that may be unset
+                info = layers.model(layer).info
+                models[layer] = {"name": info.name, "digest": info.digest}
+    return Fingerprint(__version__, recipes, models)
 
 
 class RunFolder:
@@ -329,7 +313,7 @@ class RunFolder:
         turns: Sequence[PlannedTurn],
         *,
         fingerprint: Fingerprint,
-        options: Mapping[str, object],
+        options: Options,
     ) -> "RunFolder":
         """Make the directory of a new run, which holds each turn of a user once, and write down its plan."""
         named = Counter(one.key for one in turns)
@@ -350,11 +334,10 @@ class RunFolder:
                 with suppress(FileExistsError):
                     directory.mkdir()
                     break
-        began = render_time(started)
+        folder, began = cls(directory), render_time(started)
         plan = RunPlan(
             "panda.run/1", directory.name, mode, began, None, tuple(turns), fingerprint, options, None
         )
-        folder = cls(directory)
         folder.write_plan(plan)
         return folder
 
@@ -376,7 +359,7 @@ class RunFolder:
 
     def write_plan(self, plan: RunPlan) -> None:
         """Replace the plan."""
-        write_json(self._plan, encode(plan))
+        save(plan, self._plan)
 
     def kept_turn(self, user: str, number: int) -> Path:
         """Where the directory of a turn that was run goes."""
@@ -400,18 +383,17 @@ class RunFolder:
         """Write down what came of the run."""
         plan = self.plan()
         numbers = {one.key: one.turn for one in plan.turns}
-        ended = {line.key: str(line.result) for line in self.lines() if numbers.get(line.key) == line.turn}
-        results = dict(Counter(ended.values()))
-        self.write_plan(replace(plan, finished_at=render_time(clock()), results=results))
+        ended = {line.key: line.result for line in self.lines() if numbers.get(line.key) == line.turn}
+        results = Counter[str](ended.values())
+        self.write_plan(structs.replace(plan, finished_at=render_time(clock()), results=results))
 
     def plan(self) -> RunPlan:
         """What the run was to do, and what came of it."""
-        return decode(RunPlan, read_json(self._plan), where=str(self._plan))
+        return load(RunPlan, self._plan)
 
-    def lines(self) -> Iterator[TurnLine]:
+    def lines(self) -> list[TurnLine]:
         """The turns that have finished, as they did; a last line that a crash cut short is left out."""
-        for number, value in enumerate(read_json_lines(self._turns) if self._turns.exists() else [], 1):
-            yield decode(TurnLine, value, where=Location(self._turns, line=number))
+        return load_lines(TurnLine, self._turns)
 
 
 def _age(run: Path) -> tuple[str, int, str]:

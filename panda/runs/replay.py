@@ -1,31 +1,44 @@
 """
 Saved turns run again: with their recorded answers (simulate), or with the models of today (rerun).
 
-The turn reads what was there when it began and writes into a directory of its own; the clock stands where it
-stood. What then differs from the saved turn comes from changed code, prompts, recipes or models.
+The turn reads what was there when it began and writes into the directory of the run; the clock stands where
+it stood. What then differs from the saved turn comes from changed code, prompts, recipes or models.
 """
 
 import difflib
+import logging
 import shutil
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from panda.app import App
-from panda.errors import HaltError, UsageError
+from panda.documents.progress import Progress
+from panda.documents.text import unescape_path
+from panda.errors import HaltError, ModelAwayError, Problem, UsageError, Verdict
 from panda.memory.budget import FORGOTTEN
 from panda.memory.past import Bound
 from panda.models.contract import Layers
-from panda.recipes.calls import LiveOnMiss, Miss, Recordings, Replay
-from panda.runs.ledger import Outcome, read_outcome
-from panda.settings import Settings
-from panda.store.files import (
-    check_links,
-    parse_json,
-    read_text,
-    remove_tree,
-    render_json,
+from panda.recipes.calls import LiveOnMiss, Recordings, Replay
+from panda.runs.ledger import (
+    Mode,
+    Options,
+    PlannedTurn,
+    Result,
+    RunFolder,
+    TurnLine,
+    fingerprint_now,
+    read_outcome,
 )
+from panda.runs.pool import Chain, Processes, Work, attempt, run_chains
+from panda.runs.select import TurnPlace
+from panda.settings import Settings
+from panda.store.files import check_links, parse_json, read_text, remove_tree, render_json
 from panda.store.layout import (
     CALLS_JSONL,
     IMAGE_JSON,
@@ -36,34 +49,131 @@ from panda.store.layout import (
     Layout,
     turn_name,
 )
-from panda.store.records import Image, Snapshot, Step
+from panda.store.records import Image, Step
 from panda.store.turns import IMAGES, Reserved, TurnFolder, load_picture
-from panda.trust import guard_links
+from panda.trust import guard_links, open_layers
 
+_log = logging.getLogger(__name__)
+_MOST_CHANGED = 8  # files named that have changed since a turn
 _SHOWN_LINES = 30
 _MEASURED = frozenset({CALLS_JSONL, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON})
+_Ended = Generator[tuple[TurnPlace, TurnLine | None, str | None]]
+"""Turns as they end, with what came of each, or why nothing did."""
 
 Answers = Literal["recorded", "recorded or live", "live"]
 """Where the answers of a turn that runs again come from."""
 
 
+def begin_run(
+    settings: Settings,
+    environ: Mapping[str, str],
+    places: Sequence[TurnPlace],
+    store: Layout,
+    *,
+    mode: Mode,
+    live: bool = False,
+    selection: Sequence[str] = (),
+) -> RunFolder:
+    """The directory of a new run over saved turns, none of which has been run yet; *selection* is noted."""
+    for one in places:
+        guard_links(settings.on_store(one.layout.root))
+    turns = [
+        PlannedTurn(one.number, one.user, None if one.layout.root == store.root else str(one.layout.root))
+        for one in places
+    ]
+    ran_on, options = fingerprint_now(settings, environ), Options(live, tuple(selection))
+    return RunFolder.create(store, settings.clock, mode, turns, fingerprint=ran_on, options=options)
+
+
+def resume_run(settings: Settings, environ: Mapping[str, str], run: RunFolder) -> RunFolder:
+    """A run of saved turns that was interrupted; UsageError where it can't be gone on with."""
+    plan = run.plan()
+    if plan.mode == "batch":
+        raise UsageError(f"run {run.id} is a batch", where="--resume", fix=f"panda batch --resume {run.id}")
+    if plan.finished_at is not None or plan.mode == "verify":
+        raise UsageError(f"run {run.id} has ended", where="--resume", fix="begin a new run")
+    run.check_same(fingerprint_now(settings, environ))
+    return run
+
+
+def run_turns(
+    settings: Settings, environ: Mapping[str, str], run: RunFolder, progress: Progress, *, workers: int
+) -> list[TurnLine]:
+    """Run the turns of a run that have not been run yet; gives the lines of all, by user and number."""
+    with run.hold():
+        plan = run.plan()
+        done = {line.key for line in run.lines()}
+        places = [place for key, place in run.places().items() if key not in done]
+        answers: Answers = "recorded or live" if plan.options.live else "recorded"
+        replayer = Replayer(settings, environ, "live" if plan.mode == "rerun" else answers, run.directory)
+        several = workers > 1 and len(places) > 1
+        ended = _run_side_by_side(replayer, places, workers) if several else _run_here(replayer, places)
+        started = time.monotonic()
+        with closing(ended), progress("replaying", len(places)) as advance:
+            for place, value, fault in ended:
+                line = value or _line(place, "error", fault)
+                run.add(line)
+                _tell(line)
+                advance()
+        run.finish(settings.clock)
+        seconds, noun = time.monotonic() - started, "turn" if len(places) == 1 else "turns"
+        each = f", {seconds / len(places):.2f} s a turn" if places else ""
+        _log.info(f"{len(places)} {noun} in {seconds:.1f} s{each}")
+        return sorted(run.lines(), key=lambda line: (line.user, line.turn))
+
+
+def _run_here(replayer: "Replayer", places: Sequence[TurnPlace]) -> _Ended:
+    if places:
+        with replayer() as work:
+            for place in places:
+                yield place, *attempt(work, place)
+
+
+def _run_side_by_side(replayer: "Replayer", places: Sequence[TurnPlace], width: int) -> _Ended:
+    with closing(Processes(replayer, min(width, len(places)))) as workers:
+        yield from run_chains(workers, (Chain(iter([place]), 1) for place in places))
+
+
+def _line(place: TurnPlace, result: Result, finding: str | None) -> TurnLine:
+    findings = () if finding is None else (finding,)
+    return TurnLine(place.number, place.user, str(place.directory), result, findings)
+
+
+def _tell(line: TurnLine) -> None:
+    if line.verdict is Verdict.SOUND:
+        return
+    _log.info(f"turn {line.turn}: {line.result}")
+    for finding in line.findings:
+        _log.info(finding)
+    for miss in line.misses:
+        _log.info(f"miss in {miss.recipe} ({miss.kind}):\n{miss.difference}")
+    for name, difference in line.different.items():
+        _log.info(f"{name}:\n{difference}")
+
+
 @dataclass(frozen=True)
-class Simulation:
-    """What came of one turn that was run again."""
+class Replayer:
+    """Makes a worker ready to run saved turns again, with models that are loaded once; see Opener."""
 
-    turn: int  # its number
-    same: tuple[str, ...]  # documents that are byte for byte the same (steps: but for their seconds)
-    different: dict[str, str]  # documents that differ, with the difference
-    misses: tuple[Miss, ...]  # calls that no recording answers
-    halted: str | None  # why it could not go on, if so
-    outcome: Outcome  # what the turn came to this time
-    changed: tuple[str, ...] = ()
-    """Memory files and notes that are not what they were when the turn began, for all that is known."""
+    settings: Settings  # in force
+    environ: Mapping[str, str]  # for the API keys that models.yaml names
+    answers: Answers
+    work: Path  # the directory of the run
 
-    @property
-    def ok(self) -> bool:
-        """Whether nothing was found."""
-        return not self.different and not self.misses and self.halted is None
+    @contextmanager
+    def __call__(self) -> Iterator[Work]:
+        with open_layers(self.settings, self.environ) as layers:
+            yield partial(self._run, layers)
+
+    def _run(self, layers: Layers, place: TurnPlace) -> TurnLine:
+        """Run one turn; what stops it, such as a damaged file, is a finding of it."""
+        own = self.settings.on_store(place.layout.root, user=place.user)
+        guard_links(own)
+        try:
+            return simulate(own, place.layout, layers, place.number, answers=self.answers, work=self.work)
+        except Problem as exc:
+            finding = f"{exc.message} ({exc.where})" if exc.where else exc.message
+            return _line(place, "away" if isinstance(exc, ModelAwayError) else "error", finding)
 
 
 def simulate(
@@ -74,7 +184,7 @@ def simulate(
     *,
     answers: Answers = "recorded",
     work: Path,
-) -> Simulation:
+) -> TurnLine:
     """
     Run a saved turn again.
 
@@ -101,8 +211,8 @@ def simulate(
     if FORGOTTEN in metadata.query:
         message = f"what was asked in turn {number} was forgotten at {metadata.forgotten_at}"
         raise UsageError(message, where=str(saved.paths.directory), fix="ask it anew: panda turn QUERY")
-    recordings = _recordings(saved, answers)
-    before = saved.snapshot()
+    kind = Replay if answers == "recorded" else LiveOnMiss
+    recordings = Recordings([]) if answers == "live" else kind(saved.load_calls(), saved.load_steps())
     directory = work / "turns" / settings.user / turn_name(number)
     remove_tree(directory)
     then = settings.on_store(
@@ -113,47 +223,35 @@ def simulate(
     try:
         if app.meaning is not None:
             app.meaning.fill(settings.user)
-        halted = _run(app, saved, recordings, Bound(number, metadata.created_at, before, is_apart=True))
+        halted = _run(app, saved, recordings)
         again = app.store.open(number)
-        same, different = _compare(saved, again)
-        outcome = read_outcome(again)
-        changed = _changed(app, before, again)
+        different, outcome = _differences(saved, again), read_outcome(again)
+        changed = _changed(app, saved, again, metadata.created_at)
     finally:
         app.index.close()
     misses = tuple(recordings.misses) if isinstance(recordings, LiveOnMiss) else ()
-    return Simulation(number, same, different, misses, halted, outcome, changed)
+    result: Result = "halted" if halted else "differs" if different or misses else "same"
+    findings = [halted] if halted else []
+    if changed and result == "differs":
+        more = f" and {len(changed) - _MOST_CHANGED} more" if len(changed) > _MOST_CHANGED else ""
+        findings.append(f"changed since the turn: {', '.join(changed[:_MOST_CHANGED])}{more}")
+    where = str(layout.of(settings.user).turn(number).directory)
+    return TurnLine(number, settings.user, where, result, tuple(findings), different, misses, outcome)
 
 
-def _changed(app: App, before: Snapshot | None, again: TurnFolder) -> tuple[str, ...]:
-    """What the snapshots of the saved turn and of the one that was run tell apart."""
-    now = again.snapshot()
-    if before is None or now is None:
-        return ()
-    notes = app.index.read(app.settings.user, lambda view: view.note_digests())
-    return tuple(before.changed_since(now, notes))
-
-
-def _recordings(saved: TurnFolder, answers: Answers) -> Recordings:
-    if answers == "live":
-        return Recordings([])
-    kind = Replay if answers == "recorded" else LiveOnMiss
-    return kind(saved.load_calls(), saved.load_steps())
-
-
-def _run(app: App, saved: TurnFolder, recordings: Recordings, bound: Bound) -> str | None:
-    """Run the turn; what its tools change in the project stays in memory."""
+def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
+    """Run the turn; what its tools change in the project stays in memory. Gives why it halted, if so."""
     metadata = saved.read_metadata()
-    dry = metadata.mode == "code" and not isinstance(recordings, Replay)
     described = isinstance(recordings, LiveOnMiss) and saved.has(IMAGE_JSON)
     turn = app.start_turn(
         metadata.query,
         metadata.mode,
         recordings=recordings,
-        dry_run=dry,
+        dry_run=metadata.mode == "code" and not isinstance(recordings, Replay),
         picture=load_picture(saved.paths / metadata.image) if metadata.image else None,
         image=saved.load(Image) if described else None,
         made_for=Reserved(saved.number),
-        bound=bound,
+        bound=Bound(saved.number, metadata.created_at, saved.snapshot(), is_apart=True),
     )
     if isinstance(recordings, LiveOnMiss):
         recordings.restore = lambda step: _restore(step, saved, turn.folder)
@@ -177,14 +275,31 @@ def _restore(step: Step, saved: TurnFolder, again: TurnFolder) -> None:
             shutil.copyfile(source, target)
 
 
-def _compare(saved: TurnFolder, again: TurnFolder) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The documents that are the same, and those that differ, with the difference."""
+def _changed(app: App, saved: TurnFolder, again: TurnFolder, began: datetime) -> list[str]:
+    """
+    What the snapshots of the saved turn and of the one that was run tell apart. They hold one digest for
+    several notes: of these only such are named as were written since.
+    """
+    before, now = saved.snapshot(), again.snapshot()
+    if before is None or now is None:
+        return []
+    notes = app.index.read(app.settings.user, lambda view: view.note_digests())
+    paths = ((name, app.store.knowledge / unescape_path(name)) for name in notes)
+    written = (name for name, path in paths if path.exists() and path.stat().st_mtime >= began.timestamp())
+    return before.changed_since(now, written)
+
+
+def _differences(saved: TurnFolder, again: TurnFolder) -> dict[str, str]:
+    """The documents that are not byte for byte the same (steps: but for their seconds), as a difference."""
     before, after = _documents(saved.paths.directory), _documents(again.paths.directory)
-    names = sorted(before.keys() | after.keys())
-    same = tuple(name for name in names if before.get(name) == after.get(name))
-    return same, {
-        name: _difference(before.get(name, ""), after.get(name, "")) for name in names if name not in same
-    }
+    found = {}
+    for name in sorted(before.keys() | after.keys()):
+        if (one := before.get(name)) != (two := after.get(name)):
+            texts = (one or "").splitlines(), (two or "").splitlines()
+            lines = list(difflib.unified_diff(*texts, "saved", "now", lineterm="", n=1))
+            more = [f"[…] {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
+            found[name] = "\n".join(lines[:_SHOWN_LINES] + more)
+    return found
 
 
 def _documents(directory: Path) -> dict[str, str]:
@@ -199,11 +314,3 @@ def _documents(directory: Path) -> dict[str, str]:
         if isinstance(value, dict):
             found[name] = render_json({key: part for key, part in value.items() if key != "seconds"})
     return found
-
-
-def _difference(before: str, after: str) -> str:
-    lines = list(
-        difflib.unified_diff(before.splitlines(), after.splitlines(), "saved", "now", lineterm="", n=1)
-    )
-    more = [f"[…] {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
-    return "\n".join(lines[:_SHOWN_LINES] + more)

@@ -1,4 +1,4 @@
-"""A comparison as one HTML page that needs nothing else, and as JUnit XML for a CI server."""
+"""A comparison, or a batch, as one HTML page that needs nothing else, and as JUnit XML for a CI server."""
 
 import re
 from collections import Counter, defaultdict
@@ -12,107 +12,50 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from panda.documents.context import PHASES, parse_context, render_section
-from panda.errors import Problem
-from panda.runs.compare import (
-    Cost,
-    RunDiff,
-    Side,
-    Thresholds,
-    changed_sections,
-    find_faults,
-    find_growth,
-)
-from panda.runs.ledger import Outcome, TurnKey, in_order
+from panda.errors import Problem, Verdict
+from panda.runs.compare import RunDiff, Side, Thresholds, changed_sections, find_faults, find_growth
+from panda.runs.ledger import PlannedTurn, RunFolder, TurnKey, TurnLine, in_order
 from panda.store.files import REPORT_MARK, read_text, write_atomic
 from panda.store.layout import CONTEXT_MD
 
-_TEMPLATE = "compare.html.j2"
-_PLOT_WIDTH = 420
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_LEFT = "the run ended before it"
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One pair of bars of a plot."""
-
-    label: str  # what it is of
-    before: float | None  # value in the first run; None if unknown
-    after: float | None  # value in the second run
-    before_width: int  # length of the first bar in pixels
-    after_width: int  # length of the second bar
-
-
-def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions: Sequence[str]) -> None:
+def write_diff_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions: Sequence[str]) -> None:
     """Write a comparison as an HTML page, with what is more than was allowed, a sentence each."""
-    flips = Counter(flip.recipe for flip in diff.flips if flip.first)
-    page = render_page(
-        _TEMPLATE,
+    costs = [(f"{cost.name} {PHASES[int(cost.name)]}", cost) for cost in diff.phases]
+    first = Counter(flip.recipe for flip in diff.flips if flip.first)
+    held = {outcome.key: outcome for outcome in before.outcomes}
+    turns: list[dict[str, Any]] = []
+    for new in after.outcomes:
+        if (old := held.get(new.key)) is None:
+            continue
+        changed = changed_sections(old, new)
+        texts = [_sections(side.directories[new.key]) if changed else {} for side in (before, after)]
+        own = [flip for flip in diff.flips if (flip.user, flip.turn) == new.key]
+        turn: dict[str, Any] = {
+            "turn": new.key[1],
+            "query": new.query,
+            "before": old,
+            "after": new,
+            "flips": own,
+        }
+        turn["differs"] = bool(own) or old.answer != new.answer
+        turn["sections"] = [(n, *(text.get(n, "") for text in texts)) for n in changed]
+        turns.append(turn)
+    _write_page(
+        path,
+        "compare.html.j2",
         diff=diff,
         before=before.name,
         after=after.name,
         regressions=regressions,
-        tokens=_bars(diff.phases, "tokens"),
-        seconds=_bars(diff.phases, "seconds"),
-        flips=_scaled([(recipe, None, count) for recipe, count in sorted(flips.items())]),
-        turns=_turns(diff, before, after),
-        plot_width=_PLOT_WIDTH,
+        tokens=[(name, cost.tokens_before, cost.tokens_after) for name, cost in costs],
+        seconds=[(name, cost.seconds_before, cost.seconds_after) for name, cost in costs],
+        flips=[(recipe, None, count) for recipe, count in sorted(first.items())],
+        turns=sorted(turns, key=lambda turn: not turn["differs"]),
     )
-    write_atomic(path, page)
-
-
-def render_page(template: str, **values: Any) -> bytes:
-    """A template of this package as UTF-8; text of values can't become markup."""
-    environment = Environment(
-        loader=PackageLoader("panda.runs", ""),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = environment.get_template(template).render(mark=Markup(REPORT_MARK), **values)
-    return page.encode("utf-8", errors="replace")
-
-
-def _bars(costs: Sequence[Cost], what: str) -> list[Bar]:
-    names = [f"{cost.name} {PHASES[int(cost.name)]}" for cost in costs]
-    pairs = [(getattr(cost, f"{what}_before"), getattr(cost, f"{what}_after")) for cost in costs]
-    return _scaled([(name, *pair) for name, pair in zip(names, pairs, strict=True)])
-
-
-def _scaled(rows: Sequence[tuple[str, float | None, float | None]]) -> list[Bar]:
-    most = max((value or 0 for _, *pair in rows for value in pair), default=0) or 1
-
-    def width(value: float | None) -> int:
-        return round(_PLOT_WIDTH * (value or 0) / most)
-
-    return [Bar(label, one, two, width(one), width(two)) for label, one, two in rows]
-
-
-def _turns(diff: RunDiff, before: Side, after: Side) -> list[dict[str, Any]]:
-    """What the page shows of each turn that both sides hold; those that differ first."""
-    one = {outcome.key: outcome for outcome in before.outcomes}
-    shown = []
-    for outcome in after.outcomes:
-        if (key := outcome.key) in one:
-            shown.append(_turn(diff, one[key], outcome, before.directories[key], after.directories[key]))
-    return sorted(shown, key=lambda turn: not turn["differs"])
-
-
-def _turn(diff: RunDiff, old: Outcome, new: Outcome, before: Path, after: Path) -> dict[str, Any]:
-    flips = [flip for flip in diff.flips if (flip.user, flip.turn) == new.key]
-    changed = changed_sections(old, new)
-    texts = (_sections(before), _sections(after)) if changed else ({}, {})
-    return {
-        "turn": new.key[1],
-        "query": new.query,
-        "differs": bool(flips) or old.answer != new.answer,
-        "before": old,
-        "after": new,
-        "flips": flips,
-        "sections": [
-            {"number": n, "before": texts[0].get(n, ""), "after": texts[1].get(n, "")} for n in changed
-        ],
-    }
 
 
 def _sections(directory: Path) -> Mapping[int, str]:
@@ -125,7 +68,51 @@ def _sections(directory: Path) -> Mapping[int, str]:
     return {section.number: render_section(section) for section in document.sections}
 
 
-def write_junit(path: Path, diff: RunDiff, before: Side, after: Side, thresholds: Thresholds) -> None:
+def write_batch_page(
+    path: Path,
+    run: RunFolder,
+    lines: Sequence[TurnLine],
+    left: Sequence[PlannedTurn],
+    queries: Mapping[str, str],
+) -> None:
+    """Write a batch as an HTML page, what failed first."""
+    turns = {line.turn for line in lines}  # others have been tried again
+    answers = {line.key: line.outcome.answer for line in run.lines() if line.outcome and line.turn in turns}
+    _write_page(
+        path,
+        "batch.html.j2",
+        run=run.id,
+        answers=answers,
+        lines=sorted(lines, key=lambda line: line.verdict is Verdict.SOUND),
+        left=left,
+        queries=queries,
+        failed=sum(line.verdict is not Verdict.SOUND for line in lines),
+    )
+
+
+def _write_page(path: Path, template: str, **values: Any) -> None:
+    """Write a template of this package as UTF-8; text of values can't become markup."""
+    environment = Environment(
+        loader=PackageLoader("panda.runs", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template(template).render(mark=Markup(REPORT_MARK), **values)
+    write_atomic(path, page.encode("utf-8", errors="replace"))
+
+
+@dataclass(frozen=True)
+class _Case:
+    of: str  # what it belongs to
+    name: str  # its name
+    seconds: float  # how long it took
+    said: Mapping[str, Sequence[str]]
+    """What is wrong, a sentence each: under failure, error or skipped; nothing of a case that passed."""
+
+
+def write_diff_junit(path: Path, diff: RunDiff, before: Side, after: Side, thresholds: Thresholds) -> None:
     """
     Write a comparison as JUnit XML.
 
@@ -147,34 +134,35 @@ def write_junit(path: Path, diff: RunDiff, before: Side, after: Side, thresholds
         for outcome in side.outcomes
     }
     skipped = "skipped" if thresholds.missing else "error"
-    cases = [
-        Case(
-            user,
-            f"turn {turn}" if isinstance(turn, int) else turn,
-            seconds.get((user, turn), 0),
-            {"failure": differences[user, turn], skipped: lacking[user, turn]},
-        )
-        for user, turn in in_order(seconds.keys() | lacking.keys())
-    ]
+    cases = []
+    for key in in_order(seconds.keys() | lacking.keys()):
+        user, turn = key
+        name = f"turn {turn}" if isinstance(turn, int) else turn
+        said = {"failure": differences[key], skipped: lacking[key]}
+        cases.append(_Case(user, name, seconds.get(key, 0), said))
     of_all = {"failure": find_growth(diff, thresholds), "error": find_faults(diff, thresholds)}
-    write_suite(
-        path, f"panda diff {before.name} {after.name}", [*cases, Case("panda diff", "all turns", 0, of_all)]
-    )
+    cases.append(_Case("panda diff", "all turns", 0, of_all))
+    _write_suite(path, f"panda diff {before.name} {after.name}", cases)
 
 
-@dataclass(frozen=True)
-class Case:
-    """One case of a test suite."""
+def write_batch_junit(path: Path, run: str, lines: Sequence[TurnLine], left: Sequence[PlannedTurn]) -> None:
+    """
+    Write a batch as JUnit XML.
 
-    of: str  # what it belongs to
-    name: str  # its name
-    seconds: float  # how long it took
-    said: Mapping[str, Sequence[str]]
-    """What is wrong, a sentence each: under failure, error or skipped; nothing of a case that passed."""
+    An item that is not as it was to be is a failure; one for which there was no model server is an error. One
+    that was not run is an error where others failed, and skipped where --limit left it for another day.
+    """
+    cases = []
+    for line in lines:
+        kind = "error" if line.result == "away" else "failure"
+        cases.append(_Case(line.user, str(line.item), line.seconds or 0, {kind: line.findings}))
+    kind = "error" if any(line.findings for line in lines) else "skipped"
+    cases += [_Case(one.user, str(one.item), 0, {kind: [_LEFT]}) for one in left]
+    _write_suite(path, f"panda batch {run}", cases)
 
 
-def write_suite(path: Path, name: str, cases: Iterable[Case]) -> None:
-    """Write cases as JUnit XML; control characters, which XML can't hold, become U+FFFD."""
+def _write_suite(path: Path, name: str, cases: Iterable[_Case]) -> None:
+    """Control characters, which XML can't hold, become U+FFFD."""
     suite = ElementTree.Element("testsuite", name=name)
     for one in cases:
         case = ElementTree.SubElement(
@@ -187,9 +175,8 @@ def write_suite(path: Path, name: str, cases: Iterable[Case]) -> None:
     for count, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(count, str(sum(case.find(kind) is not None for case in suite)))
     ElementTree.indent(suite)
-    declaration, _, text = ElementTree.tostring(suite, encoding="unicode", xml_declaration=True).partition(
-        "\n"
-    )
+    text = ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+    declaration, _, text = text.partition("\n")
     write_atomic(path, f"{declaration}\n{REPORT_MARK}\n{text}\n")
 
 

@@ -1,5 +1,6 @@
 """Which saved turns a command means: numbers, ranges, directories, filters by session, time, status."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,9 @@ from panda.store.layout import Layout, UserStore, turn_number
 from panda.store.records import Metadata
 from panda.store.turns import TurnFolder
 from panda.store.visits import turn_directories
+
+_WHERE = "SELECTION…"
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,6 @@ class TurnPlace:
 
     @property
     def directory(self) -> Path:
-        """Its directory."""
         return self.layout.of(self.user).turn(self.number).directory
 
     def folder(self) -> TurnFolder:
@@ -46,11 +49,6 @@ class TurnFilter:
             and self.status in (None, metadata.status)
         )
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it takes every turn."""
-        return self == TurnFilter()
-
 
 def select_turns(
     words: Sequence[str], wanted: TurnFilter, *, layout: Callable[[], Layout], user: str
@@ -63,79 +61,45 @@ def select_turns(
             says something: then all turns of the user are looked at.
         layout: Gives the store that numbers are of; not called if only directories are named.
     """
-    if not words and wanted.is_open:
-        raise UsageError(
-            "no turns are selected",
-            where="SELECTION…",
-            fix="give numbers, a range such as 813-820, or --session",
-        )
-    places: list[TurnPlace] = []
-    if not words:
-        places += _turns_of(layout().of(user))
+    takes_all = wanted == TurnFilter()
+    if not words and takes_all:
+        fix = "give numbers, a range such as 813-820, or --session"
+        raise UsageError("no turns are selected", where=_WHERE, fix=fix)
+    places = [] if words else _turns_of(layout().of(user))
     for word in words:
-        places += _selected(word, layout, user)
-    taken = [
-        place
-        for place in dict.fromkeys(places)
-        if wanted.is_open or wanted.takes(place.folder().read_metadata())
-    ]
+        if (numbers := _RANGE.fullmatch(word)) is None:
+            places += _turns_below(word)
+        elif numbers[2] is None:
+            store = layout()
+            UserStore(store.root, user, _no_clock).open(int(word))  # raises if it is not there
+            places.append(TurnPlace(Layout(store.root), user, int(word)))
+        else:
+            bounds = range(int(numbers[1]), int(numbers[2]) + 1)
+            places += [place for place in _turns_of(layout().of(user)) if place.number in bounds]
+    places = list(dict.fromkeys(places))
+    taken = [one for one in places if takes_all or wanted.takes(one.folder().read_metadata())]
     if not taken:
-        raise UsageError(
-            "the selection holds no turn", where="SELECTION…", fix="see panda list for the turns"
-        )
+        fix = "see panda list for the turns"
+        raise UsageError("the selection holds no turn", where=_WHERE, fix=fix)
     return taken
-
-
-def _selected(word: str, layout: Callable[[], Layout], user: str) -> list[TurnPlace]:
-    bounds = _range_of(word)
-    if bounds is None:
-        return list(_turns_below(word))
-    first, last = bounds
-    if first == last:
-        UserStore(layout().root, user, _no_clock).open(first)  # raises if it is not there
-        return [TurnPlace(Layout(layout().root), user, first)]
-    return [place for place in _turns_of(layout().of(user)) if first <= place.number <= last]
-
-
-def _range_of(word: str) -> tuple[int, int] | None:
-    """
-    The bounds of a number or range; None for anything else.
-
-    >>> _range_of("813"), _range_of("813-820"), _range_of("turns/turn_000813")
-    ((813, 813), (813, 820), None)
-    """
-    first, dash, last = word.partition("-")
-    if not (first.isascii() and first.isdigit()) or (dash and not (last.isascii() and last.isdigit())):
-        return None
-    return int(first), int(last if dash else first)
 
 
 def _turns_below(word: str) -> Iterator[TurnPlace]:
     path = Path(word)
     if not path.is_dir():
-        raise NotFoundError(
-            f"{word!r} is no turn number, range or directory",
-            where="SELECTION…",
-            fix="write 813, 813-820, or the path of a turn's directory",
-        )
+        message = f"{word!r} is no turn number, range or directory"
+        fix = "write 813, 813-820, or the path of a turn's directory"
+        raise NotFoundError(message, where=_WHERE, fix=fix)
     path = path.absolute()
     turns = [path] if turn_number(path.name) is not None else sorted(path.rglob("turns/turn_*"))
-    turns = turns or [one for one in sorted(path.iterdir()) if turn_number(one.name) is not None]
-    for directory in turns:
-        if directory.is_dir() and turn_number(directory.name) is not None:
-            yield place_of(directory)
-
-
-def place_of(directory: Path) -> TurnPlace:
-    """The saved turn of a directory; UsageError if it is not in a store."""
-    number, home = turn_number(directory.name), directory.parent
-    if number is None or home.name != "turns" or home.parent.parent.name != "users":
-        raise UsageError(
-            "a saved turn can only be judged in its store",
-            where=str(directory),
-            fix="give a directory …/users/USER/turns/turn_NNNNNN",
-        )
-    return TurnPlace(Layout(home.parent.parent.parent), home.parent.name, number)
+    for directory in turns or sorted(path.iterdir()):
+        number, home = turn_number(directory.name), directory.parent
+        if number is None or not directory.is_dir():
+            continue
+        if home.name != "turns" or home.parent.parent.name != "users":
+            message, fix = "a saved turn can only be judged in its store", "…/users/USER/turns/turn_NNNNNN"
+            raise UsageError(message, where=str(directory), fix=f"give a directory {fix}")
+        yield TurnPlace(Layout(home.parent.parent.parent), home.parent.name, number)
 
 
 def _turns_of(store: UserStore) -> list[TurnPlace]:

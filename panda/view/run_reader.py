@@ -13,8 +13,9 @@ from panda.documents.records import decode
 from panda.documents.text import shorten, strip_citations
 from panda.errors import Problem, Verdict
 from panda.runs.ledger import PlannedTurn, RunPlan, TurnKey, TurnLine
-from panda.store.files import Line, LineTail, is_locked, read_json, store_errors, why_unread
+from panda.store.files import Line, LineTail, is_locked, store_errors, why_unread
 from panda.store.layout import RUN_JSON, RUN_TURNS_JSONL
+from panda.store.records import load
 
 _MOST_BAD = 20
 _TEXT_CHARS = 300
@@ -131,7 +132,7 @@ class RunReader:
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_size)
             if self._plan is None or self._plan[0] != stamp:
-                self._plan = stamp, decode(RunPlan, read_json(path), where=str(path))
+                self._plan = stamp, load(RunPlan, path)
             return self._plan[1]
         except (Problem, OSError) as exc:
             return why_unread(exc)

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from panda.documents.records import encode
 from panda.documents.times import parse_time
 from panda.errors import NotFoundError, UsageError, Verdict
 from panda.runs.ledger import PlannedTurn, RunPlan, TurnLine
@@ -197,7 +198,7 @@ def load_run(shelf: Shelf, query: Query) -> RunPage:
 
 
 def _options(plan: RunPlan) -> dict[str, str]:
-    given = {key: value for key, value in plan.options.items() if value}
+    given = {key: value for key, value in encode(plan.options).items() if value}
     return {
         key: " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
         for key, value in given.items()

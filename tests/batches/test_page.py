@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from panda.runs.batch_reports import write_page
 from panda.runs.ledger import open_run
 from panda.runs.queries import Expectation, Query
+from panda.runs.reports import write_batch_page
 from panda.store.layout import Layout
 from tests.batches.scripted import QUESTION, run_batch
 from tests.scripted_turns import laptop_store
@@ -24,7 +24,7 @@ def page(tmp_path: Path) -> Path:
     found = run_batch(layout.root, [Query(ITEM, QUESTION, expect=wanted)], jobs=1)
     run = next(layout.runs.iterdir()).name
     path = tmp_path / "page.html"
-    write_page(path, open_run(Layout(layout.root), run), found.lines, found.left, found.texts)
+    write_batch_page(path, open_run(Layout(layout.root), run), found.lines, found.left, found.texts)
     return path
 
 

@@ -60,8 +60,8 @@ session list --json
 session show default --json
 session show -- WORD
 session verify default
-replay 3 --mode verify
-replay --mode verify -- WORD
+validate 3
+validate -- WORD
 diff saved WORD
 synthesize --scope local --json
 synthesize --scope=WORD

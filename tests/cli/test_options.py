@@ -46,7 +46,7 @@ IGNORED = (
     ("gather 3 --seed 1", "--seed does not go with TURN"),
     ("gather 3 --query Why?", "--query does not go with TURN"),
     ("gather --query Why? --plan --draft", "--draft does not go with --plan"),
-    ("replay 1 --mode verify --on-miss run", "--on-miss goes with --mode simulate"),
+    ("replay 1 --mode rerun --on-miss run", "--on-miss goes with --mode simulate"),
     ("index rebuild --limit 3", "--limit goes with --summaries"),
     ("index rebuild --max-seconds 3", "--max-seconds goes with --summaries"),
     ("index rebuild --full --user demo", "--user does not go with --full"),

@@ -76,7 +76,7 @@ def test_replay_uses_the_description(tmp_path: Path) -> None:
     ran, _ = run(tmp_path)
     silent = OneModel(ScriptedModel(lambda asked: None, writes=True, scores=False))
     found = simulate(ran.app.settings, ran.layout, silent, ran.turn.turn, work=tmp_path / "run")
-    assert (found.misses, found.different, found.halted) == ((), {}, None)
+    assert (found.misses, found.different, found.result) == ((), {}, "same")
     assert silent.scripted.asked == []
 
 

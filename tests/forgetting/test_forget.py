@@ -77,7 +77,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for query in (f"My wifi password is {SECRET}.", "What is my wifi password?"):
         answered = place.panda("turn", query, "--session", "default")
         assert SECRET in answered.stdout.decode(), answered
-    place.panda("replay", "1", "--mode", "verify")
+    place.panda("replay", "1")
     VectorStore(place.layout).save({b"0" * 16: b"1" * 384})
     reports = place.cache / "reports"
     reports.mkdir()
@@ -123,9 +123,9 @@ def test_a_password_is_nowhere(place: Place, words: list[str]) -> None:
     assert not place.layout.vectors.exists()
     place.sound()
     assert MARK.search((place.layout.of("ann").turn(1) / "context.md").read_bytes())
-    judged = place.panda("replay", "1-2", "--mode", "verify")
+    judged = place.panda("validate", "1-2", "--strict")
     assert judged.returncode == 3
-    assert judged.stderr.count(b"partly forgotten at") == 2
+    assert (judged.stdout + judged.stderr).count(b"forgotten at") == 2
     assert b"unsound" not in judged.stdout + judged.stderr
     assert place.panda("memory", "get", "wifi_password").returncode == 2
     assert b"[forgotten " in place.panda("memory", "history", "wifi_password").stdout

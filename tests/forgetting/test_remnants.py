@@ -236,7 +236,7 @@ def test_of_a_text_nothing_is_left(store: Store) -> None:
     told = [said, *(store.panda("show", n, code=None) for n in ("2", "3")), store.panda("validate")]
     told += [store.panda("validate", "--strict", code=3), store.panda("session", "verify")]
     assert "leave --strict out" in told[-2]
-    told += [store.panda("replay", "2-3", "--mode", "verify", code=3), store.panda("index", "rebuild")]
+    told += [store.panda("validate", "2-3", "--strict", code=3), store.panda("index", "rebuild")]
     told += [
         store.panda("replay", "1", "--mode", "simulate"),
         store.panda("diff", "saved", "last", code=None),

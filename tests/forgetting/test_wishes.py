@@ -42,8 +42,8 @@ def test_a_wish_is_carried_out(place: Place) -> None:
     assert say(place, WISH) == (0, "Forgotten: wifi password.")
     assert place.holding(SECRET) == []
     place.sound()
-    judged = place.panda("replay", "6", "--mode", "verify")
-    assert (judged.returncode, b"partly forgotten at" in judged.stderr) == (3, True)
+    judged = place.panda("validate", "6", "--strict")
+    assert (judged.returncode, b"forgotten at" in judged.stdout + judged.stderr) == (3, True)
     assert "[forgotten" not in say(place, "what is my wifi password", "later")[1]
     assert "88" in say(place, "what does the mooring cost", "later")[1]
     assert place.holding(SECRET) == []

@@ -14,8 +14,7 @@ from panda.models.scripted import ScriptedModel
 from panda.phases.evidence_spans import tool_spans
 from panda.phases.synthesizer import of_named_pages
 from panda.runs.replay import simulate
-from panda.runs.select import TurnPlace
-from panda.runs.verdict import verify_turn
+from panda.runs.verdict import judge_turn
 from panda.store.layout import Layout
 from panda.store.visits import place_visit
 from panda.tools.table import run_tool
@@ -197,11 +196,11 @@ def test_sources_that_disagree(tmp_path: Path, site: Site) -> None:
     assert ran.metadata.status == "approved"
     assert ran.problems == []
     asked = len(site.asked)
-    assert verify_turn(TurnPlace(ran.layout, USER, ran.turn.turn)) == []
+    assert judge_turn(ran.folder.paths.directory) == []
     again = simulate(
         ran.app.settings, ran.layout, OneModel(ran.model), ran.turn.turn, work=ran.layout.root.parent
     )
-    assert (again.halted, again.misses, again.different) == (None, (), {})
+    assert (again.result, again.misses, again.different) == ("same", (), {})
     assert len(site.asked) == asked
 
 

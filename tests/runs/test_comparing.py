@@ -1,15 +1,15 @@
 """Two runs compared: what flipped, where it began, what it cost."""
 
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
 from panda.errors import Verdict
 from panda.runs.compare import Side, Thresholds, compare_runs, find_regressions
 from panda.runs.ledger import Decision, Outcome, PhaseCost, TurnKey
-from panda.runs.reports import write_junit, write_page
+from panda.runs.reports import write_diff_junit, write_diff_page
 
 REFLECTION = "pipeline/phase1_reflection"
 PLANNER = "pipeline/phase3_planner_chat"
@@ -105,7 +105,7 @@ def sides() -> tuple[Side, Side]:
 def test_junit(tmp_path: Path) -> None:
     """The XML has a case for each turn and a failure that names the recipe; nothing in it is no XML."""
     one, two = sides()
-    write_junit(tmp_path / "r.xml", compare_runs(one, two), one, two, Thresholds())
+    write_diff_junit(tmp_path / "r.xml", compare_runs(one, two), one, two, Thresholds())
     suite = ElementTree.parse(tmp_path / "r.xml").getroot()
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
     failure = suite.find("testcase/failure")
@@ -116,7 +116,7 @@ def test_junit(tmp_path: Path) -> None:
 def test_page_escapes(tmp_path: Path) -> None:
     """No text of a query or answer is markup of the page; it loads nothing and describes its plots."""
     one, two = sides()
-    write_page(tmp_path / "r.html", compare_runs(one, two), one, two, ["worse"])
+    write_diff_page(tmp_path / "r.html", compare_runs(one, two), one, two, ["worse"])
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "<script" not in text
     assert "&lt;script&gt;" in text
@@ -132,7 +132,7 @@ def test_turns_of_two_users(tmp_path: Path) -> None:
     places: dict[TurnKey, Path] = {("ann", 1): Path("/nonexistent"), ("bob", 1): Path("/nonexistent")}
     one = Side("saved", [outcome(1), bob], places)
     two = Side("run", [outcome(1, decision="CLARIFY"), bob], places)
-    write_junit(tmp_path / "r.xml", compare_runs(one, two), one, two, Thresholds())
+    write_diff_junit(tmp_path / "r.xml", compare_runs(one, two), one, two, Thresholds())
     suite = ElementTree.parse(tmp_path / "r.xml").getroot()
     failed = [case.get("classname") for case in suite if case.find("failure") is not None]
     assert failed == ["ann"]
@@ -140,7 +140,7 @@ def test_turns_of_two_users(tmp_path: Path) -> None:
 
 def suite_of(path: Path, before: Side, after: Side, thresholds: Thresholds) -> tuple[str | None, ...]:
     """Tests, failures, errors and skipped cases of a comparison as JUnit XML."""
-    write_junit(path, compare_runs(before, after), before, after, thresholds)
+    write_diff_junit(path, compare_runs(before, after), before, after, thresholds)
     suite = ElementTree.parse(path).getroot()
     return tuple(suite.get(name) for name in ("tests", "failures", "errors", "skipped"))
 

@@ -103,7 +103,7 @@ def test_a_killed_run_is_red_and_says_so(store: Layout) -> None:
 @pytest.mark.parametrize("finished", [True, False])
 def test_an_empty_run_is_red(store: Layout, finished: bool) -> None:
     """A run without a line, of no turn at all or killed before the first, compares nothing and is red."""
-    panda(store, "replay", str(FIRST_TURN), "--mode", "verify")
+    panda(store, "replay", str(FIRST_TURN))
     (directory,) = store.runs.iterdir()
     (directory / "turns.jsonl").unlink()
     plan = json.loads((directory / "run.json").read_text(encoding="utf-8"))

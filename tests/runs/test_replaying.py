@@ -44,12 +44,13 @@ def turn_of(store: Layout) -> Path:
     return store.of("demo").turn(FIRST_TURN).directory
 
 
-def test_verify_finds_nothing(store: Layout, panda: Panda) -> None:
-    """Recorded turns are sound; the run has a plan, a line a turn and results; the turns are untouched."""
+def test_a_run_is_kept(store: Layout, panda: Panda) -> None:
+    """The run has a plan, a line a turn and results; the turns are sound, and untouched."""
     before = tree(store.users)
-    found = panda("replay", ALL, "--mode", "verify")
+    assert panda("validate", ALL)["exit_code"] == 0
+    found = panda("replay", ALL)
     assert found["exit_code"] == 0
-    assert found["data"]["results"] == {"sound": len(QUESTIONS)}
+    assert found["data"]["results"] == {"same": len(QUESTIONS)}
     run = store.runs / found["data"]["run"]
     plan = json.loads((run / "run.json").read_text())
     assert [one["turn"] for one in plan["turns"]] == [FIRST_TURN + n for n in range(len(QUESTIONS))]
@@ -82,17 +83,17 @@ def edit(path: Path, old: str, new: str) -> None:
         ("reflection.json", "PROCEED", "CLARIFY", "does not lead to status approved"),
     ],
 )
-def test_verify_finds(store: Layout, panda: Panda, name: str, old: str, new: str, finding: str) -> None:
+def test_validate_finds(store: Layout, panda: Panda, name: str, old: str, new: str, finding: str) -> None:
     """What was changed behind the turn's back is found, also without a seal, and exit is 3."""
     edit(turn_of(store) / name, old, new)
-    assert panda("replay", TURN, "--mode", "verify")["exit_code"] == 3
+    assert panda("validate", TURN)["exit_code"] == 3
     unseal(turn_of(store))
-    found = panda("replay", TURN, "--mode", "verify")
+    found = panda("validate", TURN)
     assert found["exit_code"] == 3
-    assert any(finding in one for one in found["data"]["turns"][0]["findings"])
+    assert any(finding in one["message"] for one in found["data"]["problems"])
 
 
-def test_verify_judges_the_evidence(store: Layout, panda: Panda) -> None:
+def test_validate_judges_the_evidence(store: Layout, panda: Panda) -> None:
     """A number in an approved item that no source of the turn holds is found, in answer and reply alike."""
     said = (turn_of(store) / "response.md").read_text(encoding="utf-8").partition(" [1]")[0]
     for name in ("context.md", "response.md"):
@@ -100,9 +101,17 @@ def test_verify_judges_the_evidence(store: Layout, panda: Panda) -> None:
         before, five, after = path.read_text(encoding="utf-8").rpartition("## 5. Synthesis")
         path.write_text(before + five + after.replace(said, f"{said} for $597.00"), encoding="utf-8")
     unseal(turn_of(store))
-    found = panda("replay", TURN, "--mode", "verify")
+    found = panda("validate", TURN)
     assert found["exit_code"] == 3
-    assert any("$597.00" in one and "is not in" in one for one in found["data"]["turns"][0]["findings"])
+    told = [one["message"] for one in found["data"]["problems"]]
+    assert any("$597.00" in one and "is not in" in one for one in told)
+
+
+def test_to_judge_is_to_validate(panda: Panda) -> None:
+    """What used to be a mode of replay names the command that does it."""
+    found = panda("replay", ALL, "--mode", "verify")
+    assert found["exit_code"] == 2
+    assert f"panda validate {ALL}" in found["error"]["fix"]
 
 
 def test_a_turn_of_the_project_s_own_store(
@@ -116,9 +125,9 @@ def test_a_turn_of_the_project_s_own_store(
 
 def test_a_selection(store: Layout, panda: Panda) -> None:
     """Directories, sessions and times select; each turn is taken once; nothing selected is wrong usage."""
-    found = panda("replay", TURN, str(turn_of(store)), "--mode", "verify")
+    found = panda("replay", TURN, str(turn_of(store)))
     assert [turn["turn"] for turn in found["data"]["turns"]] == [FIRST_TURN]
-    found = panda("replay", "--since", RECORDED_AT, "--status", "approved", "--mode", "verify")
+    found = panda("replay", "--since", RECORDED_AT, "--status", "approved")
     assert len(found["data"]["turns"]) == len(QUESTIONS)
     for words in ((), ("--session", "nobody"), ("99999",), ("x-y",), (TURN, "--mode", "walk")):
         found = panda("replay", *words)
@@ -128,7 +137,7 @@ def test_a_selection(store: Layout, panda: Panda) -> None:
 
 def test_a_run_and_the_saved_turns(store: Layout, panda: Panda, tmp_path: Path) -> None:
     """A run that found nothing has no difference from the saved turns; a changed answer is a regression."""
-    panda("replay", TURN, "--mode", "verify")
+    panda("replay", TURN)
     assert panda("diff", "saved", "last")["exit_code"] == 0
     edit(turn_of(store) / "response.md", "Sources:", "From:")
     found = panda("diff", "last", "saved", "--junit", str(tmp_path / "r.xml"))

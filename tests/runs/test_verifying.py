@@ -6,8 +6,7 @@ from typing import Any
 
 from panda.errors import Problem, Verdict
 from panda.models.scripted import Asked
-from panda.runs.select import TurnPlace
-from panda.runs.verdict import verify_turn
+from panda.runs.verdict import judge_turn
 from tests.code_mode import code_script, repository, run_code
 from tests.phases.test_recalling import QUERY as RECAP
 from tests.script import Script, pick
@@ -28,7 +27,7 @@ def writing() -> Callable[[Asked], Any]:
 
 
 def verify(ran: Ran) -> list[Problem]:
-    return verify_turn(TurnPlace(ran.layout, USER, ran.turn.turn))
+    return judge_turn(ran.folder.paths.directory)
 
 
 def test_a_turn_in_code_mode_is_sound(tmp_path: Path) -> None:

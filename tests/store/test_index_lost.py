@@ -202,7 +202,7 @@ READING = [
     ["recipe", "history", "pipeline/phase3_planner_chat"],
     ["synthesize", "--scope", "local", "--query", "budget"],
     ["validate"],
-    ["replay", "3", "--mode", "verify"],
+    ["validate", "3"],
     ["config", "show"],
 ]
 

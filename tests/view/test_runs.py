@@ -5,14 +5,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from panda.documents.text import UNSAFE
-from panda.runs.ledger import Fingerprint, Outcome, PlannedTurn, RunFolder, TurnLine
+from panda.runs.ledger import Fingerprint, Options, Outcome, PlannedTurn, RunFolder, TurnLine
 from panda.store.files import held_lock
 from panda.store.layout import Layout
 from panda.view.output import write_site
@@ -48,7 +48,9 @@ def make_run(
     """A run in which each of some turns came to something; *planned* more were not run."""
     numbers = [*turns, *range(900, 900 + planned)]
     plan = [PlannedTurn(number, "demo") for number in numbers]
-    run = RunFolder.create(layout, still_clock, mode, plan, fingerprint=RAN_ON, options={"selection": ["1"]})
+    run = RunFolder.create(
+        layout, still_clock, mode, plan, fingerprint=RAN_ON, options=Options(selection=("1",))
+    )
     for number, changes in turns.items():
         where = str(layout.of("demo").turn(number).directory)
         line = TurnLine(number, "demo", where, "same", outcome=outcome(number))
@@ -60,7 +62,7 @@ def make_run(
 
 def test_a_real_replay_is_listed_and_shown(layout: Layout) -> None:
     """What `panda replay` found of each turn is on the page of the run, which leads to the turns."""
-    command = [sys.executable, "-m", "panda", "replay", "811", "813", "--mode", "verify", "--user", "demo"]
+    command = [sys.executable, "-m", "panda", "replay", "811", "813", "--user", "demo"]
     subprocess.run([*command, "--root", str(layout.root)], check=False, capture_output=True, timeout=120)
     client = client_of(layout.root)
     name = next(layout.runs.iterdir()).name
@@ -262,7 +264,7 @@ def test_every_served_page_is_reached_and_nothing_is_written(layout: Layout) -> 
 def test_items_of_a_batch_that_were_run_again_count_once(layout: Layout) -> None:
     """Of an item that got another number only the line of that number counts."""
     plan = [PlannedTurn(813, "demo", item="a", session="s")]
-    run = RunFolder.create(layout, still_clock, "batch", plan, fingerprint=RAN_ON, options={})
+    run = RunFolder.create(layout, still_clock, "batch", plan, fingerprint=RAN_ON, options=Options())
     where = str(layout.of("demo").turn(811).directory)
     run.add(TurnLine(811, "demo", where, "failed", ("bad",), outcome=outcome(811, item="a"), item="a"))
     run.add(TurnLine(813, "demo", where, "passed", (), outcome=outcome(813, item="a"), item="a", exit_code=0))
