@@ -232,7 +232,7 @@ def simulate(
     misses = tuple(recordings.misses) if isinstance(recordings, LiveOnMiss) else ()
     result: Result = "halted" if halted else "differs" if different or misses else "same"
     findings = [halted] if halted else []
-    if changed and result == "differs":
+    if changed and result != "same":
         more = f" and {len(changed) - _MOST_CHANGED} more" if len(changed) > _MOST_CHANGED else ""
         findings.append(f"changed since the turn: {', '.join(changed[:_MOST_CHANGED])}{more}")
     where = str(layout.of(settings.user).turn(number).directory)
