@@ -120,10 +120,12 @@ def _judge(
     text: str, held: Sequence["_Held"], sources: Sequence[str], about: Sequence[str]
 ) -> tuple[list[Found], list[Proof]]:
     """What of a plain text is neither held nor proved, and the proofs."""
-    marks, numbers = _list_marks(text), list(_JOINED.finditer(text))
+    marks, numbers = list(_LIST_MARK.finditer(text)), list(_JOINED.finditer(text))
+    is_list = len(marks) > 1 and [int(mark[1]) for mark in marks] == [*range(1, len(marks) + 1)]
+    places = {mark.start(1) for mark in marks} if is_list else set()
     known = {number for source in sources if numbers for number in _JOINED.findall(source)}
     joined = {at for number in numbers if number[0] in known for at in range(*number.span())}
-    claims = [found for found in scan(text) if found.claims and found.start not in marks]
+    claims = [found for found in scan(text) if found.claims and found.start not in places]
     unheld = (found for found in claims if not (_is_held(found, held) or _is_pronoun(found, held)))
     missing = [found for found in unheld if found.start not in joined]
     proofs: dict[Found, Proof] = {}
@@ -136,13 +138,6 @@ def _judge(
                 proofs[found] = proof
     unproved = [found for found in missing if found not in proofs]
     return unproved, [proofs[found] for found in missing if found in proofs]
-
-
-def _list_marks(text: str) -> set[int]:
-    """Where the numbers of a numbered list stand: 1, 2 and so on at the start of its items."""
-    marks = list(_LIST_MARK.finditer(text))
-    in_order = [int(mark[1]) for mark in marks] == list(range(1, len(marks) + 1))
-    return {mark.start(1) for mark in marks} if in_order and len(marks) > 1 else set()
 
 
 @dataclass
@@ -245,7 +240,8 @@ def _is_same(claimed: Amount, held: Amount, source: _Held) -> bool:
         return held.ordinal or not (source.has_order or measures or held.counts)
     if claimed.rate and claimed.rate != held.rate and claimed.rate not in held.rates:
         return False
-    if not measures and _digits_differ(claimed.written, held.written):
+    decimals = {n.replace(",", ".") for n in (claimed.written, held.written) if _DECIMAL.fullmatch(n)}
+    if not measures and len(decimals) > 1:  # without a unit "3.1" is not "3.10"
         return False
     if claimed.label:
         is_other = measures or held.counts or held.label
@@ -253,12 +249,6 @@ def _is_same(claimed: Amount, held: Amount, source: _Held) -> bool:
     if claimed.head:
         return _counts_same(claimed, held, source)
     return not (claimed.before in LABELS and (measures or held.counts) and held.before != claimed.before)
-
-
-def _digits_differ(first: str, second: str) -> bool:
-    """Whether two decimals of one value end otherwise: of numbers without a unit, "3.1" is not "3.10"."""
-    both = _DECIMAL.fullmatch(first) and _DECIMAL.fullmatch(second)
-    return bool(both) and first.replace(",", ".") != second.replace(",", ".")
 
 
 def _same_measure(claimed: Amount, held: Amount) -> bool:

@@ -185,12 +185,16 @@ def load_yaml(text: str, *, where: str, fault: type[Problem] = FileFormatError) 
 
 def line_of(text: str, key: str) -> int | None:
     r"""
-    The line of a YAML file in which a dotted key stands, or as much of it as does; None if nothing does.
+    The line of a YAML or JSON file in which a dotted key stands, or as much of it as does; None if nothing
+    does.
 
     >>> line_of("a:\n- b: 1\n- b: 2\n", "a[1].b"), line_of("a:\n  b: 1\n", "a.c"), line_of("a: 1", "b")
     (3, 1, None)
     """
-    node, line, left = read_yaml(text), None, key
+    try:
+        node, line, left = read_yaml(text, as_typed=True), None, key
+    except YamlTextError:  # JSON with a key of a thousand characters
+        return None
     while node is not None and left:
         parts = [(name.value, name.line, value) for name, value in node.pairs]
         parts += [(f"[{at}]", value.line, value) for at, value in enumerate(node.items)]

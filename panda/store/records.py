@@ -1,7 +1,5 @@
 """What each JSON file of the store holds, as one Struct: written by who makes it, checked by being read."""
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
@@ -69,7 +67,9 @@ def parse(cls: type[_R], data: bytes | str, *, where: str, line: int = 1) -> _R:
         try:
             return decode(cls, value, where=where)
         except FileFormatError as exc:
-            exc.line = line + _line_of(text, exc.key or "") - 1
+            from panda.documents.yaml_text import line_of  # it loads yaml, and help must not
+
+            exc.line = line + (line_of(text, exc.key or "") or 1) - 1
             raise
     return found
 
@@ -79,36 +79,6 @@ def save(record: FileRecord, path: Path) -> None:
     value = record.to_json()
     decode(type(record), record.upgrade(value), where=str(path))
     write_json(path, value)
-
-
-_BETWEEN = re.compile(r"[\s,:]*")
-
-
-def _line_of(text: str, key: str) -> int:
-    """The line of a JSON text on which a key stands, or else what would hold it."""
-    read, at, holder = json.JSONDecoder().raw_decode, 0, 0
-
-    def skip() -> int:
-        between = _BETWEEN.match(text, at)
-        return between.end() if between else at
-
-    for part in re.findall(r"\[\d+\]|[^.\[\]]+", key):
-        at = holder = skip()
-        is_object, place, at = text[at] == "{", 0, at + 1
-        while text[at := skip()] not in "]}" and text[holder] in "{[":
-            start = at
-            name: Any = f"[{place}]"
-            if is_object:
-                name, at = read(text, at)
-                at = skip()
-            if name == part:
-                holder = start
-                break
-            _, at = read(text, at)
-            place += 1
-        else:
-            break
-    return text.count("\n", 0, holder) + 1
 
 
 def load(cls: type[_F], path: Path) -> _F:
