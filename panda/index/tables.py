@@ -43,6 +43,9 @@ SCHEMA = (
     " WITHOUT ROWID",
 )
 TABLES = ("users", "sources", "documents", "postings")
+_BY_TURN = "documents INDEXED BY documents_path WHERE user = ? AND turn"  # SQLite would look at all of a user
+_BY_PATH = f"{_BY_TURN} = 0 AND path = ?"
+_BY_NODE = "documents INDEXED BY documents_node WHERE user = ? AND node_id"
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,9 @@ class UserTables:
             rows = dict(self._rows(of_type))
         else:
             newest = f"SELECT turn FROM sources WHERE user = ?1 ORDER BY turn DESC LIMIT {_NEWEST}"
-            unsettled = "SELECT turn FROM sources WHERE user = ?1 AND NOT is_settled"
+            unsettled = (
+                "SELECT turn FROM sources INDEXED BY sources_unsettled WHERE user = ?1 AND NOT is_settled"
+            )
             numbers = {turn for (turn,) in self._rows(f"{unsettled} UNION SELECT turn FROM ({newest})")}
             if stamp != stamp_known:
                 taken = self._rows("SELECT turn FROM sources WHERE user = ? AND turn > 0")
@@ -162,13 +167,12 @@ class UserTables:
         return SyncReport(updated, len(difference.removed), tuple(problems))
 
     def _entries(self, condition: str, *values: object) -> list[IndexEntry]:
-        rows = self._rows(f"SELECT {_FIELDS} FROM documents WHERE user = ? AND {condition}", *values)
-        return [IndexEntry(*row) for row in rows]
+        return [IndexEntry(*row) for row in self._rows(f"SELECT {_FIELDS} FROM {condition}", *values)]
 
     def _entries_of(self, path: str) -> dict[int, IndexEntry]:
         """The entries of a source by row: of a turn all that lies in it."""
         turn = turn_of(path)
-        entries = self._entries("turn = ?", turn) if turn else self._entries("turn = 0 AND path = ?", path)
+        entries = self._entries(f"{_BY_TURN} = ?", turn) if turn else self._entries(_BY_PATH, path)
         return {entry.row: entry for entry in entries}
 
     def _write(self, gone: Sequence[IndexEntry], added: Sequence[IndexEntry]) -> None:
@@ -260,7 +264,7 @@ class IndexView(UserTables):
 
     def _bind(self, as_of: AsOf) -> None:
         for name, entries in as_of.sources.items():
-            now = {entry.row: entry for entry in self._find("turn = 0 AND path = ?", name)}
+            now = {entry.row: entry for entry in self._find(_BY_PATH, name)}
             then = {entry.row: entry for entry in entries}
             if then != now:
                 self.then |= then
@@ -305,8 +309,8 @@ class IndexView(UserTables):
         """The entries of those of some rows that count, by row id."""
         wanted = np.array(list(rows), np.int64)
         _, counts = self.statistics.find(wanted)
-        read = self._entries
-        return {row: self.then.get(row) or read("row = ?", row)[0] for row in wanted[counts].tolist()}
+        read, by_row = self._entries, "documents WHERE user = ? AND row = ?"
+        return {row: self.then.get(row) or read(by_row, row)[0] for row in wanted[counts].tolist()}
 
     def _find(self, condition: str, *values: object) -> list[IndexEntry]:
         """The entries that meet a condition of the tables, and count, those as they were left out."""
@@ -319,18 +323,18 @@ class IndexView(UserTables):
         """The entries of some nodes, those that the index does not hold left out."""
         entries: list[IndexEntry] = []
         for node_id in dict.fromkeys(node_ids):
-            entries += self._find("node_id = ?", node_id)
+            entries += self._find(f"{_BY_NODE} = ?", node_id)
             entries += (entry for entry in self.then.values() if entry.node_id == node_id)
         return entries
 
     def visits(self) -> list[tuple[int, str]]:
         """Turn and directory name of every visit, in no order, whether it counts or not."""
-        query = "SELECT turn, path FROM documents WHERE user = ? AND node_id > ? AND node_id < ?"
-        return [(turn, path.rpartition("/")[2]) for turn, path in self._rows(query, "visit:", "visit;")]
+        query = f"SELECT turn, path FROM {_BY_NODE} > 'visit:' AND node_id < 'visit;'"
+        return [(turn, path.rpartition("/")[2]) for turn, path in self._rows(query)]
 
     def research(self) -> list[IndexEntry]:
         """Research, newest first, whatever its age and quality."""
-        entries = self._find("node_id > 'research:' AND node_id < 'research;'")
+        entries = self._find(f"{_BY_NODE} > 'research:' AND node_id < 'research;'")
         return sorted(entries, key=lambda entry: (-entry.seconds, entry.path))
 
     def memory_keys(self) -> list[IndexEntry]:
@@ -338,7 +342,7 @@ class IndexView(UserTables):
         entries: list[IndexEntry] = []
         for name in (PREFERENCES_MD, FACTS_MD):
             own = [entry for entry in self.then.values() if entry.path == name]
-            own += self._find("turn = 0 AND path = ?", name)
+            own += self._find(_BY_PATH, name)
             entries += sorted(own, key=lambda entry: entry.node_id)
         return entries
 
