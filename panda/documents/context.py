@@ -307,12 +307,7 @@ def render_context(document: ContextDocument) -> str:
 
 @lru_cache(maxsize=64)
 def parse_context(text: str, *, where: str) -> ContextDocument:
-    """
-    The document that a context.md holds.
-
-    Raises:
-        DocumentError: The first problem of its ContextScan.
-    """
+    """The document that a context.md holds. Raises DocumentError: the first problem of its ContextScan."""
     scan = ContextScan(text, where)
     if scan.front is None or scan.problems:
         raise scan.problems[0]

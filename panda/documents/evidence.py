@@ -64,15 +64,12 @@ def check_evidence(
     rounds.
 
     Args:
-        sources: The texts that it cites, one a node, and no others. May be empty.
+        sources: The texts that it cites, one a node.
         about: Texts that support names and nothing else: the query, the sources' titles and addresses.
         worded: Whether a model has put the text into words of its own: then a value also counts as
             unsupported where the sources say it of another thing, or the opposite of it.
         lines: Of a worded text, lines of the sources as they are quoted, such as a table's row with its
             header: what it repeats of them word for word contradicts nothing.
-
-    Source:
-        design: evidence check.
 
     >>> check_evidence("$697 on January 4, 2026", ["Lenovo LOQ 15: price $697.00, seen 2026-01-04T13:20:00Z"])
     []

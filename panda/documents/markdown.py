@@ -185,12 +185,9 @@ class Passage:
 
 def split_passages(markdown: str) -> list[Passage]:
     """
-    The passages of a markdown text, in order.
-
-    Returns:
-        Sentences of running text, lines that stand for themselves, whole list items, table rows as
-        "Header: cell; Header: cell", and lines of fenced code. Headings, rules and comments are no passages;
-        headings are kept with what is below.
+    The passages of a text in order: sentences of running text, lines that stand for themselves, whole list
+    items, table rows as "Header: cell; Header: cell", and lines of fenced code. Headings, rules and comments
+    are no passages; headings are kept with what is below.
     """
     passages = list(_passages(markdown))
     for at, (passage, following) in enumerate(pairwise(passages)):
@@ -357,12 +354,7 @@ _LINK = re.compile(
 
 
 def find_wikilinks(text: str) -> list[str]:
-    """
-    The notes that a text links to, each once, in order.
-
-    Returns:
-        Names or paths as written, without headings; links within the note itself are left out.
-    """
+    """The notes that a text links to, each once, in order: names or paths as written, without headings."""
     names = (link["note"].strip().removesuffix("\\") for link in _LINK.finditer(text))
     return list(dict.fromkeys(filter(None, names)))
 

@@ -76,15 +76,8 @@ def render_value(value: object) -> str:
 
 def parse_memory_file(text: str, *, where: str, only: str | None = None) -> tuple[MemoryEntry, ...]:
     """
-    The entries of a memory file in its order, or the one of the key *only*.
-
-    Raises:
-        DocumentError: Broken front matter, or a field of one of these entries with an impossible value.
-
-    >>> text = "---\\nbudget: {value: $900, confidence: 0.9}\\ncity: Salem\\n---\\n"
-    >>> entries = parse_memory_file(text, where="preferences.md")
-    >>> [(entry.key, entry.text, entry.confidence, entry.is_bare, entry.line) for entry in entries]
-    [('budget', '$900', 0.9, False, 2), ('city', 'Salem', None, True, 3)]
+    The entries of a memory file in its order, or the one of the key *only*. Raises DocumentError: broken
+    front matter, or a field of one of these entries with an impossible value.
     """
     pairs = split_front_matter(text, where=where).pairs
     last = {name.value: (name.line, node.value) for name, node in pairs if only in (None, name.value)}
@@ -119,9 +112,7 @@ def written_below(text: str, *, where: str) -> str:
 class MemoryText:
     r"""
     The text of a memory file, to be changed entry by entry; of the text "" a file with that title is made.
-
-    Raises:
-        DocumentError: The front matter is broken.
+    Raises DocumentError: the front matter is broken.
 
     >>> file = MemoryText("---\na: 1\nb: 2  # two\n# c\n---\n", title="Facts", where="facts.md")
     >>> file.remove("b")
@@ -151,11 +142,8 @@ class MemoryText:
         self, key: str, value: object, *, confidence: float, source_turn: int | None, updated_at: datetime
     ) -> None:
         """
-        Set one key: its entry, and its line between the `<!-- panda -->` markers, if there are any. Of an
-        entry that is there only the changed values differ: spacing, order and comments stay.
-
-        Args:
-            value: str, bool, int, float, None, or a list of these.
+        Set one key, to a scalar or a list: its entry, and its line between the `<!-- panda -->` markers, if
+        there are any. Of an entry that is there only the changed values differ: spacing and comments stay.
         """
         values = value, confidence, source_turn, render_time(updated_at)
         self._changes[key] = dict(zip(_FIELDS, values, strict=True))
@@ -197,12 +185,7 @@ class MemoryText:
 
     @property
     def text(self) -> str:
-        """
-        The file as it has become.
-
-        Raises:
-            DocumentError: An entry is written so that it cannot be changed or taken away alone.
-        """
+        """The file as it has become. Raises DocumentError: an entry can't be changed or taken away alone."""
         front, newline, added = self._front, self._newline, ""
         cuts: list[tuple[int, int, str]] = []
         for key, fields in self._changes.items():

@@ -44,16 +44,7 @@ class Picture:
 
 
 def parse_picture(data: bytes) -> Picture:
-    """
-    The picture that a file holds.
-
-    Raises:
-        PictureError: It is empty, too large, neither PNG nor JPEG, damaged or cut short.
-
-    >>> parse_picture(b"GIF89a")
-    Traceback (most recent call last):
-    panda.documents.pictures.PictureError: it is neither a PNG nor a JPEG file
-    """
+    """Raises PictureError: the file is empty, too large, neither PNG nor JPEG, damaged or cut short."""
     if len(data) > MOST_BYTES:
         raise PictureError(f"it has {len(data):,} bytes, more than the {MOST_BYTES:,} that it may have")
     if data.startswith(_PNG):

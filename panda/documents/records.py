@@ -71,17 +71,15 @@ def decode(
     text: str | None = None,
 ) -> _T:
     """
-    A record out of plain JSON values.
+    A record, a frozen dataclass, or any type of one of their fields, out of plain JSON values.
 
     Args:
-        cls: A Record, a frozen dataclass, or any type of one of their fields. A `description` in the Meta of
-            a field says what it wants, as in "must be …".
         key: Place in the file, for errors.
-        fault: The error to raise.
         text: The YAML text that the value was read from; tells the line of a fault.
 
     Raises:
-        FileFormatError: A key is unknown, missing or of the wrong type; names it.
+        fault: A key is unknown, missing or of the wrong type; names it. The `description` in the Meta of a
+            field says what it must be.
     """
     try:
         record = convert(cls, value)

@@ -22,10 +22,8 @@ def render_time(moment: datetime) -> str:
 
 def parse_time(text: str) -> datetime:
     """
-    The instant that an ISO 8601 date names, with a time or not; without an offset it is UTC.
-
-    Raises:
-        ValueError: It is no such date, or outside the years 1 to 9999 in UTC.
+    The instant that an ISO 8601 date names, with a time or not; without an offset it is UTC. Raises
+    ValueError: it is no such date, or outside the years 1 to 9999 in UTC.
     """
     moment = datetime.fromisoformat(text.strip())
     try:

@@ -276,12 +276,7 @@ class FrontMatterText:
 
 @lru_cache(maxsize=8)
 def split_front_matter(text: str, *, where: str) -> FrontMatterText:
-    """
-    Cut a text into front matter and body.
-
-    Raises:
-        DocumentError: The front matter has no end, is not YAML, or is no mapping.
-    """
+    """A text cut in two. Raises DocumentError: the front matter has no end, is not YAML, or is no mapping."""
     lead = len(text) - len(text.lstrip("\ufeff \t\r\n"))
     marks = [lead + mark.start() for mark in islice(YAMLHandler.FM_BOUNDARY.finditer(text[lead:]), 2)]
     if marks[:1] != [lead]:
