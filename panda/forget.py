@@ -17,14 +17,16 @@ import msgspec
 
 from panda.documents.context import ContextDocument, FrontMatter, Meta, Text, parse_context, render_context
 from panda.documents.memory_file import is_statement
+from panda.documents.records import decode
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, LockHeldError, Problem, StoreError, UntrustedError
 from panda.language.statements import clause_texts
-from panda.memory.fact import Assertion, Fact, id_of, parse_assertion
+from panda.memory.fact import id_of
 from panda.memory.files import Projection, Showing
 from panda.session.file import rebuild_session, saved_turns, write_session
 from panda.store import files
 from panda.store import layout as names
+from panda.store.fact import Assertion, Fact
 from panda.store.interventions import intervention_id
 from panda.store.layout import METADATA_JSON, UserStore
 from panda.store.records import Metadata, json_problems, load
@@ -257,10 +259,10 @@ class Forgetting:
         """All that was ever said of it, with the keys that its sentences gave; None if nothing was."""
         known = self._assertions()
         facts = [one for one in known if one.subject[1:] == (entity, relation)]
-        turns = {one.source_turn for one in facts if is_statement(one.fact.relation)} - {None}
-        whole = "\n".join(text for one in facts for text in _values(one.fact))
-        derived = (one for one in known if one.source_turn in turns and not is_statement(one.fact.relation))
-        facts += [one for one in derived if one not in facts and find_forms(_values(one.fact)).search(whole)]
+        turns = {one.source_turn for one in facts if is_statement(one.relation)} - {None}
+        whole = "\n".join(text for one in facts for text in _values(one))
+        derived = (one for one in known if one.source_turn in turns and not is_statement(one.relation))
+        facts += [one for one in derived if one not in facts and find_forms(_values(one)).search(whole)]
         return self._of(facts) if facts else None
 
     def of_turn(self, number: int) -> Wanted:
@@ -288,8 +290,10 @@ class Forgetting:
     def _of(self, facts: Collection[Assertion]) -> Wanted:
         """What assertions say, of those without a word of their own the sentence that told them."""
         texts: list[str] = []
-        for fact, turn in ((one.fact, one.source_turn or 0) for one in facts):
-            staged = [raw for raw in self._staged(turn) if raw.get("relation") == fact.relation]
+        for fact in facts:
+            staged = [
+                raw for raw in self._staged(fact.source_turn or 0) if raw.get("relation") == fact.relation
+            ]
             said = _values(fact) or [str(raw["text"]) for raw in staged]
             texts += [text.rstrip(" .!?…") for text in said] if is_statement(fact.relation) else said
         texts += [part for text in texts for part in clause_texts(text) if " " in part]
@@ -299,7 +303,7 @@ class Forgetting:
             (self._store.user,),
             tuple(text for text in texts if len(text) < SHORT_CHARS),
             frozenset(one.source_turn for one in facts if one.source_turn is not None),
-            frozenset(one.fact.id for one in facts),
+            frozenset(one.id for one in facts),
         )
 
     def _staged(self, number: int) -> list[dict[str, Any]]:
@@ -404,16 +408,16 @@ class _Walk:
                 self._first.setdefault(store.user, number)
                 if _is_mark(made["value"]):
                     made["confidence"] = 0.0  # with nothing left to say it retracts
-                now[raw["id"]] = said = parse_assertion(made, where=str(log))
+                now[raw["id"]] = said = decode(Assertion, made, where=str(log))
                 if _DIGESTS.fullmatch(raw["id"]):
-                    self._ids[raw["id"]] = id_of(said.fact)
+                    self._ids[raw["id"]] = id_of(said)
             lines.append(line if made == raw else _line(made))
         self._memory |= {log: "\n".join(lines).encode("utf-8", "surrogateescape")} if log.is_file() else {}
         showing = Showing(state)
-        for subject in dict.fromkeys(one.subject for one in state.log.assertions if one.fact.id in now):
+        for subject in dict.fromkeys(one.subject for one in state.log.assertions if one.id in now):
             winner = state.standing(subject, store.clock()).winner
-            if winner is not None and (after := now.get(winner.fact.id)) is not None:
-                showing.show(subject, after if after.fact.confidence else None)
+            if winner is not None and (after := now.get(winner.id)) is not None:
+                showing.show(subject, after if after.confidence else None)
         for kind, text in showing.texts().items():
             if text is not None:
                 self._memory[state.paths[kind]] = self._eraser.text(text).encode()

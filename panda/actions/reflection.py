@@ -11,10 +11,11 @@ from msgspec import structs
 from panda.app import App
 from panda.compression.documents import InputDocument
 from panda.memory.confidence import REFLECTED
-from panda.memory.fact import Assertion, Statement, typed_value
+from panda.memory.fact import typed_value
 from panda.memory.memory import Memory
 from panda.recipes.calls import NoTurn
 from panda.recipes.messages import Request
+from panda.store.fact import Assertion
 from panda.store.files import write_atomic
 from panda.store.records import Proposal, load_lines
 from panda.store.visits import load_turn
@@ -56,9 +57,9 @@ def settle(
 
 def word_on(assertions: Iterable[Assertion], user: str) -> Callable[[Proposal], bool]:
     """Whether memory has a word of its own, a retraction too, on a proposal's key or value under any key."""
-    own = [one for one in assertions if one.fact.entity == f"user:{user}"]
-    keys = {one.fact.relation for one in own}
-    values = {str(one.fact.value.v).lower() for one in own}
+    own = [one for one in assertions if one.entity == f"user:{user}"]
+    keys = {one.relation for one in own}
+    values = {str(one.value.v).lower() for one in own}
     return lambda one: one.relation in keys or one.value.lower() in values
 
 
@@ -89,7 +90,7 @@ def reflect(app: App, memory: Memory, tell: Callable[[str], None], *, dry_run: b
         was_kept = [
             one for one, was in zip(after, before, strict=False) if one.status == "kept" != was.status
         ]
-        appended = memory.assert_all([_statement(one, memory.user) for one in was_kept])
+        appended = memory.assert_all([_assertion(one, memory.user) for one in was_kept])
         if after != before:
             write_atomic(path, "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in after))
     return Reflected(batch, tuple(after), tuple(appended))
@@ -111,16 +112,9 @@ def _proposal(one: Candidate, batch: tuple[int, ...], app: App) -> Proposal:
     return Proposal(one.relation, one.value, one.text, one.turn, now, (batch,))
 
 
-def _statement(one: Proposal, user: str) -> Statement:
-    return Statement(
-        kind="fact",
-        entity=f"user:{user}",
-        relation=one.relation,
-        value=typed_value(one.value),
-        source=f"turn:{one.source_turn}",
-        confidence=REFLECTED,
-        source_turn=one.source_turn,
-    )
+def _assertion(one: Proposal, user: str) -> Assertion:
+    said = ("", f"user:{user}", one.relation, typed_value(one.value), f"turn:{one.source_turn}", REFLECTED)
+    return Assertion(*said, "local", source_turn=one.source_turn)
 
 
 def _choose(

@@ -5,24 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from panda.documents.records import decode
 from panda.documents.text import one_line
 from panda.documents.times import read_instant
 from panda.errors import FileFormatError, UsageError
 from panda.memory.confidence import SAID_BY_USER
-from panda.memory.fact import (
-    SCOPES,
-    VALUE_TYPES,
-    FactValue,
-    Kind,
-    Statement,
-    Subject,
-    entity_name,
-    is_system,
-    parse_value,
-    read_scope,
-    typed_value,
-)
+from panda.memory.fact import Kind, typed_value
 from panda.memory.files import split_key
+from panda.memory.synthesis import read_scope
+from panda.store.fact import SCOPES, VALUE_TYPES, Assertion, Scalar, Subject, Value, entity_name, is_system
 from panda.store.files import parse_json
 
 _OPTIONS = ("kind", "scope", "entity", "type", "valid_until")
@@ -66,9 +57,7 @@ def find_subject(key: str, given: Given, user: str, where: str = "KEY") -> Subje
     return Subject(scope, entity, relation)
 
 
-def make_statement(
-    key: str, value: FactValue, given: Given, user: str, *, where: str | None = None
-) -> Statement:
+def make_statement(key: str, value: Value, given: Given, user: str, *, where: str | None = None) -> Assertion:
     """What the user says, as memory takes it; *where* is the line of a file, None names the option."""
     kind = given.kind_of(key, user)
     if kind not in ("preference", "fact"):
@@ -78,12 +67,11 @@ def make_statement(
         message = f"a preference is the user's own, not one of {entity}"
         raise UsageError(message, where=where or "--kind", fix="use --kind fact")
     until = read_instant(given.valid_until, where or "--valid-until")
-    return Statement(
-        kind, entity, relation, value, f"user:{user}", SAID_BY_USER, scope=scope, valid_until=until
-    )
+    said = ("", entity, relation, value, f"user:{user}", SAID_BY_USER, scope)
+    return Assertion(*said, kind=kind, valid_until=until)
 
 
-def read_value(words: Sequence[str], type_: str | None) -> FactValue:
+def read_value(words: Sequence[str], type_: str | None) -> Value:
     """
     The value that words stand for: one, several for a list, none for null. Without a type it is a string.
 
@@ -98,16 +86,14 @@ def read_value(words: Sequence[str], type_: str | None) -> FactValue:
     if (kind == "null") == bool(words) or (kind != "list" and len(words) > 1):
         fix = "leave the value out" if kind == "null" else "give one value, or --type list"
         raise UsageError(f"{len(words)} values for the type {kind}", where="VALUE", fix=fix)
-    raw: dict[str, object] = {"type": kind}
-    if kind != "null":
-        raw["v"] = list(words) if kind == "list" else _plain(words[0], kind)
+    plain = tuple(words) if kind == "list" else _plain(words[0], kind) if words else None
     try:
-        return parse_value(raw)
+        return Value(kind, plain)
     except ValueError as exc:
         raise UsageError(str(exc), where="VALUE", fix=f"give a {kind}, or another --type") from exc
 
 
-def _plain(word: str, kind: str) -> object:
+def _plain(word: str, kind: str) -> Scalar:
     if kind == "boolean":
         return {"true": True, "false": False}.get(word.lower(), word)
     if kind == "number":
@@ -120,7 +106,7 @@ def _plain(word: str, kind: str) -> object:
     return word
 
 
-def read_statements(text: str, given: Given, user: str) -> list[Statement]:
+def read_statements(text: str, given: Given, user: str) -> list[Assertion]:
     """
     Statements of JSON lines: key, value (or a typed one, `{"type": "ref", "v": "…"}`), and what the options
     of `panda memory set` are called, which count for lines that do not say otherwise.
@@ -132,7 +118,7 @@ def read_statements(text: str, given: Given, user: str) -> list[Statement]:
     ]
 
 
-def _read_line(raw: Any, given: Given, user: str, where: str) -> Statement:
+def _read_line(raw: Any, given: Given, user: str, where: str) -> Assertion:
     if not isinstance(raw, dict) or not isinstance(raw.get("key"), str) or "value" not in raw:
         raise UsageError("no object with key and value", where=where, fix='as {"key": "pet", "value": "cat"}')
     unknown = [name for name in raw if name not in _FIELDS]
@@ -146,15 +132,11 @@ def _read_line(raw: Any, given: Given, user: str, where: str) -> Statement:
     return make_statement(raw["key"], value, Given(**options), user, where=where)
 
 
-def _json_value(raw: Any, type_: str | None, where: str) -> FactValue:
+def _json_value(raw: Any, type_: str | None, where: str) -> Value:
     try:
-        if isinstance(raw, dict):
-            return parse_value(raw)
-        if type_ is not None and raw is not None:
-            return parse_value({"type": type_, "v": raw})
-        if isinstance(raw, list):
-            return parse_value({"type": "list", "v": raw})
-        value = typed_value(raw)
+        if type_ is not None and raw is not None and not isinstance(raw, dict):
+            raw = {"type": type_, "v": raw}
+        value = decode(Value, raw, where="") if isinstance(raw, dict) else typed_value(raw)
     except (ValueError, FileFormatError) as exc:
         raise UsageError(str(exc), where=where) from exc
     if isinstance(value.v, str) and not value.v.strip():

@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
-from panda.memory.fact import Conflict, Fact, parse_scope_facts
+from panda.memory.fact import parse_scope_facts
 from panda.memory.memory import Memory
+from panda.store.fact import Conflict, Fact
 from panda.store.files import parse_json, read_text, store_errors
 from panda.store.layout import UserStore
 
@@ -51,7 +52,7 @@ def memory_source(store: UserStore) -> FactSource:
 
     def read() -> Scoped:
         log, edits = memory.read()
-        return [one.fact for one in (*log.assertions, *edits)], list(log.conflicts)
+        return [*log.assertions, *edits], list(log.conflicts)
 
     files = (store.memory_log, store.conflicts_log, store.preferences, store.facts, store.memory_shown)
     return FactSource(read, *files)

@@ -18,14 +18,10 @@ from panda.documents.times import time_text
 from panda.errors import CheckError, LockHeldError, NotFoundError, StoreError, UsageError
 from panda.memory.confidence import MISSING, level
 from panda.memory.conflicts import Contradiction, find_contradictions, lint_memory, merge_files, resolve
-from panda.memory.fact import (
-    Assertion,
-    FactValue,
-    Statement,
-    file_value,
-)
+from panda.memory.fact import file_value
 from panda.memory.files import Projection
 from panda.memory.memory import Memory, Remembered, load_remembered
+from panda.store.fact import Assertion, Value
 from panda.store.layout import UserStore
 
 _LIST_COLUMNS = ("key", "value", "confidence", "level", "since", "source", "kind", "scope", "note")
@@ -43,7 +39,7 @@ _Entity = Annotated[str | None, option("Whom or what it is about.", "NAME", show
 _Key = Annotated[str, argument("A key such as budget, or entity#key.", "KEY", complete=complete_memory_keys)]
 
 
-def _clip(value: FactValue) -> str:
+def _clip(value: Value) -> str:
     return clipped(render_value(file_value(value)), _VALUE_CHARS)
 
 
@@ -106,7 +102,7 @@ def _read_memory(invocation: Invocation) -> Projection:
     if store.home.is_dir() and not store.read_only_mark.exists():
         memory = Memory(store)
         with suppress(StoreError, LockHeldError):  # then they are shown without
-            edits = {one.subject.key(store.user): one.fact.confidence > 0 for one in memory.take_in()}
+            edits = {one.subject.key(store.user): one.confidence > 0 for one in memory.take_in()}
             for key, typed in edits.items():
                 invocation.reporter.step(f"taken in: {key}, {'typed' if typed else 'deleted'} by hand")
     state = Projection(store)
@@ -212,7 +208,7 @@ def set_value(
     return Result({"user": user, "appended": _lines(appended, user)})
 
 
-def _assert_all(invocation: Invocation, statements: Sequence[Statement]) -> list[Assertion]:
+def _assert_all(invocation: Invocation, statements: Sequence[Assertion]) -> list[Assertion]:
     """Assert some at a time, so that others who wait for the memory come in between."""
     appended = []
     progress = invocation.reporter.progress("remembering", len(statements))
@@ -257,9 +253,9 @@ def history(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _En
         )
     rows = [
         (
-            *(time_text(one.asserted_at), _clip(one.fact.value)),
-            f"{one.fact.confidence:.2f}" if one.fact.confidence else "retracted",
-            *(one.fact.source, time_text(one.fact.valid_until), one.fact.hlc, one.fact.id),
+            *(time_text(one.asserted_at), _clip(one.value)),
+            f"{one.confidence:.2f}" if one.confidence else "retracted",
+            *(one.source, time_text(one.valid_until), one.hlc, one.id),
         )
         for one in found
     ]
@@ -295,7 +291,7 @@ def merge(
     data = {
         "user": user,
         "appended": _lines(merged.assertions, user),
-        "conflicts": [one.to_json() for one in merged.conflicts],
+        "conflicts": encode(merged.conflicts),
         "known": merged.known,
     }
     return Result(data)
@@ -313,7 +309,7 @@ def conflicts(invocation: Invocation) -> Result:
         invocation.reporter.step("no contradictions")
     data, rows = [], []
     for one in found:
-        winner, rival = one.winner.fact, one.rival.fact
+        winner, rival = one.winner, one.rival
         about = {"conflict_id": one.conflict_id, "key": one.subject.key(settings.user), "scope": winner.scope}
         data.append({**about, "fact_a": one.winner.to_json(), "fact_b": one.rival.to_json()})
         values = [text for fact in (winner, rival) for text in (_clip(fact.value), f"{fact.confidence:.2f}")]
@@ -352,14 +348,14 @@ def resolve_conflict(
     data = {
         "user": settings.user,
         "resolution": _lines([resolution], settings.user)[0],
-        "conflicts": [one.to_json() for one in records],
+        "conflicts": encode(records),
     }
     return Result(data)
 
 
-def _value(words: Sequence[str], type_: str | None, one: Contradiction) -> FactValue:
+def _value(words: Sequence[str], type_: str | None, one: Contradiction) -> Value:
     """The value that is right; of the winner's type unless a type is given, or it cannot be."""
-    return read_value(words, type_ or (one.winner.fact.value.type if len(words) == 1 else None))
+    return read_value(words, type_ or (one.winner.value.type if len(words) == 1 else None))
 
 
 def lint(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from panda.actions.synthesis import FactSource, file_source, memory_source
 from panda.cli.command import Invocation, NewUser, Result, Stream, Table, excludes, flag, option, requires
 from panda.documents.memory_file import render_value
-from panda.memory.fact import SCOPES, Fact
 from panda.memory.synthesis import CONTRADICTED, Entry, Envelope, parse_request, synthesize
+from panda.store.fact import SCOPES, Fact
 from panda.trust import open_layers
 
 if TYPE_CHECKING:

@@ -140,7 +140,11 @@ def _first_fault(kind: Any, value: Any, key: str) -> _Fault | None:
     try:
         convert(kind, value)
     except msgspec.ValidationError as exc:
-        return key, *_told(kind, value, key, str(exc))
+        name = str(exc).split(" ", 1)[0]  # a __post_init__ names the key first
+        is_key = isinstance(value, dict) and any(
+            name in _fields(m)[0] for m in _members(kind) if _is_record(m)
+        )
+        return _below(key, name) if is_key else key, *_told(kind, value, key, str(exc))
     return None
 
 

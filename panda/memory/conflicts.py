@@ -7,22 +7,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import structs
+
 from panda.documents.times import render_time
 from panda.errors import FileFormatError, Location, NotFoundError, UsageError
 from panda.memory.confidence import SAID_BY_USER
-from panda.memory.fact import (
-    Assertion,
-    Conflict,
-    FactValue,
-    Statement,
-    Subject,
-    entity_name,
-    file_value,
-    parse_assertion,
-    parse_conflict,
-)
+from panda.memory.fact import file_value, known_part
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
+from panda.store.fact import EPOCH, Assertion, Conflict, Subject, Value, entity_name
 from panda.store.files import parse_json, read_text
 
 _ID_DIGITS = 12
@@ -48,12 +41,12 @@ def _of_subject(log: MemoryLog, subject: Subject, now: datetime) -> Iterator[Con
         return
     ranked = log.contenders(subject, now=now)
     for rival in ranked[1:]:
-        if rival.fact.value.key != ranked[0].fact.value.key:
+        if rival.value.key != ranked[0].value.key:
             yield Contradiction(_conflict_id(log, ranked[0], rival), subject, ranked[0], rival)
 
 
 def _conflict_id(log: MemoryLog, one: Assertion, other: Assertion) -> str:
-    pair = {one.fact.id, other.fact.id}
+    pair = {one.id, other.id}
     for record in log.conflicts:
         if {record.fact_a, record.fact_b} == pair and record.status != "resolved":
             return record.conflict_id
@@ -72,7 +65,7 @@ def resolve(
     now: datetime,
     *,
     winner: str | None = None,
-    value: Callable[[Contradiction], FactValue] | None = None,
+    value: Callable[[Contradiction], Value] | None = None,
 ) -> tuple[Assertion, list[Conflict]]:
     """
     Settle a contradiction, or all of one key; gives the fact that settles it, and the records.
@@ -89,40 +82,39 @@ def resolve(
     with memory.held() as log:
         found, is_key = _named(find_contradictions(log, now), name, memory.user)
         first = found[0]
-        facts = {one.fact.id: one for pair in found for one in (pair.winner, pair.rival)}
+        facts = {one.id: one for pair in found for one in (pair.winner, pair.rival)}
         if is_key:  # whoever says otherwise loses, those that agree with the winner too
-            facts |= {one.fact.id: one for one in log.contenders(first.subject, now=now)}
-        if value is not None:
-            settled = value(first)
-        else:
-            settled = _winner(list(facts.values()), winner or "").fact.value
-        statement = Statement(
-            kind=first.winner.kind,
-            entity=f"panda:resolution:{first.conflict_id}",
-            relation=first.subject.relation,
-            value=settled,
-            source=f"user:{memory.user}",
-            confidence=SAID_BY_USER,
-            scope=first.subject.scope,
-            content_type=first.winner.content_type,
+            facts |= {one.id: one for one in log.contenders(first.subject, now=now)}
+        settled = value(first) if value is not None else _winner(list(facts.values()), winner or "").value
+        resolution = memory.asserted(
+            structs.replace(
+                first.winner,
+                id="",
+                entity=f"panda:resolution:{first.conflict_id}",
+                value=settled,
+                source=f"user:{memory.user}",
+                confidence=SAID_BY_USER,
+                valid_until=None,
+                source_turn=None,
+                asserted_at=EPOCH,
+            )
         )
-        resolution = memory.asserted(statement)
         pairs = _pairs(found, list(facts.values()), settled)
-        records = [Conflict(*pair, "resolved", resolution.fact.id) for pair in pairs]
+        records = [Conflict(*pair, "resolved", resolution.id) for pair in pairs]
         memory.commit([resolution], records)
         return resolution, records
 
 
 def _pairs(
-    found: Sequence[Contradiction], facts: Sequence[Assertion], settled: FactValue
+    found: Sequence[Contradiction], facts: Sequence[Assertion], settled: Value
 ) -> list[tuple[str, str, str]]:
     """Conflict id and both facts of each record: every fact that says otherwise is in one of them."""
-    pairs = [(one.conflict_id, one.winner.fact.id, one.rival.fact.id) for one in found]
+    pairs = [(one.conflict_id, one.winner.id, one.rival.id) for one in found]
     named = {name for pair in pairs for name in pair[1:]}
     for one in facts:
-        if one.fact.id not in named and one.fact.value.key != settled.key:
-            other = next(o for o in facts if o.fact.value.key != one.fact.value.key)
-            pairs.append((_made_id(one.fact.id, other.fact.id), other.fact.id, one.fact.id))
+        if one.id not in named and one.value.key != settled.key:
+            other = next(o for o in facts if o.value.key != one.value.key)
+            pairs.append((_made_id(one.id, other.id), other.id, one.id))
     return pairs
 
 
@@ -144,10 +136,10 @@ def _named(found: Sequence[Contradiction], name: str, user: str) -> tuple[list[C
 
 
 def _winner(facts: Sequence[Assertion], name: str) -> Assertion:
-    chosen = [one for one in facts if one.fact.id.startswith(name)]
+    chosen = [one for one in facts if one.id.startswith(name)]
     if len(chosen) == 1:
         return chosen[0]
-    ids = ", ".join(one.fact.id for one in facts)
+    ids = ", ".join(one.id for one in facts)
     message = f"{name!r} is none of its facts" if not chosen else f"{len(chosen)} facts begin with {name!r}"
     raise UsageError(message, where="--winner", fix=f"give one of {ids}")
 
@@ -174,13 +166,13 @@ def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float)
     """
 
     def finding(rule: Rule, subject: Subject, message: str, *facts: Assertion) -> Finding:
-        ids = tuple(one.fact.id for one in facts)
+        ids = tuple(one.id for one in facts)
         return Finding(rule, subject.scope, subject.key(user), ids, message)
 
     found = []
     for pair in find_contradictions(log, now):
         said, against = (
-            f"{_shown(one)} ({one.fact.confidence:g}, {one.fact.source})" for one in (pair.winner, pair.rival)
+            f"{_shown(one)} ({one.confidence:g}, {one.source})" for one in (pair.winner, pair.rival)
         )
         message = f"{said} against {against}: settle {pair.conflict_id}"
         found.append(finding("contradiction", pair.subject, message, pair.winner, pair.rival))
@@ -189,7 +181,7 @@ def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float)
         for subject in log.subjects()
         if not subject.is_system
     }
-    ending = [(one.fact.valid_until, one) for ranked in past.values() for one in ranked]
+    ending = [(one.valid_until, one) for ranked in past.values() for one in ranked]
     for verb, is_over in (("held", True), ("holds", False)):
         for until, one in ending:
             if until is None or until > now + timedelta(days=within_days) or (until < now) != is_over:
@@ -197,10 +189,10 @@ def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float)
             message = f"{_shown(one)} {verb} until {render_time(until)}"
             found.append(finding("expired" if is_over else "expiring", one.subject, message, one))
     for one, last in _orphaned(log, past):
-        message = f"{_shown(one)} ({one.fact.source}) fell with the retraction by {last.fact.source}"
+        message = f"{_shown(one)} ({one.source}) fell with the retraction by {last.source}"
         found.append(finding("orphaned", one.subject, message, one, last))
     for one, target, is_retracted in _dangling(past):
-        lost = "all was retracted" if is_retracted else f"nothing is known in scope {one.fact.scope}"
+        lost = "all was retracted" if is_retracted else f"nothing is known in scope {one.scope}"
         message = f"refers to {target}, of which {lost}"
         found.append(finding("orphaned" if is_retracted else "dangling", one.subject, message, one))
     for record in log.conflicts:
@@ -211,7 +203,7 @@ def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float)
 
 
 def _shown(one: Assertion) -> str:
-    return str(file_value(one.fact.value))
+    return str(file_value(one.value))
 
 
 def _orphaned(log: MemoryLog, past: _Standing) -> Iterator[tuple[Assertion, Assertion]]:
@@ -221,13 +213,13 @@ def _orphaned(log: MemoryLog, past: _Standing) -> Iterator[tuple[Assertion, Asse
     """
     for subject, ranked in past.items():
         said = log.of(subject)
-        retractions = [one for one in said if one.fact.confidence == 0]
+        retractions = [one for one in said if one.confidence == 0]
         if ranked or not retractions:
             continue
-        last = max(retractions, key=lambda one: one.fact.reading)
-        retracted = {one.fact.value.key for one in retractions}
+        last = max(retractions, key=lambda one: one.reading)
+        retracted = {one.value.key for one in retractions}
         for one in said:
-            if one.fact.value.key not in retracted and one.fact.source != last.fact.source:
+            if one.value.key not in retracted and one.source != last.source:
                 yield one, last
 
 
@@ -237,8 +229,8 @@ def _dangling(past: _Standing) -> Iterator[tuple[Assertion, str, bool]]:
     spoken = {subject[:2] for subject in past}
     for subject, ranked in past.items():
         for one in ranked:
-            if one.fact.value.type == "ref":
-                target = entity_name(str(one.fact.value.v))
+            if one.value.type == "ref":
+                target = entity_name(str(one.value.v))
                 if (subject.scope, target) not in known:
                     yield one, target, (subject.scope, target) in spoken
 
@@ -266,12 +258,12 @@ def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
             if isinstance(one, Conflict):
                 records[one] = None
             else:
-                facts.setdefault(one.fact.id, one)
-                _check_same(where, one, facts[one.fact.id])
-                _check_same(where, one, log.get(one.fact.id) or one)
+                facts.setdefault(one.id, one)
+                _check_same(where, one, facts[one.id])
+                _check_same(where, one, log.get(one.id) or one)
         new = sorted(
-            (one for one in facts.values() if log.get(one.fact.id) is None),
-            key=lambda one: (one.fact.reading, one.fact.id),
+            (one for one in facts.values() if log.get(one.id) is None),
+            key=lambda one: (one.reading, one.id),
         )
         there = set(log.conflicts)
         settled = [one for one in records if one not in there]
@@ -283,24 +275,23 @@ def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
 def _check_same(where: str, one: Assertion, other: Assertion) -> None:
     if _meaning(one) != _meaning(other):
         raise FileFormatError(
-            f"another fact has the id {one.fact.id!r} and says something else",
+            f"another fact has the id {one.id!r} and says something else",
             where=Location(where, key="id"),
         )
 
 
 def _meaning(one: Assertion) -> tuple[object, ...]:
-    fact = one.fact
-    said = (fact.value.key, fact.confidence, fact.valid_until, fact.source)
-    return (*one.subject, *said, fact.reading)
+    said = (one.value.key, one.confidence, one.valid_until, one.source)
+    return (*one.subject, *said, one.reading)
 
 
 def _read(path: Path) -> Iterator[tuple[str, Assertion | Conflict]]:
     text = read_text(path, pipe=True)
     for where, raw in _values(path, text):
         if isinstance(raw, dict) and "conflict_id" in raw:
-            yield where, parse_conflict(raw, where=where)
+            yield where, known_part(Conflict, raw, where=where)
         else:
-            yield where, parse_assertion(raw, where=where)
+            yield where, known_part(Assertion, raw, where=where)
 
 
 def _document(path: Path, text: str) -> dict[str, Any] | None:

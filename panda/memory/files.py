@@ -15,18 +15,9 @@ from panda.documents.records import Whole, encode
 from panda.documents.yaml_text import as_read
 from panda.errors import FileFormatError, StoreError
 from panda.memory.confidence import MISSING, TYPED_BY_HAND
-from panda.memory.fact import (
-    Assertion,
-    Conflict,
-    FactValue,
-    Kind,
-    SaidKind,
-    Subject,
-    entity_name,
-    file_value,
-    typed_value,
-)
+from panda.memory.fact import Kind, file_value, typed_value
 from panda.memory.log import Extent, MemoryLog
+from panda.store.fact import Assertion, Conflict, SaidKind, Subject, Value, entity_name
 from panda.store.files import check_links, read_bytes, read_text
 from panda.store.layout import UserStore
 from panda.store.records import parse
@@ -70,7 +61,7 @@ def shown_in(kind: SaidKind, entity: str, user: str) -> Kind:
     return "preference" if kind == "preference" and entity == f"user:{user}" else "fact"
 
 
-def says(raw: object, value: FactValue) -> bool:
+def says(raw: object, value: Value) -> bool:
     """
     Whether what a memory file holds is what it shows for a value.
 
@@ -199,7 +190,7 @@ def _shows(entry: MemoryEntry | None, standing: Standing | None) -> bool:
 
 
 def _says(entry: MemoryEntry, one: Assertion) -> bool:
-    return says(entry.value, one.fact.value)
+    return says(entry.value, one.value)
 
 
 class Shown(Whole, frozen=True):
@@ -248,10 +239,10 @@ class Projection:
         """
         then = copy(self)
         then.mark, then.log = None, self.log.with_only(assertions, conflicts)
-        ids = ({one.fact.id for one in said} for said in (self.log.assertions, assertions))
+        ids = ({one.id for one in said} for said in (self.log.assertions, assertions))
         differing, kept = next(ids) ^ next(ids), set(map(id, conflicts))
         said = (*self.log.assertions, *assertions)
-        subjects = [one.subject for one in said if one.fact.id in differing]
+        subjects = [one.subject for one in said if one.id in differing]
         subjects += self.log.settled_by(one for one in self.log.conflicts if id(one) not in kept)
         showing = Showing(self)
         for subject in dict.fromkeys(one for one in subjects if one.scope == "local"):
@@ -312,7 +303,7 @@ class Projection:
     def standing(self, subject: Subject, now: datetime, extent: Extent | None = None) -> Standing:
         """What the log says of a subject."""
         past = tuple(self.log.contenders(subject, now=now, include_expired=True, extent=extent))
-        live = (one for one in past if one.fact.valid_until is None or one.fact.valid_until >= now)
+        live = (one for one in past if one.valid_until is None or one.valid_until >= now)
         return Standing(subject, tuple(live), past, self.log.of(subject))
 
     def compare(self, now: datetime) -> list[Comparison]:
@@ -371,11 +362,11 @@ class Showing:
             entry = state.entry(kind, key)
             typed_key = entry.key if entry else key
             if kind == home and winner is not None:
-                value, turn = file_value(winner.fact.value), winner.source_turn
+                value, turn = file_value(winner.value), winner.source_turn
                 if typed is not None and typed.kind == kind and not typed.is_relabelled:
                     self._file(kind).relist(typed_key, value, turn)
                     continue
-                sure, at = winner.fact.confidence, winner.asserted_at
+                sure, at = winner.confidence, winner.asserted_at
                 self._file(kind).set(typed_key, value, confidence=sure, source_turn=turn, updated_at=at)
             elif state.texts[kind] is not None and _is_ours(state, kind, entry, subject):
                 self._file(kind).remove(typed_key)
@@ -389,7 +380,7 @@ class Showing:
 
 def _is_ours(state: Projection, kind: Kind, entry: MemoryEntry | None, subject: Subject) -> bool:
     """Whether what a file has under a key is what the log said, and no line that only looks like it."""
-    said = [one for one in state.log.of(subject) if one.fact.confidence > 0]
+    said = [one for one in state.log.of(subject) if one.confidence > 0]
     if entry is not None:
         return any(_says(entry, one) for one in said)
     return all(shown_in(one.kind, subject.entity, state.user) == kind for one in said)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
+from panda.documents.records import decode
 from panda.errors import FileFormatError, Location
-from panda.memory.fact import Assertion, Conflict, Fact, Subject, parse_assertion, parse_conflict
 from panda.memory.synthesis import SynthesisRequest, find_contenders
+from panda.store.fact import Assertion, Conflict, Subject
 from panda.store.files import LineTail, sound_lines
 from panda.store.layout import UserStore
 
@@ -30,7 +31,7 @@ class _Facts:
     by_id: dict[str, Assertion] = field(default_factory=dict)
     by_subject: dict[Subject, list[Assertion]] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
-    latest: Fact | None = None  # the one with the highest clock reading
+    latest: Assertion | None = None  # the one with the highest clock reading
 
 
 @dataclass
@@ -80,23 +81,23 @@ class MemoryLog:
         with closing(sound_lines(found)) as lines:
             for line in lines:
                 where = Location(self._paths[0], line=line.number)
-                one = parse_assertion(line.record, where=where)
-                known = self.get(one.fact.id)
+                one = decode(Assertion, line.record, where=where)
+                known = self.get(one.id)
                 if known is None:
                     self._add(one, line.end)
                 elif known != one:
-                    message = f"another line has the id {one.fact.id!r} and says something else"
+                    message = f"another line has the id {one.id!r} and says something else"
                     raise FileFormatError(message, where=Location(where, key="id"), fix="remove one of them")
 
     def _add(self, one: Assertion, offset: int) -> None:
         facts = self._facts
-        facts.positions[one.fact.id] = len(facts.assertions)
+        facts.positions[one.id] = len(facts.assertions)
         facts.assertions.append(one)
         facts.offsets.append(offset)
-        facts.by_id[one.fact.id] = one
+        facts.by_id[one.id] = one
         facts.by_subject.setdefault(one.subject, []).append(one)
-        if facts.latest is None or one.fact.reading > facts.latest.reading:
-            facts.latest = one.fact
+        if facts.latest is None or one.reading > facts.latest.reading:
+            facts.latest = one
 
     def _read_conflicts(self) -> None:
         begins_anew, found = self._tails[1].read()
@@ -104,7 +105,7 @@ class MemoryLog:
             self._records = _Records()
         with closing(sound_lines(found)) as lines:
             for line in lines:
-                one = parse_conflict(line.record, where=Location(self._paths[1], line=line.number))
+                one = decode(Conflict, line.record, where=Location(self._paths[1], line=line.number))
                 self._add_record(one, line.end)
 
     def _add_record(self, one: Conflict, offset: int) -> None:
@@ -168,7 +169,6 @@ class MemoryLog:
         What competes for one scope, entity and relation, as find_contenders has it, with what is about to be
         added (*more*, *settled*), or only with what was there at an earlier *extent*.
         """
-        known = {one.fact.id: one for one in more}
         facts = self._related(subject, [*more], [*settled], extent)
         request = SynthesisRequest(*subject, include_expired=include_expired)
         records = self._records
@@ -177,17 +177,17 @@ class MemoryLog:
             known_records = chain.from_iterable(records.by_fact.get(name, ()) for name in facts)
         named = [one for one in (*settled, *known_records) if one.fact_a in facts or one.fact_b in facts]
         ranked = find_contenders(facts.values(), named, request, now=now).get(subject, [])
-        return [known.get(fact.id) or self._facts.by_id[fact.id] for fact in ranked]
+        return [facts[fact.id] for fact in ranked]
 
     def _related(
         self, subject: Subject, more: list[Assertion], settled: list[Conflict], extent: Extent | None
-    ) -> dict[str, Fact]:
+    ) -> dict[str, Assertion]:
         """The facts of a subject, and those that settle contradictions among them."""
         count, positions = self._assertion_count(extent), self._facts.positions
         own = [*self.of(subject), *(one for one in more if one.subject == subject)]
-        found = {one.fact.id: one.fact for one in own if positions.get(one.fact.id, -1) < count}
+        found = {one.id: one for one in own if positions.get(one.id, -1) < count}
         waiting = list(found) if self._records.conflicts or settled else []
-        coming = {one.fact.id: one for one in more}
+        coming = {one.id: one for one in more}
         while waiting:
             fact_id = waiting.pop()
             new = (one for one in settled if fact_id in (one.fact_a, one.fact_b))
@@ -195,8 +195,8 @@ class MemoryLog:
                 name = record.resolution_fact or ""
                 one = coming.get(name) or self.get(name)
                 if one and name not in found and positions.get(name, -1) < count:
-                    found[one.fact.id] = one.fact
-                    waiting.append(one.fact.id)
+                    found[one.id] = one
+                    waiting.append(one.id)
         return found
 
     def _assertion_count(self, extent: Extent | None) -> int:

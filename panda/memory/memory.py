@@ -7,30 +7,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from msgspec import structs
+
 from panda.documents.memory_file import is_statement, render_value, statement_key
+from panda.documents.records import encode
 from panda.documents.text import one_line
 from panda.errors import NotFoundError, StoreError, UsageError
 from panda.memory.confidence import SAID_BY_USER, confidence_at
-from panda.memory.fact import (
-    Assertion,
-    Conflict,
-    Fact,
-    FactValue,
-    Kind,
-    SaidKind,
-    Statement,
-    Subject,
-    entity_name,
-    file_value,
-    tick,
-    typed_value,
-)
+from panda.memory.fact import Kind, asserted, file_value, tick, typed_value
 from panda.memory.files import KINDS, Comparison, Projection, Showing, Standing, split_key
 from panda.memory.log import MemoryLog
 from panda.memory.synthesis import CONTRADICTED, find_alternative
+from panda.store.fact import EPOCH, Assertion, Conflict, Fact, SaidKind, Scalar, Subject, Value, entity_name
 from panda.store.files import append_json_lines, held_lock, write_atomic
 from panda.store.layout import UserStore
-from panda.store.records import Scalar, Staged, Value
+from panda.store.records import Staged
 
 Action = Literal["sets", "adds", "removes", "retracts"]
 """sets: the value holds. adds, removes: of a list. retracts: what was said holds no longer."""
@@ -68,9 +59,7 @@ def stage_value(
         raise UsageError(f"the value of {relation} is blank", fix="say what to remember")
     about = normalise_entity(entity) if entity is not None else f"user:{user}"
     ages = "preference" if kind == "preference" else "general_fact"
-    typed = typed_value(value)
-    stored = Value(typed.type, typed.v)  # type: ignore[arg-type]  # one of VALUE_TYPES
-    return Staged(kind, about, relation, stored, ages, source_turn, one_line(text), action, told)
+    return Staged(kind, about, relation, typed_value(value), ages, source_turn, one_line(text), action, told)
 
 
 class Memory:
@@ -118,7 +107,7 @@ class Memory:
         with self.held():
             return self.taken_in
 
-    def assert_all(self, statements: Sequence[Statement]) -> list[Assertion]:
+    def assert_all(self, statements: Sequence[Assertion]) -> list[Assertion]:
         """
         Append what is said, in order, while `held`; gives all that was appended. What says something else
         than the user said before, or has another end, retracts that first (S2 "Contradiction"). Raises
@@ -129,7 +118,7 @@ class Memory:
         self.commit(new)
         return new
 
-    def assertions_of(self, statements: Sequence[Statement]) -> list[Assertion]:
+    def assertions_of(self, statements: Sequence[Assertion]) -> list[Assertion]:
         """The same; nothing is written."""
         new: list[Assertion] = []
         for statement in statements:
@@ -153,7 +142,7 @@ class Memory:
     def _add(
         self,
         new: list[Assertion],
-        statement: Statement,
+        statement: Assertion,
         replaces: Callable[[Assertion], bool] = lambda other: other.is_own,
     ) -> None:
         """Queue a statement, after a retraction of what it replaces if that says something else."""
@@ -161,18 +150,18 @@ class Memory:
             log, now = self._state.log, self._clock()
             standing = log.contenders(statement.subject, now=now, include_expired=True, more=new)
             said = (statement.value.key, statement.valid_until)
-            former = [one for one in standing if (one.fact.value.key, one.fact.valid_until) != said]
+            former = [one for one in standing if (one.value.key, one.valid_until) != said]
             former = [one for one in former if replaces(one)]
             if former:
                 taken_back = retraction(former[0], statement.source, statement.source_turn)
                 new.append(self.asserted(taken_back, new))
         new.append(self.asserted(statement, new))
 
-    def asserted(self, statement: Statement, new: Sequence[Assertion] = ()) -> Assertion:
+    def asserted(self, statement: Assertion, new: Sequence[Assertion] = ()) -> Assertion:
         """A statement with the next clock reading: behind *new*, else behind the log; nothing is written."""
         now = self._clock()
-        last = new[-1].fact.hlc if new else self._state.log.reading
-        return statement.asserted(tick(last, int(now.timestamp() * 1000)), now)
+        last = new[-1].hlc if new else self._state.log.reading
+        return asserted(statement, tick(last, int(now.timestamp() * 1000)), now)
 
     def commit(
         self, new: Sequence[Assertion], settled: Sequence[Conflict] = (), also: Sequence[Comparison] = ()
@@ -189,7 +178,7 @@ class Memory:
         showing = Showing(state)
         coming: dict[Subject | None, list[Assertion]] = {}  # what settles something, under None
         for one in new:
-            coming.setdefault(None if one.fact.id in resolutions else one.subject, []).append(one)
+            coming.setdefault(None if one.id in resolutions else one.subject, []).append(one)
         for subject in dict.fromkeys(subjects):
             if subject.scope == "local":
                 more = [*coming.get(subject, ()), *coming.get(None, ())]
@@ -201,7 +190,7 @@ class Memory:
         if new:
             append_json_lines(self._layout.of(self.user).memory_log, [one.to_json() for one in new])
         if settled:
-            append_json_lines(self._layout.of(self.user).conflicts_log, [one.to_json() for one in settled])
+            append_json_lines(self._layout.of(self.user).conflicts_log, [encode(one) for one in settled])
         state.log.refresh()
         self.unshown = None
         try:
@@ -239,35 +228,21 @@ class Memory:
                 new.append(self.asserted(retraction(one.winner, source), new))
             elif one.verdict == "typed" and one.entry is not None:
                 scope, entity, relation = self._subject(one)
-                statement = Statement(
-                    kind=one.kind,
-                    entity=entity,
-                    relation=relation,
-                    value=typed_value(one.entry.value),
-                    source=source,
-                    confidence=one.typed_confidence,
+                statement = Assertion(
+                    *("", entity, relation, typed_value(one.entry.value), source, one.typed_confidence),
                     scope=scope,
+                    kind=one.kind,
                     source_turn=None if one.is_new else one.entry.source_turn,
-                    asserted_at=None if one.is_new else one.entry.updated_at,
+                    asserted_at=(not one.is_new and one.entry.updated_at) or EPOCH,
                 )
                 self._add(new, statement, replaces=lambda other: True)
         return new
 
 
-def retraction(of: Assertion, source: str, source_turn: int | None = None) -> Statement:
+def retraction(of: Assertion, source: str | None, source_turn: int | None = None) -> Assertion:
     """What takes back an assertion, and with it all that was said before of the same thing."""
-    fact = of.fact
-    return Statement(
-        kind=of.kind,
-        entity=fact.entity,
-        relation=fact.relation,
-        value=fact.value,
-        source=source,
-        confidence=0.0,
-        scope=fact.scope,
-        source_turn=source_turn,
-        content_type=of.content_type,
-    )
+    undone = structs.replace(of, id="", hlc=None, valid_until=None, asserted_at=EPOCH, confidence=0.0)
+    return structs.replace(undone, source=source, source_turn=source_turn)
 
 
 def apply_staged(store: UserStore, staged: Sequence[Staged]) -> list[Assertion]:
@@ -294,14 +269,13 @@ def with_staged(state: Projection, store: UserStore, staged: Sequence[Staged]) -
     return state.with_only([*state.log.assertions, *said], settled, store.clock()) if said else state
 
 
-def _statements(log: MemoryLog, staged: Sequence[Staged], now: datetime) -> list[Statement]:
+def _statements(log: MemoryLog, staged: Sequence[Staged], now: datetime) -> list[Assertion]:
     """What staged values come to as things stand, less what their turn has asserted before."""
     return [
         one
         for one in filter(None, (_statement(value, log, now) for value in staged))
         if not any(
-            known.fact.confidence > 0
-            and (known.fact.source, known.fact.value.key) == (one.source, one.value.key)
+            known.confidence > 0 and (known.source, known.value.key) == (one.source, one.value.key)
             for known in log.of(one.subject)
         )
     ]
@@ -337,23 +311,20 @@ def listed(values: Plain, staged: Plain, action: Action) -> Plain:
     return tuple(one for one in held if str(one).casefold() not in gone)
 
 
-def _statement(staged: Staged, log: MemoryLog, now: datetime) -> Statement | None:
+def _statement(staged: Staged, log: MemoryLog, now: datetime) -> Assertion | None:
     """What a staged value comes to as things stand; None if there is nothing left to do."""
     value, action, source = staged.value.v, staged.action, f"turn:{staged.source_turn}"
     subject = Subject("local", staged.entity, staged.relation)
     winner = next(iter(log.contenders(subject, now=now)), None)
     if action in ("adds", "removes"):
-        value = listed(winner.fact.value.v if winner else None, value, action)
+        value = listed(winner.value.v if winner else None, value, action)
         action = "sets" if value else "retracts"
     if action == "retracts":
         return retraction(winner, source, staged.source_turn) if winner is not None else None
-    return Statement(
+    return Assertion(
+        *("", staged.entity, staged.relation, typed_value(value), source, SAID_BY_USER),
+        scope="local",
         kind=staged.kind,
-        entity=staged.entity,
-        relation=staged.relation,
-        value=typed_value(value),
-        source=source,
-        confidence=SAID_BY_USER,
         source_turn=staged.source_turn,
         content_type=staged.content_type,
     )
@@ -366,7 +337,7 @@ class Remembered:
     kind: Kind
     subject: Subject
     key: str  # as the memory file has it
-    value: FactValue  # what holds
+    value: Value  # what holds
     start: float | None  # confidence when it was said; None if a memory file gives none
     content_type: str  # how it ages
     at: datetime | None  # when it was said; None if unknown
@@ -407,9 +378,9 @@ def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
     """
     corrected: dict[tuple[str | None, str], str] = {}  # what each statement took back, by source and key
     for one in state.log.assertions:
-        if not one.fact.confidence and is_statement(one.fact.relation) and one.source_turn is not None:
+        if not one.confidence and is_statement(one.relation) and one.source_turn is not None:
             key = statement_key(one.source_turn, 1)
-            corrected.setdefault((one.fact.source, key), str(one.fact.value.v))
+            corrected.setdefault((one.source, key), str(one.value.v))
     compared = [_of_file(state, one) for one in state.compare(now) if one.verdict != "deleted"]
     found = [
         one and replace(one, corrects=corrected.get((one.source, one.subject.relation), ""))
@@ -451,18 +422,18 @@ def _of_log(standing: Standing, kind: Kind, key: str) -> Remembered | None:
     winner = standing.winner
     if winner is None:
         return None
-    fact, live = winner.fact, standing.live
+    live = standing.live
     return Remembered(
         kind=kind,
         subject=standing.subject,
         key=key,
-        value=fact.value,
-        start=fact.confidence,
-        content_type=winner.content_type or "default",
+        value=winner.value,
+        start=winner.confidence,
+        content_type=winner.content_type,
         at=winner.asserted_at,
-        source=fact.source,
+        source=winner.source,
         source_turn=winner.source_turn,
         expired=not live,
-        fact=fact,
-        alternative=find_alternative([one.fact for one in live]) if live else None,
+        fact=winner,
+        alternative=find_alternative(live) if live else None,
     )

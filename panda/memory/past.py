@@ -9,9 +9,10 @@ from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, StoreError
 from panda.index.sources import IndexEntry, memory_entries
 from panda.index.tables import AsOf
-from panda.memory.fact import Assertion, Conflict, Kind
+from panda.memory.fact import Kind
 from panda.memory.files import KINDS, Projection
 from panda.memory.log import MemoryLog
+from panda.store.fact import Assertion, Conflict
 from panda.store.layout import UserStore
 from panda.store.records import MemoryMark, Snapshot
 from panda.store.seals import text_digest
@@ -97,7 +98,7 @@ def memory_mark(log: MemoryLog) -> MemoryMark:
     latest = max((one.asserted_at for one in log.assertions), default=None)
     return MemoryMark(
         assertions=len(log.assertions),
-        last=log.assertions[-1].fact.id if log.assertions else None,
+        last=log.assertions[-1].id if log.assertions else None,
         asserted_at=render_time(latest) if latest else None,
         conflicts=len(log.conflicts),
     )
@@ -131,7 +132,7 @@ def kept_memory(memory: Projection, bound: Bound, texts: Mapping[Kind, str | Non
 
 
 def _settled_then(log: MemoryLog, bound: Bound, earlier: Sequence[Assertion]) -> list[Conflict]:
-    known: set[str | None] = {None, *(one.fact.id for one in earlier)}
+    known: set[str | None] = {None, *(one.id for one in earlier)}
     count = bound.snapshot.memory.conflicts if bound.snapshot and bound.snapshot.memory else None
     return [one for one in log.conflicts[:count] if one.resolution_fact in known]
 

@@ -9,17 +9,8 @@ from typing import Any
 from panda.documents.text import nearest
 from panda.documents.times import render_time
 from panda.errors import UsageError
-from panda.memory.fact import (
-    SCOPES,
-    Conflict,
-    Fact,
-    Subject,
-    canonical_json,
-    entity_name,
-    read_scope,
-    read_share,
-    read_time,
-)
+from panda.memory.fact import canonical_json, read_time
+from panda.store.fact import SCOPES, Conflict, Fact, Scope, Subject, entity_name
 
 CONTRADICTED = "CONTRADICTED"
 """The mark beside whatever something contradicts."""
@@ -30,12 +21,28 @@ _BEFORE_ALL = (-2, 0)
 class SynthesisRequest:
     """What is asked of a scope."""
 
-    scope: str  # local, team, company or public; matched exactly
+    scope: Scope  # matched exactly
     entity: str | None = None  # only this entity, normalised; None for all
     relation: str | None = None  # only this relation; None for all
     min_confidence: float | None = None  # least confidence of an entry's winner; None for any
     include_expired: bool = False  # whether facts past their end compete too
     as_of: datetime | None = None  # the instant that expiry is judged by; None for the present
+
+
+def read_scope(value: object) -> Scope:
+    """A scope; ValueError for what is none of SCOPES."""
+    for scope in SCOPES:
+        if value == scope:
+            return scope
+    raise ValueError(f"{str(value)[:60]!r} is no scope: {', '.join(SCOPES)}")
+
+
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"the least confidence is no number: {str(value)[:60]!r}")
+    if not 0 <= value <= 1:
+        raise ValueError(f"the least confidence is {str(value)[:60]}, not from 0 to 1")
+    return float(value)
 
 
 def _text(value: object) -> str:
@@ -64,7 +71,7 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], object], str, Mapping[str, object], 
     ),
     "relation": (_relation, "string", {"pattern": r"\S"}, "Only this relation; case-sensitive."),
     "min_confidence": (
-        lambda value: read_share(value, "the least confidence"),
+        _share,
         *("number", {"minimum": 0, "maximum": 1}, "Least confidence of an entry."),
     ),
     "include_expired": (_flag, "boolean", {}, "Whether facts past their valid_until count."),

@@ -153,8 +153,7 @@ def _altered(layout: Layout, state: Projection) -> Iterator[Problem]:
     """Lines that say something else than was asserted, and statements of saved turns that have no line."""
     path, said = str(layout.of(state.user).memory_log), set()
     sealed = cache(lambda number: is_sealed(layout.of(state.user).turn(number)))
-    for one in state.log.assertions:
-        fact = one.fact
+    for fact in state.log.assertions:
         said.add((fact.source, fact.entity, fact.relation))
         kind, _, number = (fact.source or "").partition(":")
         # `panda init --demo` of old moved clock readings under ids that stayed.
@@ -182,7 +181,7 @@ def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
         shows, winner = one.entry, one.standing.winner if one.standing else None
         if one.verdict != "same" or shows is None or winner is None:
             continue
-        if shown[one.kind].lists_otherwise(shows.key, file_value(winner.fact.value)):
+        if shown[one.kind].lists_otherwise(shows.key, file_value(winner.value)):
             message = f"the list shows another value of {shows.key} than the front matter"
             fix = "change it in the front matter: the list only shows it"
             yield Problem(message, str(state.paths[one.kind]), line=shows.line, fix=fix)

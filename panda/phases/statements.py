@@ -16,7 +16,6 @@ from panda.language.reading import Statement
 from panda.language.statements import says_only, says_otherwise
 from panda.language.text import count_kind, wanted_kind
 from panda.language.words import is_ordinary, split_terms, split_words
-from panda.memory.fact import Assertion, SaidKind, Subject
 from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_value
 from panda.memory.past import Moment
 from panda.memory.reader import NodeReader, find_node
@@ -24,7 +23,8 @@ from panda.models.contract import Encoder
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words, folded_names, measure_closeness
-from panda.store.records import GatheredItem, Noted, Staged, StagedMemory, Value
+from panda.store.fact import Assertion, SaidKind, Subject, Value
+from panda.store.records import GatheredItem, Noted, Staged, StagedMemory
 
 _CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
 """How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""
@@ -131,13 +131,13 @@ class _Staging:
         corrected = self._corrected(one.text) if one.action in ("corrects", "removes") else None
         replaces = None
         if corrected is not None:
-            replaces = str(corrected.fact.value.v)
-            self._stage("statement", corrected.fact.relation, replaces, one.text, action="retracts")
+            replaces = str(corrected.value.v)
+            self._stage("statement", corrected.relation, replaces, one.text, action="retracts")
         return Noted(one.text, f"fact:{key}", None, None, replaces)
 
     def _corrected(self, text: str) -> Assertion | None:
         standing = list(self._standing())
-        near = measure_closeness(text, [str(one.fact.value.v) for one in standing], self._encoder)
+        near = measure_closeness(text, [str(one.value.v) for one in standing], self._encoder)
         ranked = sorted(zip(near, standing, strict=True), key=lambda pair: -pair[0])
         ahead = ranked[0][0] - (ranked[1][0] if len(ranked) > 1 else 0.0) if ranked else 0.0
         least = _BY_WORDS if self._encoder is None else _CORRECTED
@@ -147,9 +147,9 @@ class _Staging:
         """Retract the sentences that told a value which no longer holds, and nothing else."""
         turns = {one.source_turn for one in self._log.of(Subject("local", entity, key))}
         for one in self._standing():
-            said = str(one.fact.value.v)
+            said = str(one.value.v)
             if one.source_turn in turns and value.casefold() in said.casefold() and says_only(said, key):
-                self._stage("statement", one.fact.relation, said, said, action="retracts")
+                self._stage("statement", one.relation, said, said, action="retracts")
 
     def _standing(self) -> Iterator[Assertion]:
         for subject in self._log.subjects("local"):
@@ -160,7 +160,7 @@ class _Staging:
         if (entity, key) in self._lists:
             return self._lists[entity, key]
         winner = next(iter(self._log.contenders(Subject("local", entity, key), now=self._now)), None)
-        return winner.fact.value.v if winner is not None else None
+        return winner.value.v if winner is not None else None
 
     def _entity(self, one: Statement) -> str:
         return f"user:{self._user}" if one.entity is None else normalise_entity(one.entity)

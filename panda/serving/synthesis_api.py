@@ -14,9 +14,9 @@ from starlette.routing import Route
 from panda import __version__
 from panda.actions.synthesis import FactSource
 from panda.errors import FileFormatError, Problem, UsageError
-from panda.memory.fact import SCOPES
 from panda.memory.synthesis import REQUEST_SCHEMA, SynthesisRequest, parse_request, synthesize
 from panda.serving.guard import Limits, Refusal, json_bytes
+from panda.store.fact import SCOPES
 from panda.store.files import parse_json
 
 _JSON = "application/json"

@@ -16,6 +16,7 @@ from panda.language.reading import Reading, plain_recap
 from panda.store import layout
 from panda.store.carry import Carry, Curation, FlowPhase, StepRecord, StepType, SummaryKind
 from panda.store.carry import Outcome as TurnOutcome
+from panda.store.fact import Assertion, Conflict, Filled, SaidKind, Scalar, Value
 from panda.store.files import parse_json, read_bytes, read_text, to_text, write_json
 from panda.store.seals import part_of
 
@@ -112,15 +113,12 @@ Count = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 PhaseNumber = Annotated[int, Meta(ge=0, le=7)]
 Text = Annotated[str, Meta(min_length=1)]
-Filled = Annotated[str, Meta(pattern=r"\S")]
 Texts = tuple[str, ...]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 ImageName = Annotated[str, Meta(pattern=r"^images/[0-9a-f]{16}\.(png|jpg)\Z")]
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 _MemoryFile = Annotated[str, Meta(extra_json_schema={"enum": ["preferences.md", "facts.md"]})]
 Ranges = tuple[tuple[Number, Number], ...]  # whole numbers as ranges, first and last of each, ascending
-MemoryKind = Literal["preference", "fact", "statement"]
-Scalar = str | int | float | bool | None
 Instant = Annotated[datetime, Meta(tz=True)]
 _KEPT_FOR = timedelta(days=30)  # a proposal
 
@@ -580,32 +578,10 @@ class IndexSummary(FileRecord, frozen=True):
     research_topic: str | None
 
 
-_OF_TYPE: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("string", "text", "datetime", "ref"), (str,)),
-    "number": (int, float),
-    "boolean": (bool,),
-    "list": (tuple, list),
-    "null": (type(None),),
-}
-
-
-class Value(Record, frozen=True):
-    """A value of memory with its type."""
-
-    type: Literal["string", "text", "datetime", "ref", "number", "boolean", "list", "null"]
-    v: Scalar | tuple[Scalar, ...] = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.v, _OF_TYPE[self.type]) or (
-            self.type == "number" and isinstance(self.v, bool)
-        ):
-            raise ValueError(f"v is no {self.type}")
-
-
 class Staged(Record, frozen=True):
     """A value that a turn wants remembered; nothing is written before the turn is approved."""
 
-    kind: MemoryKind  # which file shows it
+    kind: SaidKind  # which file shows it
     entity: str  # normalised, as "user:ann"
     relation: str  # key, as "budget"
     value: Value
@@ -702,7 +678,7 @@ class ResearchClaim(Record, frozen=True, forbid_unknown_fields=False):
     provenance: str | None = None
 
 
-class Conflict(Record, frozen=True, forbid_unknown_fields=False):
+class ResearchConflict(Record, frozen=True, forbid_unknown_fields=False):
     about: str
     text: str
     claims: Annotated[tuple[ResearchClaim, ...], Meta(min_length=2)]
@@ -726,7 +702,7 @@ class Research(FileRecord, frozen=True, forbid_unknown_fields=False):
     summary: str | None = None
     claims: tuple[ResearchClaim, ...] = ()
     webpage_cache: Texts = ()
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[ResearchConflict, ...] = ()
     query: str = ""
     kind: str = ""
     phrases: Texts = ()
@@ -802,42 +778,6 @@ class Extracted(FileRecord, frozen=True, omit_defaults=True):
         value = inner if isinstance(inner, dict) else value
         more = {key: value[key] for key in value if key not in cls.__struct_fields__}
         return {**{key: value[key] for key in value if key not in more}, "more": more}
-
-
-class MemoryLine(FileRecord, frozen=True):
-    """A line of memory.jsonl."""
-
-    FILE = layout.MEMORY_JSONL
-
-    id: Text
-    entity: Filled
-    relation: Text
-    value: Value
-    source: str | None
-    confidence: Share
-    scope: Literal["local", "team", "company", "public"]
-    hlc: Annotated[str, Meta(pattern="^\\d+\\.\\d+$")] | None
-    valid_until: Time | None
-    kind: MemoryKind
-    source_turn: int | None
-    asserted_at: Time
-    content_type: str | None
-
-
-class ConflictLine(FileRecord, frozen=True):
-    """A line of conflicts.jsonl; one that is resolved names the fact that holds."""
-
-    FILE = layout.CONFLICTS_JSONL
-
-    conflict_id: Filled
-    fact_a: Filled
-    fact_b: Filled
-    status: Filled
-    resolution_fact: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.status == "resolved" and not (self.resolution_fact or "").strip():
-            raise ValueError("resolution_fact is missing")
 
 
 class Proposal(FileRecord, frozen=True):
@@ -1038,6 +978,8 @@ class QueryAnalysis(FileRecord, frozen=True, kw_only=True, omit_defaults=True):
 
 BY_NAME: Mapping[str, Any] = {
     layout.CALLS_JSONL: Call,
+    layout.MEMORY_JSONL: Assertion,
+    layout.CONFLICTS_JSONL: Conflict,
     **{record.FILE: record for record in FileRecord.__subclasses__() if "{" not in record.FILE},
 }
 BY_DIRECTORY: Mapping[str, Any] = {"steps": Step, "interventions": Intervention}

@@ -13,10 +13,10 @@ from panda.errors import MemoryNodeError, UsageError
 from panda.language.text import is_question
 from panda.memory.budget import LONGEST_LINE_CHARS, long_lines
 from panda.memory.confidence import EXPIRED_BELOW
-from panda.memory.fact import Subject
 from panda.memory.memory import Plain, stage_value
 from panda.memory.node import Line, Node
 from panda.retrieval.relevance import share_of_words
+from panda.store.fact import Subject
 from panda.store.files import read_text
 from panda.store.records import Claim, StepEntity
 from panda.tools.contract import Arguments, QueryArguments, ToolContext, ToolResult, tool

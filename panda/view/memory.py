@@ -10,9 +10,10 @@ from panda.documents.text import shorten
 from panda.errors import NotFoundError
 from panda.memory.confidence import DECAYS, Decay, confidence_at
 from panda.memory.conflicts import Contradiction
-from panda.memory.fact import Assertion, Conflict, Subject, file_value
+from panda.memory.fact import file_value
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Remembered
+from panda.store.fact import Assertion, Conflict, Subject
 from panda.view.memory_reader import MemoryReader, MemoryState
 from panda.view.plots import Line, Plot, share_of
 from panda.view.shelf import Query, Shelf
@@ -176,7 +177,7 @@ def load_value(shelf: Shelf, query: Query) -> ValuePage:
         raise NotFoundError(f"nothing was ever said of {address[:80]}", where=str(shelf.turns(user).home))
     said = state.log.of(subject)
     row = _row(current, now) if current else None
-    ids = {one.fact.id for one in said}
+    ids = {one.id for one in said}
     records = [one for one in state.log.conflicts if {one.fact_a, one.fact_b} & ids]
     standing = [_standing(one, user, now) for one in state.contradictions if one.subject == subject]
     settled = [_settled(one, state.log, user, now) for one in records if one.status == "resolved"]
@@ -229,19 +230,19 @@ def _row(one: Remembered, now: datetime) -> ValueRow:
 
 
 def _said(one: Assertion, now: datetime) -> Saying:
-    fact, confidence = one.fact, None
-    if fact.confidence and (fact.valid_until is None or fact.valid_until >= now):
-        confidence = confidence_at(fact.confidence, one.content_type or "default", one.asserted_at, now)
+    confidence = None
+    if one.confidence and (one.valid_until is None or one.valid_until >= now):
+        confidence = confidence_at(one.confidence, one.content_type, one.asserted_at, now)
     return Saying(
-        id=fact.id,
-        text=shorten(render_value(file_value(fact.value)), _VALUE_CHARS),
-        confidence=fact.confidence or None,
+        id=one.id,
+        text=shorten(render_value(file_value(one.value)), _VALUE_CHARS),
+        confidence=one.confidence or None,
         now=confidence,
-        source=fact.source or "",
-        turn=one.source_turn or _turn_of(fact.source),
+        source=one.source or "",
+        turn=one.source_turn or _turn_of(one.source),
         at=one.asserted_at,
-        until=fact.valid_until,
-        clock=fact.hlc or "",
+        until=one.valid_until,
+        clock=one.hlc or "",
     )
 
 
@@ -284,16 +285,16 @@ def _plot(said: Sequence[Assertion], current: Remembered | None, now: datetime) 
     past, ahead = [], []
     for one, following in zip(by_time, [*by_time[1:], None], strict=True):
         end = last if following is None else following.asserted_at
-        if one.fact.valid_until is not None:
-            end = min(end, one.fact.valid_until)
-        if one.fact.confidence and end > one.asserted_at:
+        if one.valid_until is not None:
+            end = min(end, one.valid_until)
+        if one.confidence and end > one.asserted_at:
             past.append(_curve(one, one.asserted_at, min(end, max(now, one.asserted_at)), first, last))
             if end > now:
                 ahead.append(_curve(one, max(now, one.asserted_at), end, first, last))
     lines = [Line("so far", "one", tuple(past))]
     if current is not None and ahead:
         lines.append(Line("from now on, if nothing is said", "ahead", tuple(ahead)))
-    rows = [(f"{one.asserted_at:%Y-%m-%d %H:%M}", f"{one.fact.confidence:.2f}") for one in by_time]
+    rows = [(f"{one.asserted_at:%Y-%m-%d %H:%M}", f"{one.confidence:.2f}") for one in by_time]
     return Plot(
         id="confidence",
         title="How far what was said last is believed",
@@ -315,6 +316,6 @@ def _curve(
     points = []
     for step in range(_STEPS + 1):
         at = start + (end - start) * (step / _STEPS)
-        sure = confidence_at(one.fact.confidence, one.content_type or "default", one.asserted_at, at)
+        sure = confidence_at(one.confidence, one.content_type, one.asserted_at, at)
         points.append((share_of((at - first).total_seconds(), whole), 100 * (1 - sure)))
     return tuple(points)

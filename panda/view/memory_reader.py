@@ -7,12 +7,13 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
+from panda.documents.records import decode
 from panda.errors import Problem, StoreError
 from panda.memory.conflicts import Contradiction, find_contradictions
-from panda.memory.fact import Assertion, parse_assertion
 from panda.memory.files import KINDS, Projection
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Remembered, load_remembered
+from panda.store.fact import Assertion
 from panda.store.files import LineTail, read_text
 from panda.store.layout import CONFLICTS_JSONL, MEMORY_JSONL, UserStore
 
@@ -102,7 +103,7 @@ def _sound(path: Path) -> Iterator[Assertion | str]:
                     yield f"line {part.line}: {part.message}"
                     continue
                 try:
-                    yield parse_assertion(part.record, where=MEMORY_JSONL)
+                    yield decode(Assertion, part.record, where=MEMORY_JSONL)
                 except Problem as exc:
                     yield f"line {part.number}: {exc.message}"
     except (Problem, OSError) as exc:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from panda.documents.times import render_time
-from panda.memory.fact import parse_hlc
 from panda.memory.log import MemoryLog
 from panda.memory.memory import apply_staged, stage_value
+from panda.store.fact import parse_hlc
 from panda.store.files import held_lock
 from panda.store.layout import Layout, UserStore
 from panda.store.records import Staged
@@ -104,7 +104,7 @@ def test_clock_that_steps_back(tmp_path: Path) -> None:
     apply_staged(UserStore(layout.root, "demo", lambda: earlier, 1), [say("$700", 5)])
     log = MemoryLog(layout.of("demo"))
     log.refresh()
-    readings = [parse_hlc(one.fact.hlc) for one in log.assertions]
+    readings = [parse_hlc(one.hlc) for one in log.assertions]
     assert readings == sorted(set(readings))
     assert "$700" in layout.of("demo").preferences.read_text(encoding="utf-8")
     lines = [line.split("\t") for line in panda(layout, "list").rows]

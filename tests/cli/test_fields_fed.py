@@ -61,8 +61,9 @@ NO_PATH = {
     ),
     **dict.fromkeys(
         (
-            "MemoryLine.id",
-            "ConflictLine.conflict_id",
+            "Fact.id",
+            "Assertion.id",
+            "Conflict.conflict_id",
             "Goal.id",
             "GoalProgress.id",
             "Pending.id",

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from panda.errors import FileFormatError
-from panda.memory.fact import Statement, typed_value
+from panda.memory.fact import typed_value
 from panda.memory.memory import Memory
+from panda.store.fact import Assertion
 from panda.store.layout import INDEX_SUMMARY_JSON, Layout, UserStore
 from tests.api import Ended, run_here
 from tests.builders import still_clock
@@ -33,7 +34,18 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     memory = Memory(UserStore(talk.layout.root, USER, still_clock, 5))
     with memory.held():
         memory.assert_all(
-            [Statement("fact", f"user:{USER}", "cake", typed_value("Sacher"), f"user:{USER}", 0.95)]
+            [
+                Assertion(
+                    "",
+                    f"user:{USER}",
+                    "cake",
+                    typed_value("Sacher"),
+                    f"user:{USER}",
+                    0.95,
+                    "local",
+                    kind="fact",
+                )
+            ]
         )
     return talk.layout.root
 

@@ -270,7 +270,7 @@ def test_notes_are_only_named(tmp_path: Path, shell: Shell) -> None:
     assert SECRET not in (layout.of("ann").turn(1) / "context.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("value", [QUOTED, "4711-0815", "zwei Wörter: [ja]"])
+@pytest.mark.parametrize("value", [QUOTED, "4711-0815", "zwei Wörter: [ja]", "!../" * 30])
 def test_values_of_any_spelling(tmp_path: Path, shell: Shell, value: str) -> None:
     """Quotes, backslashes, accents and brackets hide nothing, in JSON, YAML and SQLite."""
     _imports(tmp_path, shell, (f"The code is {value}, remember.", f"Noted: {value}"))

@@ -102,7 +102,7 @@ def test_other_value_retracts_the_earlier_one(layout: Layout) -> None:
     """A changed mind appends a retraction and then the new value, at later clock readings."""
     apply(layout, staged(value="$500", turn=1))
     assert apply(layout, staged(value="$900", turn=2)) == 2
-    log = [one.fact for one in read_log(layout).assertions]
+    log = read_log(layout).assertions
     assert [(one.value.v, one.confidence) for one in log] == [("$500", 0.95), ("$500", 0.0), ("$900", 0.95)]
     readings = [str(one.hlc) for one in log]
     assert readings == sorted(readings)

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from panda.index.index import Index
-from panda.memory.fact import Statement, typed_value
+from panda.memory.fact import typed_value
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
 from panda.memory.past import Bound, Moment, known_then, memory_mark
 from panda.memory.reader import NodeReader
+from panda.store.fact import Assertion
 from panda.store.layout import Layout, UserStore
 from panda.store.records import Extracted, Manifest, Snapshot
 from panda.store.visits import Visit, place_visit, write_visit
@@ -31,7 +32,9 @@ def say(layout: Layout, key: str, value: str, *, hours: float, turn: int | None 
     """Assert something some hours after the turn began."""
     memory = Memory(UserStore(layout.root, USER, lambda: NOW + timedelta(hours=hours), 5))
     source = f"turn:{turn}" if turn else f"user:{USER}"
-    said = Statement("preference", f"user:{USER}", key, typed_value(value), source, 0.9, source_turn=turn)
+    said = Assertion(
+        "", f"user:{USER}", key, typed_value(value), source, 0.9, "local", kind="preference", source_turn=turn
+    )
     with memory.held():
         memory.assert_all([said])
 
@@ -49,7 +52,7 @@ def look(layout: Layout) -> Snapshot:
 
 def known(layout: Layout, snapshot: Snapshot | None, at: datetime = NOW) -> list[str]:
     found = known_then(read_log(layout), Bound(TURN, at, snapshot))
-    return [one.fact.relation for one in found]
+    return [one.relation for one in found]
 
 
 def preferences(layout: Layout, snapshot: Snapshot | None) -> dict[str, str]:

@@ -12,11 +12,12 @@ import pytest
 from panda.documents.memory_file import MemoryText, parse_memory_file
 from panda.errors import DocumentError, FileFormatError, NotFoundError
 from panda.memory.conflicts import find_contradictions, lint_memory, merge_files, resolve
-from panda.memory.fact import Assertion, Kind, Statement, Subject, parse_hlc, typed_value
+from panda.memory.fact import Kind, typed_value
 from panda.memory.files import Projection
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory, Remembered, load_remembered
 from panda.memory.reader import NodeReader
+from panda.store.fact import Assertion, Subject, parse_hlc
 from panda.store.layout import Layout, UserStore
 from tests.stores import NOW
 
@@ -44,8 +45,16 @@ def say(
 ) -> list[Assertion]:
     """What `panda memory set` does."""
     memory = Memory(UserStore(layout.root, USER, clock, 5))
-    statement = Statement(
-        kind, f"user:{USER}", key, typed_value(value), f"user:{USER}", 0.95, valid_until=until
+    statement = Assertion(
+        "",
+        f"user:{USER}",
+        key,
+        typed_value(value),
+        f"user:{USER}",
+        0.95,
+        "local",
+        kind=kind,
+        valid_until=until,
     )
     with memory.held():
         return memory.assert_all([statement])
@@ -82,7 +91,7 @@ def test_typed_value_is_used_and_dated(layout: Layout) -> None:
     write(layout.of(USER).preferences, text)
     assert known(layout)["city"].confidence(NOW, missing=0) == 0.50
     (assertion,) = take_in(layout)
-    assert (assertion.fact.value.v, assertion.fact.confidence, assertion.asserted_at) == ("Salem", 0.5, LATER)
+    assert (assertion.value.v, assertion.confidence, assertion.asserted_at) == ("Salem", 0.5, LATER)
     assert layout.of(USER).preferences.read_text(encoding="utf-8") == text
     node = NodeReader(UserStore(layout.root, USER, later)).load("memory:city")
     assert (node.at, node.items[0].confidence, node.items[0].text) == (LATER, 0.5, "city: Salem")
@@ -97,8 +106,8 @@ def test_value_typed_over_an_entry(layout: Layout) -> None:
     before = known(layout)["budget"]
     assert (before.text, before.start, before.at) == ("$900", 0.5, None)
     retraction, assertion = take_in(layout)
-    assert (retraction.fact.confidence, retraction.fact.value.v) == (0, "$500")
-    assert (assertion.fact.confidence, assertion.fact.source) == (0.5, "file:preferences.md")
+    assert (retraction.confidence, retraction.value.v) == (0, "$500")
+    assert (assertion.confidence, assertion.source) == (0.5, "file:preferences.md")
     text = path.read_text(encoding="utf-8")
     assert '{value:  $900, confidence: 0.5, source_turn: null, updated_at: "2026-01-05T14:30:00Z"}' in text
     assert "- budget: $900\n" in text
@@ -124,7 +133,7 @@ def test_deleted_key_is_retracted(layout: Layout) -> None:
     write(path, "".join(line for line in path.read_text("utf-8").splitlines(True) if "pet:" not in line[:5]))
     assert values(layout) == {"tea": "Assam"}
     (retraction,) = take_in(layout)
-    assert (retraction.fact.relation, retraction.fact.confidence) == ("pet", 0)
+    assert (retraction.relation, retraction.confidence) == ("pet", 0)
     assert "cat" not in path.read_text(encoding="utf-8")
     assert take_in(layout) == ()
 
@@ -146,7 +155,7 @@ def test_hand_edit_as_the_latest_word(layout: Layout) -> None:
     layout.of(USER).preferences.write_bytes(former)
     take_in(layout)
     assert values(layout) == {"pet": "cat"}
-    assert log_of(layout).assertions[-1].fact.source == "file:preferences.md"
+    assert log_of(layout).assertions[-1].source == "file:preferences.md"
 
 
 @pytest.mark.parametrize("mark", ["former", "torn"])
@@ -211,7 +220,7 @@ def test_odd_lines_settle(layout: Layout, line: str, kind: Kind) -> None:
     assert "mine" in values(layout)
     say(layout, "mine", "no", kind=kind)
     assert line in path.read_text(encoding="utf-8")
-    assert all(one.fact.relation.strip() for one in log_of(layout).assertions)
+    assert all(one.relation.strip() for one in log_of(layout).assertions)
 
 
 def test_key_in_both_files(layout: Layout) -> None:
@@ -222,9 +231,7 @@ def test_key_in_both_files(layout: Layout) -> None:
     assert take_in(layout) == ()
     say(layout, "location", "Rome")
     assert "Salem" in layout.of(USER).facts.read_text(encoding="utf-8")
-    assert (
-        log_of(layout).contenders(Subject("local", "user:ann", "location"), now=NOW)[0].fact.value.v == "Rome"
-    )
+    assert log_of(layout).contenders(Subject("local", "user:ann", "location"), now=NOW)[0].value.v == "Rome"
 
 
 def test_expiry(layout: Layout) -> None:
@@ -264,7 +271,9 @@ def test_hundred_sets_leave_the_rest(layout: Layout) -> None:
     for number in range(100):
         key = ("new", "other thing", "zz")[number % 3]
         with memory.held():
-            statement = Statement("preference", "user:ann", key, typed_value(number), "user:ann", 0.95)
+            statement = Assertion(
+                "", "user:ann", key, typed_value(number), "user:ann", 0.95, "local", kind="preference"
+            )
             memory.assert_all([statement])
     text = layout.of(USER).preferences.read_text(encoding="utf-8")
     kept = re.sub(r"(?m)^-? ?\"?(new|zz|other thing)\"?: .*\n", "", text)
@@ -280,13 +289,13 @@ def test_resolving(layout: Layout, tmp_path: Path) -> None:
     memory = Memory(UserStore(layout.root, USER, clock, 5))
     merge_files(memory, [other])
     found = find_contradictions(log_of(layout), NOW)
-    assert [(one.winner.fact.value.v, one.rival.fact.value.v) for one in found] == [
+    assert [(one.winner.value.v, one.rival.value.v) for one in found] == [
         ("Ada", "Bob"),
         ("Ada", "Cy"),
     ]
     resolve(memory, found[0].conflict_id, NOW, winner="o1")
     (left,) = find_contradictions(log_of(layout), NOW)
-    assert (left.winner.fact.value.v, left.rival.fact.value.v) == ("Bob", "Cy")
+    assert (left.winner.value.v, left.rival.value.v) == ("Bob", "Cy")
     assert 'ceo: {value: "Bob"' in layout.of(USER).facts.read_text(encoding="utf-8")
     resolve(memory, "ceo", NOW, value=lambda one: typed_value("Dee"))
     assert find_contradictions(log_of(layout), NOW) == []
@@ -395,7 +404,9 @@ def fact_fields(fact_id: str, relation: str) -> dict[str, object]:
 def assert_many(root: Path, name: str, count: int) -> None:
     memory = Memory(UserStore(root, USER, clock, 60))
     for number in range(count):
-        statement = Statement("fact", "user:ann", f"{name}{number}", typed_value(number), "user:ann", 0.9)
+        statement = Assertion(
+            "", "user:ann", f"{name}{number}", typed_value(number), "user:ann", 0.9, "local", kind="fact"
+        )
         with memory.held():
             memory.assert_all([statement])
 
@@ -408,7 +419,7 @@ def test_two_processes(layout: Layout) -> None:
         process.start()
     for process in processes:
         process.join(120)
-    readings = [parse_hlc(one.fact.hlc) for one in log_of(layout).assertions]
+    readings = [parse_hlc(one.hlc) for one in log_of(layout).assertions]
     assert (len(readings), readings) == (60, sorted(set(readings)))
     assert len(parse_memory_file(layout.of(USER).facts.read_text(encoding="utf-8"), where="f")) == 60
 
@@ -421,12 +432,12 @@ def test_readings_rise_whatever_the_clock_does(layout: Layout, step: int) -> Non
     with memory.held():
         for start in range(0, 1100, 550):
             statements = [
-                Statement("fact", "user:ann", f"k{n}", typed_value(n), "user:ann", 0.9, scope="team")
+                Assertion("", "user:ann", f"k{n}", typed_value(n), "user:ann", 0.9, "team", kind="fact")
                 for n in range(start, start + 550)
             ]
             memory.assert_all(statements)
             now[0] += timedelta(milliseconds=step)
-    readings = [str(one.fact.hlc) for one in log_of(layout).assertions]
+    readings = [str(one.hlc) for one in log_of(layout).assertions]
     assert [parse_hlc(one) for one in readings] == sorted({parse_hlc(one) for one in readings})
     assert all(len(one.partition(".")[2]) == 3 for one in readings)
 

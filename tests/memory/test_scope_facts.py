@@ -45,7 +45,6 @@ WRONG_VALUES: list[object] = [
     {"type": "String", "v": "x"},
     {"type": ["string"], "v": "x"},
     {"type": "string", "v": "x", "unit": "kg"},
-    {"type": "null", "v": None},
     {"type": "null", "v": 0},
     {"type": "boolean", "v": 1},
     {"type": "boolean", "v": "true"},
@@ -83,10 +82,10 @@ def test_missing_field_of_a_fact(key: str) -> None:
 
 @pytest.mark.parametrize("wrong", WRONG_VALUES, ids=repr)
 def test_wrong_value(wrong: object) -> None:
-    """A value is a tag and a `v` of just that type."""
+    """A value is a tag and a `v` of just that type; the error names it, or what of it is wrong."""
     with pytest.raises(FileFormatError) as caught:
         parse_scope_facts({"facts": [{**FACT, "value": wrong}]}, where="f.json")
-    assert caught.value.where == "f.json (facts[0].value)"
+    assert str(caught.value.where).startswith("f.json (facts[0].value")
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,16 @@
 """Scope synthesis as a function: worked cases, laws, and the storm."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
-from panda.memory.fact import Conflict, Fact, parse_hlc, parse_scope_facts, parse_value
+from panda.documents.records import convert
+from panda.memory.fact import parse_scope_facts
 from panda.memory.synthesis import (
     Envelope,
     SynthesisRequest,
@@ -18,6 +19,7 @@ from panda.memory.synthesis import (
     rank,
     synthesize,
 )
+from panda.store.fact import Conflict, Fact, Value, parse_hlc
 from tests.scope_vectors import NOW, VECTORS, Vector
 
 LOCAL = SynthesisRequest("local")
@@ -40,10 +42,10 @@ def stores(draw: st.DrawFn) -> tuple[list[Fact], list[Conflict]]:
         st.lists(
             st.builds(
                 Fact,
-                id=st.just(""),
+                id=st.just("none"),
                 entity=st.sampled_from(("user:ann", "acme", "panda:resolution:k")),
                 relation=st.sampled_from(("tea", "panda:x")) | st.just("tea"),
-                value=st.sampled_from([parse_value(raw) for raw in RAW_VALUES]),
+                value=st.sampled_from([convert(Value, raw) for raw in RAW_VALUES]),
                 source=st.just("turn:1"),
                 confidence=st.sampled_from((0.0, 0.4, 0.9)),
                 scope=st.sampled_from(("local", "local", "team")),
@@ -53,7 +55,7 @@ def stores(draw: st.DrawFn) -> tuple[list[Fact], list[Conflict]]:
             max_size=10,
         )
     )
-    facts = [replace(fact, id=f"f{number}") for number, fact in enumerate(made)]
+    facts = [structs.replace(fact, id=f"f{number}") for number, fact in enumerate(made)]
     ids = st.sampled_from([*(fact.id for fact in facts), "nobody"])
     conflicts = draw(
         st.lists(
@@ -125,7 +127,7 @@ def test_answers_confirm_themselves(store: tuple[list[Fact], list[Conflict]]) ->
     """The winners alone, as facts, give the same entries without a contradiction."""
     envelope = ask(*store)
     winners = [
-        replace(entry.winner, id=str(n), entity=entry.entity, relation=entry.relation)
+        structs.replace(entry.winner, id=str(n), entity=entry.entity, relation=entry.relation)
         for n, entry in enumerate(envelope.summary)
     ]
     assert [entry.winner for entry in ask(winners, []).summary] == winners
@@ -152,7 +154,7 @@ def test_ranking_of_ties() -> None:
     """Of equal strength, the smaller canonical value is first, then the smaller id; 1 and 1.0 are equal."""
     values = [{"type": "number", "v": 1.0}, {"type": "number", "v": 1}, {"type": "list", "v": []}]
     facts = [
-        Fact(str(9 - n), "e", "r", parse_value(raw), None, 0.5, "local", None, None)
+        Fact(str(9 - n), "e", "r", convert(Value, raw), None, 0.5, "local", None, None)
         for n, raw in enumerate(values)
     ]
     assert [fact.id for fact in rank(facts)] == ["7", "8", "9"]

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from panda.memory.fact import Statement, typed_value
+from panda.memory.fact import typed_value
 from panda.memory.memory import Memory
 from panda.memory.validation import check_memory
 from panda.models.scripted import ScriptedModel
 from panda.session.file import load_session, verify_session
+from panda.store.fact import Assertion
 from panda.store.layout import Layout, UserStore
 from panda.store.validate import check_store
 from tests.builders import NOW, file_of, still_clock
@@ -43,7 +44,18 @@ def begin(root: Path) -> None:
     value = typed_value("Earl Grey")
     with memory.held():
         memory.assert_all(
-            [Statement("preference", f"user:{USER}", "favorite_tea", value, f"user:{USER}", 0.95)]
+            [
+                Assertion(
+                    "",
+                    f"user:{USER}",
+                    "favorite_tea",
+                    value,
+                    f"user:{USER}",
+                    0.95,
+                    "local",
+                    kind="preference",
+                )
+            ]
         )
     talk.say("How much is the Lenovo LOQ 15?")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.memory.fact import Subject
+from panda.store.fact import Subject
 from panda.store.layout import Layout
 from panda.view.memory import address_of
 from panda.view.output import write_site

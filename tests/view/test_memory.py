@@ -10,11 +10,12 @@ import pytest
 
 from panda.documents.text import UNSAFE
 from panda.memory.conflicts import find_contradictions, merge_files, resolve
-from panda.memory.fact import Statement, Subject, typed_value
+from panda.memory.fact import typed_value
 from panda.memory.files import Projection
 from panda.memory.memory import Memory, load_remembered
 from panda.session.file import open_session, session_ids
 from panda.session.render import field_rows
+from panda.store.fact import Assertion, Subject
 from panda.store.layout import Layout, UserStore
 from panda.view.memory import address_of
 from panda.view.output import write_site
@@ -45,8 +46,15 @@ def words(text: str) -> str:
 
 def say(memory: Memory, key: str, value: object) -> None:
     """Remember a value."""
-    statement = Statement(
-        "preference", f"user:{memory.user}", key, typed_value(value), f"user:{memory.user}", 0.95
+    statement = Assertion(
+        "",
+        f"user:{memory.user}",
+        key,
+        typed_value(value),
+        f"user:{memory.user}",
+        0.95,
+        "local",
+        kind="preference",
     )
     with memory.held():
         memory.assert_all([statement])
@@ -274,7 +282,10 @@ def test_a_memory_of_many_values_comes_in_pages(layout: Layout) -> None:
     about = "user:demo"
     with memory.held():
         memory.assert_all(
-            [Statement("fact", about, f"key{n}", typed_value(n), about, 0.95) for n in range(450)]
+            [
+                Assertion("", about, f"key{n}", typed_value(n), about, 0.95, "local", kind="fact")
+                for n in range(450)
+            ]
         )
     client = client_of(layout.root)
     path, seen = "/memory/demo", list[str]()
