@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from panda.errors import LockHeldError, StoreError, TryAgainError
-from panda.index.tables import SCHEMA, TABLES, AsOf, Difference, IndexView, Statistics, SyncReport, UserTables
+from panda.index.tables import (
+    SCHEMA,
+    TABLES,
+    AsOf,
+    Difference,
+    IndexView,
+    Statistics,
+    SyncReport,
+    UserTables,
+    Watch,
+)
 from panda.index.vectors import check_database, number_of, side_files, uri_of
 from panda.store.files import check_links, held_lock, make_directory, remove_tree, store_errors
 from panda.store.layout import Layout, users_of
@@ -28,8 +38,6 @@ _NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IO
 _UNWRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT}
 
 _T = TypeVar("_T")
-Watch = Callable[[], None]
-"""Is called after each source that was taken in."""
 
 
 class IndexLostError(TryAgainError):
@@ -85,7 +93,8 @@ class Index:
                 return SyncReport()
             is_known = difference.turns_known is not None  # else there is nothing to answer from
             try:
-                return self._write([user], wait_seconds if is_known else self._wait_seconds, turns)[user]
+                with self._opened(wait_seconds if is_known else self._wait_seconds) as connection:
+                    return UserTables(connection, user).take_in(self._layout.of(user), turns)
             except LockHeldError:
                 if not is_known:
                     raise
@@ -94,7 +103,7 @@ class Index:
         return self._again(act)
 
     def rebuild(
-        self, users: Sequence[str] | None = None, *, full: bool = False, watch: Watch | None = None
+        self, users: Sequence[str] | None = None, *, full: bool = False, watch: Watch = lambda: None
     ) -> dict[str, SyncReport]:
         """
         Bring the index in line with all files of some users; what was done, by user. None is all users that
@@ -106,7 +115,16 @@ class Index:
             raise StoreError("the index files cannot be written", where=str(self._layout.indexes), fix=fix)
 
         def act() -> dict[str, SyncReport]:
-            return self._write(None if full else users, self._wait_seconds, None, full=full, watch=watch)
+            with self._opened(self._wait_seconds) as connection:
+                connection.execute("PRAGMA cache_size = -64000")  # a page put off would be written again
+                for table in TABLES if full else ():
+                    connection.execute(f"DELETE FROM {table}")
+                known = (user for (user,) in connection.execute("SELECT user FROM users"))
+                everybody = sorted({*users_of(self._layout), *known})
+                return {
+                    user: UserTables(connection, user).take_in(self._layout.of(user), None, watch)
+                    for user in (everybody if full or users is None else users)
+                }
 
         return self._again(act, for_reading=False)
 
@@ -139,33 +157,6 @@ class Index:
         with self._opened() as connection:
             return UserTables(connection, user).compare(self._layout.of(user), turns)
 
-    def _write(
-        self,
-        users: Sequence[str] | None,
-        wait_seconds: float,
-        turns: Collection[int] | None,
-        *,
-        full: bool = False,
-        watch: Watch | None = None,
-    ) -> dict[str, SyncReport]:
-        """Take in what differs of some turns, None for all, as a whole or not at all."""
-        reports: dict[str, SyncReport] = {}
-        if self._uses == "file as it is":
-            self.close()
-            self._uses = "copy"
-        with self._opened(to_write=True, wait_seconds=wait_seconds) as connection:
-            if turns is None:  # perhaps all of them: a page that was put off would be written again
-                connection.execute("PRAGMA cache_size = -64000")
-            for table in TABLES if full else ():
-                connection.execute(f"DELETE FROM {table}")
-            if users is None:
-                known = (user for (user,) in connection.execute("SELECT user FROM users").fetchall())
-                users = sorted({*users_of(self._layout), *known})
-            for user in users:
-                tables, store = UserTables(connection, user), self._layout.of(user)
-                reports[user] = tables.take_in(store, tables.compare(store, turns), watch or (lambda: None))
-        return reports
-
     def _again(self, act: Callable[[], _T], *, for_reading: bool = True) -> _T:
         """Do something; again if the index files vanish, are damaged, or cannot be written by what reads."""
         with self._guard:
@@ -187,15 +178,19 @@ class Index:
             raise AssertionError("the last try returns or raises")
 
     @contextmanager
-    def _opened(self, *, to_write: bool = False, wait_seconds: float = 0.0) -> Iterator[sqlite3.Connection]:
-        """What the index holds at one moment; to write, under the writers' lock, as a whole or not at all."""
+    def _opened(self, wait_seconds: float | None = None) -> Iterator[sqlite3.Connection]:
+        """What the index holds at one moment; with a time to wait to be written, as a whole or not at all."""
+        to_write = wait_seconds is not None
+        if to_write and self._uses == "file as it is":
+            self.close()
+            self._uses = "copy"
         try:
             if self._connection is None or self._identity != self._identity_in_place():
                 self.close()
                 self._connection = self._open_file() if self._uses == "file" else self._open_copy()
                 self._connection.execute("PRAGMA cache_size = -8000")
             connection = self._connection
-            with self._lock(wait_seconds) if to_write else nullcontext():
+            with nullcontext() if wait_seconds is None else self._lock(wait_seconds):
                 connection.execute("BEGIN IMMEDIATE" if to_write else "BEGIN")
                 try:
                     if number_of(connection, "user_version") != _VERSION:

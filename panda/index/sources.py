@@ -128,12 +128,7 @@ def scan(store: UserStore, turns: Sequence[int]) -> dict[str, str]:
 
 
 def turn_of(source: str) -> int:
-    """
-    Number of the turn that a source is; 0 for any other.
-
-    >>> turn_of("turns/turn_000012"), turn_of("facts.md")
-    (12, 0)
-    """
+    """Number of the turn that a source is; 0 for any other."""
     return turn_number(source.removeprefix(_TURNS)) or 0 if source.startswith(_TURNS) else 0
 
 

@@ -13,7 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from panda.errors import Problem
-from panda.index.sources import BROKEN, COLUMNS, NOTES, IndexEntry, read_sources, scan, turn_of, turns_stamp
+from panda.index.sources import (
+    BROKEN,
+    COLUMNS,
+    NOTES,
+    IndexEntry,
+    Source,
+    read_sources,
+    scan,
+    turn_of,
+    turns_stamp,
+)
 from panda.language.words import split_terms
 from panda.store.layout import FACTS_MD, PREFERENCES_MD, UserStore
 from panda.store.records import Ranges
@@ -22,6 +32,7 @@ Integers = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
+Watch = Callable[[], None]  # is called after each source that was taken in
 
 _MOST_COUNT = 255  # as many times a term counts in one entry
 _BATCH = 4_000  # sources that are written together
@@ -125,40 +136,38 @@ class UserTables:
                 taken = self._rows("SELECT turn FROM sources WHERE user = ? AND turn > 0")
                 numbers |= {turn for (turn,) in taken}.symmetric_difference(store.listed_numbers())
             numbers = numbers.union(turns) - {0}
-            known = dict(
-                chain.from_iterable(self._rows(f"{query} AND turn = ?", turn) for turn in (0, *numbers))
-            )
+            some = (self._rows(f"{query} AND turn = ?", turn) for turn in (0, *numbers))
+            known = dict(chain.from_iterable(some))
         on_disk = scan(store, sorted(numbers))
         changed = {source: there for source, there in on_disk.items() if known.get(source) != there}
         retried = frozenset(source for source in changed if known.get(source) == BROKEN)
         removed = tuple(source for source in known if source not in on_disk)
         return Difference(changed, removed, retried, rows, stamp, stamp_known)
 
-    def take_in(self, store: UserStore, difference: Difference, watch: Callable[[], None]) -> SyncReport:
-        """Bring the entries in line with what differs."""
-        problems: list[Problem] = []
+    def take_in(
+        self, store: UserStore, turns: Collection[int] | None, watch: Watch = lambda: None
+    ) -> SyncReport:
+        """Bring the entries in line with what differs where compare looks."""
+        difference, problems = self.compare(store, turns), list[Problem]()
         updated, order = 0, sorted({*difference.changed, *difference.removed})
         for start in range(0, len(order), _BATCH):
             gone: list[IndexEntry] = []
             added: list[IndexEntry] = []
             batch = order[start : start + _BATCH]
             stamps = {path: difference.changed[path] for path in batch if path in difference.changed}
-            for path in set(batch) - stamps.keys():
-                gone += self._entries_of(path).values()
-                self._rows(
-                    "DELETE FROM sources WHERE user = ? AND turn = ? AND path = ?", turn_of(path), path
-                )
-                watch()
-            for path, source in read_sources(store, stamps):
-                former = self._entries_of(path)
+            removed = ((path, Source([])) for path in batch if path not in stamps)
+            for path, source in chain(removed, read_sources(store, stamps)):
+                key, former = (turn_of(path), path), self._entries_of(path)
                 entries = {entry.row: entry for entry in source.entries}
-                stamp = BROKEN if source.problems else stamps[path]
-                row = (turn_of(path), path, stamp, source.is_settled and not source.problems, source.digest)
-                self._rows("REPLACE INTO sources VALUES (?, ?, ?, ?, ?, ?)", *row)
                 gone += (entry for row, entry in former.items() if entries.get(row) != entry)
                 added += (entry for row, entry in entries.items() if former.get(row) != entry)
+                self._rows("DELETE FROM sources WHERE user = ? AND turn = ? AND path = ?", *key)
+                if path in stamps:
+                    stamp = BROKEN if source.problems else stamps[path]
+                    row = (*key, stamp, source.is_settled and not source.problems, source.digest)
+                    self._rows("INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?)", *row)
+                    updated += not source.problems and former != entries
                 problems += source.problems
-                updated += not source.problems and former != entries
                 watch()
             self._write(gone, added)
         self._rows("DELETE FROM users WHERE user = ?")
@@ -191,11 +200,8 @@ class UserTables:
 
 class Statistics:
     """
-    What ranking has to know of a user's entries, as arrays of the same order; the position after the last
-    stands for "none".
-
-    Args:
-        numbers: Shape (6, n): row, turn, length, session_key, seconds and content of each, by row ascending.
+    What ranking has to know of a user's entries: arrays in the order of their rows, made of one of shape
+    (6, n) with row, turn, length, session_key, seconds and content. The position after the last is "none".
     """
 
     def __init__(self, numbers: Integers) -> None:
@@ -229,12 +235,7 @@ class AsOf:
 
 
 def in_ranges(*numbers: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
-    """
-    Numbers as ranges: first and last of each, ascending.
-
-    >>> in_ranges([7, 1], [2, 3])
-    ((1, 3), (7, 7))
-    """
+    """Numbers as ranges: first and last of each, ascending."""
     ordered = np.unique(np.concatenate([np.asarray(some, np.int64) for some in numbers]))
     firsts = ordered[np.diff(ordered, prepend=ordered[:1] - 2) > 1]
     lasts = ordered[np.diff(ordered, append=ordered[-1:] + 2) > 1]
