@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, structs
 
 from panda.compression.budgets import Limits
 from panda.compression.documents import RECIPES, REWRITE, compressed_line
@@ -22,7 +22,6 @@ from panda.errors import (
     Problem,
     RecipeError,
 )
-from panda.models.contract import Usage
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.recipes.calls import whose_turn
@@ -30,33 +29,18 @@ from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.recipes.versions import version_in_force
 from panda.store.files import append_json_line
 from panda.store.interventions import write_intervention
-from panda.store.records import (
-    ContextMetrics,
-    GatheredContext,
-    Metrics,
-    Next,
-    PhaseMetrics,
-    Status,
-    Totals,
-)
+from panda.store.records import GatheredContext, Metrics, ModelCall, Next, PhaseMetrics, Status, Totals
 
 _log = logging.getLogger(__name__)
 
 
 class Pipeline:
-    """
-    The phases in order of their numbers; the last one saves.
-
-    Args:
-        limits: What the user has set of how context.md is kept within its budgets.
-        executor: Asks NERVES to word passages anew where it writes; None leaves that out.
-    """
+    """The phases in order of their numbers, the last of which saves; *executor* words passages anew."""
 
     def __init__(
         self, phases: Sequence[Phase], limits: Limits, executor: RecipeExecutor | None = None
     ) -> None:
-        self._phases = {phase.number: phase for phase in phases}
-        self._last = phases[-1].number
+        self._phases, self._last = {phase.number: phase for phase in phases}, phases[-1].number
         self._limits, self._executor = limits, executor
 
     def run(self, turn: Turn, *, before: int | None = None) -> None:
@@ -76,7 +60,8 @@ class Pipeline:
                 break
             phase = self._phases[metadata.next.phase]
             with self.guard(turn, phase.number, seconds):
-                _log.info("phase %d: %s (%s)", phase.number, phase.name, phase.layer)
+                if turn.store.apart is None and metadata.run is None:  # of a run it is told which turn ended
+                    _log.info("phase %d: %s (%s)", phase.number, phase.name, phase.layer)
                 kept = tuple(one for one in turn.context.sections if one.number < phase.number)
                 if kept != turn.context.sections:  # an earlier run of this phase or of later ones left some
                     turn.write_context(replace(turn.context, sections=kept))
@@ -100,54 +85,52 @@ class Pipeline:
             version = None
             if self._executor is not None and turn.recipe:
                 version = version_in_force(self._executor.book, turn.recipe).digest
-            intervention = write_intervention(
+            halt = write_intervention(
                 turn.store, error, turn=turn.turn, phase=number, recipe=turn.recipe, version=version
             )
             self._write_metrics(turn, seconds or {})
-            mark_turn(turn, "halted", intervention)
+            mark_turn(turn, "halted", halt)
             raise error from exc
         except (KeyboardInterrupt, Problem):
             with suppress(Problem):  # what stopped the turn may stop this too, and is told below
-                mark_turn(turn, "interrupted", None)
+                mark_turn(turn, "interrupted")
             raise
 
     def _apply(self, turn: Turn, phase: Phase, outcome: Outcome, seconds: Mapping[int, float]) -> None:
-        metadata = turn.folder.read_metadata()
-        going_on = metadata.next
-        assert going_on is not None
+        metadata, changes = turn.folder.read_metadata(), dict[str, object]()
+        at = metadata.next
+        assert at is not None
         for record in () if isinstance(outcome, Retry) else outcome.files:
             turn.folder.save(record)
         if outcome.section is not None:
             self._write_section(turn, outcome.section)
         if outcome.section is not None or not isinstance(outcome, Stop):
-            metadata = structs.replace(metadata, route=(*metadata.route, phase.number))
+            changes["route"] = (*metadata.route, phase.number)
         match outcome:
             case Advance():
                 following = phase.number + 1 if outcome.to is None else outcome.to
                 ending = metadata.ending or ("approved" if following == self._last else None)
-                going_on = structs.replace(going_on, phase=following)
-                metadata = structs.replace(metadata, status="running", next=going_on, ending=ending)
+                changes |= {
+                    "status": "running",
+                    "next": Next(following, at.round, at.attempt),
+                    "ending": ending,
+                }
                 if outcome.answered is not None:
-                    metadata = structs.replace(metadata, answered=outcome.answered)
+                    changes["answered"] = outcome.answered
                 if phase.number == self._last:
                     self._write_metrics(turn, seconds)
                     saved_at = turn.folder.clock()
-                    metadata = structs.replace(
-                        metadata, status=ending or "running", next=None, saved_at=saved_at
-                    )
+                    changes |= {"status": ending or "running", "next": None, "saved_at": saved_at}
             case Stop():
-                going_on = structs.replace(going_on, phase=self._last)
-                metadata = structs.replace(metadata, next=going_on, ending=outcome.status, answered=False)
-                metadata = structs.replace(metadata, question=outcome.question, reason=outcome.reason)
+                changes |= {"next": Next(self._last, at.round, at.attempt), "ending": outcome.status}
+                changes |= {"answered": False, "question": outcome.question, "reason": outcome.reason}
             case Retry():
                 again = [one.number for one in turn.context.sections if one.number >= outcome.to]
-                turn.folder.supersede(again, going_on.round + going_on.attempt + 1)
-                if outcome.to == phase.number - 1:
-                    going_on = Next(outcome.to, going_on.round, going_on.attempt + 1)
-                else:
-                    going_on = Next(outcome.to, going_on.round + 1, going_on.attempt)
-                metadata = structs.replace(metadata, next=going_on, reason=outcome.reason)
-        turn.folder.write_metadata(metadata)
+                turn.folder.supersede(again, at.round + at.attempt + 1)
+                is_attempt = outcome.to == phase.number - 1
+                again_at = Next(outcome.to, at.round + (not is_attempt), at.attempt + is_attempt)
+                changes |= {"next": again_at, "reason": outcome.reason}
+        turn.folder.write_metadata(structs.replace(metadata, **changes))
 
     def _write_section(self, turn: Turn, section: Section) -> None:
         """context.md with the section, both within their budgets; what that took is warned of and logged."""
@@ -170,28 +153,26 @@ class Pipeline:
 
     def _write_metrics(self, turn: Turn, seconds: Mapping[int, float]) -> None:
         """metrics.json: calls, tokens and seconds by phase and in all, and what phase 2 measured."""
-        rows: list[PhaseMetrics] = []
-        total = Usage(0, 0, 0)
-        for number, phase in self._phases.items():
-            calls = [call for call in turn.calls if call.phase == number]
-            if calls or number in seconds:
-                usage = sum((Usage(**structs.asdict(call.usage)) for call in calls), Usage(0, 0, 0))
-                total += usage
-                row = PhaseMetrics(
-                    phase=number,
-                    layer=phase.layer,
-                    recipes=tuple(dict.fromkeys(call.recipe for call in calls)),
-                    calls=len(calls),
-                    **_tokens(usage),
-                    seconds=round(seconds[number], 3) if number in seconds else None,
-                )
-                rows.append(row)
-        whole = Totals(calls=len(turn.calls), **_tokens(total), seconds=round(sum(seconds.values()), 3))
-        context: ContextMetrics | UnsetType = UNSET
+        by_phase = {number: [call for call in turn.calls if call.phase == number] for number in self._phases}
+        rows = tuple(
+            PhaseMetrics(
+                phase=number,
+                layer=self._phases[number].layer,
+                recipes=tuple(dict.fromkeys(call.recipe for call in calls)),
+                calls=len(calls),
+                **_tokens(calls),
+                seconds=round(seconds[number], 3) if number in seconds else None,
+            )
+            for number, calls in by_phase.items()
+            if calls or number in seconds
+        )
+        spent = round(sum(seconds.values()), 3)
+        whole = Totals(calls=len(turn.calls), **_tokens(turn.calls), seconds=spent)
+        gathered = None
         with suppress(FileFormatError):  # a damaged file halts the phase that needs it, not this
             gathered = turn.folder.find(GatheredContext)
-            context = gathered.metrics if gathered else UNSET
-        turn.folder.save(Metrics(phases=tuple(rows), totals=whole, context=context))
+        context = gathered.metrics if gathered else UNSET
+        turn.folder.save(Metrics(phases=rows, totals=whole, context=context))
 
 
 def mark_turn(turn: Turn, status: Status, intervention: str | None = None) -> None:
@@ -200,8 +181,11 @@ def mark_turn(turn: Turn, status: Status, intervention: str | None = None) -> No
     turn.folder.write_metadata(structs.replace(metadata, status=status, intervention=intervention))
 
 
-def _tokens(usage: Usage) -> dict[str, int | None]:
-    return {"prompt_tokens": usage.prompt, "reused_tokens": usage.reused, "output_tokens": usage.output}
+def _tokens(calls: Sequence[ModelCall]) -> dict[str, int | None]:
+    """What calls took in all; what is unknown of one is unknown of all."""
+    kinds = ("prompt", "reused", "output")
+    counts = {kind: [getattr(call.usage, kind) for call in calls] for kind in kinds}
+    return {f"{kind}_tokens": None if None in each else sum(each) for kind, each in counts.items()}
 
 
 def _put_back(turn: Turn, phase: Phase, error: HaltError) -> Advance:
@@ -212,17 +196,20 @@ def _put_back(turn: Turn, phase: Phase, error: HaltError) -> Advance:
     that empty. The phase that judged goes on, and judges again. Raises *error* if there is no such attempt.
     """
     attempts = turn.superseded()
-    lasts = [document.sections[-1] for document in attempts]
-    passed = [k for k, s in enumerate(lasts) if s.meta.get("issues") == [] and s.number > phase.number]
+    passed = [
+        (attempt, last.number)
+        for attempt, last in enumerate(document.sections[-1] for document in attempts)
+        if last.meta.get("issues") == [] and last.number > phase.number
+    ]
     if not passed:
         raise error
-    judge = lasts[passed[-1]].number
+    attempt, judge = passed[-1]
     document = turn.context
     for number in range(phase.number, judge):  # what this one kept of an earlier one stands in a later one
-        kept = (section for one in attempts[passed[-1] :] if (section := one.section(number)))
+        kept = (section for one in attempts[attempt:] if (section := one.section(number)))
         if section := next(kept, None):
             document = document.with_section(section)
     turn.write_context(document)
-    turn.folder.put_back_response(passed[-1] + 1)
+    turn.folder.put_back_response(attempt + 1)
     turn.warn(f"what was to be better failed, the answer before is kept: {error.message}")
     return Advance(to=judge)
