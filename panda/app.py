@@ -58,41 +58,35 @@ from panda.trust import open_layers, require_trust
 
 class App:
     """
-    Everything that runs turns of one user; no model is loaded yet.
-
-    Args:
-        layers: Models, which outlive it.
-
-    Raises:
-        UntrustedError: A setting is the project's, reaches out, and is not trusted.
+    Everything that runs turns of one user, with models that outlive it and are loaded when they are asked.
+    UntrustedError: a setting is the project's, reaches out, and is not trusted.
     """
 
     def __init__(self, settings: Settings, store: UserStore, layers: Layers) -> None:
         require_trust(settings, "root", "cache_dir", "web_allow", "search_provider")
         self.settings, self.store, self.layers, limits = settings, store, layers, settings.compression
         self.book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-        of_all = Layout(store.root)  # index and vectors are the store's, also for a turn apart from it
+        of_all = Layout(store.root)  # also for a turn apart from the store
         self.index = Index(of_all)
         self._versions = VersionStore(store.recipe_versions, store.clock)
         self._folded: tuple[str, list[int], Session | None] = ("", [], None)
         """The last session that was made of turns: its id, their numbers, and itself."""
         self._now, self._moment = TurnClock(store.clock), Moment(store)  # of the turn that runs
         self._then = store.at(self._now)  # as the turn that runs sees it
-        given = layers.encoder()
-        vectors = VectorStore(of_all, is_written=store.apart is None)
-        encoder = KeptEncoder(given, vectors) if given is not None else None
-        self.meaning = (
-            Meaning(encoder, self.index, of_all, store.clock, self._past) if encoder is not None else None
-        )
+        encoder = self.meaning = None
+        if (given := layers.encoder()) is not None:
+            encoder = KeptEncoder(given, VectorStore(of_all, is_written=store.apart is None))
+            self.meaning = Meaning(encoder, self.index, of_all, store.clock, self._past)
         self.executor = executor = RecipeExecutor(
             self.book, layers, encoder, clock=store.clock, log=self._log, limits=limits
         )
         reader = NodeReader(self._then, self._moment, self.index)
         retriever = Retriever(self.index, store.user, self._now, self._moment, self.meaning)
-        tools = ToolContext(self._then, 0, "", reader, retriever)
         web = web_opener(settings.web_allow, settings.web_timeout_seconds)
         limit, provider = settings.tool_seconds, settings.search_provider
-        self.tools = replace(tools, web=web, limit_seconds=limit, search_provider=provider)  # without a turn
+        self.tools = ToolContext(  # without a turn
+            self._then, 0, "", reader, retriever, web=web, limit_seconds=limit, search_provider=provider
+        )
         closest, noting = ClosestLines(reader, encoder), Noting(store.user, self._moment, encoder)
         self.gatherer = ContextGatherer(executor, retriever, reader, closest, self._now)
         phases = (
@@ -126,8 +120,7 @@ class App:
         Args:
             recordings: Answers to use instead of asking a model.
             dry_run: Whether tools only tell what they would change in the project.
-            picture: The image that goes with the query.
-            image: What was said of it before, as image.json holds it; None asks the layer EYES.
+            image: What was said of the picture before; None asks the layer EYES.
             made_for: The item of a batch that the turn is for, with its number.
             bound: What it may read, of a turn apart from the store, which has number and session already.
             locks: Gets the lock of the session, to be held while the turn runs; None: the caller holds it.
@@ -139,32 +132,31 @@ class App:
         """
         check_query(query)
         self._check_calls(mode, with_image=picture is not None and image is None)
-        settings, session_id, session = self.settings, self.settings.session, None
+        store, session_id, session = self.store, self.settings.session, None
         self._moment.pin(bound)
         if bound is not None and session_id is not None:
-            memory = self._moment.memory
-            session = self._session_then(session_id)
+            memory, session = self._moment.memory, self._session_then(session_id)
             if made_for is not None and made_for.item is not None:
-                check_open(self.store, session_id)
+                check_open(store, session_id)
         else:
             if session_id is not None:
                 if locks is not None:
                     locks.enter_context(self.hold_session(session_id))
-                check_open(self.store, session_id)
+                check_open(store, session_id)
                 session = self._finish_head(session_id)
-            memory = take_in_edits(self.store)
+            memory = take_in_edits(store)
         snapshot = self._snapshot(session, memory, bound)
         if session_id is None:
-            made_for = made_for or Reserved(self.store.reserve(1))
-            session_id = free_session_id(self.store, self.index, made_for.turn)
+            made_for = made_for or Reserved(store.reserve(1))
+            session_id = free_session_id(store, self.index, made_for.turn)
             if locks is not None:  # before the turn can be seen: --resume-all takes up what nobody holds
                 locks.enter_context(self.hold_session(session_id))
         folder = claim_turn(
-            self.store,
+            store,
             session_id,
             mode,
             query,
-            seed=settings.seed,
+            seed=self.settings.seed,
             dry_run=dry_run,
             picture=picture,
             snapshot=snapshot,
@@ -172,18 +164,12 @@ class App:
         )
         if image is not None:
             folder.save(image)
-        found = self._bound_of(folder, memory)
-        if bound is not None:
-            found = replace(bound, at=found.at, memory=memory)
-        return self._taken_up(folder, recordings, session, found)
+        return self._taken_up(folder, recordings, session, memory, bound)
 
     def resume_turn(self, number: int) -> Turn:
         """
-        Take up a turn where it stopped: halted, interrupted, gathered or killed.
-
-        Raises:
-            NotFoundError: There is no such turn.
-            UsageError: It has ended, or a later turn of its session is saved.
+        Take up a turn where it stopped: halted, interrupted, gathered or killed. NotFoundError: there is
+        none. UsageError: it has ended, or a later turn of its session is saved.
         """
         folder = self.store.open(number)
         metadata = folder.read_metadata()
@@ -198,7 +184,7 @@ class App:
         self._check_calls(metadata.mode, with_image=bool(metadata.image) and not folder.has(IMAGE_JSON))
         sweep_below(folder.paths.directory)
         folder.write_metadata(structs.replace(metadata, status="running", intervention=None))
-        return self._taken_up(folder, None, session, self._bound_of(folder, None))
+        return self._taken_up(folder, None, session, None, None)
 
     def run_turn(self, turn: Turn) -> None:
         """Take a turn to its end and put it into the index. HaltError: it cannot go on; see Pipeline.run."""
@@ -220,10 +206,9 @@ class App:
         """The project's files for tools; with *dry* changes stay in memory."""
         settings = self.settings
         require_trust(settings, "test_commands")
-        guarded, environ = (settings.models_file, self.store.root), process_environment()
-        commands, seconds = settings.test_commands, settings.test_seconds
-        project = Project(settings.project_dir.resolve(), guarded, commands, seconds, environ)
-        return replace(project, trusted=settings.trust, dry=dry)
+        top, guarded = settings.project_dir.resolve(), (settings.models_file, self.store.root)
+        given = settings.test_commands, settings.test_seconds, process_environment()
+        return Project(top, guarded, *given, trusted=settings.trust, dry=dry)
 
     def _check_calls(self, mode: str, *, with_image: bool) -> None:
         """Look, before a number is claimed, whether the project's commands and the recipes can be used."""
@@ -260,8 +245,8 @@ class App:
 
     def _session_then(self, session_id: str) -> Session | None:
         """The session of a turn apart from the store, made of the turns that count."""
-        user, as_of = self.settings.user, self._moment.index
-        numbers = self.index.read(user, lambda view: view.session_turns(session_id), as_of=as_of)
+        user = self.settings.user
+        numbers = self.index.read(user, lambda view: view.session_turns(session_id), as_of=self._moment.index)
         name, held, session = self._folded
         if name == session_id and session is not None and numbers[: len(held)] == held:
             for number in numbers[len(held) :]:
@@ -280,8 +265,8 @@ class App:
         saved, digests = self.index.read(
             user, lambda view: (view.turns, view.note_digests()), as_of=self._moment.index
         )
-        has_kept_notes = self.store.apart is not None and self.store.apart.knowledge is not None
-        kept = bound.snapshot if bound is not None and has_kept_notes else None
+        apart = self.store.apart
+        kept = bound.snapshot if bound and apart and apart.knowledge else None
         return Snapshot(
             turns=in_ranges(saved, [one.turn for one in session.turns] if session else []),
             memory=memory_mark(memory.log) if memory else None,
@@ -295,20 +280,18 @@ class App:
         folder: TurnFolder,
         recordings: Recordings | None,
         session: Session | None,
-        bound: Bound,
+        memory: Projection | None,
+        bound: Bound | None,
     ) -> Turn:
-        self._now.pin(bound.at)
-        self._moment.pin(bound)
+        at = folder.read_metadata().created_at
+        bound = replace(bound, at=at) if bound else Bound(folder.number, at, folder.snapshot())
+        self._now.pin(at)
+        self._moment.pin(replace(bound, memory=memory))
         return Turn(folder, self.store, recordings=recordings, session=session)
 
     def _past(self) -> NodeReader:
         """Loads what the index does not hold as it was when the running turn began."""
-        moment = self._moment
-        return NodeReader(self._then, moment, among=moment.own_turns)
-
-    def _bound_of(self, folder: TurnFolder, memory: Projection | None) -> Bound:
-        at = folder.read_metadata().created_at
-        return Bound(folder.number, at, folder.snapshot(), memory=memory)
+        return NodeReader(self._then, self._moment, among=self._moment.own_turns)
 
     def _tools_of(self, turn: Turn) -> ToolContext:
         return replace(

@@ -5,21 +5,48 @@ import re
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from msgspec import Meta, convert
+import msgspec
+from msgspec import Meta
 
 from panda.compression.budgets import Limits
+from panda.documents.records import decode
 from panda.documents.text import ID_PATTERN, nearest
 from panda.documents.times import parse_time
-from panda.errors import Location, SettingError, UsageError
+from panda.errors import FileFormatError, Location, SettingError, UsageError
 from panda.store.layout import DEFAULT_USER, UserStore, asset, search_path
 
 PROJECT_FILE = "panda.toml"
+_MOST = sys.float_info.max
+_Path = Annotated[Path, Meta(description="a path")]
+_Seconds = Annotated[float, Meta(ge=0, le=_MOST, description="a number of seconds, 0 or more")]
+_Limit = Annotated[float, Meta(gt=0, le=_MOST, description="a number of seconds above 0")]
+_Share = Annotated[float, Meta(ge=0, le=1, description="a share from 0 to 1, such as 0.9")]
+_Seed = Annotated[int, Meta(ge=0, le=2**32 - 1, description="a whole number from 0 to 4294967295")]
+_Tokens = Annotated[int, Meta(ge=0, description="a whole number of tokens, 0 or more")]
+_Flag = Annotated[bool, Meta(description="true or false")]
+_Time = Annotated[datetime, Meta(description="a time such as 2026-01-04T14:30:00Z")]
+_Id = Annotated[str, Meta(pattern=ID_PATTERN, description="an id of 1 to 64 characters of a-z, 0-9, _ and -")]
+_Layer = Annotated[
+    str,
+    Meta(
+        pattern="^(REFLEX|NERVES|MIND|VOICE|EYES)$",
+        description="a layer: REFLEX, NERVES, MIND, VOICE, EYES",
+    ),
+]
+_Provider = Annotated[
+    str, Meta(pattern=r"^(file:[^\x00]+|searxng:https?://.*)$", description="searxng:URL or file:DIRECTORY")
+]
+_Commands = Annotated[
+    dict[str, Annotated[tuple[str, ...], Meta(min_length=1)]],
+    Meta(description='a table of commands, such as [test_commands] with unit = "python -m pytest -q"'),
+]
+_Places = Annotated[tuple[str, ...], Meta(description="a list of hosts, addresses and networks")]
 
 
 @dataclass(frozen=True)
@@ -32,118 +59,41 @@ class Given:
     directory: Path  # what a relative path is relative to
     home: Path  # what ~ stands for
 
-    def wrong(self, wanted: str) -> SettingError:
-        """The error of a value that is not what is wanted."""
-        message = f"{str(self.value)[:80]!r} is not {wanted}"
-        return SettingError(message, where=self.place, fix=f"give {wanted}")
-
-
-def _reads(wanted: str, type_: Any) -> Callable[[Given], Any]:
-    def read(given: Given) -> Any:
-        try:
-            return convert(given.value, type_, strict=False)
-        except ValueError as exc:
-            raise given.wrong(wanted) from exc
-
-    return read
-
-
-_MOST = sys.float_info.max
-_seconds = _reads("a number of seconds, 0 or more", Annotated[float, Meta(ge=0, le=_MOST)])
-_limit = _reads("a number of seconds above 0", Annotated[float, Meta(gt=0, le=_MOST)])
-_share = _reads("a share from 0 to 1, such as 0.9", Annotated[float, Meta(ge=0, le=1)])
-_seed = _reads("a whole number from 0 to 4294967295", Annotated[int, Meta(ge=0, le=2**32 - 1)])
-_tokens = _reads("a whole number of tokens, 0 or more", Annotated[int, Meta(ge=0)])
-_id = _reads("an id of 1 to 64 characters of a-z, 0-9, _ and -", Annotated[str, Meta(pattern=ID_PATTERN)])
-
-
-def _path(given: Given) -> Path:
-    text = str(given.value) if isinstance(given.value, str | Path) else ""
-    if not text or "\0" in text:
-        raise given.wrong("a path")
-    return given.home / text[2:] if text == "~" or text.startswith("~/") else given.directory / text
-
-
-def _now(given: Given) -> datetime:
-    try:
-        return parse_time(given.value.isoformat() if isinstance(given.value, datetime) else str(given.value))
-    except ValueError as exc:
-        raise given.wrong("a time such as 2026-01-04T14:30:00Z") from exc
-
-
-def _flag(given: Given) -> bool:
-    words = {"on": True, "yes": True, "off": False, "no": False}
-    value = words.get(str(given.value).lower(), given.value)
-    return bool(_reads("true or false", bool)(replace(given, value=value)))
-
-
-def _commands(given: Given) -> dict[str, tuple[str, ...]]:
-    """Commands by name; each a list of words, or one line as a shell would split it. No shell runs it."""
-    try:
-        table = convert(given.value, dict[str, str | Annotated[tuple[str, ...], Meta(min_length=1)]])
-        words = {name: tuple(shlex.split(v)) if isinstance(v, str) else v for name, v in table.items()}
-        return convert(words, dict[str, Annotated[tuple[str, ...], Meta(min_length=1)]])
-    except ValueError as exc:
-        wanted = 'a table of commands, such as [test_commands] with unit = "python -m pytest -q"'
-        raise given.wrong(wanted) from exc
-
-
-def _layer(given: Given) -> str:
-    from panda.models.models_file import LAYERS  # only if it is wanted: it loads yaml, and help must not
-
-    if given.value not in LAYERS:
-        raise given.wrong(f"a layer: {', '.join(LAYERS)}")
-    return str(given.value)
-
-
-def _places(given: Given) -> tuple[str, ...]:
-    from panda.web.addresses import parse_places  # only if it is wanted
-
-    try:
-        return parse_places(given.value)
-    except UsageError as exc:
-        raise SettingError(exc.message, where=given.place, fix=exc.fix) from exc
-
-
-def _search_provider(given: Given) -> str:
-    kind, _, place = str(given.value).partition(":")
-    if kind == "file" and place:
-        return f"file:{_path(replace(given, value=place))}"
-    if kind == "searxng" and place.startswith(("http://", "https://")):
-        return f"searxng:{place}"
-    raise given.wrong("searxng:URL or file:DIRECTORY")
-
-
-_LIMITS = Limits()
+    def path(self, value: object) -> Path:
+        """The path that a text names; ValueError if it names none."""
+        text = str(value) if isinstance(value, str | Path) else ""
+        if not text or "\0" in text:
+            raise ValueError("no path")
+        return self.home / text[2:] if text == "~" or text.startswith("~/") else self.directory / text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Every setting."""
 
-    root: Annotated[Path, _path]  # the store: the directory `panda-system-docs`
-    user: Annotated[str, _id] = DEFAULT_USER  # whose turns and memory
-    session: Annotated[str | None, _id] = None  # what a new turn joins; None gives it one of its own
-    now: Annotated[datetime | None, _now] = None  # a fixed present for every time; None is the real clock
-    seed: Annotated[int | None, _seed] = None  # of every model call; None derives one for each
-    wait_seconds: Annotated[float, _seconds] = 600.0  # how long to wait for a lock
-    models_file: Annotated[Path, _path]  # the models.yaml in force
+    root: _Path  # the store: the directory `panda-system-docs`
+    user: _Id = DEFAULT_USER  # whose turns and memory
+    session: _Id | None = None  # what a new turn joins; None gives it one of its own
+    now: _Time | None = None  # a fixed present for every time; None is the real clock
+    seed: _Seed | None = None  # of every model call; None derives one for each
+    wait_seconds: _Seconds = 600.0  # how long to wait for a lock
+    models_file: _Path  # the models.yaml in force
     recipe_dirs: tuple[Path, ...]  # where recipes are looked for, the project's own directory first
     prompt_dirs: tuple[Path, ...]  # the same for prompts
-    cache_dir: Annotated[Path, _path]  # files that can be made again, and reports of bugs
-    web_allow: Annotated[tuple[str, ...], _places] = ()  # to contact beside public hosts: names, IPs, CIDR
-    web_timeout_seconds: Annotated[float, _seconds] = 20.0  # of one page, with names, redirects, robots.txt
-    search_provider: Annotated[str | None, _search_provider] = None  # "searxng:URL" or "file:DIRECTORY"
-    compression_model_layer: Annotated[str, _layer] = "NERVES"  # weighs and words anew what is compressed
-    compression_enabled: Annotated[bool, _flag] = _LIMITS.enabled  # off: what is over its budget is an error
-    compression_threshold: Annotated[float, _share] = _LIMITS.threshold  # from this share of a budget on
-    min_compression_savings: Annotated[int, _tokens] = _LIMITS.least_saving_tokens  # least, once it starts
-    compression_cache_ttl: Annotated[float | None, _seconds] = None  # seconds, of panda compress; None: ever
-    default_context_budget: Annotated[int, _tokens] = _LIMITS.call_tokens  # most of a call, output included
-    response_token_reserve: Annotated[int, _tokens] = _LIMITS.reserve_tokens  # free beside a recipe's output
-    tool_seconds: Annotated[float, _limit] = 60.0  # how long git may take for one question
-    test_seconds: Annotated[float, _limit] = 600.0  # how long a command of test_commands may take
-    test_commands: Annotated[Mapping[str, tuple[str, ...]], _commands] = field(default_factory=dict)
+    cache_dir: _Path  # files that can be made again, and reports of bugs
+    web_allow: _Places = ()  # to contact beside public hosts: names, IPs, CIDR
+    web_timeout_seconds: _Seconds = 20.0  # of one page, with names, redirects, robots.txt
+    search_provider: _Provider | None = None  # "searxng:URL" or "file:DIRECTORY"
+    compression_model_layer: _Layer = "NERVES"  # weighs and words anew what is compressed
+    compression_enabled: _Flag = Limits.enabled  # off: what is over its budget is an error
+    compression_threshold: _Share = Limits.threshold  # from this share of a budget on
+    min_compression_savings: _Tokens = Limits.least_saving_tokens  # least, once it starts
+    compression_cache_ttl: _Seconds | None = None  # seconds, of panda compress; None: ever
+    default_context_budget: _Tokens = Limits.call_tokens  # most of a call, output included
+    response_token_reserve: _Tokens = Limits.reserve_tokens  # free beside a recipe's output
+    tool_seconds: _Limit = 60.0  # how long git may take for one question
+    test_seconds: _Limit = 600.0  # how long a command of test_commands may take
+    test_commands: _Commands = field(default_factory=dict)
     """What test.run may run in the project's directory, by name."""
     project_dir: Path  # the directory of panda.toml, or the current one
     trust: bool = False  # whether all that the project's files and the store's links name counts, this once
@@ -192,12 +142,44 @@ class Settings:
         return self.given[name].place if name in self.given else "default"
 
 
-CHECKS: Mapping[str, Callable[[Given], object]] = {
-    name: hint.__metadata__[0]
+SETTABLE: Mapping[str, Any] = {
+    name: part
     for name, hint in get_type_hints(Settings, include_extras=True).items()
-    if hasattr(hint, "__metadata__")
+    for part in (hint, *get_args(hint))
+    if get_origin(part) is Annotated
 }
-"""What can be set in a file, as a variable or by a flag, with what reads it (SettingError if it cannot)."""
+"""What can be set in a file, as a variable or by a flag, with its type."""
+_WORDS = {"on": True, "yes": True, "off": False, "no": False}
+
+
+def _read(name: str, given: Given) -> Any:
+    """The value of a setting, which may stand there as text. Raises SettingError: it is none."""
+    kind, value = SETTABLE.get(name, _Flag), given.value
+    try:
+        if kind == _Path:
+            value = given.path(value)
+        elif name == "search_provider" and str(value).startswith("file:"):
+            value = f"file:{given.path(str(value).removeprefix('file:'))}"
+        elif name == "now":
+            value = parse_time(value.isoformat() if isinstance(value, datetime) else str(value))
+        elif name == "web_allow":
+            from panda.web.addresses import parse_places  # only if it is wanted
+
+            value = parse_places(value)
+        elif name == "test_commands":  # one line is split as a shell would; no shell runs it
+            table = msgspec.convert(value, dict[str, str | tuple[str, ...]])
+            value = {key: tuple(shlex.split(v)) if isinstance(v, str) else v for key, v in table.items()}
+        else:
+            word = _WORDS.get(str(value).lower(), value) if kind == _Flag else value
+            value = msgspec.convert(word, kind, strict=False)
+    except UsageError as exc:
+        raise SettingError(exc.message, where=given.place, fix=exc.fix) from exc
+    except ValueError:
+        value = given.value  # told below
+    try:
+        return decode(kind, value, where="", key=name)
+    except FileFormatError as exc:
+        raise SettingError(exc.message, where=given.place, fix=exc.fix) from exc
 
 
 def process_environment() -> dict[str, str]:
@@ -226,21 +208,19 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
     if project_dir is not None:
         project_text, own = _read_file(project_dir / PROJECT_FILE, home)
         given |= own
-    for key in (*CHECKS, "trust"):  # which no file can give
-        variable = f"PANDA_{key.upper()}"
+    for key in (*SETTABLE, "trust"):  # which no file can give
+        variable, flag = f"PANDA_{key.upper()}", f"--{key.replace('_', '-').removesuffix('-seconds')}"
         if environ.get(variable):
             given[key] = Given(environ[variable], variable, variable, cwd, home)
-    for key, value in flags.items():
-        if value is not None:
-            flag = "--wait" if key == "wait_seconds" else f"--{key.replace('_', '-')}"
-            given[key] = Given(value, flag, flag, cwd, home)
+        if flags.get(key) is not None:
+            given[key] = Given(flags[key], flag, flag, cwd, home)
     project_dir = project_dir or cwd
     own_models = project_dir / "models.yaml"
     values: dict[str, Any] = {
         "root": cwd / "panda-system-docs",
         "models_file": own_models if own_models.is_file() else asset("models.yaml"),
         "cache_dir": default_cache_dir(environ),
-        **{key: check(given[key]) for key, check in CHECKS.items() if key in given},
+        **{key: _read(key, value) for key, value in given.items()},
     }
     return Settings(
         **values,
@@ -248,7 +228,6 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         prompt_dirs=search_path("prompts", project_dir=project_dir),
         project_dir=project_dir,
         project_text=project_text,
-        trust="trust" in given and _flag(given["trust"]),
         state_dir=_home(environ, "XDG_STATE_HOME", ".local/state"),
         given=given,
     )
@@ -273,15 +252,14 @@ def _read_file(path: Path, home: Path) -> tuple[bytes, dict[str, Given]]:
         raise SettingError(f"cannot be read: {exc.strerror}", where=str(path)) from exc
     except ValueError as exc:
         line = re.search(r"at line (\d+)", str(exc))
-        where = Location(path, line=int(line[1]) if line else None)
         fix = 'a line is a key, one = and a value, texts in quotes, as in user = "ann"'
-        raise SettingError(f"not valid TOML: {exc}", where=where, fix=fix) from exc
+        message, at = f"not valid TOML: {exc}", int(line[1]) if line else None
+        raise SettingError(message, where=str(path), line=at, fix=fix) from exc
     lines, given = content.decode().splitlines(), dict[str, Given]()
     for key, value in table.items():
-        found = (n for n, text in enumerate(lines, 1) if text.lstrip(" \t\"'[").startswith(key))
-        place = Location(path, line=next(found, None), key=key)
-        given[key] = Given(value, str(path), place, path.parent, home)
-        if key not in CHECKS:
-            fix = nearest(key, CHECKS, f"valid keys: {', '.join(CHECKS)}")
+        at = next((n for n, text in enumerate(lines, 1) if text.lstrip(" \t\"'[").startswith(key)), None)
+        given[key] = Given(value, str(path), Location(path, line=at, key=key), path.parent, home)
+        if key not in SETTABLE:
+            fix = nearest(key, SETTABLE, f"valid keys: {', '.join(SETTABLE)}")
             raise SettingError(f"unknown setting {key!r}", where=given[key].place, fix=fix)
     return content, given

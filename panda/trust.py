@@ -10,8 +10,8 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -92,29 +92,22 @@ def read_trust(settings: Settings) -> dict[str, str]:
         raise FileFormatError(message, where=str(path), fix="delete the file") from exc
 
 
-@contextmanager
-def _changed_trust(settings: Settings) -> Iterator[dict[str, str]]:
+def record_trust(settings: Settings, claims: Iterable[Claim], revoked: Collection[str] = ()) -> None:
+    """Trust claims as they are now, and some paths no more."""
     path, holder = settings.trust_file, f"panda trust (process {os.getpid()})"
     with held_lock(path.with_name("trust.lock"), holder=holder, wait_seconds=10):
-        trusted = read_trust(settings)
-        yield trusted
+        trusted = {place: digest for place, digest in read_trust(settings).items() if place not in revoked}
+        trusted |= {claim.path: claim.digest for claim in claims}
         write_json(path, {"schema": "panda.trust/1", "trusted": dict(sorted(trusted.items()))})
-
-
-def record_trust(settings: Settings, claims: Iterable[Claim]) -> None:
-    """Trust claims as they are now."""
-    with _changed_trust(settings) as trusted:
-        trusted.update((claim.path, claim.digest) for claim in claims)
 
 
 def revoke_trust(settings: Settings) -> list[str]:
     """The paths that were trusted of the project and its store, which are trusted no more."""
     own = {claim.path for claim in claims_of(settings)}
-    with _changed_trust(settings) as trusted:
-        places = [os.path.realpath(place) for place in (settings.project_dir, settings.root)]
-        gone = [path for path in trusted if path in own or any(is_below(path, place) for place in places)]
-        for path in gone:
-            del trusted[path]
+    places = [os.path.realpath(place) for place in (settings.project_dir, settings.root)]
+    trusted = read_trust(settings)
+    gone = [path for path in trusted if path in own or any(is_below(path, place) for place in places)]
+    record_trust(settings, (), gone)
     return gone
 
 

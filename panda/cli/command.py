@@ -21,7 +21,7 @@ from panda.cli.pace import Pace
 from panda.cli.text import allows_color, render_rows
 from panda.documents.text import visible
 from panda.errors import Problem, UsageError
-from panda.settings import CHECKS, Settings, load_settings
+from panda.settings import SETTABLE, Settings, load_settings
 from panda.store.demo import check_user, open_store, open_store_for_writing
 from panda.store.files import begin_writing, check_target, make_directory, replace_report, sweep
 from panda.store.layout import DEFAULT_USER, UserStore
@@ -490,7 +490,7 @@ def _tell_altered(document: Document, reporter: Reporter, how_else: str) -> None
 def _invocation(
     words: str, surroundings: Surroundings, options: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> Invocation:
-    own_settings = {name: arguments[name] for name in arguments if name in CHECKS}
+    own_settings = {name: arguments[name] for name in arguments if name in SETTABLE}
     flags = {
         **own_settings,
         "root": options["root"],

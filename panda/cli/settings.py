@@ -11,7 +11,7 @@ from typing import Annotated
 from panda.cli.command import Invocation, Result, Table, flag
 from panda.documents.times import render_time
 from panda.errors import Location, UsageError
-from panda.settings import CHECKS, Settings
+from panda.settings import SETTABLE, Settings
 from panda.trust import Claim, claims_of, read_trust, record_trust, revoke_trust, untrusted_claims
 
 
@@ -32,7 +32,7 @@ def show(invocation: Invocation) -> Result:
 
 def _origin(settings: Settings, name: str) -> str:
     """Where a setting came from; the three that nobody can set follow from where panda.toml is."""
-    if name in (*CHECKS, "trust"):
+    if name in (*SETTABLE, "trust"):
         return settings.origin(name)
     if name == "state_dir":
         return "XDG_STATE_HOME"
