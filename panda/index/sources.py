@@ -339,13 +339,13 @@ def _note_entries(text: str, path: str, source: str) -> Iterator[IndexEntry]:
 def _research_entry(place: str, source: str) -> IndexEntry:
     research = load(Research, Path(f"{place}/{layout.RESEARCH_JSON}"))
     topic, path = one_line(research.topic), f"{source}/{layout.RESEARCH_JSON}"
-    header = f"Research {topic}: {one_line(research.summary or '')}"
+    header = f"Research {topic}: {one_line(research.summary)}"
     about = (f"research:{research.topic}", "research_cache", header, _seconds(research.created_at))
     entry = IndexEntry(
         *(0, path, turn_of(source), *about),
         quality=research.quality_score,
         expires=_seconds(research.expires_at),
-        summary=research.summary or "",
+        summary=research.summary,
         topics=topic.replace(".", " ").replace("_", " "),
         response="\n".join(f"{claim.claim} {claim.source or ''}" for claim in research.claims),
     )

@@ -196,13 +196,13 @@ def research_lines(research: Research, now: datetime) -> Iterator[Line]:
     each other are one line that names them all.
     """
     told: list[tuple[str, str, float | None]] = []
-    if research.summary and research.summary.strip():
+    if research.summary.strip():
         told.append((research.summary, "default", research.quality_score))
     contested = {one_line(claim.claim) for conflict in research.conflicts for claim in conflict.claims}
     for conflict in research.conflicts:
         told.append((conflict.text, "price", min(claim.confidence or 0.0 for claim in conflict.claims)))
     for claim in research.claims:
-        text, source = one_line(claim.claim), one_line(claim.source or "")
+        text, source = one_line(claim.claim), one_line(claim.source)
         if text and text not in contested:
             ages = claim.content_type or claim_type(text)
             told.append((f"{text} ({source})" if source else text, ages, claim.confidence))

@@ -667,50 +667,70 @@ class Step(FileRecord, frozen=True):
     reused: Reused | Unset = UNSET
 
 
+def _without_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_null(part) for key, part in value.items() if part is not None}
+    return [_without_null(part) for part in value] if isinstance(value, list) else value
+
+
 class ResearchClaim(Record, frozen=True, forbid_unknown_fields=False):
-    claim: str
-    source: str | None = None
-    confidence: Share | None = None
-    content_type: str | None = None
-    visit_id: str | None = None
-    url: str | None = None
-    subject: str | None = None
-    provenance: str | None = None
+    """One claim of a research with where it comes from."""
+
+    claim: str  # one line
+    source: str = ""  # site
+    confidence: Share | None = None  # as of then, two decimals
+    content_type: str | None = None  # how it ages
+    visit_id: str = ""  # visit that holds it
+    url: str = ""  # page
+    subject: str = ""  # title of the page: what it is about
+    provenance: str = ""  # its file, relative to the user's directory
 
 
 class ResearchConflict(Record, frozen=True, forbid_unknown_fields=False):
-    about: str
-    text: str
-    claims: Annotated[tuple[ResearchClaim, ...], Meta(min_length=2)]
+    """Claims that cannot all hold: shown side by side, never settled."""
+
+    about: str  # what they are about
+    text: str  # one line that says what each source says
+    claims: Annotated[tuple[ResearchClaim, ...], Meta(min_length=2)]  # in the order they were found
 
 
 class Source(Record, frozen=True, forbid_unknown_fields=False):
+    """A search result as it was rated."""
+
     url: str
-    title: str
-    quality: Share
-    chosen: bool
+    title: str  # as the provider gives it
+    quality: Share  # computed before it was read
+    chosen: bool  # whether it was to be read
 
 
 class Research(FileRecord, frozen=True, forbid_unknown_fields=False):
+    """research.json: what a research found."""
+
     FILE = layout.RESEARCH_JSON
 
-    topic: Text
-    cache_key: str | None = None
-    created_at: Instant | None = None
-    expires_at: Instant | None = None
+    topic: Text  # as "commerce.laptop"
+    cache_key: str | None = None  # the words of its subject
+    created_at: Instant | None = None  # when it ran
+    expires_at: Instant | None = None  # until when it holds
     quality_score: Share | None = None
-    summary: str | None = None
-    claims: tuple[ResearchClaim, ...] = ()
-    webpage_cache: Texts = ()
+    """Mean confidence of the claims, less if a single source or a contradiction stands behind them."""
+    summary: str = ""  # in a sentence or two
+    claims: tuple[ResearchClaim, ...] = ()  # what the pages say
     conflicts: tuple[ResearchConflict, ...] = ()
-    query: str = ""
-    kind: str = ""
-    phrases: Texts = ()
-    provider: str = ""
-    failed: Texts = ()
-    refreshes: Texts = ()
-    away: Texts = ()
-    sources: tuple[Source, ...] = ()
+    webpage_cache: Texts = ()  # visits of the pages that count
+    query: str = ""  # what was looked for
+    kind: str = ""  # prices, comparison, facts, howto or news
+    phrases: Texts = ()  # what the provider was asked
+    provider: str = ""  # who was asked
+    sources: tuple[Source, ...] = ()  # all results, best first
+    failed: Texts = ()  # pages that could not be read, with the reason
+    refreshes: Texts = ()  # earlier visits of the pages that were read
+    away: Texts = ()  # earlier visits of the pages that could not be read
+
+    @classmethod
+    def upgrade(cls, value: Any) -> Any:
+        """Files of other programs say null for what is not known."""
+        return _without_null(value)
 
 
 class Manifest(FileRecord, frozen=True, kw_only=True):

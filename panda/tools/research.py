@@ -7,26 +7,17 @@ import msgspec
 
 from panda.choosing.decision import Option
 from panda.documents.evidence import check_evidence
+from panda.documents.times import render_time
 from panda.errors import ReplyError, UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node
 from panda.retrieval.relevance import share_of_words
 from panda.store.layout import RESEARCH_JSON, RESEARCH_MD
-from panda.store.records import Claim
+from panda.store.records import Claim, Research, ResearchClaim, ResearchConflict, Source, find
 from panda.store.visits import Visit
 from panda.tools.contract import Ask, ToolContext, ToolResult
 from panda.tools.memory import entities_of
-from panda.tools.research_record import (
-    Conflict,
-    FoundClaim,
-    Research,
-    Source,
-    differing_pairs,
-    join_conflicts,
-    new_research,
-    read_research,
-    write_research,
-)
+from panda.tools.research_record import differing_pairs, join_conflicts, new_research, write_research
 from panda.tools.sources import choose, choose_sources, make_phrases, open_provider, site_of
 from panda.tools.visits import client_of, files_of, last_seen_claims, refresh_visit
 from panda.web.addresses import parse_url
@@ -42,7 +33,7 @@ class _ReadPage:
     id: str  # p1, p2, …
     visit: Visit  # as written
     node: Node  # its node
-    lines: list[FoundClaim] = field(default_factory=list)  # what may be quoted of it
+    lines: list[ResearchClaim] = field(default_factory=list)  # what may be quoted of it
 
 
 @dataclass
@@ -57,7 +48,7 @@ class _Read:
 def research(query: str, context: ToolContext) -> ToolResult:
     """Research a query and write what was found; a turn has one research."""
     paths = context.store.turn(context.turn)
-    if (done := read_research(paths)) is not None:
+    if (done := find(Research, paths.directory)) is not None:
         if done.query != query:
             raise UsageError("this turn has its research already", where=str(paths / RESEARCH_JSON))
         return _result(done, context)
@@ -81,7 +72,7 @@ def research(query: str, context: ToolContext) -> ToolResult:
         phrases=tuple(phrases),
         provider=provider.name,
         sources=tuple(sources),
-        visit_ids=tuple(page.visit.manifest.visit_id for page in pages),
+        webpage_cache=tuple(page.visit.manifest.visit_id for page in pages),
         failed=tuple(read.failed),
         refreshes=tuple(
             page.visit.manifest.refreshes for page in read.pages if page.visit.manifest.refreshes
@@ -89,7 +80,7 @@ def research(query: str, context: ToolContext) -> ToolResult:
         away=tuple(read.away),
     )
     record = msgspec.structs.replace(record, summary=_summary(record, ask))
-    write_research(paths, record)
+    write_research(context.store.open(context.turn), record)
     return _result(record, context)
 
 
@@ -101,29 +92,30 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
     file = context.store.turn(context.turn) / RESEARCH_JSON
     source = context.store.name_of(file)
     node_id = f"research:{record.topic}"
-    contested = {claim.text for conflict in record.conflicts for claim in conflict.claims}
+    expires_at = render_time(record.expires_at) if record.expires_at else None
+    contested = {claim.claim for conflict in record.conflicts for claim in conflict.claims}
     claims = [
-        Claim(c.text, min(m.confidence for m in c.claims), source, node_id, record.expires_at)
+        Claim(c.text, min(m.confidence or 0.0 for m in c.claims), source, node_id, expires_at)
         for c in record.conflicts
     ]
     claims += [
-        Claim(c.text, c.confidence, c.provenance, f"visit:{c.visit_id}", record.expires_at)
+        Claim(c.claim, c.confidence, c.provenance or source, f"visit:{c.visit_id}", expires_at)
         for c in record.claims
-        if c.text not in contested
+        if c.claim not in contested
     ]
     last_seen = [claim for visit_id in record.away for claim in last_seen_claims(visit_id, context)]
     if not claims:
         tried = f"; {len(record.failed)} could not be read: {record.failed[0]}" if record.failed else ""
-        message = f"internet.research: nothing on the query in {len(record.visit_ids)} pages{tried}"
+        message = f"internet.research: nothing on the query in {len(record.webpage_cache)} pages{tried}"
         return ToolResult("error", error=message, claims=tuple(last_seen))
-    nodes = [context.reader.load(f"visit:{visit_id}") for visit_id in record.visit_ids]
+    nodes = [context.reader.load(f"visit:{visit_id}") for visit_id in record.webpage_cache]
     return ToolResult(
         "success",
         data={
             "topic": record.topic,
             "summary": record.summary,
-            "quality_score": record.quality,
-            "visits": list(record.visit_ids),
+            "quality_score": record.quality_score,
+            "visits": list(record.webpage_cache),
             "conflicts": [conflict.text for conflict in record.conflicts],
             "failed": list(record.failed),
             "refreshes": list(record.refreshes),
@@ -150,8 +142,8 @@ def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
         node = context.reader.load(f"visit:{visit.manifest.visit_id}")
         page = _ReadPage(f"p{len(found.pages) + 1}", visit, node)
         page.lines = [
-            FoundClaim(
-                text=item.text,
+            ResearchClaim(
+                claim=item.text,
                 subject=node.title,
                 source=site_of(visit.manifest.url),
                 url=visit.manifest.url,
@@ -185,12 +177,12 @@ def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]
     return [page for page in pages if page.id in accepted]
 
 
-def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) -> list[FoundClaim]:
+def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) -> list[ResearchClaim]:
     """Lines that speak of the query; where prices are asked for, the price and stock of every product too."""
     lines = _told_lines(pages, ask)
-    ranked = sorted(lines, key=lambda line: -share_of_words(query, line.text))[:_MOST_LINES]
+    ranked = sorted(lines, key=lambda line: -share_of_words(query, line.claim))[:_MOST_LINES]
     options = [
-        Option(f"c{n}", line.text, (f"visit:{line.visit_id}",), share_of_words(query, line.text))
+        Option(f"c{n}", line.claim, (f"visit:{line.visit_id}",), share_of_words(query, line.claim))
         for n, line in enumerate(ranked, 1)
     ]
     chosen = choose(ask, "phase4_research_claims", "claims", options)
@@ -201,12 +193,12 @@ def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) 
     return list(dict.fromkeys(claims))
 
 
-def _is_offer(line: FoundClaim) -> bool:
-    start = line.text.removeprefix(f"{line.subject}: ")
+def _is_offer(line: ResearchClaim) -> bool:
+    start = line.claim.removeprefix(f"{line.subject}: ")
     return start.startswith(("price ", "availability ", "lowest_price "))
 
 
-def _told_lines(pages: Sequence[_ReadPage], ask: Ask) -> list[FoundClaim]:
+def _told_lines(pages: Sequence[_ReadPage], ask: Ask) -> list[ResearchClaim]:
     """All lines of the pages; of long ones those of the zones that the query needs."""
     zones = {
         f"{page.id}z{n}": (page.id, zone)
@@ -225,14 +217,14 @@ def _told_lines(pages: Sequence[_ReadPage], ask: Ask) -> list[FoundClaim]:
     return [line for page in pages for line in page.lines if (page.id, _said(line, page)) not in left_out]
 
 
-def _said(line: FoundClaim, page: _ReadPage) -> str:
+def _said(line: ResearchClaim, page: _ReadPage) -> str:
     """A line as its zone has it."""
-    return line.text.removeprefix(f"{page.node.title}: ")
+    return line.claim.removeprefix(f"{page.node.title}: ")
 
 
-def _conflicts(claims: Sequence[FoundClaim], ask: Ask) -> list[Conflict]:
+def _conflicts(claims: Sequence[ResearchClaim], ask: Ask) -> list[ResearchConflict]:
     pairs = {f"x{n}": pair for n, pair in enumerate(differing_pairs(claims), 1)}
-    told = [f"{claim.text} ({claim.source})" for claim in claims]
+    told = [f"{claim.claim} ({claim.source})" for claim in claims]
     options = [Option(id_, f"{told[i]} / {told[j]}", (), alike) for id_, (i, j, alike) in pairs.items()]
     same = choose(ask, "phase4_research_conflicts", "same", options)
     return join_conflicts(claims, [pairs[id_][:2] for id_ in same])
@@ -240,7 +232,7 @@ def _conflicts(claims: Sequence[FoundClaim], ask: Ask) -> list[Conflict]:
 
 def _summary(record: Research, ask: Ask) -> str:
     """The report of a model that writes, if all of it stands in the findings; else what code counts."""
-    findings = [f"{claim.text} ({claim.source})" for claim in record.claims]
+    findings = [f"{claim.claim} ({claim.source})" for claim in record.claims]
     findings += [conflict.text for conflict in record.conflicts]
     listed = "\n".join(findings) or "nothing was found"
     try:

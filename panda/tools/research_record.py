@@ -6,18 +6,13 @@ from datetime import datetime, timedelta
 from itertools import combinations
 from typing import Any
 
-import msgspec
-from msgspec import Struct
-
 from panda.documents.evidence import find_claims
-from panda.documents.records import encode
 from panda.documents.text import one_line
-from panda.documents.times import render_time
 from panda.language.words import read_words
 from panda.retrieval.relevance import find_query_words
-from panda.store.files import read_json, write_atomic, write_json
-from panda.store.layout import RESEARCH_JSON, RESEARCH_MD, TurnPaths
-from panda.store.records import check_json
+from panda.store.layout import RESEARCH_MD
+from panda.store.records import Research, ResearchClaim, ResearchConflict
+from panda.store.turns import TurnFolder
 
 _HOLDS_HOURS = {"prices": 6, "comparison": 48, "facts": 24 * 14, "howto": 24 * 30, "news": 6}
 _FIELDS = {"prices": "commerce", "comparison": "commerce", "facts": "facts", "howto": "howto", "news": "news"}
@@ -26,72 +21,17 @@ _KEY_CHARS = 80
 _MODEL = re.compile(r"(?=\w*\d)\w+")
 
 
-class FoundClaim(Struct, frozen=True, kw_only=True, rename={"text": "claim"}):
-    """One claim of a research with where it comes from."""
-
-    text: str  # one line
-    source: str  # site
-    confidence: float  # as of now, two decimals
-    content_type: str  # how it ages
-    visit_id: str  # visit that holds it
-    url: str  # page
-    subject: str  # title of the page: what it is about
-    provenance: str  # its file, relative to the user's directory
-
-    @property
-    def price(self) -> str | None:
-        """The one price that it names, in normal form; None if it names none or several."""
-        values = {claim.value for claim in find_claims(self.text) if claim.kind == "price"}
-        return values.pop() if len(values) == 1 and self.content_type == "price" else None
-
-
-class Conflict(Struct, frozen=True):
-    """Claims that cannot all hold: shown side by side, never settled."""
-
-    about: str  # what they are about
-    text: str  # one line that says what each source says
-    claims: tuple[FoundClaim, ...]  # all of them, in the order they were found
-
-
-class Source(Struct, frozen=True):
-    """A search result as it was rated."""
-
-    url: str  # address of the page
-    title: str  # as the provider gives it
-    quality: float  # computed before it was read
-    chosen: bool  # whether it was to be read
-
-
-class Research(
-    Struct, frozen=True, kw_only=True, rename={"quality": "quality_score", "visit_ids": "webpage_cache"}
-):
-    """What a research found, as research.json holds it."""
-
-    topic: str  # as "commerce.laptop"
-    cache_key: str  # the words of its subject
-    created_at: str  # when it ran
-    expires_at: str  # until when it holds
-    quality: float
-    """Mean confidence of the claims, less if a single source or a contradiction stands behind them."""
-    summary: str  # in a sentence or two
-    claims: tuple[FoundClaim, ...]  # what the pages say
-    conflicts: tuple[Conflict, ...]  # claims that cannot all hold
-    visit_ids: tuple[str, ...]  # visits of the pages that count
-    query: str  # what was looked for
-    kind: str  # prices, comparison, facts, howto or news
-    phrases: tuple[str, ...]  # what the provider was asked
-    provider: str  # who was asked
-    sources: tuple[Source, ...]  # all results, best first
-    failed: tuple[str, ...]  # pages that could not be read, with the reason
-    refreshes: tuple[str, ...] = ()  # earlier visits of the pages that were read
-    away: tuple[str, ...] = ()  # earlier visits of the pages that could not be read
+def price_of(claim: ResearchClaim) -> str | None:
+    """The one price that a claim names, in normal form; None if it names none or several."""
+    values = {found.value for found in find_claims(claim.claim) if found.kind == "price"}
+    return values.pop() if len(values) == 1 and claim.content_type == "price" else None
 
 
 def new_research(
     query: str,
     kind: str,
-    claims: Sequence[FoundClaim],
-    conflicts: Sequence[Conflict],
+    claims: Sequence[ResearchClaim],
+    conflicts: Sequence[ResearchConflict],
     *,
     at: datetime,
     **more: Any,
@@ -102,9 +42,9 @@ def new_research(
         kind=kind,
         topic=topic_of(query, kind),
         cache_key="_".join(word.lower() for word in subject_words(query))[:_KEY_CHARS],
-        created_at=render_time(at),
-        expires_at=render_time(at + timedelta(hours=_HOLDS_HOURS[kind])),
-        quality=_quality(claims, conflicts),
+        created_at=at,
+        expires_at=at + timedelta(hours=_HOLDS_HOURS[kind]),
+        quality_score=_quality(claims, conflicts),
         summary=_counted(query, claims, conflicts),
         claims=tuple(claims),
         conflicts=tuple(conflicts),
@@ -112,15 +52,15 @@ def new_research(
     )
 
 
-def _quality(claims: Sequence[FoundClaim], conflicts: Sequence[Conflict]) -> float:
+def _quality(claims: Sequence[ResearchClaim], conflicts: Sequence[ResearchConflict]) -> float:
     if not claims:
         return 0.0
-    mean = sum(claim.confidence for claim in claims) / len(claims)
+    mean = sum(claim.confidence or 0.0 for claim in claims) / len(claims)
     sites = {claim.source for claim in claims}
     return round(mean * (1.0 if len(sites) > 1 else 0.85) * (0.8 if conflicts else 1.0), 2)
 
 
-def _counted(query: str, claims: Sequence[FoundClaim], conflicts: Sequence[Conflict]) -> str:
+def _counted(query: str, claims: Sequence[ResearchClaim], conflicts: Sequence[ResearchConflict]) -> str:
     """What can be said without a model: how much was found where, and every contradiction."""
     sites = dict.fromkeys(claim.source for claim in claims)
     if not sites:
@@ -153,25 +93,18 @@ def subject_words(query: str) -> list[str]:
     return [word for word in words if word.lower() not in asking] or words
 
 
-def read_research(paths: TurnPaths) -> Research | None:
-    """The research that a turn has written; None if it has none."""
-    path = paths / RESEARCH_JSON
-    return msgspec.convert(read_json(path), Research) if path.is_file() else None
-
-
-def write_research(paths: TurnPaths, record: Research) -> None:
+def write_research(turn: TurnFolder, record: Research) -> None:
     """Write both files of a turn."""
-    value = encode(record)
-    check_json(RESEARCH_JSON, value, str(paths / RESEARCH_JSON))
-    write_atomic(paths / RESEARCH_MD, render_research(record))
-    write_json(paths / RESEARCH_JSON, value)
+    turn.write_text(RESEARCH_MD, render_research(record))
+    turn.save(record)
 
 
 def render_research(record: Research) -> str:
     """The content of research.md."""
     lines = [f"# {one_line(record.query)}", "", record.summary, "", "## Research Findings", ""]
     lines += [
-        f"- {_plain(c.text)} ({c.source}, visit:{c.visit_id}, {c.confidence:.2f})" for c in record.claims
+        f"- {_plain(c.claim)} ({c.source}, visit:{c.visit_id}, {c.confidence or 0:.2f})"
+        for c in record.claims
     ]
     lines += ["- nothing was found"] if not record.claims else []
     if record.conflicts:
@@ -190,9 +123,9 @@ def _plain(text: str) -> str:
     return one_line(text).replace("`", "'")
 
 
-def differing_pairs(claims: Sequence[FoundClaim]) -> Iterator[tuple[int, int, float]]:
+def differing_pairs(claims: Sequence[ResearchClaim]) -> Iterator[tuple[int, int, float]]:
     """Index, index and likeness (above 0) of claims of two pages with two prices."""
-    priced = [(n, claim, price) for n, claim in enumerate(claims) if (price := claim.price)]
+    priced = [(n, claim, price) for n, claim in enumerate(claims) if (price := price_of(claim))]
     for (i, first, one), (j, second, two) in combinations(priced, 2):
         if first.url != second.url and one != two:
             alike = likeness(first.subject, second.subject)
@@ -214,7 +147,9 @@ def likeness(first: str, second: str) -> float:
     return round(len(a & b) / min(len(a), len(b)), 2)
 
 
-def join_conflicts(claims: Sequence[FoundClaim], pairs: Collection[tuple[int, int]]) -> list[Conflict]:
+def join_conflicts(
+    claims: Sequence[ResearchClaim], pairs: Collection[tuple[int, int]]
+) -> list[ResearchConflict]:
     """Conflicts from pairs of indices: what is connected is one, with every claim on that price."""
     groups: list[set[int]] = []
     for i, j in pairs:
@@ -223,12 +158,12 @@ def join_conflicts(claims: Sequence[FoundClaim], pairs: Collection[tuple[int, in
     return [_conflict(claims[n] for n in sorted(group)) for group in sorted(groups, key=min)]
 
 
-def _conflict(members: Iterable[FoundClaim]) -> Conflict:
+def _conflict(members: Iterable[ResearchClaim]) -> ResearchConflict:
     claims = tuple(members)
     about = min((claim.subject for claim in claims), key=len)
-    unique = {(claim.price, claim.url): claim for claim in claims}.values()
+    unique = {(price_of(claim), claim.url): claim for claim in claims}.values()
     sites = [claim.source for claim in unique]
     places = sites if len(set(sites)) == len(sites) else [claim.url for claim in unique]
-    prices = [next(c.text for c in find_claims(claim.text) if c.kind == "price") for claim in unique]
+    prices = [next(c.text for c in find_claims(claim.claim) if c.kind == "price") for claim in unique]
     told = " or ".join(f"{price} ({place})" for price, place in zip(prices, places, strict=True))
-    return Conflict(about, f"{about}: price {told}; the sources disagree", claims)
+    return ResearchConflict(about, f"{about}: price {told}; the sources disagree", claims)

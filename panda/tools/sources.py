@@ -15,8 +15,9 @@ from panda.documents.text import one_line
 from panda.errors import UsageError, WebError
 from panda.language.words import split_terms
 from panda.retrieval.relevance import find_query_words, share_of_words
+from panda.store.records import Source
 from panda.tools.contract import Ask, ToolContext
-from panda.tools.research_record import Source, subject_words
+from panda.tools.research_record import subject_words
 from panda.web.addresses import parse_url
 from panda.web.client import WebClient
 from panda.web.markup import HtmlElement, clean_text, parse_html, squeeze

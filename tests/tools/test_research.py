@@ -14,9 +14,9 @@ from panda.index.index import Index
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.store.layout import Layout, UserStore
-from panda.store.records import check_json
+from panda.store.records import ResearchClaim, check_json
 from panda.tools.contract import ToolContext
-from panda.tools.research_record import FoundClaim, join_conflicts
+from panda.tools.research_record import join_conflicts
 from panda.tools.sources import open_provider
 from panda.tools.table import run_tool, why_unavailable
 from panda.web.addresses import AddressRules, parse_allowed
@@ -129,8 +129,8 @@ def test_a_conflict_says_each_price_once() -> None:
     """Several claims of a page with one price are one place in the line of a conflict."""
     given = [("$697.00", "a"), ("$649.00", "b"), ("$697.00", "a"), ("$649.00", "b")]
     claims = [
-        FoundClaim(
-            text=f"LOQ: price {price}",
+        ResearchClaim(
+            claim=f"LOQ: price {price}",
             subject="LOQ",
             source=f"{shop}.example",
             url=f"https://{shop}.example/",
