@@ -29,7 +29,7 @@ from panda.store import layout as names
 from panda.store.fact import Assertion, Fact
 from panda.store.interventions import intervention_id
 from panda.store.layout import METADATA_JSON, UserStore
-from panda.store.records import Metadata, json_problems, load
+from panda.store.records import Metadata, check_json, load
 from panda.store.seals import SEAL, seal_value, text_digest
 from panda.store.turns import CONTEXT_SCHEMA
 
@@ -178,7 +178,7 @@ class _Eraser:
             made = self.value(value)
             if made == value:
                 return text
-            if not json_problems(name, made, path="") or json_problems(name, value, path=""):
+            if _fits(name, made) or not _fits(name, value):
                 end = text[len(text.rstrip("\n")) :]
                 return files.render_json(made) if "\n  " in text else _line(made) + end
         return text
@@ -623,6 +623,13 @@ def _object(data: bytes | str) -> dict[str, Any]:
         value = files.parse_json(data if isinstance(data, str) else _text(data), where="")
         return value if isinstance(value, dict) else {}
     return {}
+
+
+def _fits(name: str, value: object) -> bool:
+    with suppress(FileFormatError):
+        check_json(name, value, "")
+        return True
+    return False
 
 
 def _line(value: object) -> str:

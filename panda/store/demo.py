@@ -88,14 +88,9 @@ _HLC = re.compile(r'(?<="hlc": ")\d+(?=\.\d+")')
 
 def copy_demo(source: Path, target_root: Path, now: datetime) -> None:
     """
-    Copies every user of the demo store, all times moved by the same number of whole seconds.
-
-    Afterwards the turn with the latest created_at was asked 1.2 hours before *now*. Each user appears in one
-    step, or not at all. The mark that makes the demo read-only is left behind, and so is what can be derived.
-
-    Raises:
-        UsageError: The target has one of the demo's users already; nothing is changed.
-        FileFormatError: A file of the demo is damaged.
+    Copies every user of the demo store, each in one step or not at all, all times moved by the same number of
+    whole seconds: the newest turn was asked 1.2 hours before *now*. The read-only mark and what can be
+    derived stay behind. Raises UsageError: the target has one of the users; nothing is changed.
     """
     users = [path for path in sorted(Layout(source).users.iterdir()) if path.is_dir()]
     target = Layout(target_root)

@@ -29,14 +29,7 @@ def write_intervention(
     version: str | None = None,
     kind: str | None = None,
 ) -> str:
-    """
-    Write what halted to interventions/{id}.json, and give its id.
-
-    Args:
-        turn: Its number; None if none was claimed.
-        version: Digest of the recipe's version; None if unknown.
-        kind: Type of the intervention; None takes the error's own.
-    """
+    """Write what halted to interventions/{id}.json, and give its id; without a *kind* that is the error's."""
     now = render_time(store.clock())
     halt = error if isinstance(error, HaltError) else None
     kind = kind or (halt.kind if halt else "config_error")
@@ -81,14 +74,7 @@ def list_interventions(layout: Layout, ids: str = "*") -> list[Intervention | Pr
 
 
 def load_intervention(layout: Layout, prefix: str) -> Intervention:
-    """
-    The intervention of an id, or of the beginning of one.
-
-    Raises:
-        NotFoundError: There is none.
-        UsageError: Several ids begin like that.
-        FileFormatError: Its file is damaged.
-    """
+    """The intervention of an id, or of the beginning of one (NotFoundError: none, UsageError: several)."""
     paths = {path.stem: path for path in _files(layout, "*")}
     ids = [prefix] if prefix in paths else [id_ for id_ in paths if id_.startswith(prefix)]
     if not ids or not prefix:
@@ -102,11 +88,8 @@ def load_intervention(layout: Layout, prefix: str) -> Intervention:
 
 def resolve_intervention(store: UserStore, prefix: str, note: str) -> Intervention:
     """
-    Write down how an intervention was resolved, and give it as it is now; raises as load_intervention.
-
-    Raises:
-        UsageError: The note is empty, or it is resolved already.
-        LockHeldError: Another process resolves for too long.
+    Write down how an intervention was resolved, and give it as it is now. Raises as load_intervention, and
+    UsageError: the note is empty, or it is resolved already.
     """
     if not note.strip():
         raise UsageError("the note is empty", where="--note", fix="say what was done")

@@ -61,8 +61,6 @@ CLAIM_WAIT_SECONDS = 60.0
 
 def turn_name(number: int) -> str:
     """
-    Directory name of a turn.
-
     >>> turn_name(12)
     'turn_000012'
     """
@@ -71,8 +69,6 @@ def turn_name(number: int) -> str:
 
 def step_name(number: int) -> str:
     """
-    Result file of tool step *number*, counted from 1, within the turn's directory.
-
     >>> step_name(3)
     'steps/step_03.json'
     """
@@ -81,13 +77,7 @@ def step_name(number: int) -> str:
 
 def below(directory: Path, name: str, *, deep: bool = True) -> Path:
     """
-    A file below a directory, by a path that may come out of a file.
-
-    Args:
-        deep: Whether it may lie deeper than in the directory itself.
-
-    Raises:
-        FileFormatError: The path leads elsewhere.
+    A file below a directory, by a path that may come out of a file; without *deep* in the directory itself.
 
     >>> below(Path("/store"), "a/../b")
     Traceback (most recent call last):
@@ -132,6 +122,17 @@ class Apart:
     knowledge: Path | None = None  # the notes as they were; None reads them as they are
 
 
+class _Below:
+    """A path below a directory that a layout names."""
+
+    def __init__(self, directory: str, *names: str) -> None:
+        self._directory, self._names = directory, names
+
+    def __get__(self, layout: "Layout", owner: type) -> Path:
+        top: Path = getattr(layout, self._directory)
+        return top.joinpath(*self._names)
+
+
 @dataclass(frozen=True)
 class Layout:
     """Paths below a store's root."""
@@ -139,91 +140,34 @@ class Layout:
     root: Path  # the directory `panda-system-docs`
     apart: Apart | None = field(default=None, compare=False, kw_only=True)  # of a turn that writes elsewhere
 
-    @property
-    def users(self) -> Path:
-        return self.root / "users"
-
-    def of(self, user: str) -> "UserStore":
-        """The store of a user who need not be there. Raises UsageError: it is no user id."""
-        return UserStore(self.root, user, apart=self.apart)
-
-    @property
-    def indexes(self) -> Path:
-        return self.root / "indexes"
-
-    @property
-    def turn_index(self) -> Path:
-        return self.indexes / "turn_index.db"
-
-    @property
-    def index_lock(self) -> Path:
-        """Lock of who writes the index."""
-        return self.indexes / "index.lock"
-
-    @property
-    def vectors(self) -> Path:
-        """Kept vectors of texts."""
-        return self.indexes / "vectors.db"
-
-    @property
-    def summaries_lock(self) -> Path:
-        """Lock under which summaries of saved turns are written."""
-        return self.indexes / "summaries.lock"
-
-    @property
-    def last_rebuild(self) -> Path:
-        """When `panda index rebuild` last ran."""
-        return self.indexes / "rebuild.json"
-
-    @property
-    def interventions(self) -> Path:
-        return self._written / "interventions"
-
-    @property
-    def interventions_lock(self) -> Path:
-        return self.interventions / "lock"
-
-    @property
-    def runs(self) -> Path:
-        """One directory for each `panda replay`."""
-        return self.root / "runs"
-
-    @property
-    def recipe_versions(self) -> Path:
-        """Every version of a recipe that ever ran, `{category}/{name}/{hash}.json`."""
-        return self._written / "logs" / "recipes"
-
-    @property
-    def executions_log(self) -> Path:
-        return self._written / "logs" / "executions.jsonl"
+    users = _Below("root", "users")
+    indexes = _Below("root", "indexes")
+    turn_index = _Below("indexes", "turn_index.db")
+    index_lock = _Below("indexes", "index.lock")  # of who writes the index
+    vectors = _Below("indexes", "vectors.db")  # kept vectors of texts
+    summaries_lock = _Below("indexes", "summaries.lock")  # of who writes summaries of saved turns
+    last_rebuild = _Below("indexes", "rebuild.json")  # when `panda index rebuild` last ran
+    runs = _Below("root", "runs")  # one directory for each replay and batch
+    read_only_mark = _Below("root", ".read-only")  # where it is, writing commands refuse this root
+    interventions = _Below("_written", "interventions")
+    interventions_lock = _Below("interventions", "lock")
+    recipe_versions = _Below("_written", "logs", "recipes")  # `{category}/{name}/{hash}.json`, all that ran
+    executions_log = _Below("_written", "logs", "executions.jsonl")
 
     @property
     def _written(self) -> Path:
         return self.apart.work if self.apart else self.root
 
-    @property
-    def read_only_mark(self) -> Path:
-        """A file that, when present, makes writing commands refuse this root (the checkout's demo)."""
-        return self.root / ".read-only"
+    def of(self, user: str) -> "UserStore":
+        """The store of a user who need not be there. Raises UsageError: it is no user id."""
+        return UserStore(self.root, user, apart=self.apart)
 
 
 _TURN_NAME = re.compile(r"turn_(\d{6}|[1-9]\d{6,14})", re.ASCII)
 
 
 def check_id(value: str, *, what: str, where: str | None = None) -> str:
-    """
-    The user or session id itself, if it may be a directory name.
-
-    Args:
-        what: "user" or "session", for the error.
-        where: Option or file with line, for the error.
-
-    Raises:
-        UsageError: It is not 1 to 64 of a-z, 0-9, _ and -.
-
-    >>> check_id("demo", what="user")
-    'demo'
-    """
+    """The user or session id itself. Raises UsageError: it is not 1 to 64 of a-z, 0-9, _ and -."""
     if not is_id(value):
         raise UsageError(
             f"the {what} id {value[:80]!r} is not 1 to 64 characters of a-z, 0-9, _ and -",
@@ -276,42 +220,20 @@ class UserStore(Layout):
         """The user's directory."""
         return self.users / self.user
 
-    @property
-    def preferences(self) -> Path:
-        return self.home / PREFERENCES_MD
-
-    @property
-    def facts(self) -> Path:
-        return self.home / FACTS_MD
-
-    @property
-    def memory_log(self) -> Path:
-        return self.home / MEMORY_JSONL
-
-    @property
-    def conflicts_log(self) -> Path:
-        return self.home / CONFLICTS_JSONL
-
-    @property
-    def proposed_facts(self) -> Path:
-        return self.home / PROPOSED_FACTS_JSONL
-
-    @property
-    def memory_shown(self) -> Path:
-        """How much of the log the memory files showed when panda last looked at them."""
-        return self.home / "memory.shown.json"
-
-    @property
-    def memory_lock(self) -> Path:
-        return self.home / "memory.lock"
+    preferences = _Below("home", PREFERENCES_MD)
+    facts = _Below("home", FACTS_MD)
+    memory_log = _Below("home", MEMORY_JSONL)
+    conflicts_log = _Below("home", CONFLICTS_JSONL)
+    proposed_facts = _Below("home", PROPOSED_FACTS_JSONL)
+    memory_shown = _Below("home", "memory.shown.json")  # how much of the log the files showed when last seen
+    memory_lock = _Below("home", "memory.lock")
+    sessions = _Below("home", "sessions")
+    turns = _Below("home", "turns")
+    turn_counter = _Below("home", "turn_counter")
 
     @property
     def knowledge(self) -> Path:
         return (self.apart and self.apart.knowledge) or self.home / "knowledge"
-
-    @property
-    def sessions(self) -> Path:
-        return self.home / "sessions"
 
     def session(self, session: str) -> Path:
         return below(self.sessions, session, deep=False) / SESSION_JSON
@@ -322,10 +244,6 @@ class UserStore(Layout):
 
     def session_lock(self, session: str) -> Path:
         return self.session(session).with_name("lock")
-
-    @property
-    def turns(self) -> Path:
-        return self.home / "turns"
 
     def turn(self, number: int) -> TurnPaths:
         elsewhere = self.apart.turns.get(number) if self.apart else None
@@ -377,10 +295,6 @@ class UserStore(Layout):
     def highest(self) -> int:
         """Highest number of a turn directory; 0 if there is none."""
         return max(self.numbers(), default=0)
-
-    @property
-    def turn_counter(self) -> Path:
-        return self.home / "turn_counter"
 
     def counter(self) -> int:
         """The highest number ever claimed; 0 if there is none. Raises FileFormatError: it is no number."""
@@ -455,15 +369,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def asset(name: AssetName) -> Path:
-    """
-    The packaged file or directory of that name.
-
-    Returns:
-        Its path below `panda/_data` of an installed wheel, else below the checkout.
-
-    Raises:
-        StoreError: It is in neither place: the installation is incomplete.
-    """
+    """What is packaged by that name: below `panda/_data` of an installed wheel, else below the checkout."""
     for place in (_PACKAGE / "_data" / name, _PACKAGE.parent / name):
         if place.exists():
             return place
@@ -475,18 +381,6 @@ def asset(name: AssetName) -> Path:
 
 
 def search_path(name: Literal["recipes", "prompts"], *, project_dir: Path) -> tuple[Path, ...]:
-    """
-    Directories to look in for a recipe or prompt, the project's own first.
-
-    Args:
-        name: Which kind of file.
-        project_dir: The directory of panda.toml, or where the command runs.
-
-    Returns:
-        One or two existing directories; a file in the first hides the same file in the second.
-    """
-    packaged = asset(name)
-    own = project_dir / name
-    if own.is_dir() and not own.samefile(packaged):
-        return (own, packaged)
-    return (packaged,)
+    """Where recipes or prompts are looked for: the project's own, if it has some, then the packaged ones."""
+    packaged, own = asset(name), project_dir / name
+    return (own, packaged) if own.is_dir() and not own.samefile(packaged) else (packaged,)

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta
 from msgspec import UnsetType as Unset
 
 from panda.documents.records import Id, Name, Place, Record, Time, Whole, decode, encode
-from panda.errors import FileFormatError, Location, NotApprovedError, Problem
+from panda.errors import FileFormatError, NotApprovedError
 from panda.language.reading import Reading, plain_recap
 from panda.store import layout
 from panda.store.carry import Carry, Curation, FlowPhase, StepRecord, StepType, SummaryKind
@@ -53,10 +53,8 @@ def _decoder(cls: Any) -> msgspec.json.Decoder[Any]:
 
 def parse(cls: type[_R], data: bytes | str, *, where: str, line: int = 1) -> _R:
     """
-    The record that a file, or one of its lines, holds.
-
-    Raises:
-        FileFormatError: It is not UTF-8, not JSON, or a key is unknown, missing or of another type.
+    The record that a file, or one of its lines, holds. Raises FileFormatError: it is not UTF-8, not JSON, or
+    a key is unknown, missing or of another type.
     """
     try:
         found: _R = _decoder(cls).decode(data)  # type: ignore[arg-type]
@@ -1007,13 +1005,7 @@ BY_DIRECTORY: Mapping[str, Any] = {"steps": Step, "interventions": Intervention}
 
 def format_of(path: str) -> Any:
     """
-    The record that a file of the store holds; for a .jsonl file, each of its lines.
-
-    Args:
-        path: File name, or a path of which the last directory counts too.
-
-    Returns:
-        The type, or None for a file without one.
+    The record that a file of the store holds, by its name or path; for a .jsonl file, each of its lines.
 
     >>> format_of("metadata.json").__name__, format_of("steps/step_01.json").__name__, format_of("notes.json")
     ('Metadata', 'Step', None)
@@ -1022,21 +1014,6 @@ def format_of(path: str) -> Any:
     if pure.suffix == ".json" and pure.parent.name in BY_DIRECTORY:
         return BY_DIRECTORY[pure.parent.name]
     return BY_NAME.get(pure.name)
-
-
-def json_problems(name: str, value: object, *, path: str, line: int | None = None) -> list[Problem]:
-    """
-    What is wrong with a value that a file holds, or is about to hold: its first fault, or nothing.
-
-    Args:
-        name: File name in the store, as for format_of; a file without a record takes any value.
-        line: Line of the value, for .jsonl files.
-    """
-    try:
-        check_json(name, value, Location(path, line=line))
-    except FileFormatError as exc:
-        return [exc]
-    return []
 
 
 def check_json(name: str, value: object, where: str) -> None:

@@ -23,12 +23,7 @@ def part_of(name: str) -> str:
 
 
 def digest_parts(digests: Mapping[str, str]) -> dict[str, str]:
-    """
-    Digests of parts, of the digests of notes.
-
-    Args:
-        digests: Digest of each note by its name.
-    """
+    """Digests of parts, of the digests of notes by their names."""
     lines: dict[str, list[str]] = {}
     for name in sorted(digests):
         lines.setdefault(part_of(name), []).append(f"{name}\0{digests[name]}\n")
@@ -52,14 +47,8 @@ _FIX = "restore it; if you changed it yourself and mean it, delete `seal` from t
 
 def seal_files(directory: Path, metadata: Mapping[str, Any]) -> dict[str, str]:
     """
-    The digest of every file of a turn, by its path in the directory.
-
-    Args:
-        directory: The turn's directory; index_summary.json, which may be made later, is left out.
-        metadata: The value of metadata.json, which counts without its seal.
-
-    Returns:
-        The first 16 hexadecimal digits of the sha256 of each file, sorted by path.
+    The digest of every file of a turn, by its path in the directory; metadata.json counts without its seal,
+    and index_summary.json, which may be made later, not at all.
     """
     found = {METADATA_JSON: seal_value(metadata)}
     for path in directory.rglob("*"):
@@ -77,11 +66,8 @@ def seal_value(value: Mapping[str, Any]) -> str:
 
 def check_seal(directory: Path, metadata: Mapping[str, Any], known: Sequence[Problem]) -> list[Problem]:
     """
-    The files of a turn that changed, came or went since it was saved.
-
-    Args:
-        metadata: The value of metadata.json; older and imported turns have no seal, and nothing is known.
-        known: Problems of the turn; what is wrong with a file already is not told twice.
+    The files of a turn that changed, came or went since it was saved, but for those that *known* problems
+    name. Older and imported turns have no seal.
     """
     sealed = metadata.get(SEAL)
     if sealed is None:

@@ -130,10 +130,7 @@ class TurnFolder:
         return self.load(cls) if self.has(cls.FILE) else None
 
     def save(self, record: FileRecord) -> None:
-        """
-        Replaces the file of the turn that holds such a record; a step that of its number. Raises
-        FileFormatError: the record would not be read.
-        """
+        """Replaces the file that holds such a record (FileFormatError: the record would not be read)."""
         save(record, self._target(record.file_name))
 
     def read_metadata(self) -> Metadata:
@@ -221,19 +218,9 @@ def claim_turn(
     made_for: Reserved | None = None,
 ) -> TurnFolder:
     """
-    A turn directory of its own, with a context.md without sections and a metadata.json of status running.
-
-    The number is one more than any claimed before, and is never given again. Processes that claim at the
-    same time wait for each other.
-
-    Args:
-        picture: The image that the user gave, copied into the turn.
-        snapshot: What is there as the turn begins.
-        made_for: The number that it has, and the item of a batch; None gives the next number.
-
-    Raises:
-        UsageError: The session id is not valid.
-        LockHeldError: Another process is claiming for too long.
+    A turn directory of its own, with a context.md without sections and a metadata.json of status running. Its
+    number is that of *made_for*, or one more than any claimed before, and is never given again; processes
+    that claim at the same time wait for each other.
     """
     check_id(session, what="session")
     now = store.clock()
@@ -320,10 +307,7 @@ _NAME_CHARS = 200
 
 
 def read_section(turn: TurnFolder, number: int) -> str:
-    """
-    Heading and body of one section of context.md, as they stand on disk. Raises NotFoundError: the turn has
-    no such section. DocumentError: its context.md is damaged.
-    """
+    """Heading and body of one section of context.md, as they stand on disk (NotFoundError: it has none)."""
     document = turn.read_context()
     section = document.section(number)
     if section is None:

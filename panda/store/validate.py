@@ -58,15 +58,8 @@ def check_store(
     layout: Layout, paths: Sequence[Path] = (), watch: Callable[[], None] = lambda: None
 ) -> list[Problem]:
     """
-    Everything that is wrong with a store, or with parts of it.
-
-    Args:
-        paths: What to check: a root, a user's directory, a turn directory, any directory of these, or a file.
-            Empty: the whole store.
-        watch: Called after each turn.
-
-    Raises:
-        NotFoundError: A path does not exist.
+    Everything that is wrong with a store, or with the roots, users, turns, other directories and files at
+    *paths*; *watch* is called after each turn. Raises NotFoundError: a path does not exist.
     """
     for path in paths:
         if not path.exists():

@@ -65,16 +65,7 @@ def load_turn(
     names: Collection[str] | None = None,
     read: Callable[[str], str] = read_text,
 ) -> TurnRecord:
-    """
-    What a turn says.
-
-    Args:
-        names: Names of its files, if they are known already.
-        read: Gives the content of one of them.
-
-    Raises:
-        FileFormatError: A file does not say what it must.
-    """
+    """What a turn says; *names* are those of its files, if they are known, and *read* gives their content."""
     directory = str(paths.directory)  # paths of text: this is done for thousands of turns
     path = f"{directory}/{Metadata.FILE}"
     saved = parse(Metadata, read(path), where=path)
@@ -184,10 +175,7 @@ class Visit:
 
 
 def load_visit(directory: Path) -> Visit:
-    """
-    One visit directory, without its content.md. Raises StoreError: manifest.json or extracted.json is missing
-    or cannot be read. FileFormatError: one does not say what it must.
-    """
+    """One visit directory, without its content.md."""
     return Visit(load(Manifest, directory / Manifest.FILE), load(Extracted, directory / Extracted.FILE))
 
 
@@ -215,16 +203,7 @@ def visited_page(name: str) -> str:
 
 
 def find_visits(turns: Iterable[Path], urls: Iterable[str]) -> dict[str, Visit]:
-    """
-    The newest whole visit of each page that has one.
-
-    Args:
-        turns: Directories of the turns whose visits count, the newest first.
-        urls: As they were asked for.
-
-    Returns:
-        Visits by URL. One whose files are missing or damaged is passed over: it cannot be reused.
-    """
+    """The newest whole visit of each URL that has one, in directories of turns, the newest first."""
     waiting = {visit_slug(url): url for url in urls}
     found: dict[str, Visit] = {}
     for turn in turns:
@@ -270,10 +249,7 @@ def visit_id(paths: TurnPaths, name: str) -> str:
 
 
 def write_visit(directory: Path, visit: Visit) -> None:
-    """
-    Write a visit; its manifest comes last, so that a visit without one is no visit. Raises FileFormatError: a
-    record would not be read.
-    """
+    """Write a visit; its manifest comes last, so that a visit without one is no visit."""
     write_atomic(directory / CONTENT_MD, visit.content.rstrip() + "\n")
     save(visit.extracted, directory / Extracted.FILE)
     save(visit.manifest, directory / Manifest.FILE)

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from panda.documents.context import ContextScan, FrontMatter, Section
 from panda.documents.records import decode
 from panda.documents.text import escape_path
-from panda.errors import FileFormatError, Problem, StoreError
+from panda.errors import Location, Problem
 from panda.store.files import may_pass, parse_json, read_text, store_errors, why_unread
 from panda.store.layout import CONTEXT_MD, METADATA_JSON, SNAPSHOT_JSON
-from panda.store.records import FileRecord, Metadata, Snapshot, json_problems, parse
+from panda.store.records import FileRecord, Metadata, Snapshot, check_json, parse
 from panda.store.turns import TurnFolder
 
 _T = TypeVar("_T")
@@ -59,16 +59,11 @@ class TurnReader:
         text = self.text(name)
         if text is None:
             return None
-        try:
-            value = parse_json(text, where=name)
-        except Problem as exc:
-            self.problems[name] = exc.message
-            return None
-        problems = json_problems(name, value, path=name)
-        if problems or not isinstance(value, dict):
-            self.problems[name] = problems[0].told if problems else "not a JSON object"
-            return None
-        return value
+        value = _checked(name, text)
+        if isinstance(value, dict):
+            return value
+        self.problems[name] = value
+        return None
 
     def record(self, cls: type[_T], name: str) -> _T | None:
         """A JSON file as its record; None as json gives it."""
@@ -139,12 +134,19 @@ class TurnReader:
 
 def _line(name: str, number: int, line: bytes) -> dict[str, Any] | str:
     try:
-        value = parse_json(line.decode("utf-8"), where=name, line=number)
+        return _checked(name, line.decode("utf-8"), number)
     except UnicodeDecodeError:
         return "not UTF-8"
-    except (FileFormatError, StoreError) as exc:
+
+
+def _checked(name: str, text: str, line: int | None = None) -> dict[str, Any] | str:
+    """The object that a text holds, or why it is none that such a file may hold."""
+    try:
+        value = parse_json(text, where=name, line=line or 1)
+    except Problem as exc:
         return exc.message
-    problems = json_problems(name, value, path=name, line=number)
-    if problems or not isinstance(value, dict):
-        return problems[0].told if problems else "not a JSON object"
-    return value
+    try:
+        check_json(name, value, Location(name, line=line))
+    except Problem as exc:
+        return exc.told
+    return value if isinstance(value, dict) else "not a JSON object"

@@ -7,7 +7,7 @@ import pytest
 from panda.documents.records import decode, encode
 from panda.errors import FileFormatError
 from panda.store.carry import EMPTY, FIELDS, Carry
-from panda.store.records import Session, SessionTurn, json_problems
+from panda.store.records import Session, SessionTurn, check_json
 
 SESSION = Session(
     session_id="default",
@@ -29,7 +29,7 @@ def test_round_trip() -> None:
     """A session comes back as it was, and fits its schema."""
     value = json.loads(json.dumps(encode(SESSION)))
     assert decode(Session, value, where="x") == SESSION
-    assert json_problems("session.json", value, path="x") == []
+    check_json("session.json", value, "x")
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,5 @@ def test_unknown_and_wrong_keys(key: str, change: dict[str, object]) -> None:
     with pytest.raises(FileFormatError) as caught:
         decode(Session, {**encode(SESSION), **change}, where="session.json")
     assert caught.value.where == f"session.json ({key})"
-    assert json_problems("session.json", {**encode(SESSION), **change}, path="x")
+    with pytest.raises(FileFormatError):
+        check_json("session.json", {**encode(SESSION), **change}, "x")
