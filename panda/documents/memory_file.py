@@ -206,9 +206,8 @@ class MemoryText:
         self._check(source + added)
         body = self._above + "".join(self._list) + self._below
         if added and not front.between:
-            body = body.removeprefix("\ufeff")
-            mark = front.body[: len(front.body) - len(body)] if front.body.startswith("\ufeff") else ""
-            return f"{mark}---{newline}{added}---{newline}{body}"
+            mark = "\ufeff" if body.startswith("\ufeff") else ""
+            return f"{mark}---{newline}{added}---{newline}{body.removeprefix(mark)}"
         return front.before + source + added + front.between + body
 
     def _check(self, source: str) -> None:
