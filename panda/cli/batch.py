@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
@@ -26,14 +26,17 @@ from panda.cli.text import clipped, read_lines
 from panda.documents.records import encode
 from panda.errors import CheckError, Problem, TryAgainError, UsageError
 from panda.store.files import read_text, store_errors
+from panda.trust import load_models
 
 if TYPE_CHECKING:
-    from panda.runs.batch import Batch, WhereItemsRun
+    from panda.runs.batch import Batch
     from panda.runs.dask import DaskCluster
     from panda.runs.ledger import RunFolder
+    from panda.runs.pool import Workers
     from panda.runs.queries import Query
 
 _NAMED = 20
+_ENGINES = ("local", "dask")
 
 
 @excludes("resume", "live", "save", "new_user", fix="leave it out: a run has its own")
@@ -102,18 +105,15 @@ def batch(
 
     Example: panda batch queries.jsonl --jobs 2 --save --junit report.xml
     """
-    from panda.runs.batch import WhereItemsRun
-
     _check_usage(queries, resume, out, as_json=invocation.as_json, retry_failed=retry_failed)
     _check_files(queries, out, junit, html)
-    workers = WhereItemsRun(engine, address, jobs)
     given = None if queries is None else _read(queries, invocation)
     if dry_run:
         return _estimated(invocation, len((given or [])[:limit]), jobs)
-    cluster = workers.connect()
+    cluster = _connected(engine, address)
     run, lines = _opened_run(invocation, given, resume, live=live, save=save)
     limits = {"most": limit, "max_failures": max_failures}
-    found = _executed(invocation, run, lines, (workers, cluster), limits, out=out, retry_failed=retry_failed)
+    found = _executed(invocation, run, lines, (cluster, jobs), limits, out=out, retry_failed=retry_failed)
     _write_reports(found, run, junit, html)
     shows_rows = out != "-" and not (invocation.reporter.quiet and not found.failed)
     return _result(found, run, shows_rows=shows_rows)
@@ -131,7 +131,7 @@ def _opened_run(
         queries = given or []
         for query in queries:
             invocation.make_user(layout.of(query.user or settings.user))
-        return begin_batch(settings, invocation.environ, layout, queries, live=live, save=save), queries
+        return begin_batch(settings, invocation.environ, queries, live=live, save=save), queries
     run = open_run(layout, resume, of_batch=True)
     return run, resume_batch(settings, invocation.environ, run, given)
 
@@ -140,7 +140,7 @@ def _executed(
     invocation: Invocation,
     run: "RunFolder",
     queries: "list[Query]",
-    workers: "tuple[WhereItemsRun, DaskCluster | None]",
+    workers: "tuple[DaskCluster | None, int | None]",
     limits: dict[str, int | None],
     *,
     out: str | None,
@@ -150,23 +150,59 @@ def _executed(
     from panda.cli.index import fill_imported
     from panda.runs.batch import Batch
 
-    tell, settings = invocation.reporter.step, invocation.settings
-    plan = run.plan()
-    with run.hold(), _lines_to(out, invocation) as on_line:
-        store, are_remote = invocation.store(any_user=True), workers[1] is not None
-        found = Batch(settings, store, run, queries, tell=tell, is_remote=are_remote, on_line=on_line)
+    plan, reporter = run.plan(), invocation.reporter
+    invocation.store(any_user=True)
+    with run.hold(), _lines_to(out, invocation) as write:
+        found = Batch(invocation.settings, run, queries, is_remote=workers[0] is not None)
         if plan.saves:
             fill_imported(invocation, found.users)
         try:
-            found.prepare(retry_failed=retry_failed)
-            started = workers[0].start(settings, invocation.environ, found, workers[1])
-            found.execute(started, invocation.reporter.progress, **limits)
+            for told in found.prepare(retry_failed=retry_failed):
+                write(told)
+            ended = found.execute(_workers(invocation, found, *workers), **limits)
+            with closing(ended), reporter.progress("batch", len(found.left[: limits["most"]])) as advance:
+                for told in ended:
+                    write(told)
+                    advance()
         except BaseException:
-            tell(f"panda batch --resume {run.id} goes on with what is left")
+            reporter.step(f"panda batch --resume {run.id} goes on with what is left")
             raise
         if plan.saves:
             fill_imported(invocation, found.users)
     return found
+
+
+def _connected(engine: str, address: str | None) -> "DaskCluster | None":
+    """The cluster, before anything is made for it; None for processes of this machine."""
+    if engine not in _ENGINES:
+        fix = f"use {' or '.join(_ENGINES)}"
+        raise UsageError(f"there is no engine {engine!r}", where="--engine", fix=fix)
+    if engine == "local":
+        return None
+    if address is None:
+        fix = "give --address tcp://HOST:8786; docs/scale.md says how scheduler and workers are started"
+        raise UsageError("the engine dask needs a scheduler", where="--address", fix=fix)
+    from panda.runs.dask import DaskCluster
+
+    return DaskCluster(address)
+
+
+def _workers(
+    invocation: Invocation, found: "Batch", cluster: "DaskCluster | None", jobs: int | None
+) -> "Workers":
+    """Those of the cluster, or processes: as many as the models serve at once, if it is not said how many."""
+    from panda.runs.item import BatchWorker
+    from panda.runs.pool import Processes
+
+    settings = invocation.settings
+    if cluster is None:
+        worker = BatchWorker(settings, invocation.environ, found.start)
+        return Processes(worker, jobs or load_models(settings).width or 1)
+    from panda.runs.dask import remote_worker
+
+    if found.start is None:
+        raise UsageError("a live batch runs on this machine alone", where="--engine", fix="leave it out")
+    return cluster.begin(remote_worker(settings, found.start, found.ran_on))
 
 
 def _check_usage(
@@ -208,10 +244,10 @@ def _read(queries: str, invocation: Invocation) -> "list[Query]":
 
 
 @contextmanager
-def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dict[str, Any]], None]]:
     """What writes the line of each item as it ends, if it is asked for; gone readers are no error."""
     if out is None:
-        yield None
+        yield lambda line: None
         return
     with nullcontext(invocation.stdout) if out == "-" else _opened(out, "w") as file:
 
@@ -229,11 +265,9 @@ def _opened(out: str, mode: Literal["a", "w"]) -> TextIO:
 
 
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
-    from panda.runs.estimate import estimate
-    from panda.store.files import LineTail, sound_lines
+    from panda.runs.batch import estimate
 
-    log = invocation.store(any_user=True).executions_log
-    found = estimate(items, (line.record for line in sound_lines(LineTail(log).read()[1])))
+    found = estimate(invocation.store(any_user=True), items)
     seconds = None if found.seconds is None else found.seconds / (jobs or 1)
     rows = [(found.items, found.tokens, seconds, found.turns)]
     return Result(

@@ -1,36 +1,29 @@
 """Many queries, each run once: begun, gone on with after anything was killed, and what came of them."""
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import mean
+from typing import Any
 
 from msgspec import structs
 
 from panda.actions.turn import turn_data
 from panda.actions.unfinished import discard_turn
-from panda.documents.progress import Progress
 from panda.documents.records import encode
 from panda.errors import BugError, UsageError, Verdict
+from panda.index.executions import Executions
 from panda.index.index import Index
 from panda.memory.memory import apply_staged
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import VersionStore
-from panda.runs.items import WORK, BatchWorker, Made, Task, read_files, remote_worker, write_files
-from panda.runs.ledger import (
-    Fingerprint,
-    Options,
-    PlannedTurn,
-    Result,
-    RunFolder,
-    TurnLine,
-    fingerprint_now,
-    read_outcome,
-)
+from panda.runs.item import WORK, Files, Made, Task, read_files, write_files
+from panda.runs.ledger import Options, PlannedTurn, Result, RunFolder, TurnLine, fingerprint_now, read_outcome
 from panda.runs.past import Start
-from panda.runs.pool import Chain, Processes, Workers, run_chains
+from panda.runs.pool import Chain, Workers, run_chains
 from panda.runs.queries import Answer, Query, read_queries, unmet
 from panda.session.file import commit_turn, fold_turns, free_session_id, load_session
 from panda.settings import Settings
@@ -51,21 +44,16 @@ from panda.store.interventions import list_interventions
 from panda.store.layout import Apart, UserStore, turn_name
 from panda.store.records import Intervention, Metrics, StagedMemory
 from panda.store.turns import TurnFolder
-from panda.trust import load_models
 
-if TYPE_CHECKING:
-    from panda.runs.dask import DaskCluster
-
-_ENGINES = ("local", "dask")
 QUERIES_JSONL = "queries.jsonl"
-_START = "start"
 _INDEXED_AT_ONCE = 50
+_MOST_TURNS = 200  # that an estimate is made from
+_log = logging.getLogger(__name__)
 
 
 def begin_batch(
     settings: Settings,
     environ: Mapping[str, str],
-    layout: UserStore,
     queries: Sequence[Query],
     *,
     live: bool = False,
@@ -75,17 +63,16 @@ def begin_batch(
     The directory of a new batch, none of whose items has been run. Each has the number of its turn: of the
     store if its turns are saved there, else one that is its own in the run alone.
     """
-    ran_on = fingerprint_now(settings, environ)
+    ran_on, layout = fingerprint_now(settings, environ), settings.store
     users = [query.user or settings.user for query in queries]
-    following = {}
+    turns, following, index = [], dict[str, int](), Index(layout)
     for user in dict.fromkeys(users):
-        store = layout.of(user)
-        following[user] = store.reserve(users.count(user)) if save else _next_number(store)
-    turns, index = [], Index(layout)
-    for user in following:
+        following[user] = (
+            layout.of(user).reserve(users.count(user)) if save else _next_number(layout.of(user))
+        )
         index.freshen(user)
     for query, user in zip(queries, users, strict=True):
-        turns.append(_planned(layout, index, query, user, following[user]))
+        turns.append(_planned(layout.of(user), index, query, following[user]))
         following[user] += 1
     index.close()
     options = Options(live, save=save, seed=settings.seed)
@@ -98,10 +85,10 @@ def _next_number(store: UserStore) -> int:
     return max(store.counter(), store.highest()) + 1
 
 
-def _planned(layout: UserStore, index: Index, query: Query, user: str, number: int) -> PlannedTurn:
+def _planned(store: UserStore, index: Index, query: Query, number: int) -> PlannedTurn:
     """An item with the number of its turn; without a session it has one of its own."""
-    session = query.session or free_session_id(layout.of(user), index, number)
-    return PlannedTurn(number, user, item=query.id, session=session, digest=query.digest)
+    session = query.session or free_session_id(store, index, number)
+    return PlannedTurn(number, store.user, item=query.id, session=session, digest=query.digest)
 
 
 def resume_batch(
@@ -111,21 +98,21 @@ def resume_batch(
     The queries of a batch that is gone on with: those named anew, or else those kept with it. Raises
     UsageError: these, the recipes or the models are not those that it was begun with.
     """
-    plan = run.plan()
+    plan, kept = run.plan(), run.directory / QUERIES_JSONL
     if plan.mode != "batch":
         raise UsageError(f"run {run.id} is no batch", where="--resume", fix=f"panda replay --resume {run.id}")
-    kept = run.directory / QUERIES_JSONL
-    if not kept.exists() and queries is None:
-        message = f"run {run.id} was killed before its queries were kept"
-        raise UsageError(message, where="QUERIES", fix="name them again, beside --resume")
-    found = queries if queries is not None else read_queries(read_text(kept).split("\n"), name=str(kept))
-    if not kept.exists():
-        append_json_lines(kept, [encode(query) for query in found])
+    if queries is None:
+        if not kept.exists():
+            message = f"run {run.id} was killed before its queries were kept"
+            raise UsageError(message, where="QUERIES", fix="name them again, beside --resume")
+        queries = read_queries(read_text(kept).split("\n"), name=str(kept))
+    elif not kept.exists():
+        append_json_lines(kept, [encode(query) for query in queries])
     done = {line.item for line in run.lines()}  # of these words may have been forgotten since
-    planned = {one.item: one.digest for one in plan.turns if one.item not in done}
-    known = {one.id: planned[one.id] or one.digest for one in found if one.id in planned}  # None: forgotten
-    changed = [one.id for one in found if one.id not in done and known.get(one.id) != one.digest]
-    changed += sorted(str(one) for one in planned.keys() - {one.id for one in found})
+    planned = {str(one.item): one.digest for one in plan.turns if one.item not in done}
+    given = {query.id: query.digest for query in queries if query.id not in done}
+    changed = [item for item in given if item not in planned or planned[item] not in (None, given[item])]
+    changed += sorted(planned.keys() - given.keys())  # a digest that is None was forgotten
     if changed:
         message = f"run {run.id} was begun with other queries: {', '.join(changed[:5])}"
         fix = "leave QUERIES out to go on with those kept with the run, or begin a new run"
@@ -133,7 +120,7 @@ def resume_batch(
     run.check_same(fingerprint_now(settings, environ))
     if plan.options.seed != settings.seed:
         raise UsageError(f"run {run.id} was begun with seed {plan.options.seed}", where="--seed")
-    return list(found)
+    return list(queries)
 
 
 class Batch:
@@ -141,22 +128,14 @@ class Batch:
     A batch while it runs; the caller holds its run. Each item ends in the run's own directory, and its line
     follows. If the batch is to be saved, this process takes the turns into the store first, in the order of
     the items: what was killed before a line is found by the number of its turn. To remote workers earlier
-    turns travel; *on_line* gets what came of each item as it ends.
+    turns travel.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        layout: UserStore,
-        run: RunFolder,
-        queries: Sequence[Query],
-        *,
-        tell: Callable[[str], None],
-        is_remote: bool = False,
-        on_line: Callable[[dict[str, Any]], None] | None = None,
+        self, settings: Settings, run: RunFolder, queries: Sequence[Query], *, is_remote: bool = False
     ) -> None:
-        self._settings, self._layout, self._run = settings, layout, run
-        self._tell, self._on_line, self._is_remote = tell, on_line, is_remote
+        self._settings, self._store, self._run = settings, settings.store, run
+        self._is_remote = is_remote
         self._queries = {query.id: query for query in queries}
         self._plan = run.plan()
         numbers = {one.item: one.turn for one in self._plan.turns}
@@ -167,16 +146,16 @@ class Batch:
         self._places = {one.item: place for place, one in enumerate(self._plan.turns)}
         self._saved: dict[tuple[str, str], dict[int, int]] = {}
         """User and session to the saved turns that the batch made, by their item's place in the plan."""
-        self._index = Index(layout)
-        self._versions = VersionStore(layout.recipe_versions, settings.clock)
+        self._index = Index(self._store)
+        self._versions = VersionStore(self._store.recipe_versions, settings.clock)
         self._book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
         self._failures = 0
         self._unindexed: Counter[str] = Counter()
-
-    @property
-    def start(self) -> Path | None:
+        self.ran_on = self._plan.fingerprint  # the recipes and models that it was begun with
+        self.users = list(dict.fromkeys(one.user for one in self._plan.turns))
+        self.texts = {query.id: query.query for query in queries}  # by item
+        self.start = None if self._plan.options.live else run.directory / "start"
         """What the batch began with; None for one that is live."""
-        return None if self._plan.options.live else self._run.directory / _START
 
     @property
     def lines(self) -> list[TurnLine]:
@@ -190,53 +169,43 @@ class Batch:
         return [one for one in self._plan.turns if one.item not in self._lines]
 
     @property
-    def ran_on(self) -> Fingerprint:
-        """The recipes and models that it was begun with."""
-        return self._plan.fingerprint
-
-    @property
-    def users(self) -> list[str]:
-        """Whose turns the items are."""
-        return list(dict.fromkeys(one.user for one in self._plan.turns))
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """Item to its query."""
-        return {item: query.query for item, query in self._queries.items()}
-
-    @property
     def failed(self) -> list[TurnLine]:
         """What came of the items that are not as they were to be."""
         return [line for line in self.lines if line.verdict is not Verdict.SOUND]
 
-    def prepare(self, *, retry_failed: bool = False) -> None:
-        """Deal with what a killed process left; with *retry_failed* what failed is to be done again."""
+    def prepare(self, *, retry_failed: bool = False) -> Iterator[dict[str, Any]]:
+        """
+        Deal with what a killed process left; with *retry_failed* what failed is to be done again.
+
+        Yields:
+            What came of each item that has ended, as *execute* does.
+        """
         for place in self._run.directory.glob(f"{WORK}*"):
             remove_tree(place)
         if retry_failed:
             self._renumber()
         if self.start is not None and self.left and not Start(self.start).holds(self.users):
-            Start(self.start).keep(self._layout, self.users)
+            Start(self.start).keep(self._store, self.users)
         for one in self._plan.turns:
             line = self._lines.get(one.item)
+            folder = self._folder(one)
             if line is None:
-                self._recover(one)
+                if folder is not None and (told := self._recovered(one, folder)):
+                    yield told
                 continue
             if line.is_saved:
-                self._note_saved(one, str(one.session))
-            if self._on_line is not None:
-                folder = self._folder(one)
-                self._on_line(self._told(line, str(one.session), turn_data(folder) if folder else {}))
+                self._note_saved(one)
+            yield self._told(line, turn_data(folder) if folder else {})
 
     def execute(
-        self,
-        workers: Workers,
-        progress: Progress,
-        *,
-        most: int | None = None,
-        max_failures: int | None = None,
-    ) -> None:
-        """Run at most so many of the items that are left; none is begun after so many failures."""
+        self, workers: Workers, *, most: int | None = None, max_failures: int | None = None
+    ) -> Generator[dict[str, Any]]:
+        """
+        Run at most so many of the items that are left; none is begun after so many failures.
+
+        Yields:
+            What came of each item as it ends, for whoever reads along.
+        """
         left = self.left[:most]
         chains: dict[tuple[str, str], list[PlannedTurn]] = {}
         for one in left:
@@ -252,11 +221,12 @@ class Batch:
         waiting: dict[str | None, tuple[TurnLine, Sequence[Mapping[str, Any]]]] = {}
         order = iter(left)
         following = next(order, None)
-        with closing(workers), progress("batch", len(left)) as advance:
+        with closing(workers):
             for task, value, fault in run_chains(workers, given, eager=max_failures is None):
-                made = value or Made(BugError.exit_code, 0.0, {"message": fault, "where": None, "fix": None})
-                waiting[task.query.id] = self._end(task, made), made.executions
-                advance()
+                made = value or Made(BugError.exit_code, 0.0, fault)
+                line, told = self._ended(self._plan.turns[self._places[task.query.id]], made)
+                waiting[line.item] = line, made.executions
+                yield told
                 while following is not None and following.item in waiting:
                     self._keep(*waiting.pop(following.item))
                     following = next(order, None)
@@ -264,7 +234,7 @@ class Batch:
             self._keep(line, executions)
         self._catch_up()
         if self.left:
-            self._tell(f"{len(self.left)} items are left: panda batch --resume {self._run.id}")
+            _log.info(f"{len(self.left)} items are left: panda batch --resume {self._run.id}")
         else:
             self._finish()
         self._index.close()
@@ -275,12 +245,12 @@ class Batch:
             for name in ("turns", "logs", "interventions"):
                 remove_tree(self._run.directory / name)
         if self.start is not None and self.start.is_dir() and not self.failed:
-            Start(self.start).drop_unchanged(self._layout)
+            Start(self.start).drop_unchanged(self._store)
 
     def _in_run(self, one: PlannedTurn | TurnLine) -> UserStore:
         """The store with the turn of an item in the run's own directory."""
         apart = Apart(self._run.directory, {one.turn: self._run.kept_turn(one.user, one.turn)})
-        return replace(self._layout.of(one.user), apart=apart)
+        return replace(self._store.of(one.user), apart=apart)
 
     def _halts(self, one: PlannedTurn | TurnLine) -> Iterator[Path]:
         """The interventions in the run of the turn of an item."""
@@ -291,7 +261,7 @@ class Batch:
 
     def _folder(self, one: PlannedTurn | TurnLine) -> TurnFolder | None:
         """The turn of an item: in the run, or in the store once it is saved there; None if there is none."""
-        store = self._layout.of(one.user)
+        store = self._store.of(one.user)
         stores = (self._in_run(one), store) if self._plan.saves else (self._in_run(one),)
         return next((store.open(one.turn) for store in stores if store.has(one.turn)), None)
 
@@ -304,9 +274,8 @@ class Batch:
         query = self._queries[str(one.item)]
         return Task(self._run.id, query, one.user, str(one.session), one.turn, earlier)
 
-    def _end(self, task: Task, made: Made) -> TurnLine:
-        """Take what an item made into the run, and tell its line, which is not kept yet."""
-        one = self._plan.turns[self._places[task.query.id]]
+    def _ended(self, one: PlannedTurn, made: Made) -> tuple[TurnLine, dict[str, Any]]:
+        """Take what an item made into the run, and give its line, which is not kept yet, and what is told."""
         store = self._in_run(one)
         if made.executions:
             append_json_lines(store.executions_log, made.executions)
@@ -314,38 +283,47 @@ class Batch:
             _move(made.turn, store.turn(one.turn).directory)
         for value in made.interventions:
             write_json(store.interventions / f"{value['id']}.json", value)
-        return self._line(task, made)
-
-    def _line(self, task: Task, made: Made) -> TurnLine:
-        one = self._plan.turns[self._places[task.query.id]]
         folder = self._folder(one)
         data = turn_data(folder) if folder else {}
-        text = data.get("question") or data.get("response")
         cited = [source["node_id"] for source in data.get("sources", ())]
+        text = data.get("question") or data.get("response")
         answer = Answer(made.exit_code, text, cited, data.get("answered"))
-        findings = unmet(task.query.expect, answer, made.error)
-        store = self._layout.of(one.user) if self._plan.saves else self._in_run(one)
-        result: Result = "away" if made.is_away else "failed"
+        findings = tuple(unmet(self._queries[str(one.item)].expect, answer, made.error))
+        failed: Result = "away" if made.is_away else "failed"
         line = TurnLine(
-            task.turn,
-            task.user,
-            str(store.turn(one.turn).directory),
-            result if findings else "passed",
-            tuple(findings),
+            one.turn,
+            one.user,
+            str((self._store.of(one.user) if self._plan.saves else store).turn(one.turn).directory),
+            failed if findings else "passed",
+            findings,
             outcome=read_outcome(folder) if folder else None,
-            item=task.query.id,
+            item=one.item,
             exit_code=made.exit_code,
             seconds=made.seconds,
             is_saved=folder is not None and folder.read_metadata().saved_at is not None,
         )
         if line.is_saved:
-            self._note_saved(line, task.session)
+            self._note_saved(one)
         if findings:
             self._failures += 1
-            self._tell(f"{line.item}: {'; '.join(findings)}")
-        if self._on_line is not None:
-            self._on_line(self._told(line, task.session, data))
-        return line
+            _log.info(f"{line.item}: {'; '.join(findings)}")
+        return line, self._told(line, data)
+
+    def _told(self, line: TurnLine, data: Mapping[str, Any]) -> dict[str, Any]:
+        """What came of an item, for whoever reads along."""
+        return {
+            "id": line.item,
+            "result": line.result,
+            "exit_code": line.exit_code,
+            "findings": list(line.findings),
+            "turn": line.turn if data else None,
+            "user": line.user,
+            "session": self._plan.turns[self._places[line.item]].session,
+            **{key: data.get(key) for key in ("answered", "response", "question")},
+            "sources": [source["node_id"] for source in data.get("sources", ())],
+            "seconds": line.seconds,
+            "run": self._run.id,
+        }
 
     def _keep(self, line: TurnLine, executions: Sequence[Mapping[str, Any]]) -> None:
         """Add the line of an item that has ended to the run, once its turn is saved if it is to be."""
@@ -358,34 +336,25 @@ class Batch:
     def _save(self, line: TurnLine, executions: Sequence[Mapping[str, Any]]) -> None:
         """
         Take the turn of an item into the store. Killed before the turn's directory is there, that is done
-        again; killed after it, what a saved turn adds beside its directory is brought in again.
+        again; killed after it, what a saved turn adds beside its directory is brought in again: to the memory
+        what was told, to its session itself. Doing it again changes nothing.
         """
-        store, kept = self._layout.of(line.user), self._in_run(line)
-        if kept.has(line.turn) and not store.has(line.turn):
+        store, kept, number = self._store.of(line.user), self._in_run(line), line.turn
+        if kept.has(number) and not store.has(number):
             for record in executions:
                 if "key" in record:
                     self._versions.keep_in_force(self._book, str(record["key"]), str(record["version"]))
             if executions:
                 append_json_lines(store.executions_log, executions)
-            _move(read_files(kept.turn(line.turn).directory), store.turn(line.turn).directory)
+            _move(read_files(kept.turn(number).directory), store.turn(number).directory)
         for halt in self._halts(line):
             write_json(store.interventions / halt.name, read_json(halt))
-        if line.is_saved:
-            self._join(line)
-            self._unindexed[line.user] += 1
-
-    def _join(self, line: TurnLine) -> None:
-        """
-        Bring in what a saved turn adds beside its directory: what was told, to the memory; itself, to its
-        session. Doing it again changes nothing.
-        """
-        store, number = self._layout.of(line.user), line.turn
+        if not line.is_saved:
+            return
         folder = store.open(number)
-        metadata = folder.read_metadata()
-        at = metadata.saved_at
-        staged = folder.find(StagedMemory)
-        if staged is not None and at is not None:
-            apply_staged(replace(store, clock=lambda: at), staged.due(metadata.ending))
+        metadata, staged = folder.read_metadata(), folder.find(StagedMemory)
+        if staged is not None and (at := metadata.saved_at) is not None:
+            apply_staged(store.at(lambda: at), staged.due(metadata.ending))
         name, holder = metadata.session_id, f"panda batch, turn {number}"
         with held_lock(store.session_lock(name), holder=holder, wait_seconds=store.wait_seconds):
             session = load_session(store, name)
@@ -393,25 +362,10 @@ class Batch:
                 earlier = self._index.read(store.user, lambda view: view.session_turns(name))
                 session = fold_turns(store, name, [one for one in earlier if one < number])
             commit_turn(store, session, number)
+        self._unindexed[line.user] += 1
 
-    def _told(self, line: TurnLine, session: str, data: Mapping[str, Any]) -> dict[str, Any]:
-        """What came of an item, for whoever reads along."""
-        return {
-            "id": line.item,
-            "result": line.result,
-            "exit_code": line.exit_code,
-            "findings": list(line.findings),
-            "turn": line.turn if data else None,
-            "user": line.user,
-            "session": session,
-            **{key: data.get(key) for key in ("answered", "response", "question")},
-            "sources": [source["node_id"] for source in data.get("sources", ())],
-            "seconds": line.seconds,
-            "run": self._run.id,
-        }
-
-    def _note_saved(self, one: PlannedTurn | TurnLine, session: str) -> None:
-        self._saved.setdefault((one.user, session), {})[self._places[one.item]] = one.turn
+    def _note_saved(self, one: PlannedTurn) -> None:
+        self._saved.setdefault((one.user, str(one.session)), {})[self._places[one.item]] = one.turn
 
     def _catch_up(self, least: int = 1) -> None:
         """Let the index take in what was saved, if it is so much; until then the next reader would."""
@@ -420,27 +374,25 @@ class Batch:
                 self._index.freshen(user)
                 del self._unindexed[user]
 
-    def _recover(self, one: PlannedTurn) -> None:
+    def _recovered(self, one: PlannedTurn, folder: TurnFolder) -> dict[str, Any] | None:
         """Deal with the turn of an item that has no line: a saved one has ended, another is begun anew."""
-        folder = self._folder(one)
-        if folder is None:
-            return
         metadata = folder.read_metadata()
         if metadata.saved_at is None:
             if self.start is not None:
                 self._discard(one)
-            return
-        metrics = folder.find(Metrics)
-        made = Made(metadata.exit_code, (metrics.totals.seconds if metrics else None) or 0.0)
-        log, name = self._in_run(one).executions_log, turn_name(one.turn)
+            return None
+        metrics, log = folder.find(Metrics), self._in_run(one).executions_log
         records = read_json_lines(log) if log.exists() else []
-        own = [record for record in records if (record["user_id"], record["turn_id"]) == (one.user, name)]
-        self._keep(self._line(self._task(one), made), own)
+        turn = one.user, turn_name(one.turn)
+        seconds = (metrics.totals.seconds if metrics else None) or 0.0
+        line, told = self._ended(one, Made(metadata.exit_code, seconds))
+        self._keep(line, [record for record in records if (record["user_id"], record["turn_id"]) == turn])
+        return told
 
     def _discard(self, one: PlannedTurn) -> None:
         """Take the unfinished turn of an item out of run and store, with its interventions."""
-        kept, store = self._in_run(one), self._layout.of(one.user)
-        remove_tree(kept.turn(one.turn).directory)
+        store = self._store.of(one.user)
+        remove_tree(self._in_run(one).turn(one.turn).directory)
         for halt in self._halts(one):
             halt.unlink(missing_ok=True)
         if self._plan.saves and store.has(one.turn):
@@ -457,16 +409,16 @@ class Batch:
             folder = self._folder(one)
             if folder is not None and folder.read_metadata().saved_at is None:
                 self._discard(one)
-            store = self._layout.of(one.user)
+            store = self._store.of(one.user)
             taken = [other.turn for other in (*self._plan.turns, *turns) if other.user == one.user]
             number = store.reserve(1) if self._plan.saves else max(_next_number(store), max(taken) + 1)
-            turns.append(_planned(self._layout, self._index, self._queries[str(one.item)], one.user, number))
+            turns.append(_planned(store, self._index, self._queries[str(one.item)], number))
             del self._lines[one.item]
         self._plan = structs.replace(self._plan, turns=tuple(turns), finished_at=None, results=None)
         self._run.write_plan(self._plan)
 
 
-def _move(turn: Path | Mapping[str, bytes], target: Path) -> None:
+def _move(turn: Path | Files, target: Path) -> None:
     """Put a turn's directory, or its files, in their place in one step, so that they last."""
     make_directory(target.parent)
     if isinstance(turn, Path):
@@ -483,41 +435,26 @@ def _move(turn: Path | Mapping[str, bytes], target: Path) -> None:
 
 
 @dataclass(frozen=True)
-class WhereItemsRun:
-    """Where items run."""
+class Estimate:
+    """What a batch will take."""
 
-    engine: str  # local or dask
-    address: str | None  # of the scheduler, for dask
-    jobs: int | None  # worker processes, for local; None for as many as the models serve
+    items: int  # number of queries
+    turns: int  # turns of the log that it is estimated from
+    tokens: int | None  # prompt and output tokens of all items; None if the log does not tell
+    seconds: float | None  # seconds of their model calls, one after the other; None as before
 
-    def __post_init__(self) -> None:
-        if self.engine not in _ENGINES:
-            fix = f"use {' or '.join(_ENGINES)}"
-            raise UsageError(f"there is no engine {self.engine!r}", where="--engine", fix=fix)
-        if self.engine == "dask" and self.address is None:
-            fix = "give --address tcp://HOST:8786; docs/scale.md says how scheduler and workers are started"
-            raise UsageError("the engine dask needs a scheduler", where="--address", fix=fix)
 
-    @property
-    def are_remote(self) -> bool:
-        """Whether they may not see the store."""
-        return self.engine == "dask"
-
-    def connect(self) -> "DaskCluster | None":
-        """The cluster, before anything is made for it; None for processes of this machine."""
-        from panda.runs.dask import DaskCluster
-
-        return DaskCluster(self.address) if self.address is not None and self.are_remote else None
-
-    def start(
-        self, settings: Settings, environ: Mapping[str, str], found: Batch, cluster: "DaskCluster | None"
-    ) -> Workers:
-        """The engine, ready for the items of a batch."""
-        if cluster is not None:
-            if found.start is None:
-                raise UsageError(
-                    "a live batch runs on this machine alone", where="--engine", fix="leave it out"
-                )
-            return cluster.begin(remote_worker(settings, found.start, found.ran_on))
-        jobs = self.jobs or load_models(settings).width or 1
-        return Processes(BatchWorker(settings, environ, found.start), jobs)
+def estimate(store: UserStore, items: int) -> Estimate:
+    """What the last turns of the log took on average, times the number of items."""
+    executions, spent = Executions(store), dict[tuple[str, str], list[float]]()
+    executions.read("")
+    for user, turn, tokens, milliseconds in executions.select("user, turn, tokens, latency", {"away = ?": 0}):
+        if turn:
+            turn_spent = spent.setdefault((user, turn), [0.0, 0.0])
+            turn_spent[0] += tokens or 0
+            turn_spent[1] += (milliseconds or 0) / 1000
+    newest = list(spent.values())[-_MOST_TURNS:]
+    if not newest:
+        return Estimate(items, 0, None, None)
+    tokens, seconds = (mean(one[at] for one in newest) for at in (0, 1))
+    return Estimate(items, len(newest), round(items * tokens), round(items * seconds, 1))

@@ -1,14 +1,29 @@
 """Workers on a cluster of Dask, which others start: a scheduler at an address, workers anywhere."""
 
 import logging
+import os
 import threading
+import zlib
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
-from panda.errors import BugError, Problem, TryAgainError, UsageError
+import msgspec
+
+from panda.errors import BugError, CheckError, Problem, TryAgainError, UsageError
+from panda.index.index import copy_database
+from panda.runs.item import BatchWorker, OpenModels
+from panda.runs.ledger import Fingerprint, fingerprint_now
+from panda.runs.past import Start
 from panda.runs.pool import DIED, Made, Opener, Work, attempt
+from panda.settings import Settings, default_cache_dir, process_environment
+from panda.store.files import forget_store, make_directory, read_bytes, work_directory
+from panda.store.layout import CALLS_JSONL, SNAPSHOT_JSON, Layout, asset, below
+from panda.trust import open_layers
 
 _CONNECT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
@@ -132,3 +147,105 @@ def _work(name: str, opener: Opener, task: Any) -> Made:
             opened = opener()
             _ready[name] = opened, opened.__enter__()
         return attempt(_ready[name][1], task)
+
+
+_LEFT_HERE = frozenset({CALLS_JSONL, SNAPSHOT_JSON})
+"""Files of saved turns that no later turn reads."""
+_Packed = dict[str, tuple[bytes, int]]  # path → content, time of the last change in ns
+
+
+@dataclass(frozen=True)
+class RemoteWorker:
+    """Makes a worker ready on a machine that has panda and the models, but not the store; see Opener."""
+
+    settings: Settings  # as they are on this machine
+    past: bytes  # what of the store the items may read, and what the batch began with
+    project: bytes  # the project's own recipes, prompts and models.yaml
+    ran_on: Fingerprint  # recipes and models of the batch
+    open_models: OpenModels = open_layers  # as of a BatchWorker
+
+    @contextmanager
+    def __call__(self) -> Iterator[Work]:
+        """Runs items as a worker of this machine does; CheckError if recipes or models differ there."""
+        with work_directory("remote") as directory:
+            unpack(self.past, directory)
+            unpack(self.project, directory / "project")
+            settings = self._settings(directory / "project").on_store(directory / "store")
+            changed = fingerprint_now(settings, process_environment()).changed_since(self.ran_on)
+            if changed:
+                raise CheckError(
+                    f"a worker has other recipes or models than this machine: {', '.join(changed[:5])}",
+                    where=f"host {os.uname().nodename}",
+                    fix="install the same version of panda and the same models there",
+                )
+            start, environ = directory / "run" / "start", process_environment()
+            with BatchWorker(settings, environ, start, self.open_models, is_remote=True)() as work:
+                yield work
+            forget_store(directory / "store")
+
+    def _settings(self, project: Path) -> Settings:
+        models = project / "models.yaml"
+        there = (self.settings.models_file, asset("models.yaml"))  # beside them their GGUFs may lie
+        return replace(
+            self.settings,
+            recipe_dirs=tuple(path for path in (project / "recipes", asset("recipes")) if path.is_dir()),
+            prompt_dirs=tuple(path for path in (project / "prompts", asset("prompts")) if path.is_dir()),
+            models_file=next((path for path in there if _is_copy(path, models)), models),
+            cache_dir=default_cache_dir(process_environment()),
+            project_dir=project,
+            trust=True,  # what reaches out was trusted where the batch began
+        )
+
+
+def remote_worker(settings: Settings, start: Path, ran_on: Fingerprint) -> RemoteWorker:
+    """What a worker elsewhere needs."""
+    project: dict[str, Path] = {"models.yaml": settings.models_file}
+    own = [("recipes", path) for path in settings.recipe_dirs if path != asset("recipes")]
+    own += [("prompts", path) for path in settings.prompt_dirs if path != asset("prompts")]
+    for kind, directory in own:
+        project |= {f"{kind}/{path.relative_to(directory)}": path for path in _files(directory)}
+    layout, past = Layout(settings.root), dict[str, Path]()
+    with work_directory("pack") as directory:
+        for source in (layout.turn_index, layout.vectors):
+            copy_database(source, directory / source.name)
+            past[f"store/indexes/{source.name}"] = directory / source.name
+        for user in (path.name for path in start.iterdir()):
+            store, snapshot = layout.of(user), Start(start).snapshot(user)
+            home = f"store/users/{user}"
+            past |= {f"run/start/{path.relative_to(start)}": path for path in (start / user).glob("*.*")}
+            past |= {f"{home}/{path.name}": path for path in (start / user).glob("*.md")}
+            past |= {
+                f"{home}/{path.relative_to(start / user)}": path
+                for path in _files(start / user / "knowledge")
+            }
+            past |= {f"{home}/{path.name}": path for path in (store.memory_log, store.conflicts_log)}
+            for number in filter(snapshot.holds, store.listed_numbers()):
+                turn = store.turn(number).directory
+                kept = (path for path in _files(turn) if path.name not in _LEFT_HERE)
+                past |= {f"{home}/turns/{turn.name}/{path.relative_to(turn)}": path for path in kept}
+        packed = pack({name: path for name, path in past.items() if path.is_file()})
+    return RemoteWorker(settings, packed, pack(project), ran_on)
+
+
+def pack(files: Mapping[str, Path]) -> bytes:
+    """Files by the names that they will have, with their times, by which an index knows them."""
+    packed: _Packed = {name: (read_bytes(path), path.stat().st_mtime_ns) for name, path in files.items()}
+    return zlib.compress(msgspec.msgpack.encode(packed), 1)
+
+
+def unpack(packed: bytes, directory: Path) -> None:
+    """Write packed files below a directory."""
+    for name, (data, time_ns) in msgspec.msgpack.decode(zlib.decompress(packed), type=_Packed).items():
+        path = below(directory, name)
+        make_directory(path.parent)
+        path.write_bytes(data)
+        os.utime(path, ns=(time_ns, time_ns))
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(directory, followlinks=True):
+        yield from (Path(place) / name for name in names)
+
+
+def _is_copy(path: Path, other: Path) -> bool:
+    return path.is_file() and path.read_bytes() == other.read_bytes()

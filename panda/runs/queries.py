@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -87,19 +87,16 @@ def read_queries(
     return found
 
 
-def unmet(expected: Expectation, answer: Answer, error: Mapping[str, Any] | None = None) -> list[str]:
+def unmet(expected: Expectation, answer: Answer, error: str | None = None) -> list[str]:
     """
-    What is not as it was expected, a sentence each.
-
-    Args:
-        error: What the turn ended with, as Problem.to_json gives it.
+    What is not as it was expected, a sentence each; *error* is what the turn ended with.
 
     >>> unmet(Expectation(contains="697", cites="turn:12"), Answer(0, "It costs $ 699.", ["turn:13"]))
     ["the answer does not hold '697'", "the answer does not cite 'turn:12'"]
     """
     found = []
     if answer.exit_code != expected.exit_code:
-        why = f": {error['message']}" if error else ""
+        why = f": {error}" if error else ""
         found.append(f"it ended {answer.exit_code}, not {expected.exit_code}{why}")
     if expected.answered is not None and answer.answered is not expected.answered:
         found.append("it was answered" if answer.answered else "it was not answered")

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any
 from panda.models.contract import Completion, GenerateParams, Message
 from panda.models.scripted import ScriptedModel
 from panda.runs.batch import Batch, begin_batch, resume_batch
-from panda.runs.dask import DaskCluster
-from panda.runs.items import BatchWorker, remote_worker
+from panda.runs.dask import DaskCluster, remote_worker
+from panda.runs.item import BatchWorker
 from panda.runs.ledger import open_run
 from panda.runs.pool import Processes, Workers
 from panda.runs.queries import Query
@@ -69,12 +69,6 @@ def settings_of(root: Path) -> Settings:
     return load_settings(given, {"HOME": "/nowhere", "XDG_CACHE_HOME": str(root.parent / "cache")}, root)
 
 
-@contextmanager
-def no_progress(label: str, total: int) -> Iterator[Callable[[], None]]:
-    """Shows nothing."""
-    yield lambda: None
-
-
 def workers_of(settings: Settings, found: Batch, jobs: int, address: str | None) -> Workers:
     """Processes or a cluster that ask the scripted model."""
     if address is not None:
@@ -100,23 +94,16 @@ def run_batch(
     """Begin a batch that is saved, or go on with one; *lines* gets what came of each item."""
     settings, layout = settings_of(root), Layout(root)
     if resume is None:
-        run = begin_batch(settings, {}, settings.store, queries or [], live=live, save=save)
+        run = begin_batch(settings, {}, queries or [], live=live, save=save)
     else:
         run = open_run(layout, resume)
         queries = resume_batch(settings, {}, run, queries)
     with run.hold():
-        on_line = (lines if lines is not None else []).append
-        found = Batch(
-            settings,
-            settings.store,
-            run,
-            queries or [],
-            tell=print,
-            is_remote=address is not None,
-            on_line=on_line,
-        )
-        found.prepare(retry_failed=retry_failed)
-        found.execute(workers_of(settings, found, jobs, address), no_progress, **how)
+        found = Batch(settings, run, queries or [], is_remote=address is not None)
+        ended = [*found.prepare(retry_failed=retry_failed)]
+        ended += found.execute(workers_of(settings, found, jobs, address), **how)
+        if lines is not None:
+            lines += ended
     return found
 
 

@@ -18,7 +18,7 @@ from panda.memory.files import Projection
 from panda.models.scripted import ScriptedModel
 from panda.runs.batch import Batch, begin_batch
 from panda.runs.compare import Thresholds, compare_runs, find_regressions, load_sides
-from panda.runs.items import Files, Items, Task
+from panda.runs.item import Files, Items, Task
 from panda.runs.ledger import open_run
 from panda.runs.queries import Expectation, Query
 from panda.session.file import load_session, verify_session
@@ -95,9 +95,9 @@ def test_an_item_sees_its_own_session_and_the_start(layout: Layout) -> None:
 def test_a_session_that_changes_between_workers(layout: Layout) -> None:
     """A worker that comes back to a session which went on in another one has its turns, and no others."""
     settings = settings_of(layout.root)
-    run = begin_batch(settings, {}, settings.store, asked(4, session="s"), save=True)
-    found = Batch(settings, settings.store, run, asked(4, session="s"), tell=print)
-    found.prepare()
+    run = begin_batch(settings, {}, asked(4, session="s"), save=True)
+    found = Batch(settings, run, asked(4, session="s"))
+    assert list(found.prepare()) == []
     assert found.start is not None
     with scripted_models(settings, {}) as layers:
         workers = [Items(settings, layers, found.start, is_remote=True) for _ in range(2)]
@@ -189,7 +189,7 @@ def test_a_killed_runner(layout: Layout) -> None:
         Query(f"q{n}", f"{QUESTION} slowly", session=f"s{n % 4}" if n % 2 else None)
         for n in range(2 * most + 4)
     ]
-    run = begin_batch(settings, {}, settings.store, queries, save=True)
+    run = begin_batch(settings, {}, queries, save=True)
     random.seed(7)
     kills = 0
     words = [sys.executable, "-m", "tests.batches.scripted", str(layout.root), "2", run.id]
@@ -260,10 +260,7 @@ def test_the_newest_run_is_the_one_that_began_last(layout: Layout) -> None:
     """last goes by the ids of the runs: one that is finished later than the next began is older."""
     run_batch(layout.root, asked(2), most=1)
     first = open_run(layout, "last").id
-    newest = [
-        begin_batch(settings_of(layout.root), {}, settings_of(layout.root).store, asked(1), save=True).id
-        for _ in range(11)
-    ][-1]
+    newest = [begin_batch(settings_of(layout.root), {}, asked(1), save=True).id for _ in range(11)][-1]
     assert open_run(layout, "last").id == newest
     run_batch(layout.root, None, resume=first)
     assert open_run(layout, "last").id == newest

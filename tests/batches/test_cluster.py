@@ -70,7 +70,7 @@ def test_the_same_as_here(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_killed_workers(cluster: Cluster, layout: Layout) -> None:
     """Workers are killed with -9, and others take their place: every item exactly once."""
-    run = begin_batch(settings_of(layout.root), {}, settings_of(layout.root).store, QUERIES, save=True)
+    run = begin_batch(settings_of(layout.root), {}, QUERIES, save=True)
     ended = threading.Event()
 
     def kill_them() -> None:
@@ -95,7 +95,7 @@ def test_killed_workers(cluster: Cluster, layout: Layout) -> None:
 
 def test_killed_schedulers(tmp_path: Path, layout: Layout) -> None:
     """A scheduler that is killed ends the batch with 75; with another one it goes on: each item once."""
-    run = begin_batch(settings_of(layout.root), {}, settings_of(layout.root).store, QUERIES, save=True)
+    run = begin_batch(settings_of(layout.root), {}, QUERIES, save=True)
     kills = 0
     workers = tried(1, 2)
     with running_cluster(tmp_path, workers=workers) as cluster:

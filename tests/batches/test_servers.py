@@ -12,12 +12,12 @@ from panda.models.contract import GenerateParams, Message
 from panda.models.models_file import load_models_file
 from panda.models.scripted import Asked
 from panda.runs.batch import Batch, begin_batch
-from panda.runs.items import BatchWorker
+from panda.runs.item import BatchWorker
 from panda.runs.pool import Processes
 from panda.runs.queries import Query
 from panda.settings import Settings, load_settings
 from panda.store.layout import Layout
-from tests.batches.scripted import QUESTION, no_progress
+from tests.batches.scripted import QUESTION
 from tests.batches.test_batch import check_sound, made_turns
 from tests.builders import NOW
 from tests.loopback import Server, reply
@@ -58,12 +58,11 @@ encoder: null
 def run_served(layout: Layout, urls: list[str], queries: list[Query]) -> Batch:
     """A batch as wide as the fleet."""
     settings = settings_of(layout, urls)
-    run = begin_batch(settings, {}, settings.store, queries, save=True)
+    run = begin_batch(settings, {}, queries, save=True)
     jobs = load_models_file(settings.models_file).width or 1
     with run.hold():
-        found = Batch(settings, settings.store, run, queries, tell=print)
-        found.prepare()
-        found.execute(Processes(BatchWorker(settings, {}, found.start), jobs), no_progress)
+        found = Batch(settings, run, queries)
+        _ = [*found.prepare(), *found.execute(Processes(BatchWorker(settings, {}, found.start), jobs))]
     return found
 
 
