@@ -177,6 +177,7 @@ class Processes:
             del self._begun[place]
             self._stillborn = self._stillborn + 1 if worker.ready.exception() else 0
             if self._stillborn > self.width:
+                worker.process.join(_ENDING_SECONDS)
                 message = f"worker processes die before they are ready (exit code {worker.process.exitcode})"
                 fix = "see stderr; is there room in memory and on disk?"
                 raise TryAgainError(message, fix=fix) from None
