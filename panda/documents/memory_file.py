@@ -127,7 +127,8 @@ class MemoryText:
         self._newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
         self._front = split_front_matter(text, where=where)
         self._changes: dict[str, Mapping[str, object] | None] = {}  # fields by key; None takes the key away
-        body = self._front.body
+        self._mark = "\ufeff" if not self._front.before and text.startswith("\ufeff") else ""
+        body = self._front.body.removeprefix(self._mark)
         markers = [*_MARKER.finditer(body)][:2]
         self._has_list = len(markers) > 1
         start, end = (markers[0].end(), markers[1].start()) if self._has_list else (0, 0)
@@ -205,9 +206,8 @@ class MemoryText:
             source += newline
         self._check(source + added)
         body = self._above + "".join(self._list) + self._below
-        if added and not front.between:
-            mark = "\ufeff" if body.startswith("\ufeff") else ""
-            return f"{mark}---{newline}{added}---{newline}{body.removeprefix(mark)}"
+        if not front.between:
+            return self._mark + (f"---{newline}{added}---{newline}" if added else "") + body
         return front.before + source + added + front.between + body
 
     def _check(self, source: str) -> None:

@@ -122,12 +122,12 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
         marker, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4])
         if marker == 0xFF or marker in _BARE_MARKERS:
             at += 1 if marker == 0xFF else 2
+        elif marker == 0xDA or length < 2:
+            raise PictureError("it is damaged: it says no size before its pixels")
         elif marker in _FRAMES and at + 9 <= len(data):
             if data.find(b"\xff\xd9", at + 2 + length) < 0:
                 break
             return _checked(int.from_bytes(data[at + 7 : at + 9]), int.from_bytes(data[at + 5 : at + 7]))
-        elif marker == 0xDA or length < 2:
-            raise PictureError("it is damaged: it says no size before its pixels")
         else:
             at += 2 + length
     raise PictureError("it is cut short")

@@ -453,9 +453,9 @@ def test_file_that_can_only_be_read_whole() -> None:
 
 def test_a_file_without_front_matter_gets_one() -> None:
     """It stands behind the mark that some editors put first; all else in the file stays."""
-    file = MemoryText("\ufeffNotes\n<!-- panda -->\n- tea: black\n<!-- panda -->\n", title="T", where="f")
+    file = MemoryText("\ufeff<!-- panda -->\n- tea: black\n<!-- panda -->\nNotes", title="T", where="f")
     file.set("pet", "cat", confidence=0.5, source_turn=3, updated_at=NOW)
     head, entry, *below = file.text.split("\n")
     assert (head, entry.partition(",")[0]) == ("\ufeff---", 'pet: {value: "cat"')
     marker = "<!-- panda -->"
-    assert below == ["---", "Notes", marker, "- tea: black", "- pet: cat (turn 3)", marker, ""]
+    assert below == ["---", marker, "- tea: black", "- pet: cat (turn 3)", marker, "Notes"]
