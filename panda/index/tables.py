@@ -110,6 +110,9 @@ class UserTables:
     def _rows(self, query: str, *values: object) -> list[Any]:
         return self._connection.execute(query, (self.user, *values)).fetchall()
 
+    def _numbers(self, query: str) -> Integers:
+        return np.fromiter(chain.from_iterable(self._connection.execute(query, (self.user,))), np.int64)
+
     def turns_stamp(self) -> str | None:
         """The stamp of the turns directory as of when it was last taken in; None: the user never was."""
         return next((stamp for (stamp,) in self._rows("SELECT turns FROM users WHERE user = ?")), None)
@@ -133,8 +136,8 @@ class UserTables:
             )
             numbers = {turn for (turn,) in self._rows(f"{unsettled} UNION SELECT turn FROM ({newest})")}
             if stamp != stamp_known:
-                taken = self._rows("SELECT turn FROM sources WHERE user = ? AND turn > 0")
-                numbers |= {turn for (turn,) in taken}.symmetric_difference(store.listed_numbers())
+                taken = self._numbers("SELECT turn FROM sources WHERE user = ? AND turn > 0")
+                numbers |= {*np.setxor1d(taken, np.fromiter(store.listed_numbers(), np.int64)).tolist()}
             numbers = numbers.union(turns) - {0}
             some = (self._rows(f"{query} AND turn = ?", turn) for turn in (0, *numbers))
             known = dict(chain.from_iterable(some))
@@ -250,8 +253,7 @@ class IndexView(UserTables):
     ) -> None:
         super().__init__(connection, user)
         if statistics is None:
-            query = f"SELECT {_NUMBERS} FROM documents WHERE user = ? ORDER BY row"
-            flat = np.fromiter(chain.from_iterable(connection.execute(query, (user,))), np.int64)
+            flat = self._numbers(f"SELECT {_NUMBERS} FROM documents WHERE user = ? ORDER BY row")
             statistics = Statistics(flat.reshape(-1, 6).T.copy())
         self.statistics = self.all_statistics = statistics
         """Lengths, times and neighbours of the entries that count, and of all."""
