@@ -16,14 +16,13 @@ class Verdict(StrEnum):
 
 class Location(str):
     """
-    Where something is wrong in a file; as text on one line.
+    Where something is wrong in a file, as text on one line; *path* may have a line or key already.
 
     >>> Location(Location("a/b.yaml", line=7), key="x.y")
     'a/b.yaml:7 (x.y)'
     """
 
     def __new__(cls, path: object, *, line: int | None = None, key: str | None = None) -> "Location":
-        """*path* may have a line or key already."""
         line, outer = line or getattr(path, "line", None), getattr(path, "key", None)
         key = f"{outer}.{key}" if outer and key else key or outer
         path = str(getattr(path, "path", path))
@@ -43,10 +42,10 @@ class Problem(Exception):  # noqa: N818  # a finding too, which a check collects
 
     Args:
         message: One line with numbers and units.
-        where: The file, a Location in it, or the command-line option; None if there is no place.
-        line: Line in the file, from 1.
-        key: Key inside of the file, dotted.
-        fix: One line that says what the user can do; None if nothing can be said.
+        where: The file, a Location in it, or the command-line option.
+        line: From 1.
+        key: Dotted.
+        fix: One line that says what the user can do.
         verdict: NOT_JUDGED where nothing can be said of it, which is no less a finding.
     """
 
@@ -86,12 +85,7 @@ class Problem(Exception):  # noqa: N818  # a finding too, which a check collects
         return f"{place}{self.message}" + (f"; {self.fix}" if self.fix else "")
 
     def to_json(self) -> dict[str, object]:
-        """
-        The member `error` of an envelope.
-
-        >>> Problem("no turn 7").to_json()
-        {'type': 'Problem', 'message': 'no turn 7', 'where': None, 'fix': None}
-        """
+        """The member `error` of an envelope."""
         return {"type": type(self).__name__, "message": self.message, "where": self.where, "fix": self.fix}
 
     def finding(self) -> dict[str, object]:
@@ -101,12 +95,7 @@ class Problem(Exception):  # noqa: N818  # a finding too, which a check collects
 
 
 def verdict_of(problems: Iterable[Problem]) -> Verdict:
-    """
-    What a check says that found these problems.
-
-    >>> str(verdict_of([])), str(verdict_of([Problem("gone", "a.md", verdict=Verdict.NOT_JUDGED)]))
-    ('sound', 'not judged')
-    """
+    """What a check says that found these problems."""
     verdicts = {problem.verdict for problem in problems}
     return next((v for v in (Verdict.UNSOUND, Verdict.NOT_JUDGED) if v in verdicts), Verdict.SOUND)
 
@@ -172,8 +161,7 @@ class HaltError(Problem):
     A turn cannot go on; becomes an intervention file.
 
     Args:
-        expected: What should have been there.
-        received: What came instead; raw model output where there is any.
+        received: What came instead of what was expected; raw model output where there is any.
         details: Further values for the intervention file.
         place: where, line, key and fix of a Problem.
     """
