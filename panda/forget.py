@@ -134,10 +134,9 @@ class _Eraser:
 
     def clean(self, path: Path, data: bytes, *, scrubs: bool = False) -> bytes:
         """Content without the texts; with *scrubs* without calls, entities, topics and digests either."""
-        text, name, self._scrubs = _text(data), path.name, scrubs
+        text, name, self._scrubs, self._spares = _text(data), path.name, scrubs, False
         if path.suffix == ".jsonl":
-            change = self._call if scrubs and name == names.CALLS_JSONL else self._json
-            made = "\n".join(change(line, name) for line in text.split("\n"))
+            made = "\n".join(self._json(line, name) for line in text.split("\n"))
         elif path.suffix == ".json":
             made = self._json(text, f"{path.parent.name}/{name}")
         else:
@@ -174,6 +173,9 @@ class _Eraser:
             value = files.parse_json(text, where="")
         except FileFormatError:
             return self.text(text)
+        if self._scrubs and name == names.CALLS_JSONL and value.get("kind") != "forgotten":
+            kept = {key: value[key] for key in ("n", "recipe", "usage", "seconds") if key in value}
+            return _line(kept | {"kind": "forgotten", "forgotten_at": self.at})
         for self._spares in (False, True):  # at the second time what is nothing but the text stays
             made = self.value(value)
             if made == value:
@@ -182,13 +184,6 @@ class _Eraser:
                 end = text[len(text.rstrip("\n")) :]
                 return files.render_json(made) if "\n  " in text else _line(made) + end
         return text
-
-    def _call(self, line: str, name: str) -> str:
-        call = _object(line)
-        if call.get("kind") in (None, "forgotten"):
-            return self.text(line)
-        kept = {key: call[key] for key in ("n", "recipe", "usage", "seconds") if key in call}
-        return _line(kept | {"kind": "forgotten", "forgotten_at": self.at})
 
     def _context(self, text: str) -> str:
         try:
@@ -448,14 +443,16 @@ class _Walk:
         data = {path: content for path in paths if (content := self._look(path)) is not None}
         about = _object(data.get(metadata, b""))
         is_held, made = about.get("forgotten_at") == eraser.at, dict(data)
+        is_held |= wanted.visit is not None and directory in wanted.visit.parents
         for path in filter(lambda path: eraser.count(data[path]), data):
             is_held |= eraser.clean(path, data[path]) != data[path]
         if is_held:
             self._turns.add(directory)
             for path in data:
                 made[path] = eraser.clean(path, data[path], scrubs=True)
-                page = _object(data[path]) if path.name == names.MANIFEST_JSON else {}
-                if eraser.count(f"{page.get('url')} {page.get('final_url')}".encode()):
+            for path in (path for path in data if path.name == names.MANIFEST_JSON):
+                page = _object(data[path])
+                if any(eraser.count(str(page.get(key, "")).encode()) for key in ("url", "final_url")):
                     self._pages.add(path.parent)  # its name is a digest, too
         for path in data:
             value = _object(made[path]) if path.name == names.SNAPSHOT_JSON and user in self._first else {}

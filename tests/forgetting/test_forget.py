@@ -18,10 +18,12 @@ from panda.index.vectors import VectorStore
 from panda.session.file import load_session
 from panda.store.files import held_lock
 from panda.store.layout import Layout
+from panda.store.seals import seal_files
 from tests.api import copy_models
 from tests.builders import import_line
 from tests.cli.programs import Ended, run_words
 from tests.kills import Kill, kills_of, run_killed
+from tests.stores import write_visit
 
 PANDA = str(Path(sys.executable).with_name("panda"))
 SECRET = "hunter2-zebra"
@@ -165,6 +167,22 @@ def test_a_turn_goes_as_a_whole(place: Place) -> None:
     assert (again.returncode, b"what was asked in turn 1 was forgotten at" in again.stdout) == (3, True)
     assert place.panda("forget", "1").returncode == 0
     assert place.layout.of("ann").turn_counter.read_text(encoding="utf-8") == "2\n"
+
+
+def test_a_page_that_nothing_quotes_goes_alone(place: Place) -> None:
+    """Its turn stays with its seal; and a text that could be a missing address takes no directory along."""
+    turn = place.layout.of("ann").turn(2).directory
+    page = write_visit(place.layout, 2, "visit_page", {"title": "Tides"}, quality=0.9, user="ann")
+    metadata = json.loads((turn / "metadata.json").read_text(encoding="utf-8"))
+    metadata["seal"] = seal_files(turn, metadata)
+    (turn / "metadata.json").write_text(json.dumps(metadata), encoding="utf-8")
+    assert place.panda("forget", "visit:visit_page").returncode == 0
+    assert not page.exists()
+    assert (turn / "response.md").is_file()
+    place.sound()
+    place.panda("forget", "--text", "none")
+    assert (turn / "response.md").is_file()
+    place.sound()
 
 
 def _forget(base: str, words: list[str]) -> None:
