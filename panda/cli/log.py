@@ -119,6 +119,7 @@ def stats(
         invocation.reporter.step(f"how the oldest {left} turns ended was not looked up")
     groups = {name: vars(sums) for name, sums in executions.sums(where, group).items()}
     by_type = executions.compressions(where)
+    executions.close()
     total = by_type.pop("")
     if not groups and not any(total.values()):
         _tell_empty(invocation)

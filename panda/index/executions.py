@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ import numpy as np
 
 from panda.documents.times import render_time
 from panda.errors import FileFormatError, Problem
-from panda.store.files import LineTail, parse_json, store_errors, to_text
+from panda.store.files import LineTail, Parts, parse_json, store_errors, to_text
 from panda.store.layout import METADATA_JSON, Layout, UserStore, turn_name, turn_number
 from panda.store.log import AWAY, COMPRESSED, OUTSIDE, OVERFLOW
 from panda.store.records import Metadata, load
@@ -106,6 +106,10 @@ class Executions:
         self.damaged: list[Problem] = []
         self._changes, self._sums = 0, dict[tuple[object, ...], dict[str, ExecutionStats]]()
 
+    def close(self) -> None:
+        """Give the table up."""
+        self._connection.close()
+
     def read(self, user: str, *, torn: bool = False) -> int:
         """
         Take in what was added to the log, also a torn last line if *torn*, and how turns of a user ended; how
@@ -118,7 +122,8 @@ class Executions:
         if begins_anew:
             self.damaged = []
             self._connection.executescript("DELETE FROM executions; DELETE FROM verdicts")
-        self._take(self._sound(parts))
+        marks = ", ".join("?" * len(_COLUMNS))
+        self._connection.executemany(f"INSERT INTO executions VALUES ({marks})", self._sound(parts))
         rows = self._rows(_TURNS, {"user = ?": user})
         verdicts = [(self._verdict(user, turn), held) for turn, held, ended in rows[:MOST_TURNS] if not ended]
         changed = [verdict for verdict, held in verdicts if verdict[2] != held]
@@ -127,17 +132,12 @@ class Executions:
             self._changes, self._sums = self._connection.total_changes, {}
         return max(0, len(rows) - MOST_TURNS)
 
-    def _sound(self, parts: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    def _sound(self, parts: Parts) -> Iterator[tuple[object, ...]]:
         for part in parts:
             if isinstance(part, Problem):
                 self.damaged.append(part)
-            else:
-                yield part.record
-
-    def _take(self, records: Iterable[Mapping[str, Any]]) -> None:
-        marks = ", ".join("?" * len(_COLUMNS))
-        rows = (_row(record) for record in records if "event" in record or "success" in record)
-        self._connection.executemany(f"INSERT INTO executions VALUES ({marks})", rows)
+            elif row := _row(part.record):
+                yield row
 
     def _verdict(self, user: str, turn: str) -> tuple[object, ...]:
         status, number = "", turn_number(turn)
@@ -181,9 +181,12 @@ class Executions:
         return {row.pop("name"): row for row in map(dict, rows)}
 
 
-def _row(record: Mapping[str, Any]) -> tuple[object, ...]:
+def _row(record: Mapping[str, Any]) -> tuple[object, ...] | None:
+    """What a line says, in the order of _COLUMNS; None if it is neither execution nor event."""
     is_execution, tokens = "event" not in record, record.get("tokens")
     phase, valid = record.get("phase"), record.get("schema_valid")
+    if is_execution and "success" not in record:
+        return None
     return (
         _text(record.get("user_id")),
         _text(record.get("turn_id")),
@@ -246,11 +249,10 @@ def turn_executions(store: UserStore, turn: int, begun: datetime, ended: datetim
                 with suppress(Problem):
                     record = parse_json(to_text(line, path), where=str(path))
                     records += [record] if isinstance(record, dict) else []
-    table, where = Executions(store), {"user = ?": store.user, "turn = ?": name}
-    table._take(records)
-    return TurnExecutions(
-        table.select("*", where), table.select("*", where, event=f"event = '{COMPRESSED}'"), left >= 0
-    )
+    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in filter(None, map(_row, records))]
+    rows = [row for row in rows if (row["user"], row["turn"]) == (store.user, name)]
+    cut = [row for row in rows if row["event"] == COMPRESSED]
+    return TurnExecutions([row for row in rows if row["event"] is None], cut, left >= 0)
 
 
 def _seek(file: BinaryIO, wanted: bytes) -> None:
