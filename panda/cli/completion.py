@@ -88,6 +88,14 @@ def complete_users(settings: Settings) -> Iterator[str]:
 
 
 @_completion
+def complete_formats(settings: Settings) -> Iterator[str]:
+    """The files that have a schema."""
+    from panda.store.records import FORMATS
+
+    yield from FORMATS
+
+
+@_completion
 def complete_recipes(settings: Settings) -> Iterator[str]:
     """The recipes in force, as "pipeline/phase1_reflection"."""
     for folder in settings.recipe_dirs:

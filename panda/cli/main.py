@@ -83,6 +83,7 @@ COMMANDS = (
     Entry("import", "panda.cli.history:import_file", "Save turns from JSON lines, ChatGPT, Claude or llm."),
     Entry("forget", "panda.cli.forget:forget", "Take out of everything what was told."),
     Entry("validate", "panda.cli.store:validate", "Check the store, recipes, prompts and models.yaml."),
+    Entry("schema", "panda.cli.store:schema", "Show what a file may hold."),
     Entry("synthesize", "panda.cli.serve:synthesize_scope", "Show what is known now, contradictions too."),
     Entry("serve", "panda.cli.serve:serve", "Answer requests for a synthesis over HTTP."),
     Entry("mcp", "panda.cli.serve:mcp", "Serve tools and resources to MCP clients."),

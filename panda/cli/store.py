@@ -1,19 +1,20 @@
-"""`panda init` and `validate`."""
+"""`panda init`, `validate` and `schema`."""
 
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
-from panda.cli.command import Invocation, NewUser, Result, argument, flag
-from panda.cli.completion import complete_turns
+from panda.cli.command import Invocation, NewUser, Result, Table, argument, flag
+from panda.cli.completion import complete_formats, complete_turns
 from panda.cli.text import problem_text
 from panda.documents.progress import no_progress
+from panda.documents.text import nearest
 from panda.errors import CheckError, NotFoundError, Problem, Verdict, verdict_of
 from panda.settings import Settings
 from panda.store.demo import create_store
-from panda.store.files import begin_writing
+from panda.store.files import begin_writing, render_json
 from panda.store.layout import Layout, UserStore, asset, turn_number
 from panda.trust import fix_of, guard_links, is_trusted, require_trust, untrusted_claims
 
@@ -104,6 +105,34 @@ def _error(problems: Sequence[Problem], *, strict: bool) -> CheckError | None:
     message = f"problems: {len(problems)}{of_them}, in files: {files}"
     fix = "leave --strict out: a turn that forgot something is judged no more"
     return CheckError(message, fix=fix if all_forgotten else "mend them, then validate again")
+
+
+def schema(
+    invocation: Invocation,
+    file: Annotated[
+        str,
+        argument("Name of a file, as metadata.json.", "FILE", complete=complete_formats, show_default="all"),
+    ] = "",
+) -> Result:
+    """
+    Show the JSON Schema of a file of the store or of a run, for a .jsonl file that of a line; without a name
+    list the files that have one. It is made from what panda reads and writes the file with.
+
+    Example: panda schema metadata.json
+    """
+    import msgspec
+
+    from panda.store.records import FORMATS, format_of
+
+    if not file:
+        kinds = [(name, (get_args(format_of(name)) or (format_of(name),))[0]) for name in FORMATS]
+        rows = [(name, kind.__doc__.strip().split("\n")[0]) for name, kind in kinds]
+        return Result({"files": list(FORMATS)}, Table(("file", "what it holds"), rows))
+    if (kind := format_of(file)) is None:
+        fix = nearest(file, FORMATS, "`panda schema` lists them")
+        raise NotFoundError(f"{file!r:.80} is no file with a schema", where="FILE", fix=fix)
+    value = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
+    return Result({"file": file, "schema": value}, render_json(value).rstrip("\n"))
 
 
 def _places(path: Path, store: UserStore) -> list[Path]:

@@ -219,6 +219,8 @@ class ContextMetrics(Record, frozen=True):
 
 
 class Metrics(FileRecord, frozen=True):
+    """metrics.json: calls, tokens and time by phase, and how good the context is."""
+
     FILE = layout.METRICS_JSON
 
     phases: tuple[PhaseMetrics, ...]
@@ -387,6 +389,8 @@ class Image(FileRecord, frozen=True):
 
 
 class Reflection(FileRecord, frozen=True):
+    """reflection.json: whether the turn goes on or asks back."""
+
     FILE = layout.REFLECTION_JSON
 
     decision: Literal["PROCEED", "CLARIFY"]
@@ -420,6 +424,8 @@ class JudgedCandidate(Record, frozen=True, kw_only=True):
 
 
 class RetrievalPlan(FileRecord, frozen=True):
+    """retrieval_plan.json: all candidates with scores, and which were chosen."""
+
     FILE = layout.RETRIEVAL_PLAN_JSON
 
     relevant_turns: tuple[Count, ...]
@@ -466,6 +472,8 @@ class Document(Record, frozen=True):
 
 
 class GatheredContext(FileRecord, frozen=True, kw_only=True):
+    """gathered_context.json: §2 as data, with gaps and verdict."""
+
     FILE = layout.GATHERED_CONTEXT_JSON
 
     sections: tuple[GatheredSection, ...]
@@ -502,6 +510,8 @@ class Progress(Record, frozen=True):
 
 
 class Plan(FileRecord, frozen=True):
+    """plan.json: goals, tools and constraints, and how far each goal came."""
+
     FILE = layout.PLAN_JSON
 
     next_step: Literal["coordinator", "synthesis", "clarify"]
@@ -601,6 +611,8 @@ class Noted(Record, frozen=True):
 
 
 class StagedMemory(FileRecord, frozen=True, kw_only=True):
+    """staged_memory.json: what the turn noted, and what tools staged."""
+
     FILE = layout.STAGED_MEMORY_JSON
 
     staged: tuple[Staged, ...]
@@ -637,7 +649,7 @@ class Reused(Record, frozen=True):
 
 
 class Step(FileRecord, frozen=True):
-    """steps/step_NN.json."""
+    """steps/step_NN.json: one tool call and what came of it."""
 
     FILE = "steps/step_{:02d}.json"
 
@@ -732,7 +744,7 @@ class Research(FileRecord, frozen=True, forbid_unknown_fields=False):
 
 
 class Manifest(FileRecord, frozen=True, kw_only=True):
-    """manifest.json of a visit."""
+    """manifest.json of a visit: which page, when, how well it was read."""
 
     FILE = layout.MANIFEST_JSON
 
@@ -832,7 +844,7 @@ class SessionTurn(Record, frozen=True, kw_only=True):
 
 
 class Session(FileRecord, frozen=True, kw_only=True):
-    """The value of session.json."""
+    """session.json: the turns of a session and what the next one knows."""
 
     FILE = layout.SESSION_JSON
 
@@ -849,7 +861,7 @@ class Session(FileRecord, frozen=True, kw_only=True):
 
 
 class ClosedSession(FileRecord, frozen=True, kw_only=True):
-    """closed.json of a session."""
+    """closed.json of a session: it takes no further turns."""
 
     FILE = layout.CLOSED_JSON
 
@@ -1001,6 +1013,8 @@ BY_NAME: Mapping[str, Any] = {
     **{record.FILE: record for record in FileRecord.__subclasses__() if "{" not in record.FILE},
 }
 BY_DIRECTORY: Mapping[str, Any] = {"steps": Step, "interventions": Intervention}
+FORMATS = (*sorted(BY_NAME), "steps/step_01.json", "interventions/ID.json")
+"""Names of the files that have a record."""
 
 
 def format_of(path: str) -> Any:
