@@ -2,8 +2,10 @@
 
 import json
 import multiprocessing
+import os
 import re
 import shutil
+from itertools import count
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.runs.replay import simulate
 from panda.store.layout import Layout, UserStore
+from panda.store.seals import part_of
 from tests.builders import still_clock
 from tests.script import Script, pick, step_of
 from tests.scripted_turns import USER, OneModel, laptop_store, scripted_app
@@ -128,9 +131,13 @@ def test_twelve_turns_replay_the_same(layout: Layout, tmp_path: Path) -> None:
 
 
 def test_what_changed_is_named(layout: Layout, tmp_path: Path) -> None:
-    """A replay tells which note is not what it was; without its snapshot a turn is set back by numbers."""
+    """A replay tells which note was written since; without its snapshot a turn is set back by numbers."""
     copy = Layout(shutil.copytree(layout.root, tmp_path / "copy"))
     (copy.of(USER).knowledge / "drinks.md").write_text("# Drinks\n\nAnother.\n", encoding="utf-8")
+    names = (f"note{n}.md" for n in count())
+    beside = next(name for name in names if part_of(name) == part_of("drinks.md"))  # they share a digest
+    (copy.of(USER).knowledge / beside).write_text("# Beside\n\nAs ever.\n", encoding="utf-8")
+    os.utime(copy.of(USER).knowledge / beside, (0, 0))
     number = max(UserStore(copy.root, USER, still_clock).numbers())
     none = OneModel(ScriptedModel(lambda asked: None, scores=False))
     app = scripted_app(copy, none.scripted)
