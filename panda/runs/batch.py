@@ -170,7 +170,6 @@ class Batch:
 
     @property
     def failed(self) -> list[TurnLine]:
-        """What came of the items that are not as they were to be."""
         return [line for line in self.lines if line.verdict is not Verdict.SOUND]
 
     def prepare(self, *, retry_failed: bool = False) -> Iterator[dict[str, Any]]:
@@ -436,8 +435,6 @@ def _move(turn: Path | Files, target: Path) -> None:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a batch will take."""
-
     items: int  # number of queries
     turns: int  # turns of the log that it is estimated from
     tokens: int | None  # prompt and output tokens of all items; None if the log does not tell

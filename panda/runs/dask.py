@@ -129,7 +129,6 @@ _one_at_a_time = threading.Lock()
 
 
 def _release() -> None:
-    """Let go of what a worker was made ready for."""
     with _one_at_a_time:
         for opened, _ in _ready.values():
             opened.__exit__(None, None, None)
@@ -166,7 +165,7 @@ class RemoteWorker:
 
     @contextmanager
     def __call__(self) -> Iterator[Work]:
-        """Runs items as a worker of this machine does; CheckError if recipes or models differ there."""
+        """CheckError: recipes or models differ there."""
         with work_directory("remote") as directory:
             unpack(self.past, directory)
             unpack(self.project, directory / "project")

@@ -60,13 +60,11 @@ class Made:
 
 
 def read_files(directory: Path) -> Files:
-    """All files below a directory."""
     paths = (path for path in directory.rglob("*") if path.is_file())
     return {path.relative_to(directory).as_posix(): path.read_bytes() for path in paths}
 
 
 def write_files(directory: Path, files: Files) -> None:
-    """Write files below a directory, which is made."""
     for name, data in files.items():
         path = below(directory, name)
         make_directory(path.parent)

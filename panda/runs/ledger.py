@@ -117,7 +117,6 @@ class Outcome(Whole, frozen=True):
 
     @property
     def key(self) -> TurnKey:
-        """What it is known by."""
         return self.user, self.turn if self.item is None else self.item
 
 
@@ -139,7 +138,6 @@ class TurnLine(Whole, frozen=True):
 
     @property
     def key(self) -> TurnKey:
-        """What it is known by."""
         return self.user, self.turn if self.item is None else self.item
 
     @property
@@ -169,7 +167,6 @@ class PlannedTurn(Whole, frozen=True):
 
     @property
     def key(self) -> TurnKey:
-        """What it is known by."""
         return self.user, self.turn if self.item is None else self.item
 
 
@@ -301,7 +298,6 @@ class RunFolder:
 
     @property
     def id(self) -> str:
-        """The run's id."""
         return self.directory.name
 
     @classmethod
@@ -358,7 +354,6 @@ class RunFolder:
             )
 
     def write_plan(self, plan: RunPlan) -> None:
-        """Replace the plan."""
         save(plan, self._plan)
 
     def kept_turn(self, user: str, number: int) -> Path:
@@ -376,7 +371,6 @@ class RunFolder:
         return found
 
     def add(self, line: TurnLine) -> None:
-        """Add the line of a turn that has finished."""
         append_json_line(self._turns, encode(line))
 
     def finish(self, clock: Clock) -> None:
@@ -388,7 +382,6 @@ class RunFolder:
         self.write_plan(structs.replace(plan, finished_at=render_time(clock()), results=results))
 
     def plan(self) -> RunPlan:
-        """What the run was to do, and what came of it."""
         return load(RunPlan, self._plan)
 
     def lines(self) -> list[TurnLine]:

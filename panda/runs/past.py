@@ -54,11 +54,9 @@ class Start:
         return all((self.directory / user / _DIGESTS_JSON).is_file() for user in users)
 
     def snapshot(self, user: str) -> Snapshot:
-        """What was there."""
         return load(Snapshot, self.directory / user / SNAPSHOT_JSON)
 
     def knowledge(self, user: str) -> Path:
-        """The notes as they were."""
         return self.directory / user / "knowledge"
 
     def memory(self, store: UserStore, number: int, at: datetime) -> Projection:

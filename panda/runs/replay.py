@@ -58,8 +58,6 @@ _MOST_CHANGED = 8  # files named that have changed since a turn
 _SHOWN_LINES = 30
 _MEASURED = frozenset({CALLS_JSONL, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON})
 _Ended = Generator[tuple[TurnPlace, TurnLine | None, str | None]]
-"""Turns as they end, with what came of each, or why nothing did."""
-
 Answers = Literal["recorded", "recorded or live", "live"]
 """Where the answers of a turn that runs again come from."""
 
@@ -189,9 +187,7 @@ def simulate(
     Run a saved turn again.
 
     Args:
-        settings: Settings in force; user, recipes and prompts are taken from them.
-        layout: The store; nothing is written to it.
-        layers: Models by layer; with recorded answers, for their tokenizers and what they can do alone.
+        layers: With recorded answers, for their tokenizers and what they can do alone.
         answers: recorded: no model is asked, a call that was not made before is a miss and takes the most
             similar answer; recorded or live: a miss is asked of the model; live: everything is.
         work: The directory of the run, where all goes that the turn writes.
@@ -240,7 +236,7 @@ def simulate(
 
 
 def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
-    """Run the turn; what its tools change in the project stays in memory. Gives why it halted, if so."""
+    """Why it halted, if so; what its tools change in the project stays in memory."""
     metadata = saved.read_metadata()
     described = isinstance(recordings, LiveOnMiss) and saved.has(IMAGE_JSON)
     turn = app.start_turn(
