@@ -21,12 +21,7 @@ _NONE_LACKING = 0.75  # what counts as the partners' cosine where a text has all
 
 
 def prompt_sections(text: str, name: str) -> dict[str, str]:
-    """
-    The sections of a scorer's prompt file, by their `# heading`. Raises RecipeKeyError: it has no heading.
-
-    >>> prompt_sections("# shots\\nEvidence: a\\n# foreign\\n- b\\n", "x.md")
-    {'shots': 'Evidence: a\\n', 'foreign': '- b\\n'}
-    """
+    """The sections of a scorer's prompt file, by their `# heading`; a RecipeKeyError without one."""
     parts = re.split(r"(?m)^# (.+)\n", text)
     if len(parts) < 3:
         raise RecipeKeyError("a scorer's prompt file needs `# heading` sections", where=f"prompts/{name}")
@@ -34,12 +29,7 @@ def prompt_sections(text: str, name: str) -> dict[str, str]:
 
 
 def section_items(text: str) -> list[str]:
-    """
-    The list items of a section.
-
-    >>> section_items("- a\\nand so on\\n- b\\n")
-    ['a', 'b']
-    """
+    """The list items of a section."""
     return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]
 
 
@@ -110,13 +100,9 @@ class Ask:
         compute: Callable[[], tuple[Sequence[float], Usage, float]],
     ) -> list[float]:
         """
-        Logarithms of probabilities that something other than a likelihood gives; written down like those.
-
-        Args:
-            by: Whose digest they belong to.
-            prefix: Names everything that they depend on besides the cases.
-            cases: One a value.
-            compute: Gives the values, tokens and seconds, if they are not known.
+        Logarithms of probabilities that something other than a likelihood gives, one a case; written down
+        like those. *prefix* names everything that they depend on besides the cases; *compute* gives values,
+        tokens and seconds if they are not known.
         """
         keys, known = self._look_up(by, prefix, cases)
         usage, seconds = Usage(0, 0, 0), 0.0
@@ -144,11 +130,8 @@ class Ask:
 
     def partners(self, query: str, text: str) -> tuple[float, int]:
         """
-        What a text says of those words of a query that it lacks.
-
-        Returns:
-            Their mean cosine with the nearest of the text's other words, each word as the encoder reads it in
-            its place; and how many of the query's words are lacking.
+        What a text says of those words of a query that it lacks: their mean cosine with the nearest of the
+        text's other words, each word as the encoder reads it in its place; and how many are lacking.
         """
         assert self.encoder is not None
         asked, said = self.encoder.encode_words(query), self.encoder.encode_words(text)

@@ -58,16 +58,7 @@ def softmax(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def fit_name(name: str, layout: str, digest: str) -> str:
-    """
-    Name of a fit's file.
-
-    Args:
-        name: What the step calls it.
-        layout: Everything that decides what its values are, besides the encoder.
-
-    >>> fit_name("intent", "", "a" * 64)
-    'intent-aaaaaaaaaaaa-e3b0c44298fc.json'
-    """
+    """Name of a fit's file; *layout* is everything that decides what its values are, besides the encoder."""
     words = hashlib.sha256(layout.encode()).hexdigest()
     return f"{PurePath(name).name}-{digest[:_NAME_DIGITS]}-{words[:_NAME_DIGITS]}.json"
 
@@ -98,12 +89,7 @@ def _parse(values: Mapping[str, Any], digest: str) -> Fit:
 
 
 def fit_to_json(fit: Fit, about: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    A fit as the JSON of its file.
-
-    Args:
-        about: What is said of its making; read by people only.
-    """
+    """A fit as the JSON of its file; what is said *about* its making is read by people only."""
     return {
         **about,
         "classes": list(fit.classes),

@@ -43,12 +43,10 @@ def name_head(question: Question, ask: Ask) -> str:
 
 def score_head(question: Question, ask: Ask) -> Mapping[str, float]:
     """
-    Probability of each class of the step's fit; nothing without an encoder or a fit for it.
-
-    Of a subset, each option is read in place of the query, and gets the probability of the step's class; to
-    one that is a part of what its title says, that counts as much as itself.
-    Where the options come with the call, classes that are not among them have no probability, and what the
-    fit does not know has no score.
+    Probability of each class of the step's fit; nothing without an encoder or a fit for it. Of a subset, each
+    option is read in place of the query, and gets the probability of the step's class; to one that is a part
+    of what its title says, that counts as much as itself. Where the options come with the call, classes that
+    are not among them have no probability, and what the fit does not know has no score.
     """
     if question.spec.many and question.step.class_:
         read = {one.id: _score_part(question, one.text, one.title, ask) for one in question.options}
@@ -85,7 +83,6 @@ def _score_part(question: Question, text: str, whole: str, ask: Ask) -> Mapping[
 
 
 def _score_text(question: Question, text: str, ask: Ask) -> Mapping[str, float]:
-    """The probabilities for a text in place of the query."""
     spec, step = replace(question.spec, many=None, values=()), structs.replace(question.step, over=None)
     return score_head(Question(spec, step, (), replace(question.inputs, query=text)), ask)
 
@@ -118,7 +115,7 @@ def _places(phrases: tuple[str, ...]) -> Mapping[str, int]:
 
 
 def _history(question: Question) -> list[str]:
-    """What earlier turns said, without their numbers."""
+    """Without the numbers of the turns."""
     documents = question.inputs.documents
     text = next((text for name, text in documents.items() if name.partition(".")[0] == _HISTORY), "")
     return [_TURN.sub("", line) for line in text.splitlines() if line.strip()]

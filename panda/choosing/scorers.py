@@ -76,7 +76,7 @@ def score_likelihood(question: Question, ask: Ask) -> dict[str, float]:
 
 
 def _nearest_options(question: Question, ask: Ask) -> Sequence[Option]:
-    """The options that the language model reads, in their order; all of them without an encoder."""
+    """In their order; all of them without an encoder."""
     options = question.options
     if len(options) <= MOST_ASKED or ask.encoder is None:
         return options
@@ -132,9 +132,8 @@ def name_options(question: Question, ask: Ask) -> str:
 
 def score_options(question: Question, ask: Ask) -> Mapping[str, float]:
     """
-    Probability of each option that it answers; nothing without an encoder, a fit for it, or options.
-
-    The closest option has what the fit gives for it, each other the less the further behind that it is.
+    Probability of each option that it answers; nothing without an encoder, a fit for it, or options. The
+    closest option has what the fit gives for it, each other the less the further behind that it is.
     """
     options = question.options
     fit = ask.find_fit(name_options(question, ask)) if ask.encoder is not None and options else None
@@ -187,11 +186,8 @@ _PROBABLE = ("label", "channel", *FITTED)  # scorers whose scores are probabilit
 
 def choose(spec: ChoiceSpec, inputs: ChoiceInputs, ask: Ask) -> Choice:
     """
-    Make one choice by its decision list.
-
-    Returns:
-        The choice. With a subset, `value` holds the ids that reach the bar, best first; with a single one
-        and no options, `value` is None.
+    One choice by its decision list. Of a subset, `value` holds the ids that reach the bar, best first; of a
+    single one without options it is None.
     """
     is_fitted = False
     for step in spec.steps:
@@ -225,7 +221,6 @@ def _offered(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs, ask: Ask) -> Se
 
 
 def _take(spec: ChoiceSpec, step: Step, scores: Mapping[str, float]) -> Choice | None:
-    """What a step with these scores decides; None if it is passed over."""
     if step.choose is not None and step.at_least is None:
         return Choice(spec.name, step.choose, {}, None, step.scorer)
     if step.class_ is not None and not spec.many:

@@ -24,12 +24,7 @@ class Limits:
 
     @property
     def call_trigger_tokens(self) -> int:
-        """
-        Budget tokens of a prompt above which its documents are compressed, however much they may have.
-
-        >>> Limits().call_trigger_tokens
-        11000
-        """
+        """Budget tokens of a prompt above which its documents are compressed, however much they may have."""
         return self.call_tokens - min(_CALL_SLACK_TOKENS, self.call_tokens // 12)
 
     def target(self, used_tokens: int, room_tokens: int) -> int:

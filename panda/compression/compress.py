@@ -75,8 +75,6 @@ class Compression:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is known of a document whatever the budget."""
-
     source: str  # the document
     outline: Outline  # its pieces
     weights: Weights  # what is protected
@@ -116,9 +114,8 @@ def compress(
     rewrite: Rewrite | None = None,
     marks_alone: bool = True,
 ) -> Compression:
-    r"""
+    """
     A document within a budget: itself, or some of its pieces as they stand, `[…]` for each stretch left out.
-
     What is kept at one budget is kept at twice that one. Where a pattern of *keep* occurs, nothing is
     dropped; a rewrite that fails the checks is not used. LimitError: what is protected alone has more tokens
     than the budget, or nothing fits beside the marks and *marks_alone* are no answer.

@@ -34,17 +34,12 @@ _BY_MODEL = ("model", REWRITE)
 
 def detect_content_type(name: str, text: str) -> ContentType:
     """
-    The type of a document, by its name first and by its marks second (S3 §22).
+    The type of a document, by its name first and by its marks second (S3 §22). A mark counts only where it is
+    structure, not where running text mentions it: `ocr_items` must be a key of a JSON document, a heading
+    must be a heading.
 
-    A mark counts only where it is structure, not where running text mentions it: `ocr_items` must be a key of
-    a JSON document, a heading must be a heading.
-
-    >>> detect_content_type("turns/turn_000012/context.md", "")
-    'context.md'
-    >>> detect_content_type("", "# Notes\\n\\n## Research Findings\\n")
-    'research.md'
-    >>> detect_content_type("", '{"ocr_items": []}'), detect_content_type("tool:memory.query", "ok")
-    ('page_doc', 'tool_result')
+    >>> detect_content_type("", "# Notes\\n\\n## Research Findings\\n"), detect_content_type("tool:x", "ok")
+    ('research.md', 'tool_result')
     """
     file = name.rsplit("/", 1)[-1]
     if file == "context.md" or _CONTEXT_LINE.search(text):
@@ -111,16 +106,10 @@ def fit_documents(
     rewrite: Rewrite | None = None,
 ) -> tuple[list[InputDocument], list[Cut]]:
     """
-    Documents, the most important first, that fit the room together, and the cuts.
-
-    The least important unprotected ones are compressed first, with `[…]` in the place of what was dropped.
-    One with a share of the room goes below it only when all others are cut. BudgetExceededError: what is
-    protected, error messages in the documents included, does not fit.
-
-    >>> given = [InputDocument("a", "One is here. Two is far away. Three is nowhere at all.")]
-    >>> fitted, cuts = fit_documents(given, room_tokens=8, query="how far is two?")
-    >>> fitted[0].text, cuts[0].before_tokens, cuts[0].after_tokens
-    ('[…] Two is far away. […]', 15, 7)
+    Documents, the most important first, that fit the room together, and the cuts. The least important
+    unprotected ones are compressed first, with `[…]` in the place of what was dropped. One with a share of
+    the room goes below it only when all others are cut. BudgetExceededError: what is protected, error
+    messages in the documents included, does not fit.
     """
     sizes = [count_tokens(document.text) for document in documents]
     over = sum(sizes) - room_tokens

@@ -66,10 +66,9 @@ def rank(
     has_query: bool,
 ) -> list[Item]:
     """
-    Everything that is not protected, each piece once, best first.
-
-    Facts that are not yet covered take turns with the best units, by tokens: so neither pushes the other out.
-    Of a page each part gets its share; with a query, scores count for more than facts.
+    Everything that is not protected, each piece once, best first. Facts that are not yet covered take turns
+    with the best units, by tokens: so neither pushes the other out. Of a page each part gets its share; with
+    a query, scores count for more than facts.
     """
     sizes = {i: tokens[i] for unit in units for i in unit}
     order = sorted(range(len(units)), key=lambda n: (-scores[n], n))

@@ -162,12 +162,7 @@ class TextOutline:
 
 
 def has_value(text: str) -> bool:
-    """
-    Whether a price, URL or date stands in a text.
-
-    >>> has_value("for $5"), has_value("5 keys")
-    (True, False)
-    """
+    """Whether a price, URL or date stands in a text."""
     return bool(_MAY_HAVE_VALUE.search(text) and _VALUE.search(text))
 
 
@@ -198,7 +193,6 @@ def _with_dates_whole(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple
 def chunk_spans(source: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """
     A line cut into stretches of about 70 characters where it is long, at the ends of clauses if it has any.
-
     Never within a word, and not beside a number, so that no stretch says what the line does not; only a long
     row of numbers is cut, between two of them. A line without a blank stays whole. What holds a price, URL or
     date is cut around it, so that this can stay when the room is too small for all that is said about it.
@@ -284,9 +278,8 @@ def _skip_blanks_back(source: str, at: int) -> int:
 
 def parse_text(source: str, *, lines_alone: bool = False) -> TextOutline:
     r"""
-    The pieces of a Markdown or plain text of any length; all of them render the text itself.
-
-    With *lines_alone* no sentence goes over the end of a line, as in a log.
+    The pieces of a Markdown or plain text of any length; all of them render the text itself. With
+    *lines_alone* no sentence goes over the end of a line, as in a log.
 
     >>> outline = parse_text("# Laptops\n\nTwo found. Both\nare fine.\n\n- LOQ 15\n- TUF A15\n")
     >>> [piece.text for piece in outline.pieces]
@@ -298,8 +291,6 @@ def parse_text(source: str, *, lines_alone: bool = False) -> TextOutline:
 
 
 class _Parser:
-    """The pieces of one text, made from its blocks."""
-
     def __init__(self, source: str, lines_alone: bool) -> None:
         self.source = source
         self.lines_alone = lines_alone

@@ -24,9 +24,8 @@ def rewrite_passages(
     rewrite: Rewrite,
 ) -> tuple[str | None, list[str]]:
     """
-    The extract with its holes worded anew, None if no wording is accepted; and why others were refused.
-
-    A wording is no longer than what the extract keeps of its passage, and has no number, date, URL or quoted
+    The extract with its holes worded anew, None if no wording is accepted; and why others were refused. A
+    wording is no longer than what the extract keeps of its passage, and has no number, date, URL or quoted
     name that the passage lacks. *kept* are the pieces of the extract, heads included.
     """
     texts: dict[int, str] = {}

@@ -38,10 +38,9 @@ def fit_context(
     rewriter: Rewriter = lambda kind: None,
 ) -> tuple[ContextDocument, list[Cut]]:
     """
-    context.md with a new section, before it is written, and the cuts, with what caused each of them.
-
-    A section over its budget is compressed alone. Only if the document is over 8,600 tokens all the same, it
-    is brought to 7,500: the largest sections first, down to one common size, the new one last, §0 never.
+    context.md with a new section, before it is written, and the cuts, with what caused each of them. A
+    section over its budget is compressed alone. Only if the document is over 8,600 tokens all the same, it is
+    brought to 7,500: the largest sections first, down to one common size, the new one last, §0 never.
     *rewriter* gives what words passages of §2 and §4 anew. BudgetExceededError: something would have to be
     cut, and compression is off.
     """
@@ -85,11 +84,10 @@ def fit_section(
     rewriter: Rewriter = lambda kind: None,
 ) -> tuple[Section, Cut | None]:
     """
-    A section within its budget, before it is written, `_meta` whole; and the cut, None if there was none.
-
-    In §4 older results shrink before newer ones, then their `_meta` to step, tool and status, then all of
-    them to one mark with their numbers. The newest stays whole unless it alone is over the budget. A section
-    whose `_meta` leaves no room comes back as far down as it goes.
+    A section within its budget, before it is written, `_meta` whole; and the cut, None if there was none. In
+    §4 older results shrink before newer ones, then their `_meta` to step, tool and status, then all of them
+    to one mark with their numbers. The newest stays whole unless it alone is over the budget. A section whose
+    `_meta` leaves no room comes back as far down as it goes.
     """
     budget = SECTIONS[section.number].budget_tokens
     before = count_tokens(render_section(section))
@@ -109,7 +107,7 @@ def _shrink(
     query: str,
     rewriter: Rewriter = lambda kind: None,
 ) -> tuple[Section, Cut | None]:
-    """The section in so many tokens, or as near to them as what it must hold allows."""
+    """Or as near to so many tokens as what it must hold allows."""
     before = count_tokens(render_section(section))
     if before <= budget:
         return section, None

@@ -102,8 +102,6 @@ def _marks(text: str) -> float:
 
 @dataclass(frozen=True)
 class _Window:
-    """Units that are read together."""
-
     units: tuple[int, ...]  # their indexes
     text: str  # what is read
     spans: tuple[tuple[int, int], ...]  # where each of them stands in it

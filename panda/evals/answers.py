@@ -81,8 +81,6 @@ def same_phrases(query: str, label: tuple[str, ...], said: tuple[str, ...]) -> b
 
     >>> same_phrases("a tent under 3 kg, no pegs", ("under 3 kg", "no pegs"), ("3 kg", "no pegs"))
     True
-    >>> same_phrases("a tent under 3 kg", (), ("under 3 kg",))
-    False
     """
     wanted, found = ([_span(query, one) for one in phrases] for phrases in (label, said))
     return all(_meets(one, found) for one in wanted) and all(_meets(one, wanted) for one in found)
@@ -143,15 +141,7 @@ def recipe_of(executor: RecipeExecutor, kind: Kind, mode: str = "chat") -> str:
 def run_cases(
     executor: RecipeExecutor, cases: Sequence[Case], *, advance: Callable[[], None] = lambda: None
 ) -> list[Answered]:
-    """
-    Ask every case.
-
-    Args:
-        cases: In any order; no answer depends on another case.
-
-    Raises:
-        HaltError: A model call failed.
-    """
+    """Ask every case; no answer depends on another case."""
     found = []
     for case in cases:
         found.append(_answer(executor, case))
@@ -174,10 +164,7 @@ def _answer(executor: RecipeExecutor, case: Case) -> Answered:
 
 def request_of(case: Case, tools: Sequence[str] = ()) -> Request:
     """
-    What the phase would give to the recipe.
-
-    Args:
-        tools: What the recipe may use: all of it is on offer where the label is one of them.
+    What the phase would give to the recipe; all *tools* are on offer where the label is one of them.
 
     >>> request_of(Case("reflection", "fit", "And it?", ("A tent",), (), "PROCEED")).documents[0].text
     'Turn 1: A tent'

@@ -114,10 +114,7 @@ class Case:
 
 
 def load_cases(path: Path) -> list[Case]:
-    """
-    The cases of a file, or of all `*.jsonl` files of a directory. Raises NotFoundError: there is no such
-    file, or no case in it. FileFormatError: a line is no case.
-    """
+    """The cases of a file, or of all `*.jsonl` files of a directory; NotFoundError where there is none."""
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     lines = (
         (text, Location(file, line=n))
@@ -132,17 +129,7 @@ def load_cases(path: Path) -> list[Case]:
 
 
 def parse_cases(lines: Iterable[tuple[str, str]]) -> list[Case]:
-    """
-    Cases from (line, where) pairs.
-
-    Raises:
-        FileFormatError: A line is no case.
-
-    >>> line = '{"kind": "intent", "split": "fit", "query": "Hi", "label": "greeting"}'
-    >>> (case,) = parse_cases([(line, "x:1")])
-    >>> case.query, case.label
-    ('Hi', 'greeting')
-    """
+    """Cases from (line, where) pairs."""
     return [_case(parse_json(text, where=where), where) for text, where in lines]
 
 

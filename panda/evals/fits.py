@@ -44,14 +44,8 @@ class Head:
 
 def fit_classes(values: Matrix, wanted: NDArray[Any], groups: Sequence[str]) -> Head:
     """
-    A softmax head; its strength and temperature are those with the least loss in folds.
-
-    Args:
-        wanted: (cases,), index of each case's class; every class occurs.
-        groups: Cases of one group are never in two folds.
-
-    Raises:
-        UsageError: scikit-learn is missing.
+    A softmax head; its strength and temperature are those with the least loss in folds. *wanted* has the
+    index of each case's class, of which every one occurs; cases of one group are never in two folds.
     """
     _require_scikit_learn()
     from scipy.sparse import csr_matrix
@@ -81,19 +75,14 @@ def _folds(groups: Sequence[str]) -> NDArray[Any]:
 
 
 def _require_scikit_learn() -> None:
-    """Raises UsageError where scikit-learn is missing, before what it is needed for was worked out."""
+    """Before what it is needed for was worked out."""
     if find_spec("sklearn") is None:
         fix = "pip install 'panda-turns[tune]'"
         raise UsageError("tuning needs scikit-learn", where="panda tune", fix=fix)
 
 
 def _logistic(values: Any, wanted: NDArray[Any], strength: float) -> tuple[Matrix, Matrix]:
-    """
-    Weights (k, n) and bias (k,).
-
-    Args:
-        values: (cases, n), sparse.
-    """
+    """Weights (k, n) and bias (k,) for sparse values (cases, n)."""
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(C=strength, max_iter=2000, class_weight="balanced").fit(values, wanted)
@@ -125,8 +114,6 @@ class Tuned:
 
 @dataclass
 class _Fitting:
-    """What one fit is made from."""
-
     recipe: str
     choice: str
     encoder: str
@@ -140,13 +127,8 @@ def tune(
     executor: "RecipeExecutor", cases: Sequence[Case], *, advance: Callable[[], None] = lambda: None
 ) -> list[Tuned]:
     """
-    Make every fit that the recipes asked by the cases read.
-
-    Args:
-        cases: Labelled cases, of the half that may be seen.
-
-    Raises:
-        UsageError: There is no encoder, scikit-learn is missing, or the cases of a fit have one class.
+    Make every fit that the recipes asked by the cases read, which are of the half that may be seen.
+    UsageError: there is no encoder, scikit-learn is missing, or the cases of a fit have one class.
     """
     _require_scikit_learn()
     found: dict[str, _Fitting] = {}

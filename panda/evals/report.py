@@ -16,13 +16,8 @@ def find_interval(right: int, of: int) -> tuple[float, float]:
     """
     Wilson's 90 % interval of a share.
 
-    Args:
-        of: Of how many; 0 gives the whole range.
-
-    >>> [round(end, 3) for end in find_interval(80, 100)]
-    [0.727, 0.857]
-    >>> find_interval(0, 0)
-    (0.0, 1.0)
+    >>> [round(end, 3) for end in find_interval(80, 100)], find_interval(0, 0)
+    ([0.727, 0.857], (0.0, 1.0))
     """
     if of == 0:
         return 0.0, 1.0
@@ -33,23 +28,13 @@ def find_interval(right: int, of: int) -> tuple[float, float]:
 
 
 def commonest_share(labels: Sequence[str]) -> tuple[str, float]:
-    """
-    The commonest label and its share: what always saying it would give.
-
-    >>> commonest_share(["a", "b", "a", "a"])
-    ('a', 0.75)
-    """
+    """The commonest label and its share: what always saying it would give."""
     label, count = Counter(sorted(labels)).most_common(1)[0]
     return label, count / len(labels)
 
 
 def count_confusion(labels: Sequence[str], said: Sequence[str]) -> dict[str, dict[str, int]]:
-    """
-    How often each label was given each answer.
-
-    >>> count_confusion(["a", "a", "b"], ["a", "b", "b"])
-    {'a': {'a': 1, 'b': 1}, 'b': {'b': 1}}
-    """
+    """How often each label was given each answer."""
     found: dict[str, dict[str, int]] = {}
     for label, answer in sorted(zip(labels, said, strict=True)):
         row = found.setdefault(label, {})
@@ -59,20 +44,11 @@ def count_confusion(labels: Sequence[str], said: Sequence[str]) -> dict[str, dic
 
 def calibration_error(confidences: Sequence[float], right: Sequence[bool]) -> float | None:
     """
-    How far confidence and truth are apart: over bins of equally many cases, the mean distance of the mean
-    confidence from the share of right answers.
+    How far confidence and truth are apart, 0 to 1: over bins of equally many cases, the mean distance of the
+    mean confidence from the share of right answers. None without cases.
 
-    Args:
-        confidences: n probabilities.
-        right: n times whether the answer was right.
-
-    Returns:
-        0 to 1; None without cases.
-
-    >>> calibration_error([0.8] * 5, [True, True, True, True, False])
-    0.0
-    >>> calibration_error([], []) is None
-    True
+    >>> calibration_error([0.8] * 5, [True, True, True, True, False]), calibration_error([], [])
+    (0.0, None)
     """
     if not confidences:
         return None
@@ -87,8 +63,8 @@ def calibration_error(confidences: Sequence[float], right: Sequence[bool]) -> fl
 
 def share_of_pairs(groups: Mapping[str, Sequence[tuple[float, bool]]]) -> float | None:
     """
-    Within groups of (score, positive), how often a positive one scores above a negative one; ties count
-    half, and of one group it is the area under the curve.
+    Within groups of (score, positive), how often a positive one scores above a negative one; ties count half,
+    and of one group it is the area under the curve.
 
     >>> share_of_pairs({"q1": [(0.9, True), (0.3, False)], "q2": [(0.1, True), (0.2, False)]})
     0.5
@@ -120,13 +96,8 @@ COLUMNS = (
 
 def build_report(answers: Sequence[Answered]) -> list[dict[str, Any]]:
     """
-    One object a kind, in the order of KINDS.
-
-    Args:
-        answers: Of any kinds.
-
-    Returns:
-        Numbers that do not depend on the order of the cases, but for the milliseconds.
+    One object a kind, in the order of KINDS; but for the milliseconds the order of the cases makes no
+    difference.
     """
     asked = dict.fromkeys(answer.case.kind for answer in answers)
     kinds = [*(kind for kind in KINDS if kind in asked), *(kind for kind in asked if kind not in KINDS)]

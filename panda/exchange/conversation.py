@@ -75,12 +75,10 @@ class Exchange:
 
 def exchanges_of(conversation: Conversation) -> tuple[list[Exchange], Counter[Kind]]:
     """
-    The exchanges of a conversation, and what of it does not become one.
-
-    Messages of the user that follow each other are one query; what the assistant says until the user speaks
-    again is one reply. A message that does not read ends both: what stands before it is not joined to what
-    comes after. A query without a time of its own has that of its reply, else of what was said before it,
-    else of the conversation.
+    The exchanges of a conversation, and what of it does not become one. Messages of the user that follow each
+    other are one query; what the assistant says until the user speaks again is one reply. A message that does
+    not read ends both: what stands before it is not joined to what comes after. A query without a time of its
+    own has that of its reply, else of what was said before it, else of the conversation.
     """
     left = Counter(conversation.left)
     exchanges: list[Exchange] = []
@@ -153,12 +151,7 @@ def read_moment(value: object) -> datetime | None:
 
 
 def clean_text(text: object) -> str:
-    """
-    A text that can be written as UTF-8: halves of characters become U+FFFD. "" for what is no text.
-
-    >>> clean_text("a\\ud83d")
-    'a\ufffd'
-    """
+    """A text that can be written as UTF-8: halves of characters become U+FFFD. "" for what is no text."""
     return _HALVES.sub("\ufffd", text) if isinstance(text, str) else ""
 
 

@@ -104,7 +104,6 @@ def export_turns(
 
 
 def _load(folder: TurnFolder) -> PastTurn:
-    """A turn from its files. Raises FileFormatError: one of them is damaged."""
     metadata = folder.read_metadata()
     has_reply = folder.has(RESPONSE_MD) and metadata.status in SAVED_STATUSES - {"failed"}
     items = answer_items(folder.read_context().section(5)) if metadata.status == "approved" else ()
@@ -190,7 +189,7 @@ def _import_line(turn: PastTurn, *, numbered: bool) -> dict[str, Any] | LeftOut:
 
 def _render_line(value: Mapping[str, Any]) -> str:
     r"""
-    An object as one line of JSON; what may reach no terminal as it is stands there as an escape.
+    One line of JSON; what may reach no terminal as it is stands there as an escape.
 
     >>> _render_line({"query": "a\x9bb é"})
     '{"query": "a\\u009bb é"}\n'
@@ -201,10 +200,9 @@ def _render_line(value: Mapping[str, Any]) -> str:
 
 def render_transcript(turns: Sequence[PastTurn]) -> str:
     """
-    A transcript in Markdown: a heading for each session, below it its turns in order of their numbers.
-
-    What was said stands in fences that are longer than any row of backticks in it, so that nothing of it is
-    read as Markdown; control characters are written out. Empty for no turns.
+    A transcript in Markdown: a heading for each session, below it its turns in order of their numbers. What
+    was said stands in fences that are longer than any row of backticks in it, so that nothing of it is read
+    as Markdown; control characters are written out. Empty for no turns.
     """
     sessions: dict[tuple[str, str], list[PastTurn]] = {}
     for turn in turns:

@@ -33,14 +33,7 @@ _LONGEST_TOKEN_CHARS = 20
 
 
 class ExportFile:
-    """
-    A file of one of these kinds; nothing is read yet.
-
-    Args:
-        path: The file: JSON or the .zip around it, or a log of llm.
-        name: What errors call it.
-        source: Who made it.
-    """
+    """A file of one of these kinds, JSON or the .zip around it, or a log of llm; nothing is read yet."""
 
     def __init__(self, path: Path, name: str, source: Source) -> None:
         self.path, self.name, self.source = path, name, source
@@ -53,12 +46,7 @@ class ExportFile:
             return sum(size for _, size, _ in members) // MEGABYTE
 
     def conversations(self, watch: Watch = lambda: None) -> Iterator[Conversation | ConversationError]:
-        """
-        Its conversations, in order; an error for each that does not read. One at a time is in memory.
-
-        Raises:
-            ImportFileError: The file is cut short, damaged, or of another kind.
-        """
+        """Its conversations, in order; an error for each that does not read. One at a time is in memory."""
         if self.source == "llm":
             yield from LlmLog(self.path, self.name).conversations(watch)
             return
@@ -75,9 +63,7 @@ class ExportFile:
 def find_source(path: Path, name: str) -> Source:
     """
     Who made a file that errors call *name*, as its first bytes tell; JSON lines if nothing tells.
-
-    Raises:
-        ImportFileError: It is a .zip or a list without conversations.
+    ImportFileError for a .zip or a list without conversations.
     """
     if not path.is_file():
         return "jsonl"  # a pipe can be read only once; what is missing is told by whoever reads it
@@ -141,10 +127,8 @@ class JsonListError(Exception):
 def read_entries(file: IO[bytes], key: str, watch: Watch) -> Iterator[Any]:
     """
     The entries of the list that a file holds, or of the one under a key of the object that it holds; of an
-    object what follows the list is not looked at. One at a time is in memory.
-
-    Raises:
-        JsonListError: It is cut short, no valid JSON, nested too deeply, or holds no such list.
+    object what follows the list is not looked at. One at a time is in memory. JsonListError: it is cut short,
+    no valid JSON, nested too deeply, or holds no such list.
     """
     reader, count = _JsonReader(file, watch), 0
     try:
@@ -226,7 +210,7 @@ class _JsonReader:
                     return value
 
     def _more(self) -> bool:
-        """Read on; False at the end of the file."""
+        """False at the end of the file."""
         data = self._file.read(max(MEGABYTE, len(self._text) - self._at))
         self._ended = not data
         self._text = self._text[self._at :] + self._decoder.decode(data, final=self._ended)

@@ -120,16 +120,11 @@ def import_turns(
     progress: Progress = no_progress,
 ) -> ImportReport:
     """
-    Write the turns of an import file, called *name* in errors, as saved turns of status imported.
-
-    Given numbers are kept and may fill gaps; other lines get the next numbers, in the order of the file. A
-    turn that is there already with the same session, time, query and response is left alone. Missing users
-    are made. A dry run tells what would become of each line.
-
-    Raises:
-        ImportFileError: A line is wrong, or its number is taken by another turn; nothing was changed.
-        LockHeldError: Another process is claiming numbers for too long.
-        StoreError: A file cannot be read or written; turns that did appear are whole.
+    Write the turns of an import file, called *name* in errors, as saved turns of status imported. Given
+    numbers are kept and may fill gaps; other lines get the next numbers, in the order of the file. A turn
+    that is there already with the same session, time, query and response is left alone. Missing users are
+    made. A dry run tells what would become of each line. After an ImportFileError (a line is wrong, or its
+    number is taken by another turn) nothing was changed; after a StoreError turns that did appear are whole.
     """
     turns: dict[str, list[NewTurn]] = {}
     read = list(_read_turns(source, name))
@@ -163,11 +158,8 @@ def import_turns(
 
 def write_turns(turns: Sequence[NewTurn], layout: Layout, now: datetime, advance: Callable[[], None]) -> None:
     """
-    Write turns of which the numbers are nobody else's, as saved turns of status imported.
-
-    Raises:
-        LockHeldError: A session of theirs that is there already is held for too long.
-        StoreError: A file cannot be written; turns that did appear are whole.
+    Write turns of which the numbers are nobody else's, as saved turns of status imported; after an error
+    turns that did appear are whole.
     """
     with _sessions_held(layout, turns):
         _write(turns, layout, now, advance)
@@ -192,7 +184,7 @@ def _sessions_held(layout: Layout, turns: Sequence[NewTurn]) -> Iterator[None]:
 
 
 class _Numbers:
-    """Numbers of one user's turns: those that are there, and those that are to come."""
+    """Those that are there, and those that are to come."""
 
     def __init__(self, store: UserStore, turns: Sequence[NewTurn]) -> None:
         self._store, self._there = store, set(store.numbers())

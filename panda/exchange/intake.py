@@ -159,11 +159,7 @@ def _plan(store: UserStore, file: ExportFile, progress: Progress) -> IntakePlan:
 def _write(store: UserStore, file: ExportFile, plan: IntakePlan, watch: Watch) -> list[ImportedTurn]:
     """
     Write what is new; killed midway, the next import of the file writes the rest. The new turns, in the order
-    of the file.
-
-    Raises:
-        ImportFileError: The file has changed since it was planned; turns that did appear are whole.
-        LockHeldError: A session that goes on, or the numbers, are held for too long.
+    of the file. ImportFileError: it has changed since it was planned; turns that did appear are whole.
     """
     make_directory(store.turns)
     with store.numbering("panda import"):

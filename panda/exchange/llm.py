@@ -44,12 +44,7 @@ class _Logged(NamedTuple):
 
 
 class LlmLog:
-    """
-    A log, for reading; *name* is what errors call it.
-
-    Raises:
-        ImportFileError: It is no log of llm, or does not read.
-    """
+    """A log, for reading, that errors call *name*; ImportFileError where it is none, or does not read."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path, self._name = path, name
@@ -106,7 +101,6 @@ class LlmLog:
 
 
 def _columns(database: sqlite3.Connection, table: str) -> set[str]:
-    """The columns of a table; none if it is not there."""
     return {row["name"] for row in database.execute(f"PRAGMA table_info({table})")}
 
 
@@ -118,7 +112,7 @@ def _begun(database: sqlite3.Connection, sql: str) -> sqlite3.Cursor:
 
 
 def _responses(database: sqlite3.Connection) -> Iterator[_Logged]:
-    """The calls in the table of responses, but those that the message store has too."""
+    """All but those that the message store has too."""
     if not _columns(database, "responses"):
         return
     own = "id NOT IN (SELECT id FROM turns)" if _columns(database, "turns") else "1"
@@ -153,7 +147,6 @@ def _given(database: sqlite3.Connection) -> dict[object, Counter[Kind]]:
 
 
 def _turns(database: sqlite3.Connection) -> Iterator[_Logged]:
-    """The calls in the message store."""
     if not _columns(database, "turns"):
         return
     for row in _begun(
@@ -219,7 +212,6 @@ def _is_picture(database: sqlite3.Connection, payload: object) -> bool:
 
 
 def _object(payload: object) -> dict[str, Any]:
-    """The object in a column of JSON; empty for anything else."""
     try:
         value = json.loads(payload) if isinstance(payload, str) else {}
     except (ValueError, RecursionError):

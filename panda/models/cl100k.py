@@ -25,20 +25,13 @@ _PART_CHARS = 50_000
 def count_tokens(text: str) -> int:
     """
     Length of a text in budget tokens, which are those of cl100k_base (S3 §21.1); `<|endoftext|>` and the like
-    count as the plain text they are.
+    count as the plain text they are. Longer texts are counted in parts of about 50,000 characters, so that
+    time grows with length alone: cut before a space that follows a character other than white space, where
+    cl100k_base always has a border and the sum is exact; within a run that has no such place (100 kB of one
+    letter, or of spaces) the sum may be a few tokens off for each cut.
 
-    Longer texts are counted in parts of about 50,000 characters, so that time grows with length alone: cut
-    before a space that follows a character other than white space, where cl100k_base always has a border and
-    the sum is exact; within a run that has no such place (100 kB of one letter, or of spaces) the sum may be
-    a few tokens off for each cut.
-
-    Raises:
-        ModelFileError: The vocabulary is missing or not the known one.
-
-    >>> count_tokens("The LOQ 15 costs $697.00.")
-    11
-    >>> count_tokens("<|endoftext|>") > 1
-    True
+    >>> count_tokens("The LOQ 15 costs $697.00."), count_tokens("<|endoftext|>") > 1
+    (11, True)
     """
     encoding = _load()
     return sum(len(encoding.encode_ordinary(part)) for part in _parts(text))

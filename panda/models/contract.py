@@ -129,10 +129,7 @@ class ModelInfo:
     thinking_tokens: int = 0  # how much of n_ctx is for reasoning, which counts against no recipe's budget
 
     def check_room(self, prompt: int, output: int, about: str = "") -> None:
-        """
-        Raises:
-            HaltError: So many model tokens of prompt and output do not fit the window together.
-        """
+        """Raises HaltError where so many model tokens do not fit the window together."""
         if prompt + output > self.n_ctx:
             raise HaltError(
                 f"the prompt of {about}{prompt:,} and output of {output:,} model tokens do not fit into "
@@ -154,9 +151,6 @@ class Encoder(Protocol):
         """
         One vector of length 1 for each of n texts, shape (n, width), each computed alone; of a long text the
         beginning counts.
-
-        Raises:
-            ModelFileError: The model cannot be loaded or is no encoder.
         """
         ...
 
@@ -181,38 +175,22 @@ class Model(Protocol):
 
     def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
         """
-        Write one completion.
-
-        Raises:
-            ModelTimeoutError: It took longer than params.timeout_seconds.
-            ModelFileError: A message holds a picture, and info.sees is false.
-            RecipeSchemaError: params.schema does not compile to a grammar.
-            ModelAwayError: A model server does not answer.
-            HaltError: The prompt does not fit the context window.
+        Write one completion. Raises ModelTimeoutError, ModelAwayError where a server does not answer,
+        HaltError where the prompt does not fit the window, ModelFileError for a picture that the model cannot
+        see.
         """
         ...
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
         """
-        Log-probability of each case's continuation after prefix + context.
-
-        Prefix, context and continuation are tokenised separately. The prefix is computed once. Every case
-        is computed alone, so that its value does not depend on the other cases of the call.
-
-        Raises:
-            ModelTimeoutError: It took longer than params.timeout_seconds.
-            HaltError: A case does not fit the context window, or info.scores is false.
+        Log-probability of each case's continuation after prefix + context, which are tokenised separately.
+        The prefix is computed once, every case alone, so that its value does not depend on the other cases.
+        Raises ModelTimeoutError, and HaltError where a case does not fit the window or info.scores is false.
         """
         ...
 
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
-        """
-        Log-probability of each token of a text after a prefix, in one pass over both.
-
-        Raises:
-            ModelTimeoutError: It took longer than params.timeout_seconds.
-            HaltError: Both do not fit the context window together, or info.scores is false.
-        """
+        """Log-probability of each token of a text after a prefix, in one pass over both; raises as score."""
         ...
 
 

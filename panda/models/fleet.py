@@ -40,10 +40,9 @@ _TOLD: Mapping[FailureKind, tuple[str, str, str]] = {
 @dataclass
 class Breaker:
     """
-    Whether a server is asked: after failures in a row it is left alone for a growing while.
-
-    One where nobody listens is dead: calls neither ask it meanwhile nor wait for it. One that has answered
-    before may only be starting anew: it is dead once a whole call has waited for it in vain.
+    Whether a server is asked: after failures in a row it is left alone for a growing while. One where nobody
+    listens is dead: calls neither ask it meanwhile nor wait for it. One that has answered before may only be
+    starting anew: it is dead once a whole call has waited for it in vain.
     """
 
     most_failures: float  # in a row, after which it is left alone; infinite if there is nowhere else to go
@@ -85,11 +84,10 @@ class Breaker:
 
 class Fleet:
     """
-    The servers of one model. What is known of them holds for the process.
-
-    Worker i of a pool prefers server i, counted round, so that workers as many as servers never meet at one.
-    Another process, which may be one of several on different machines, takes the servers in turn and begins
-    where its id says: if all began with the first one, it would have all first requests and the others none.
+    The servers of one model; what is known of them holds for the process. Worker i of a pool prefers server
+    i, counted round, so that workers as many as servers never meet at one. Another process, which may be one
+    of several on different machines, begins where its id says: if all began with the first server, it would
+    have all first requests.
     """
 
     def __init__(
@@ -115,18 +113,10 @@ class Fleet:
 
     def ask(self, exchange: Callable[[ModelServer], _Reply], limit: TimeLimit) -> _Reply:
         """
-        What an exchange with one of the servers gives.
-
-        A server that fails is followed by another one at once; there is a pause when none is left that is
-        not dead, and up to five such rounds while the time lasts. What has been answered is not asked again.
-
-        Args:
-            exchange: Asks the server it is given and raises AttemptError if that failed.
-
-        Raises:
-            ModelAwayError: All servers failed or are left alone.
-            ModelTimeoutError: The time was over while a server was at it.
-            Problem: Whatever else the exchange raises.
+        What an exchange with one of the servers gives; it raises AttemptError if that failed. Another server
+        follows at once; there is a pause when none is left that is not dead, and up to five such rounds while
+        the time lasts. What has been answered is not asked again. Raises ModelAwayError where all failed or
+        are left alone, ModelTimeoutError where the time was over while a server was at it.
         """
         final: set[int] = set()  # servers that this call does not ask again
         for round_number in range(_ROUNDS):
@@ -151,10 +141,7 @@ class Fleet:
         raise self._away()
 
     def check_alive(self, *, within_seconds: float) -> None:
-        """
-        Raises:
-            ModelAwayError: A server does not answer in time; it names each such server.
-        """
+        """Raises ModelAwayError that names each server that does not answer in time."""
         dead: dict[str, str] = {}
         for server in self.servers:
             try:
@@ -170,7 +157,6 @@ class Fleet:
             server.close()
 
     def _askable(self, without: Collection[int]) -> Iterator[int]:
-        """The servers that may be asked, the one whose turn it is first."""
         count, first = len(self.servers), self._turn
         for number in ((first + n) % count for n in range(count)):
             breaker = self._breakers[number]
@@ -197,7 +183,6 @@ class Fleet:
         return reply
 
     def _away(self) -> ModelAwayError:
-        """The error when all servers have failed; of each it tells what it said last."""
         now = self._clock()
         reasons, kinds = {}, set()
         for server, breaker in zip(self.servers, self._breakers, strict=True):

@@ -22,10 +22,8 @@ _DIGEST_BYTES = 16
 class KeptEncoder:
     """
     Gives each vector as whole numbers from -127 to 127 describe its direction, whether it was kept or is new:
-    so a cosine is the same either way.
-
-    What it computes it remembers as long as the process lives. What lasts is written by `save`: the texts of
-    the store's own nodes, not what was asked about them.
+    so a cosine is the same either way. What it computes it remembers as long as the process lives; `save`
+    writes what lasts: the texts of the store's own nodes, not what was asked about them.
     """
 
     def __init__(self, encoder: Encoder, store: VectorStore) -> None:
@@ -44,13 +42,7 @@ class KeptEncoder:
         return len(self.encode_packed([""])[0])
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
-        """
-        One vector of length 1 for each of n texts, shape (n, width); cosines differ from the encoder's own by
-        less than .005.
-
-        Raises:
-            ModelFileError: The model cannot be loaded or is no encoder.
-        """
+        """As the encoder's own, from which cosines differ by less than .005."""
         return unpack(self.encode_packed(texts))
 
     def encode_words(self, text: str) -> "list[tuple[str, Vectors]]":

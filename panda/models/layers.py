@@ -31,12 +31,7 @@ class Layers:
         self._seeing: Model | None = None
 
     def model(self, layer: str) -> Model:
-        """
-        The model of a layer; that of EYES has memory of its own, so that it can be freed alone.
-
-        Raises:
-            ModelFileError: The layer is unset, its model's file is missing, or that of EYES cannot see.
-        """
+        """The model of a layer; that of EYES has memory of its own, so that it can be freed alone."""
         if layer not in LAYERS:
             raise ValueError(f"there is no layer {layer!r}")
         name = self._file.layers[layer]
@@ -55,23 +50,13 @@ class Layers:
             self._seeing_ggufs.close()
 
     def named(self, name: str) -> Model:
-        """
-        The model of that key in models.yaml.
-
-        Raises:
-            ModelFileError: Its file is missing or no GGUF, or its API key is not set.
-        """
+        """The model of that key in models.yaml."""
         if name not in self._models:
             self._models[name] = self._build(self._file.models[name], self._ggufs)
         return self._models[name]
 
     def on_server(self, name: str, url: str) -> Model:
-        """
-        The model of that key in models.yaml on one of its servers alone.
-
-        Raises:
-            ModelFileError: Its API key is not set.
-        """
+        """The model of that key in models.yaml on one of its servers alone."""
         spec = replace(self._file.models[name], location=url, further_servers=())
         return self._build(spec, self._ggufs)
 
@@ -80,12 +65,6 @@ class Layers:
         return None if self._file.encoder is None else self.encoder_named(self._file.encoder)
 
     def encoder_named(self, name: str) -> Encoder:
-        """
-        The encoder of that key in models.yaml.
-
-        Raises:
-            ModelFileError: Its file is missing or no GGUF.
-        """
         return self._ggufs.encoder(self._file.models[name], relative_to=self._file.path.parent)
 
     def close(self) -> None:

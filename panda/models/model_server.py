@@ -34,12 +34,8 @@ FailureKind = Literal["away", "busy", "failing"]
 class AttemptError(Exception):
     """
     One attempt at a server failed, for a reason that may pass here and does not hold for another server.
-
-    Args:
-        words: What it said, or what became of the connection; one line.
-        asked_seconds: How long it asks to be left alone; 0 if it does not say.
-        is_final: Whether the call that made the attempt need not ask this server again.
-        kind: What became of the server.
+    *words*: what it said, or what became of the connection, in one line. *asked_seconds*: how long it asks to
+    be left alone, 0 if it does not say. *is_final*: whether the call need not ask this server again.
     """
 
     def __init__(
@@ -62,14 +58,9 @@ class TimeLimit:
 
 class ModelServer:
     """
-    One server; may be used by several threads at once.
-
-    Args:
-        name: The model's key in models.yaml.
-        url: Base URL.
-        headers: Sent with each request.
-        secret: Kept out of what is told of the server's words; None if there is none.
-        attempt_seconds: Longest wall clock of one attempt; None leaves it all that the call has left.
+    One server; may be used by several threads at once. *name* is the model's key in models.yaml; *secret* is
+    kept out of what is told of the server's words; *attempt_seconds* None leaves an attempt all that the call
+    has left.
     """
 
     def __init__(
@@ -95,12 +86,9 @@ class ModelServer:
         self, path: str, body: Mapping[str, Any], limit: TimeLimit, *, passing: Collection[int] = PASSING
     ) -> httpx.Response:
         """
-        The answer to one request, sent once.
-
-        Raises:
-            AttemptError: No connection holds, the attempt took too long, or the status is one that passes.
-            ModelTimeoutError: The time of the call is over.
-            HaltError: The answer is too long.
+        The answer to one request, sent once. AttemptError: no connection holds, the attempt took too long, or
+        the status is one that passes. ModelTimeoutError: the time of the call is over. HaltError: the answer
+        is too long.
         """
         left = limit.end - self._clock()
         seconds = left if self._attempt_seconds is None else min(self._attempt_seconds, left)
@@ -128,10 +116,8 @@ class ModelServer:
 
     def check_alive(self, *, within_seconds: float) -> None:
         """
-        Ask for the list of models: whatever the answer is, somebody is there.
-
-        Raises:
-            AttemptError: Nothing came back in time.
+        Ask for the list of models: whatever the answer is, somebody is there. AttemptError if nothing comes
+        back in time.
         """
         try:
             self._send("GET", "/models", None, within_seconds)

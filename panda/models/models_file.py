@@ -104,9 +104,8 @@ class ModelsFile:
     @property
     def width(self) -> int | None:
         """
-        How many turns can be made at the same time without one waiting for another's request: the least
-        width of the models on servers. None if no layer's model is on one. EYES, which a turn asks once at
-        most, does not count.
+        How many turns can be made at the same time without one waiting for another's request: the least width
+        of the models on servers, None without any. EYES, which a turn asks once at most, does not count.
         """
         names = {name for layer, name in self.layers.items() if name is not None and layer != "EYES"}
         return min((width for name in names if (width := self.models[name].width) is not None), default=None)
@@ -129,16 +128,7 @@ class _File(Record, frozen=True):
 
 
 def load_models_file(path: Path) -> ModelsFile:
-    """
-    Read models.yaml.
-
-    Raises:
-        ModelFileError: It is not YAML, or a key, backend, layer, model name or value is wrong.
-        StoreError: It cannot be read.
-
-    Source:
-        S3 §3 for the layers.
-    """
+    """Read models.yaml (S3 §3); ModelFileError where it is not YAML, or a key or value is wrong."""
     try:
         text = read_text(path)
     except FileFormatError as exc:
@@ -147,12 +137,7 @@ def load_models_file(path: Path) -> ModelsFile:
 
 
 def parse_models_file(text: str, *, path: Path) -> ModelsFile:
-    """
-    The models that the text of a models.yaml names; without `encoder` the packaged one is.
-
-    Raises:
-        ModelFileError: As load_models_file.
-    """
+    """As load_models_file; without `encoder` the packaged one is."""
     values = load_yaml(text, where=str(path), fault=ModelFileError)
     said = decode(_File, values, where=str(path), fault=ModelFileError, text=text)
     models: dict[str, ModelSpec] = {}

@@ -134,16 +134,9 @@ class OpenAiModel:
     def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
         """
         Write one completion on one of the servers, under a schema in the dialect set or remembered for that
-        server, else in the first that works; with more room if thinking has taken that of the reply.
-
-        Raises:
-            ModelTimeoutError: It took longer than the model or params.timeout_seconds allow.
-            ModelAwayError: No connection, or the server says it is overloaded or broken, several times; of
-                several servers all.
-            ModelFileError: It refuses the key, or does not know the model.
-            RecipeSchemaError: params.schema does not compile to a grammar.
-            ReplyError: The model thinks and writes nothing, with more room too.
-            HaltError: The prompt does not fit, or the reply is not one.
+        server, else in the first that works; with more room if thinking has taken that of the reply. Besides
+        what any model raises: ModelFileError for a refused key or unknown model, ReplyError where the model
+        thinks and writes nothing.
         """
         if params.schema is not None:
             compile_schema(params.schema)

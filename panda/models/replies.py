@@ -33,31 +33,15 @@ _SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 def compile_schema(schema: Mapping[str, object], *, where: str | None = None) -> str:
     """
     The llguidance grammar of a JSON Schema (2020-12); objects and lists stand on one line, as json.dumps
-    writes them.
-
-    Keys that begin with `x-` are ours and left out. Everything else must either be enforced by the grammar or
-    be a mere annotation: what would be ignored is an error, since the model would then break it unseen.
-
-    Raises:
-        RecipeSchemaError: The schema is not valid, or holds something that cannot be enforced.
-
-    >>> compile_schema({"type": "string", "x-options": "spans"}) == compile_schema({"type": "string"})
-    True
-    >>> compile_schema({"items": {"not": {}}})
-    Traceback (most recent call last):
-    ...
-    panda.errors.RecipeSchemaError: the schema uses "not", which a grammar cannot enforce, at /items/not
+    writes them. Keys that begin with `x-` are ours and left out. Everything else must either be enforced by
+    the grammar or be a mere annotation: what would be ignored is a RecipeSchemaError, since the model would
+    then break it unseen.
     """
     return _compile(json.dumps(strip_schema(schema, where=where), ensure_ascii=False), where)
 
 
 def check_schema(schema: Mapping[str, object], *, where: str | None, cache_dir: Path | None) -> None:
-    """
-    Raise what compile_schema raises; that a schema compiles is found out once.
-
-    Args:
-        cache_dir: Where an empty file stands for each schema that has compiled; None asks anew.
-    """
+    """Raise what compile_schema raises; a directory keeps an empty file for each schema that has compiled."""
     text = json.dumps(strip_schema(schema, where=where), ensure_ascii=False)
     if cache_dir is None:
         _compile(text, where)
@@ -75,10 +59,8 @@ def strip_schema(
     schema: Mapping[str, object], *, where: str | None = None, most_chars: int | None = None
 ) -> dict[str, object]:
     """
-    The schema as a backend gets it, without our `x-` keys; raises where a keyword would be ignored.
-
-    Args:
-        most_chars: A `maxLength` beyond it is left out; None leaves none out.
+    The schema as a backend gets it, without our `x-` keys; raises where a keyword would be ignored. A
+    `maxLength` beyond *most_chars* is left out.
 
     >>> strip_schema({"properties": {"x-a": {"x-options": "spans", "type": "string"}}})
     {'properties': {'x-a': {'type': 'string'}}}
@@ -127,7 +109,7 @@ def _check_meta_schema(text: str, where: str | None) -> None:
 
 
 def _strip(schema: object, at: str, where: str | None, most_chars: int | None) -> object:
-    """The schema without our `x-` keys, at schema positions only (a property may be called x-…)."""
+    """At schema positions only: a property may be called x-…."""
     if not isinstance(schema, Mapping):
         return schema
     plain: dict[str, object] = {}
@@ -163,10 +145,8 @@ THINK, END_OF_THOUGHTS = "<think>", "</think>"
 
 def split_reasoning(text: str, *, is_open: bool) -> tuple[str, str]:
     """
-    Reasoning and reply of a model that writes both as one text.
-
-    Args:
-        is_open: Whether the model thinks: the chat template may then have written `<think>` already.
+    Reasoning and reply of a model that writes both as one text. *is_open*: the model thinks, and the chat
+    template may have written `<think>` already.
 
     >>> split_reasoning("<think>Hm, {a}.</think> {}", is_open=False)
     ('Hm, {a}.', '{}')
@@ -183,14 +163,7 @@ def split_reasoning(text: str, *, is_open: bool) -> tuple[str, str]:
 
 
 def as_written(chat: str, reasoning: str, text: str) -> str:
-    """
-    A text behind the reasoning that it was written after, as the model wrote both.
-
-    >>> as_written("user: Hi", "Hm.", "{")
-    '<think>\\nHm.\\n</think>\\n\\n{'
-    >>> as_written("user: Hi", "", "{")
-    '{'
-    """
+    """A text behind the reasoning that it was written after, as the model wrote both."""
     if not reasoning:
         return text
     before = "" if chat.rstrip().endswith(THINK) else f"{THINK}\n"
@@ -237,12 +210,6 @@ def is_of(schema: Mapping[str, object], text: str) -> bool:
 def allows_strict(schema: object) -> bool:
     """
     Whether OpenAI's `strict` takes a schema: each object requires all of its properties and has no others.
-
-    >>> closed = {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
-    >>> allows_strict({"type": "array", "items": closed})
-    True
-    >>> allows_strict({**closed, "required": []})
-    False
     """
     if isinstance(schema, list | tuple):
         return all(allows_strict(part) for part in schema)

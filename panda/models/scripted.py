@@ -152,12 +152,8 @@ class ScriptedModel:
 
 class ScriptedEncoder:
     """
-    An encoder for which texts mean the same as far as they have the same words.
-
-    The cosine of two texts is about the number of words in both by the root of the product of their numbers.
-
-    Args:
-        same: Word → word that it means: "price" for "cost" makes texts with either equal.
+    An encoder for which texts mean the same as far as they have the same words: their cosine is about the
+    number of words in both by the root of the product of their numbers. *same*: word → word that it means.
     """
 
     def __init__(self, same: Mapping[str, str] | None = None) -> None:

@@ -64,10 +64,8 @@ def survey_models(models_file: ModelsFile, layers: Layers) -> list[ModelState]:
 
 def check_models(models_file: ModelsFile, open_layers: Callable[[], Layers]) -> Iterator[ModelState]:
     """
-    Use every model for one small request, and free it before the next one.
-
-    Yields:
-        One state a model, in the order of models.yaml, as soon as it is known.
+    Use every model for one small request, and free it before the next one; states in the order of
+    models.yaml.
     """
     for spec in models_file.models.values():
         with open_layers() as layers:
@@ -85,7 +83,6 @@ def _try_one(layers: Layers, state: ModelState) -> ModelState:
 
 
 def _try_servers(layers: Layers, state: ModelState) -> ModelState:
-    """What comes of using each server of a model; it cannot be used as it should if one of them can't."""
     servers = []
     for url in state.spec.servers:
         try:

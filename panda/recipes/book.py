@@ -54,12 +54,8 @@ class RegistryEntry:
 
 class RecipeBook:
     """
-    The recipes and prompts of a project.
-
-    Args:
-        recipe_dirs: Folders with `{category}/{name}.yaml`, searched in order: a project's own before the
-            packaged ones.
-        prompt_dirs: Folders with `{category}/{name}.md`, in the same way.
+    The recipes (`{category}/{name}.yaml`) and prompts (`{category}/{name}.md`) of a project; of the folders
+    the first that has a file counts: a project's own before the packaged ones.
     """
 
     def __init__(self, recipe_dirs: Sequence[Path], prompt_dirs: Sequence[Path]) -> None:
@@ -82,12 +78,8 @@ class RecipeBook:
 
     def load_recipe(self, key: str) -> Recipe:
         """
-        The recipe of a name such as "pipeline/phase3_planner_chat".
-
-        Raises:
-            RecipeNotFoundError: No folder has it.
-            RecipeError: The file is broken; see parse_recipe.
-            PromptNotFoundError: It names a prompt file that is not there.
+        The recipe of a name such as "pipeline/phase3_planner_chat"; PromptNotFoundError if it names a prompt
+        file that is not there.
         """
         if key not in self._recipes:
             self._recipes[key] = self._read_recipe(key, raise_fault)
@@ -96,13 +88,7 @@ class RecipeBook:
     def load_prompt(self, name: str, *, where: str) -> str:
         """
         The text of a prompt file, e.g. "pipeline/phase1_reflection.md"; a leading `prompts/` is allowed.
-
-        Args:
-            where: Who asks, for the error.
-
-        Raises:
-            PromptNotFoundError: No folder has it.
-            RecipeKeyError: Its name or a link leads out of the folders.
+        *where* says in errors who asks.
         """
         if name not in self._prompts:
             self._prompts[name] = read_own_text(self.path_of_prompt(name, where))
@@ -194,12 +180,7 @@ class RecipeBook:
             return ()
 
     def key_for(self, step: str, mode: str) -> str:
-        """
-        Name of the recipe that serves a step, e.g. "phase3_planner", in a mode.
-
-        Raises:
-            RecipeNotFoundError: The registry has no such step, or none for the mode.
-        """
+        """Name of the recipe that serves a step, e.g. "phase3_planner", in a mode."""
         for entry in self.registry():
             if entry.step == step:
                 recipes: Mapping[Any, str] = entry.recipes
@@ -219,10 +200,8 @@ class RecipeBook:
 
     def inspect(self, key: str, report: Report) -> Recipe | None:
         """
-        The recipe of a name, though it names prompts that are not there; faults go to *report*.
-
-        Returns:
-            The recipe; None if it is not there or its file is wrong.
+        The recipe of a name, though it names prompts that are not there; None if it is not there or its file
+        is wrong. Faults go to *report*.
         """
         try:
             return self._read_recipe(key, report)
@@ -232,13 +211,7 @@ class RecipeBook:
 
     def path_of(self, key: str, where: str | None = None) -> Path | None:
         """
-        File of a recipe; None if no folder has it.
-
-        Args:
-            where: Who names it, for the error; None is the name itself.
-
-        Raises:
-            RecipeKeyError: Its name or a link leads out of the folders.
+        File of a recipe; None if no folder has it. *where* says in errors who names it, None the name itself.
         """
         return _first(self._recipe_dirs, f"{key}.yaml", where or key)
 
@@ -270,14 +243,8 @@ def named_prompts(recipe: Recipe) -> dict[str, str]:
 
 def place_within(folder: Path, name: str, where: str) -> Path:
     """
-    Where a file of a folder of recipes or prompts is, or would be.
-
-    Args:
-        where: Who names it, for the error.
-
-    Raises:
-        RecipeKeyError: The name leads out of the folder, or a link does, or the folder is a link out of the
-            project.
+    Where a file of a folder of recipes or prompts is, or would be. RecipeKeyError, at *where*: the name leads
+    out of the folder, or a link does, or the folder is a link out of the project.
     """
     path, parts = folder / name, PurePosixPath(name).parts
     if "\0" in name or ".." in parts or "/" in parts:

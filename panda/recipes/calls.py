@@ -34,10 +34,8 @@ class Miss:
 
 class Recordings:
     """
-    The answers in the lines of a calls.jsonl, looked up by exactly what was asked.
-
-    Args:
-        calls: The lines, in order; a prefix is spelt out where it first occurs.
+    The answers in the lines of a calls.jsonl, in order, looked up by exactly what was asked; a prefix is
+    spelt out where it first occurs.
     """
 
     def __init__(self, calls: Sequence[ModelCall]) -> None:
@@ -83,11 +81,8 @@ class Recordings:
 
 class LiveOnMiss(Recordings):
     """
-    Recordings that note what they cannot answer, and leave it to the model or the tool.
-
-    Args:
-        calls: As for Recordings.
-        steps: The tool calls of the turn, as its steps/ hold them; each answers once.
+    Recordings that note what they cannot answer, and leave it to the model or the tool. *steps* are the tool
+    calls of the turn, as its steps/ hold them; each answers once.
     """
 
     def __init__(self, calls: Sequence[ModelCall], steps: Sequence[Step] = ()) -> None:
@@ -363,12 +358,7 @@ class CallWriter:
 
 
 def token_fields(usage: Usage) -> dict[str, int | None]:
-    """
-    Tokens as a line of the executions log has them.
-
-    >>> token_fields(Usage(3, 0, 2))["total"]
-    5
-    """
+    """Tokens as a line of the executions log has them."""
     prompt, output = usage.prompt, usage.output
     total = None if prompt is None or output is None else prompt + output
     return {"prompt": prompt, "reused": usage.reused, "output": output, "total": total}
@@ -381,12 +371,7 @@ def whose_turn(journal: Journal) -> dict[str, object]:
 
 
 def text_digest(text: str) -> str:
-    """
-    sha256 of a text, hex.
-
-    >>> text_digest("")[:8]
-    'e3b0c442'
-    """
+    """sha256 of a text, hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

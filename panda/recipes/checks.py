@@ -46,15 +46,9 @@ def check_recipes(
     recipe_dirs: Sequence[Path], prompt_dirs: Sequence[Path], models_file: Path | None, tools: Collection[str]
 ) -> list[Problem]:
     """
-    Everything that is wrong with the recipes in force and what they name.
-
-    Args:
-        recipe_dirs: Folders with recipes, a project's own before the packaged one; so are the prompts'.
-        models_file: The models.yaml in force; None if it may not be read.
-        tools: Names of the tools that there are.
-
-    Returns:
-        One problem a fault, by file; a file that another one hides is not in force and not looked at.
+    Everything that is wrong with the recipes in force and what they name, one problem a fault, by file. Of
+    both kinds of folders a project's own stand before the packaged one; a file that another one hides is not
+    looked at. *models_file* None may not be read.
     """
     book = RecipeBook(recipe_dirs, prompt_dirs)
     problems: list[Problem] = []
@@ -131,17 +125,9 @@ def check_recipes_of_mode(
     cache_dir: Path | None = None,
 ) -> list[str]:
     """
-    The layers that a turn of this mode will ask: called before the turn claims its number.
-
-    Args:
-        model_of: Gives the model of a layer; None if it is unset.
-        tools: Names of the tools that there are.
-        with_image: Whether the turn has an image to be described.
-        cache_dir: Where it is kept which schemas compile; None compiles them.
-
-    Raises:
-        RecipeError: The first fault of a recipe that it will ask; the subclass says of which kind.
-        StoreError: A file cannot be read.
+    The layers that a turn of this mode will ask: called before the turn claims its number. *model_of* gives
+    None for an unset layer; *with_image*: the turn has an image to be described; *cache_dir* keeps which
+    schemas compile. Raises the first fault of a recipe that it will ask.
     """
     around = _Surroundings(book, model_of, tools, cache_dir)
     layers: dict[str, None] = {}
@@ -155,8 +141,6 @@ def check_recipes_of_mode(
 
 @dataclass(frozen=True)
 class _Surroundings:
-    """What a recipe has to fit."""
-
     book: RecipeBook  # gives its prompts
     model_of: Callable[[str], LayerModel | None]  # gives the model of a layer; None if it is unset
     tools: Collection[str]  # names of the tools that there are
@@ -165,12 +149,8 @@ class _Surroundings:
 
 class _RecipeCheck:
     """
-    Whether everything in one recipe fits together.
-
-    Args:
-        recipe: A recipe whose file could be read; the faults of its own keys are reported where it is loaded.
-        step: Step of the pipeline that it serves; None if none does, and then what its caller gives is
-            not known and not checked.
+    Whether everything in one recipe fits together; the faults of its own keys are reported where it is
+    loaded. *step* None serves no step: then what its caller gives is not known and not checked.
     """
 
     def __init__(self, recipe: Recipe, step: str | None, around: _Surroundings, report: Report) -> None:
@@ -199,9 +179,8 @@ class _RecipeCheck:
 
     def unreached_values(self) -> Iterator[Problem]:
         """
-        The values of each enum that no step of its decision list can choose, under a model that only chooses.
-
-        As information: no turn is worse for them. Those that `x-written` leaves to models that write are not
+        The values of each enum that no step of its decision list can choose, under a model that only chooses:
+        as information, no turn is worse for them. Those that `x-written` leaves to models that write are not
         among them.
         """
         if self.model is None or self.model.writes:
@@ -226,7 +205,6 @@ class _RecipeCheck:
         self.report(RecipeKeyError(message, where=Location(self.recipe.path, key=key), fix=fix))
 
     def _unknown(self, key: str, message: str, name: object, known: Collection[str]) -> None:
-        """Report a name that is not among the known ones, with the nearest of them."""
         self._fault(key, message, nearest(str(name), known))
 
     def _tools(self) -> None:
@@ -401,7 +379,6 @@ class _RecipeCheck:
                     self._unknown(f"output_schema.properties.{spec.name}", message, value, known)
 
     def _chosen_by(self, spec: ChoiceSpec, step: Step) -> set[str]:
-        """The values that a step can choose."""
         if step.choose is not None or step.class_ is not None:
             return {str(step.class_ if step.choose is None else step.choose)}
         if step.scorer in FITTED:
@@ -467,7 +444,6 @@ class _RecipeCheck:
 
 
 def _sources(schema: Any, key: str) -> Iterator[tuple[str, str]]:
-    """Every x-from of a schema, with its key."""
     for name, part in schema.items() if isinstance(schema, Mapping) else ():
         if name == "x-from":
             yield f"{key}.x-from", str(part)

@@ -65,13 +65,7 @@ _Ended = Reply | HaltError | ModelAwayError
 
 
 class RecipeExecutor:
-    """
-    Executes recipes.
-
-    Args:
-        log: Takes one line of the executions log.
-        limits: What the user has set of how inputs are fitted.
-    """
+    """Executes recipes; *log* takes one line of the executions log."""
 
     def __init__(
         self,
@@ -102,13 +96,9 @@ class RecipeExecutor:
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """
-        The checked reply of one recipe, e.g. "pipeline/phase1_reflection".
-
-        Raises:
-            BudgetExceededError: The protected inputs do not fit.
-            ReplyError: The reply stayed invalid after all retries.
-            ModelTimeoutError: A call took too long.
-            GateError: Below the confidence threshold, and the recipe halts then.
+        The checked reply of one recipe, e.g. "pipeline/phase1_reflection". BudgetExceededError: the protected
+        inputs do not fit. ReplyError: the reply stayed invalid after all retries. GateError: below the
+        confidence threshold, and the recipe halts then.
         """
         recipe = self.book.load_recipe(key)
         execution = _Execution(self, recipe, request, journal)
@@ -142,8 +132,6 @@ class RecipeExecutor:
 
 
 class _Execution:
-    """One execution of one recipe: attempts until a reply passes."""
-
     def __init__(self, executor: RecipeExecutor, recipe: Recipe, request: Request, journal: Journal) -> None:
         self.executor = executor
         self.recipe = recipe
@@ -387,15 +375,8 @@ def passage_rewriter(
     executor: RecipeExecutor, kind: ContentType, query: str, journal: Journal
 ) -> Rewrite | None:
     """
-    What words passages of a document anew; None where the model of the recipe's layer does not write.
-
-    Args:
-        kind: Type of the document; it names the recipe.
-        query: The user's query; "" if there is none.
-        journal: Record of the calls; they do not count as executions of the turn.
-
-    Returns:
-        A Rewrite. Once its model is away, it is not asked again.
+    What words passages of a document anew, by the recipe of its type; None where that recipe's model does not
+    write. The calls do not count as executions of the turn. Once its model is away, it is not asked again.
     """
     key = RECIPES[kind]
     if not executor.writes(key):

@@ -81,20 +81,10 @@ def build_messages(
     asked: Sequence[str] | None = None,
 ) -> list[Message]:
     """
-    The messages of one call, what never changes first.
-
-    Args:
-        prompt: The recipe's prompt text; what follows a line `# Task` goes last.
-        documents: The fitted documents.
-        error: Why the previous attempt was refused.
-        asked: Properties of the schema that the model is asked for; None means all.
-
-    Returns:
-        A system message that is the same for every call of the recipe, and a user message: documents,
-        options, guidance, query, task.
-
-    Raises:
-        RecipeKeyError: A {{name}} has no value.
+    The messages of one call, what never changes first: a system message that is the same for every call of
+    the recipe, and a user message of documents, options, guidance, query, task. What follows a line `# Task`
+    of the prompt goes last. *error* says why the previous attempt was refused; *asked* are the properties of
+    the schema that the model is asked for, None all.
     """
     given = {"query": request.query, **request.variables}
     place = str(recipe.path)
@@ -129,27 +119,14 @@ def build_messages(
 
 
 def _render_options(name: str, options: Sequence[Option]) -> str:
-    """
-    Options as a list in a prompt.
-
-    >>> _render_options("relevant", [Option("turn:1", "Turn 1: laptops")])
-    '===== Options: relevant =====\\n- turn:1 | Turn 1: laptops'
-    """
     lines = [f"- {' '.join(one.id.splitlines())} | {one_line(one.shown or one.text)}" for one in options]
     return "\n".join([f"===== Options: {name} =====", *lines])
 
 
 def fill(text: str, variables: Mapping[str, str], *, where: str) -> str:
     """
-    The text with every {{name}} replaced by its value.
-
-    Values are put in as they are: a {{name}} inside a value is not replaced.
-
-    Raises:
-        RecipeKeyError: A name has no value.
-
-    >>> fill("In {{mode}} mode.", {"mode": "chat"}, where="x.yaml")
-    'In chat mode.'
+    The text with every {{name}} replaced by its value as it is: a {{name}} inside a value is not replaced. A
+    name without a value is a RecipeKeyError.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -163,12 +140,10 @@ def fill(text: str, variables: Mapping[str, str], *, where: str) -> str:
 
 def shown_to_writer(recipe: Recipe, request: Request, prompt: str) -> Request:
     """
-    The request as a model that writes sees it, so that nothing is sent twice.
-
-    Returns:
-        The request with the options that the model chooses from, those that its prompt names, as in `the
-        options "pages"`, and plain ids. Options that stand in for texts that it writes are left out. Of
-        lines, which only scorers look at, those stay that no document holds. Without a schema all stay.
+    The request as a model that writes sees it, so that nothing is sent twice: with the options that the model
+    chooses from, those that its prompt names, as in `the options "pages"`, and plain ids. Options that stand
+    in for texts that it writes are left out. Of lines, which only scorers look at, those stay that no
+    document holds. Without a schema all stay.
     """
     replaced = {name for choices in recipe.replaced_texts.values() for name in choices}
     chosen = set(option_places(recipe.output_schema)) - recipe.template_sources
@@ -195,19 +170,11 @@ def recipe_documents(
     extra: Mapping[str, str],
 ) -> list[InputDocument]:
     """
-    The documents of one call, sections first (S3 §12.1, §12.2).
-
-    Args:
-        recipe: Names sections (input_sections) and documents (input_docs). context.md among the documents
-            stands for the sections.
-        context: The turn's context.md.
-        file_text: Gives a file of the turn as text; "" if it is not there.
-        extra: Documents that are no files of the turn, by the name that input_docs uses.
-
-    Returns:
-        What is there, in the recipe's order, but the carry next to §0, so that it is cut late. The user's
-        query and the state of the goals are protected. The newest tool result is a document of its own, to
-        which half of the room is left until all else is cut.
+    The documents of one call that are there, in the recipe's order (S3 §12.1, §12.2), but the carry next to
+    §0, so that it is cut late. context.md among its documents stands for its sections. The user's query and
+    the state of the goals are protected. The newest tool result is a document of its own, to which half of
+    the room is left until all else is cut. *file_text* gives "" for a file that is not there; *extra* are
+    documents that are no files of the turn, by the name that input_docs uses.
     """
     documents: list[InputDocument] = []
     for number in recipe.input_sections:
@@ -235,7 +202,6 @@ def recipe_documents(
 
 
 def _results(title: str, older: str, newest: str) -> list[InputDocument]:
-    """Tool results as one document, or two if there are several."""
     if not older:
         return [InputDocument(title, newest, share=_NEWEST_SHARE)]
     return [
@@ -256,19 +222,10 @@ class Room:
         self, request: Request, build: Callable[[Sequence[InputDocument]], Sequence[Message]]
     ) -> tuple[list[InputDocument], list[Cut]]:
         """
-        The documents of a request, brought down to the recipe's input budget, to what any call may have and
-        to the model's window, in this order.
-
-        Args:
-            request: What the phase gives; query, guidance and options take their room first.
-            build: Gives the messages with these documents.
-
-        Returns:
-            The documents in the given order, and what was cut and why.
-
-        Raises:
-            BudgetExceededError: What is protected does not fit, or something would have to be cut and the
-                recipe's compression is off.
+        The documents of a request in the given order, brought down to the recipe's input budget, to what any
+        call may have and to the model's window, in this order; and what was cut and why. Query, guidance and
+        options take their room first. BudgetExceededError: what is protected does not fit, or something would
+        have to be cut and the recipe's compression is off.
         """
         recipe, limits = self.recipe, self.limits
         offered = [option for options in request.options.values() for option in options]
@@ -306,10 +263,8 @@ class Room:
 
     def output(self, messages: Sequence[Message]) -> int:
         """
-        The most tokens that a reply to these messages may have.
-
-        That is what call and window leave, up to the recipe's longest_output; its output for a model that
-        does not write.
+        The most tokens that a reply to these messages may have: what call and window leave, up to the
+        recipe's longest_output; its output for a model that does not write.
         """
         budget, info = self.recipe.token_budget, self.model.info
         if not info.writes or budget.longest_output <= budget.output:
@@ -407,16 +362,8 @@ def preview_recipe(
     book: RecipeBook, recipe: Recipe, turn: TurnFolder | None, *, dialect: str | None = None
 ) -> Preview:
     """
-    The messages of a recipe for a saved turn, or with placeholders, without sending them.
-
-    Args:
-        book: Gives prompts, and the step that the recipe serves.
-        turn: Gives the documents; None puts a placeholder for each.
-        dialect: How its model is asked for a reply of a schema; None for one that is not asked in words.
-
-    Raises:
-        BudgetExceededError: What is protected does not fit the input budget.
-        RecipeError: A prompt is missing, or a variable has no value.
+    The messages of a recipe for a saved turn, or with a placeholder for each document, without sending them.
+    *dialect* is how its model is asked for a reply of a schema, None for one that is not asked in words.
     """
     served = {key: entry.step for entry in book.registry() for key in entry.recipes.values()}
     given = STEPS.get(served.get(recipe.key, ""))

@@ -104,9 +104,8 @@ class Recipe:
     @property
     def replaced_texts(self) -> dict[str, tuple[str, ...]]:
         """
-        Text properties that only models that write are asked for, each with the choices of all others.
-
-        A template `{instead: property}` says so, or `{instead: [several]}`: who does not write makes those
+        Text properties that only models that write are asked for, each with the choices of all others. A
+        template `{instead: property}` says so, or `{instead: [several]}`: who does not write makes those
         choices and leaves the text out; who writes sees neither the choices nor their options.
         """
         return {
@@ -125,30 +124,12 @@ class Recipe:
 
 
 def named_choices(value: object) -> tuple[str, ...]:
-    """
-    The choices that a template names: one, or of `instead` several.
-
-    >>> named_choices("lines"), named_choices(["mood", "agreement"])
-    (('lines',), ('mood', 'agreement'))
-    """
+    """The choices that a template names: one, or of `instead` several."""
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
 
 
 def parse_recipe(text: str, *, path: Path, key: str) -> Recipe:
-    """
-    The recipe that a YAML file says.
-
-    Args:
-        key: Name it was asked for by, e.g. "pipeline/phase1_reflection".
-
-    Raises:
-        RecipeError: It is not YAML.
-        RecipeKeyError: A key is unknown, missing or of the wrong type.
-        RecipeBudgetError: The parts of token_budget exceed its total.
-
-    Source:
-        S3 §10, §18.2.
-    """
+    """The recipe that a YAML file says (S3 §10, §18.2), of the name that it was asked for by."""
     where = str(path)
 
     def read(cls: Any, value: object, at: str = "") -> Any:

@@ -46,8 +46,8 @@ def parse_object(text: str) -> tuple[dict[str, Any], str | None]:
     r"""
     The JSON object that a model wrote, whose strings may hold bare line ends, and what is wrong with it.
 
-    >>> parse_object('{"a": 1}'), parse_object('{"a": "one\ntwo"}')
-    (({'a': 1}, None), ({'a': 'one\ntwo'}, None))
+    >>> parse_object('{"a": "one\ntwo"}')
+    ({'a': 'one\ntwo'}, None)
     >>> parse_object("[]")
     ({}, 'not a JSON object')
     """
@@ -90,11 +90,8 @@ def find_fault(
     lenient: Sequence[str] = (),
 ) -> str | None:
     """
-    The worst way in which a reply breaks its plain JSON Schema; None if it does not.
-
-    Args:
-        optional: Required properties that the reply may lack all the same.
-        lenient: Properties that it may lack, and that may hold anything.
+    The worst way in which a reply breaks its plain JSON Schema, None if it does not. It may lack *optional*
+    and *lenient* properties; the latter may hold anything.
 
     >>> schema = {"properties": {"a": {"type": "integer"}}}
     >>> find_fault({"a": "x"}, schema), find_fault({"a": "x"}, schema, lenient=["a"])
@@ -158,10 +155,8 @@ def fill_templates(
 def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -> str | None:
     """
     What in a reply links to nothing that the call was given, if the recipe asks for links; None if all does.
-
-    Returns:
-        For a JSON reply, an item with a text that cites no node, or one that was not offered. For any other
-        form, numbers, dates and URLs that occur in no document, option or query of the call.
+    Of a JSON reply an item with a text that cites no node, or one that was not offered; of any other numbers,
+    dates and URLs that occur in no document, option or query of the call.
     """
     if not recipe.quality_gates.evidence_required:
         return None
@@ -181,7 +176,7 @@ def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -
 
 
 def _items(value: Any) -> Iterator[tuple[str, list[str]]]:
-    """Text and node ids of every object in a value that has a text and a place for node ids."""
+    """Text and node ids of every object that has both."""
     if isinstance(value, Mapping):
         if "text" in value and "node_ids" in value:
             yield str(value["text"]), [str(one) for one in value["node_ids"] or ()]

@@ -42,26 +42,12 @@ from panda.errors import RecipeKeyError
 
 
 def is_choice(schema: Mapping[str, Any]) -> bool:
-    """
-    Whether a property is scored and not written.
-
-    >>> is_choice({"enum": ["a", "b"]}), is_choice({"type": "string"})
-    (True, False)
-    """
+    """Whether a property is scored and not written."""
     return "enum" in schema or "x-options" in schema or schema.get("type") == "boolean"
 
 
 def choice_specs(schema: Mapping[str, Any], *, path: Path, text: str = "") -> tuple[ChoiceSpec, ...]:
-    """
-    The choices of an output schema, in its order.
-
-    Args:
-        path: Its file, for errors.
-        text: What the file says, for their lines.
-
-    Raises:
-        RecipeKeyError: A property is no mapping, or an x- key is unknown or wrong.
-    """
+    """The choices of an output schema, in its order; file and text are for the errors and their lines."""
     source = _Source(str(path), text)
     properties = source.read(dict[str, dict[str, Any]], schema.get("properties", {}), _PROPERTIES)
     return tuple(source.spec(name, value) for name, value in properties.items() if is_choice(value))
@@ -71,12 +57,7 @@ _PROPERTIES = "output_schema.properties"
 
 
 def text_properties(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """
-    Names of the properties that are written.
-
-    >>> text_properties({"properties": {"why": {"type": "string"}, "ok": {"type": "boolean"}}})
-    ('why',)
-    """
+    """Names of the properties that are written."""
     properties = schema.get("properties", {})
     if not isinstance(properties, Mapping):
         return ()
@@ -89,12 +70,7 @@ def lenient_properties(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def option_places(schema: Any, name: str = "") -> tuple[str, ...]:
-    """
-    Names of the options that values of a schema are taken from, nested ones included.
-
-    >>> option_places({"properties": {"id": {"x-options": "candidates"}, "why": {"type": "string"}}})
-    ('id',)
-    """
+    """Names of the options that values of a schema are taken from, nested ones included."""
     if isinstance(schema, list):
         return tuple(place for item in schema for place in option_places(item, name))
     if not isinstance(schema, Mapping):
@@ -113,19 +89,11 @@ def plain_schema(
     arguments: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """
-    The schema without x- keys, with the ids of the given options as enums.
-
-    Args:
-        only: Properties to keep; None keeps all.
-        options: Ids for each `x-options` place, by property name; a nested place uses its own name or
-            the name in `x-from`. A place that is not named becomes a string or a list of strings; a list
-            whose options are none stays empty.
-        arguments: Schemas by id: an object with `x-arguments: property` becomes one of several, each with
-            its id for that property and the schema of the id for `arguments`, or without those.
-
-    >>> plain_schema({"properties": {"id": {"type": "string", "x-options": "candidates"}}}, only=None,
-    ...              options={"id": ["a"]})
-    {'properties': {'id': {'type': 'string', 'enum': ['a']}}}
+    The schema without x- keys, with the ids of the given options as enums, and of its properties *only*
+    those. *options* has ids for each `x-options` place, by property name; a nested place uses its own name or
+    the name in `x-from`. A place that is not named becomes a string or a list of strings; a list whose
+    options are none stays empty. With *arguments* an object with `x-arguments: property` becomes one of
+    several, each with its id for that property and the schema of the id for `arguments`, or without those.
     """
     result = cast(dict[str, Any], _strip(schema, "", options, arguments or {}))
     if only is not None:
@@ -182,8 +150,6 @@ _CHOICE_KEYS = ("x-options", "x-many", "x-decide", "x-from", "x-written")
 
 @dataclass(frozen=True)
 class _Source:
-    """A recipe's file, whose choices are read."""
-
     where: str
     text: str
 
@@ -255,11 +221,8 @@ def longest_chars(
 ) -> float:
     """
     Characters of the longest reply that a schema allows, as `json.dumps` writes it; infinite without limits.
-
-    Args:
-        options: Ids for its `x-options` places.
-        name: Name of the property that the schema belongs to, if it is one of a part.
-        open_chars: What a mapping counts that may hold anything. A number counts as 12 characters.
+    *name* is that of a property that the schema belongs to; a number counts as 12 characters, a mapping that
+    may hold anything as *open_chars*.
 
     >>> longest_chars({"properties": {"a": {"type": "string", "maxLength": 3}}})
     14
@@ -303,10 +266,6 @@ def lower_limits(
     """
     A schema with maxLength and maxItems lowered, all by the same share, until the longest reply fits, or as
     low as is tried if it never does.
-
-    >>> texts = {"type": "array", "maxItems": 9, "items": {"type": "string", "maxLength": 90}}
-    >>> lower_limits(texts, 99)
-    {'type': 'array', 'maxItems': 2, 'items': {'type': 'string', 'maxLength': 29}}
     """
     lowered = dict(schema)
     for step in range(_STEPS):
@@ -317,7 +276,7 @@ def lower_limits(
 
 
 def _scaled(schema: Any, share: float) -> Any:
-    """A schema with each limit brought down to a share of it, and with limits where it has none."""
+    """Each limit brought down to a share of it; limits where there are none."""
     if isinstance(schema, list):
         return [_scaled(part, share) for part in schema]
     if not isinstance(schema, Mapping):

@@ -47,12 +47,6 @@ class VersionStore:
     def keep_in_force(self, book: RecipeBook, key: str, digest: str) -> None:
         """
         Keep the version of a recipe that has just run; of one that this process has kept, nothing is read.
-
-        Args:
-            digest: Its version's, as the log says it.
-
-        Raises:
-            StoreError: It cannot be written.
         """
         if (key, digest) not in self._kept:
             self.keep(version_in_force(book, key))
@@ -78,13 +72,7 @@ class VersionStore:
         return sorted(found, key=lambda version: (parse_time(version.first_seen or ""), version.digest))
 
     def find(self, key: str, start: str) -> RecipeVersion:
-        """
-        The version of a recipe whose digest begins so.
-
-        Raises:
-            NotFoundError: There is none.
-            UsageError: There are several.
-        """
+        """The version of a recipe whose digest begins so; UsageError if there are several."""
         found = [version for version in self.versions(key) if version.digest.startswith(start)]
         if not found or not start:
             raise NotFoundError(
@@ -103,14 +91,8 @@ def write_version(
 ) -> list[Path]:
     """
     Write a version's files into a project's folders of recipes and prompts, where they hide packaged ones.
-
-    Returns:
-        The files that had another content or were not there; the others are left alone.
-
-    Raises:
-        RecipeKeyError: A name or link leads out of its folder; nothing is written.
-        UsageError: Another file is there, and *overwrites* is not set; nothing is written.
-        StoreError: One cannot be written.
+    Gives the files that had another content or were not there; the others are left alone. Nothing is written
+    where a name or link leads out of its folder, or another file is there and *overwrites* is not set.
     """
     wanted = {place_within(recipes, f"{version.key}.yaml", version.key): version.text}
     for name, text in version.prompts.items():

@@ -74,23 +74,16 @@ class Retriever:
         fill_up: bool = False,
     ) -> list[Candidate]:
         """
-        The candidates for a query, best first.
+        The candidates for a query as resolved, best first: turns, memory keys, research, visits and knowledge
+        documents merged by score. Keys of preferences and facts need no shared word, but take at most a third
+        of the places unless places are left over. Turns leave the best documents a third of them, so that a
+        question that was asked often pushes out no page or note.
 
-        Args:
-            query: The query as resolved; may be any text.
-            limit: Most candidates, at least 1; more only if must_include alone has more.
-            must_include: Node ids that are candidates whatever their score. Ids of nodes that do not exist
-                are left out: the caller sees that by comparing.
-            before_turn: Turns from this number on are no candidates; None for no bound.
-            fill_up: Give places that are left over to what is nearest in meaning, however far, and where
-                that is not known to the newest documents and turns, so that a source in other words than
-                the query's can be found.
-
-        Returns:
-            Turns, memory keys, research, visits and knowledge documents merged by score. Keys of
-            preferences and facts need no shared word, but take at most a third of the places unless
-            places are left over. Turns leave the best documents a third of them, so that a question that
-            was asked often pushes out no page or note.
+        *must_include* are node ids that are candidates whatever their score, even beyond *limit*; those that
+        do not exist are left out: the caller sees that by comparing. Turns from *before_turn* on are none.
+        *fill_up* gives places that are left over to what is nearest in meaning, however far, and where that
+        is not known to the newest documents and turns, so that a source in other words than the query's can
+        be found.
         """
         report = self.index.freshen(self.user)
         self.problems, self.behind = report.problems, report.behind
@@ -122,9 +115,8 @@ class Retriever:
 
 def _newest_of_each(pairs: Sequence[_Scored]) -> dict[str, _Scored]:
     """
-    One entry a node id with the best score of all, in the order of the first of each.
-
-    It is the newest where several files hold the node, and the best section of a knowledge document.
+    One entry a node id with the best score of all, in the order of the first of each: the newest where
+    several files hold the node, and the best section of a knowledge document.
     """
     kept: dict[str, _Scored] = {}
     for entry, score in pairs:
@@ -165,15 +157,9 @@ def offered_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def ruled_nodes(analysis: QueryAnalysis, offered: Sequence[str], previous: str | None) -> list[str]:
     """
-    The candidates that are relevant by rule.
-
-    Args:
-        offered: Ids of the candidates.
-        previous: Id of the session's previous turn; None if there is none.
-
-    Returns:
-        Turns that the query names, what it refers to, the previous turn if it refers to something that was
-        not found, and for somebody who looks for something to buy the preferences about money and brands.
+    The offered candidates that are relevant by rule: turns that the query names, what it refers to, the
+    session's previous turn if it refers to something that was not found, and for somebody who looks for
+    something to buy the preferences about money and brands.
     """
     reading, wanted = analysis.reading, analysis.reading.turns
     reference = analysis.content_reference
@@ -199,14 +185,9 @@ def build_plan(
     reasoning: str | None,
 ) -> RetrievalPlan:
     """
-    The retrieval plan (design §4, S1 §4.1, §13.2).
-
-    Args:
-        candidates: All that were looked at, best first.
-        research: The research that was chosen, loaded; None if none was.
-        scores: How relevant the best line of each is, by node id.
-        chosen: Those that a choice took.
-        by_rule: Those that a rule took.
+    The retrieval plan (design §4, S1 §4.1, §13.2) of all candidates that were looked at, best first. *scores*
+    tells by node id how relevant the best line of each is; *chosen* are those that a choice took, *by_rule*
+    those that a rule took.
     """
     relevant = [one for one in candidates if one.node_id in chosen or one.node_id in by_rule]
     turns = [one for one in relevant if one.node_id.startswith("turn:")]

@@ -49,7 +49,7 @@ _Key = tuple[int, int, int, bytes]
 
 @dataclass
 class _Placed:
-    """The texts of a user beside the rows that there are now: arrays of all texts, block by block."""
+    """Arrays of all texts of a user beside the rows that there are now, block by block."""
 
     itself: _Mask  # which rows have at least their own text, by position
     whole: _Mask  # which rows have all their texts, by position
@@ -71,11 +71,8 @@ class _Placed:
 
 class Meaning:
     """
-    Finds rows of the index by meaning.
-
-    Args:
-        layout, clock: For loading the nodes of rows.
-        past: Gives what loads the nodes of entries as they were, without asking the index.
+    Finds rows of the index by meaning; *past* gives what loads the nodes of entries as they were, without
+    asking the index.
     """
 
     def __init__(
@@ -97,16 +94,9 @@ class Meaning:
 
     def near(self, view: IndexView, query: str, allowed: _Mask, also: Positions) -> dict[int, float]:
         """
-        The rows nearest to a query.
-
-        Args:
-            query: Any text; nothing is near to one that is not English.
-            allowed: Which rows may be found, by position.
-            also: Positions of rows that are wanted however far they are.
-
-        Returns:
-            Position → cosine: the mean of what the row itself has and what its best text has. A row without
-            vectors is left out.
+        The rows nearest to a query, position → cosine: the mean of what the row itself has and what its best
+        text has. Only *allowed* positions are found, those in *also* however far they are. A row without
+        vectors is left out, and nothing is near to a query that is not English.
         """
         if not is_english(query):
             return {}
@@ -152,10 +142,8 @@ class Meaning:
         """
         Compute and keep the vectors that are missing, the newest first; up to a limit, of rows before lines.
         Gives the number of rows of which some are still missing; what was kept stays when it is interrupted.
-
-        Args:
-            most: Most texts to compute, and about as many of other languages to look at; None for all.
-            in_turn: Whether a turn waits for it: of many rows that lack vectors only the newest few.
+        At *most* so many texts are computed, and about as many of other languages looked at; *in_turn* a turn
+        waits for it: of many rows that lack vectors only the newest few.
         """
         statistics = self._index.read(user, lambda view: view.statistics)
         placed = self._place(user, statistics)
@@ -305,8 +293,6 @@ class Meaning:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row whose texts are to be filled in."""
-
     row: int  # row id
     content: int  # digest of what it says
     text: str  # text of the row itself

@@ -81,16 +81,10 @@ def rank_rows(
     meaning: Meaning | None = None,
 ) -> list[Ranked]:
     """
-    The rows that share a word with the query, lie in a time that it names or mean what it does, best first.
-
-    Args:
-        now: From when "last week" counts; None takes the user's newest turn.
-        bounds: Which rows may be found.
-        meaning: Tells how near rows are in meaning; None for words alone.
-
-    Returns:
-        At most POOL rows; of equal ones the lower row id first. A row whose meaning is unknown gets as much
-        of the best one's as it has of the best score by words, so that words decide about it.
+    The rows that share a word with the query, lie in a time that it names or mean what it does, best first:
+    at most POOL, of equal ones the lower row id first. "Last week" counts from *now*, None from the user's
+    newest turn. A row whose meaning is unknown gets as much of the best one's as it has of the best score by
+    words, so that words decide about it; *meaning* None is words alone.
     """
     statistics = view.statistics
     if not statistics.count:

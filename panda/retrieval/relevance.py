@@ -17,15 +17,11 @@ WORDS_WEIGHT = 0.3
 
 def find_query_words(query: str) -> list[str]:
     """
-    The words to search for, each once, in order.
-
-    Returns:
-        Words and numbers without the commonest words; if nothing else is there, those.
+    The words and numbers to search for, each once, in order; the commonest words only if nothing else is
+    there.
 
     >>> find_query_words("What is the price of the RTX 4050 laptop with 16GB?")
     ['price', 'RTX', '4050', 'laptop', '16GB']
-    >>> find_query_words("who are you?")
-    ['who', 'are', 'you']
     >>> find_query_words("Read https://www.shop.example/tents/blue.html?from=mail")
     ['Read', 'shop', 'tents', 'blue']
     """
@@ -41,50 +37,26 @@ def _telling_words(address: re.Match[str]) -> str:
 
 
 def find_names(query: str) -> list[str]:
-    """
-    The words of a query that name people or things, each once, in order.
-
-    >>> find_names("When did Caroline meet the HP people in May?")
-    ['Caroline', 'HP']
-    """
+    """The words of a query that name people or things, each once, in order."""
     return list(dict.fromkeys(name.text for name in names.find_names(plain_text(query))))
 
 
 def folded_names(query: str) -> set[str]:
-    """
-    The same as they are compared.
-
-    >>> sorted(folded_names("What does the HP Victus 15 cost?"))
-    ['hp', 'victus']
-    >>> folded_names("Thanks. Is the laptop that I saw still in stock?")
-    set()
-    """
+    """The same as they are compared."""
     return {name.folded for name in names.find_names(plain_text(query))}
 
 
 def share_of_words(query: str, text: str) -> float:
-    """
-    How many of the query's content words a text has, 0 to 1; word endings do not count.
-
-    >>> share_of_words("What do the laptops and batteries cost?", "Battery prices, laptop sizes")
-    0.6666666666666666
-    >>> share_of_words("price", "prices"), share_of_words("", "anything")
-    (1.0, 0.0)
-    """
+    """How many of the query's content words a text has, 0 to 1; word endings do not count."""
     wanted = {term for word in find_query_words(query) for term in query_terms(word)}
     return len(wanted.intersection(split_terms(text))) / len(wanted) if wanted else 0.0
 
 
 def measure_closeness(query: str, texts: Sequence[str], encoder: Encoder | None) -> list[float]:
     """
-    How close each text is to a query.
-
-    Args:
-        texts: n texts, compared with each other: a word that few of them have says more.
-
-    Returns:
-        n values, of which those above .3 or so may have to do with the query: its words' share of their
-        weight, from 0 to 1; with an encoder its cosine and three tenths of that.
+    How close each text is to a query: values above .3 or so may have to do with it. It is its words' share of
+    their weight, from 0 to 1; with an encoder its cosine and three tenths of that. The texts are compared
+    with each other: a word that few of them have says more.
 
     >>> measure_closeness("where is the tent", ["tent: in the attic", "bees: in the garden"], None)
     [1.0, 0.0]

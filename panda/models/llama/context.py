@@ -43,10 +43,7 @@ class Deadline:
         return self.elapsed_seconds >= self.seconds
 
     def check(self) -> None:
-        """
-        Raises:
-            ModelTimeoutError: The time is over.
-        """
+        """Raises ModelTimeoutError where the time is over."""
         if self.passed:
             raise ModelTimeoutError(
                 f"the model took longer than {self.seconds:g} seconds",
@@ -64,14 +61,8 @@ _CHECKSUM_BYTES = 4
 
 class KeptPrefixes:
     """
-    Prefix states by key, the least recently used dropped first.
-
-    A file that is cut off or changed is no error: its checksum fails and the prefix is computed again.
-
-    Args:
-        directory: Where other processes find the states; None keeps them in memory only.
-        memory_bytes: Most bytes kept in memory.
-        disk_bytes: Most bytes kept on disk.
+    Prefix states by key, the least recently used dropped first; *directory* None keeps them in memory only. A
+    file that is cut off or changed is no error: its checksum fails and the prefix is computed again.
     """
 
     def __init__(
@@ -153,23 +144,14 @@ _SMALL_MODEL_PARAMS = 1_000_000_000
 
 class LlamaContext:
     """
-    A window over loaded weights, with one sequence in it. It grows with what it has to hold: memory costs
-    much, and the values of a computation don't depend on the room beside it.
+    A window over loaded weights, with one sequence in it. It grows up to *n_ctx* with what it has to hold:
+    memory costs much, and the values of a computation don't depend on the room beside it. Every computation
+    depends only on the tokens before it and on how they are cut into `compute` calls, so a caller that always
+    cuts in the same way gets the same bits.
 
-    Every computation depends only on the tokens before it and on how they are cut into `compute` calls,
-    so a caller that always cuts in the same way gets the same bits.
-
-    Args:
-        weights: The loaded model.
-        n_ctx: The largest window in model tokens.
-        kept: Where states of computed prefixes are kept.
-        identity: Digest of the weights, part of the key of a kept prefix.
-        prefill_threads: Threads for prompts; None means all cores.
-        is_watched: Whether time is checked within a chunk too, which costs a small model about 6 % of its
-            speed for at most two seconds of precision; None means for large models only.
-
-    Raises:
-        ModelFileError: n_ctx is above the window the model was trained with.
+    *identity* is the digest of the weights, part of the key of a kept prefix; *prefill_threads* None means
+    all cores. *is_watched* checks time within a chunk too, which costs a small model about 6 % of its speed
+    for at most two seconds of precision; None means for large models only.
     """
 
     def __init__(
@@ -210,12 +192,7 @@ class LlamaContext:
         return self._position
 
     def reserve(self, tokens: int) -> None:
-        """
-        Make room for so many tokens altogether. A window that has to grow for it is empty afterwards.
-
-        Raises:
-            ModelFileError: That does not fit into memory.
-        """
+        """Make room for so many tokens altogether. A window that has to grow for it is empty afterwards."""
         if self._ctx and tokens <= self._params.n_ctx:
             return
         self._free()
@@ -236,13 +213,8 @@ class LlamaContext:
 
     def enter_prefix(self, tokens: Sequence[int], deadline: Deadline) -> int:
         """
-        Make *tokens* the whole content of the window: as it stands, from a kept state, or computed now.
-
-        Returns:
-            How many tokens were not computed again.
-
-        Raises:
-            ModelTimeoutError: Computing took too long.
+        Make *tokens* the whole content of the window: as it stands, from a kept state, or computed now. Gives
+        how many were not computed again.
         """
         wanted = tuple(tokens)
         if wanted and wanted == self._prefix and self._cut(len(wanted)):
@@ -265,13 +237,8 @@ class LlamaContext:
         self, tokens: Sequence[int], deadline: Deadline, *, logits: bool = True
     ) -> NDArray[np.float32]:
         """
-        Append tokens to the window, at least one; cut into chunks of CHUNK_TOKENS from the first.
-
-        Returns:
-            Logits after the last token, shape (n_vocab,); empty if not wanted.
-
-        Raises:
-            ModelTimeoutError: The time is over. The window is then empty.
+        Append tokens, at least one, cut into chunks of CHUNK_TOKENS from the first; a ModelTimeoutError
+        leaves the window empty. Gives the logits after the last, shape (n_vocab,); empty if not wanted.
         """
         for start in range(0, len(tokens), CHUNK_TOKENS):
             chunk = tokens[start : start + CHUNK_TOKENS]
@@ -282,10 +249,8 @@ class LlamaContext:
 
     def compute_picture(self, seen: Seen, deadline: Deadline) -> None:
         """
-        Append a picture to the window; the deadline is checked between its parts alone.
-
-        Raises:
-            ModelTimeoutError: The time is over. The window is then empty.
+        Append a picture; the deadline is checked between its parts alone. A ModelTimeoutError leaves the
+        window empty.
         """
         for stretch in seen.stretches():
             if isinstance(stretch, list):
@@ -302,10 +267,8 @@ class LlamaContext:
 
     def compute_logprobs(self, tokens: Sequence[int], deadline: Deadline, *, first: int = 1) -> list[float]:
         """
-        Append tokens but for the last to the window; the log-probability of each from index *first* >= 1 on.
-
-        Raises:
-            ModelTimeoutError: The time is over. The window is then empty.
+        Append tokens but for the last; the log-probability of each from index *first* >= 1 on. A
+        ModelTimeoutError leaves the window empty.
         """
         found: list[float] = []
         for start in range(0, len(tokens) - 1, CHUNK_TOKENS):

@@ -18,8 +18,8 @@ _FEWEST_CONTEXT_TOKENS = 8
 
 class LlamaEncoder:
     """
-    An encoder run by llama.cpp. Every text is computed alone and on one thread, so that its vector depends on
-    nothing else; for texts of a line or two that is also the fastest way.
+    An encoder run by llama.cpp: every text alone and on one thread, so that its vector depends on nothing
+    else; for texts of a line or two that is also the fastest way.
     """
 
     def __init__(self, info: ModelInfo, *, load_weights: Callable[[], Weights]) -> None:
@@ -31,12 +31,6 @@ class LlamaEncoder:
         self._batch: Any = None
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
-        """
-        One vector of length 1 for each of n texts, shape (n, width); of a long text the beginning counts.
-
-        Raises:
-            ModelFileError: The file is missing, broken, or no encoder.
-        """
         weights = self._open()
         found = np.empty((len(texts), weights.n_embd), np.float32)
         for row, text in enumerate(texts):
@@ -89,7 +83,6 @@ class LlamaEncoder:
         return weights
 
     def _new_context(self, weights: Weights, pooling: int | None = None) -> Any:
-        """A context with the model's own pooling, or another; None if it cannot be made."""
         window = self.info.n_ctx
         params = weights.context_params(window, threads=1, batch_threads=1)
         params.n_ctx = params.n_batch = params.n_ubatch = max(window, _FEWEST_CONTEXT_TOKENS)
@@ -117,7 +110,7 @@ class LlamaEncoder:
 
 
 def _floats(pointer: Any, width: int) -> "Vectors":
-    """A copy of numbers that llama.cpp keeps until its next computation."""
+    """A copy: llama.cpp keeps them until its next computation."""
     values = np.ctypeslib.as_array(ctypes.cast(pointer, ctypes.POINTER(ctypes.c_float)), (width,))
     return values.astype(np.float32)
 

@@ -31,9 +31,8 @@ _alive: list[Any] = []  # callbacks that C still points to
 @cache
 def load_library() -> Any:
     """
-    Import llama_cpp's module of C functions and silence it.
-
-    Its OpenMP threads are told to sleep instead of spinning between steps; that only works before the import.
+    llama_cpp's module of C functions, silenced. Its OpenMP threads are told to sleep instead of spinning
+    between steps; that only works before the import.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     llama_cpp = _import_functions()
@@ -99,10 +98,8 @@ _QUANTISATIONS = {"q8_0": "LLAMA_FTYPE_MOSTLY_Q8_0"}
 
 def find_gguf(location: str, *, relative_to: Path) -> Path:
     """
-    The file that a `location` of models.yaml means: "builtin:NAME", or a path from that directory.
-
-    Raises:
-        ModelFileError: The builtin model is unknown or not installed. A missing path shows when it is read.
+    The file that a `location` of models.yaml means: "builtin:NAME", or a path from that directory. A builtin
+    that is not installed is a ModelFileError; a missing path shows when it is read.
     """
     if not location.startswith(BUILTIN_PREFIX):
         return relative_to / os.path.expanduser(location)  # noqa: PTH111 - Path's raises where there is no such user
@@ -148,11 +145,7 @@ class GgufFile:
     @cached_property
     def sha256(self) -> str:
         """
-        Hex sha256 of the file; remembered in the cache, once a model that ran has made one, by path, size and
-        time of change.
-
-        Raises:
-            ModelFileError: The file is missing, unreadable, or no GGUF.
+        Hex; remembered in the cache, once a model that ran has made one, by path, size and time of change.
         """
         try:
             with self.path.open("rb") as stream:
@@ -189,14 +182,9 @@ class GgufFile:
     @contextmanager
     def runnable_path(self) -> Iterator[Path]:
         """
-        The file to load within the block: this one, or its requantised copy.
-
-        A copy that is missing from the cache, or is no longer as it was written, is made now. If the cache
-        cannot take it, it is made in memory and a warning says so: the same bits, a second later.
-
-        Raises:
-            ModelFileError: The file is broken.
-            StoreError: Neither the cache nor memory can take the copy.
+        The file to load within the block: this one, or its requantised copy. A copy that is missing from the
+        cache, or is no longer as it was written, is made now. If the cache cannot take it, it is made in
+        memory and a warning says so: the same bits, a second later.
         """
         digest = self.sha256  # a missing or foreign file is told apart here
         if self.requantize is None:
@@ -273,12 +261,7 @@ _SPECIAL_BYTE = b"\xff"  # how llguidance tells control tokens from text
 
 
 class Weights:
-    """
-    A GGUF in memory.
-
-    Raises:
-        ModelFileError: llama.cpp cannot load it.
-    """
+    """A GGUF in memory; ModelFileError where llama.cpp cannot load it."""
 
     def __init__(self, path: Path) -> None:
         lib = self._lib = load_library()
@@ -313,19 +296,14 @@ class Weights:
         return bool(self._read_text(f"{kind}.rope.scaling.original_context_length"))
 
     def _read_text(self, key: str) -> str:
-        """One entry of the file's head; empty if there is none."""
         buffer = ctypes.create_string_buffer(64)
         count = self._lib.llama_model_meta_val_str(self.model, key.encode(), buffer, len(buffer))
         return buffer.value.decode("utf-8", "replace") if count > 0 else ""
 
     def tokenise(self, text: str, *, special: bool = False, with_ends: bool = False) -> list[int]:
         """
-        Tokens of a text.
-
-        Args:
-            text: Lone surrogates count as "?".
-            special: Whether `<|…|>` and the like are control tokens rather than plain text.
-            with_ends: Whether the tokens that begin and end a text for this model are added.
+        Tokens of a text; lone surrogates count as "?". *special*: `<|…|>` and the like are control tokens,
+        not plain text. *with_ends*: with the tokens that begin and end a text for this model.
         """
         data = text.encode("utf-8", "replace")
         if not data and not with_ends:
@@ -354,10 +332,8 @@ class Weights:
 
     def context_params(self, n_ctx: int, *, threads: int, batch_threads: int) -> Any:
         """
-        llama.cpp's parameters for a window of one sequence.
-
-        Raises:
-            ModelFileError: It is larger than the window the model was trained with.
+        llama.cpp's parameters for a window of one sequence; ModelFileError above what the model was trained
+        with.
         """
         if n_ctx > self.n_ctx_train:
             raise ModelFileError(

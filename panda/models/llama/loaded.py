@@ -15,10 +15,8 @@ from panda.models.models_file import ModelSpec
 
 class LoadedGgufs:
     """
-    Gives models that share weights and contexts. Nothing is loaded until a model is used.
-
-    Args:
-        prefill_threads: Threads for prompts; None means all cores.
+    Gives models that share weights and contexts; nothing is loaded until one is used. *prefill_threads* None
+    means all cores.
     """
 
     def __init__(self, cache_dir: Path, *, prefill_threads: int | None = None) -> None:
@@ -31,12 +29,7 @@ class LoadedGgufs:
         self._encoders: dict[tuple[str, int], LlamaEncoder] = {}
 
     def model(self, spec: ModelSpec, *, relative_to: Path) -> LlamaCppModel:
-        """
-        The model of one entry of models.yaml; relative paths start from that directory.
-
-        Raises:
-            ModelFileError: A file is missing or no GGUF.
-        """
+        """The model of one entry of models.yaml."""
         file = self._file(spec, relative_to)
         lens = None
         if spec.projector:

@@ -53,12 +53,7 @@ class Sampler:
 
 
 class GrammarMatcher:
-    """
-    Follows a reply through a grammar of compile_schema.
-
-    Raises:
-        RecipeSchemaError: The grammar does not work with this vocabulary.
-    """
+    """Follows a reply through a grammar of compile_schema."""
 
     def __init__(self, grammar: str, *, tokenizer: Any, n_vocab: int) -> None:
         from llguidance import LLMatcher
@@ -133,16 +128,9 @@ class RenderedChat(str):
 
 def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
     """
-    The chat as the template writes it, contents told apart from the template's own text.
-
-    Contents never reach the template: it sees a mark for each, so that no content can forge a control token,
-    and the parts up to the last leading system message are the same whatever follows.
-
-    Returns:
-        Template text and contents in turn, beginning and ending with template text; 2 * n + 1 parts.
-
-    Raises:
-        ModelFileError: The file has no chat template, or the template refuses these messages.
+    The chat as the template writes it: template text and contents in turn, beginning and ending with template
+    text; 2 * n + 1 parts. Contents never reach the template: it sees a mark for each, so that no content can
+    forge a control token, and the parts up to the last leading system message are the same whatever follows.
     """
     if weights.chat_template is None:
         raise ModelFileError(
@@ -183,10 +171,8 @@ def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
 
 def tokenise_parts(weights: Weights, parts: Sequence[Part], *, is_start: bool) -> list[int]:
     """
-    Tokens of a stretch of a chat, its parts tokenised one by one.
-
-    Args:
-        is_start: Whether the chat begins here: then BOS comes first, if the model wants it.
+    Tokens of a stretch of a chat, its parts tokenised one by one; at the start of the chat BOS first, if the
+    model wants it.
     """
     tokens: list[int] = []
     for part in parts:
@@ -229,12 +215,8 @@ _TAIL_BYTES = 64
 
 class LlamaCppModel:
     """
-    A GGUF run in process.
-
-    Args:
-        load_weights: Called at the first use.
-        load_context: Gives the context window with room for so many tokens. Models may share one.
-        load_projector: Gives what pictures are read with; None for a model that sees nothing.
+    A GGUF run in process. *load_weights* is called at the first use; *load_context* gives a window with room
+    for so many tokens, which models may share; *load_projector* None is a model that sees nothing.
     """
 
     def __init__(
@@ -267,8 +249,6 @@ class LlamaCppModel:
 
     def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
         """
-        Write one completion.
-
         The system messages at the front are a prefix of their own: tokenised and computed apart, kept for
         later calls, and the same bits whether kept or not. A model that thinks does so first, without
         grammar, until it ends its thoughts or has no more room for them.
@@ -336,8 +316,6 @@ class LlamaCppModel:
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
         """
-        Log-probability of each case's continuation after prefix + context.
-
         Computed in two parts with a fixed border: the prefix but for its last token, and everything else.
         """
         self._check_scores()
@@ -459,7 +437,7 @@ def _write(
     max_tokens: int,
     deadline: Deadline,
 ) -> tuple[list[int], bool]:
-    """The tokens written, and whether the reply came to its own end."""
+    """Also whether the reply came to its own end."""
     output: list[int] = []
     ends = context.weights.ends
     while True:

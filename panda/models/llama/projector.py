@@ -15,14 +15,8 @@ from panda.models.llama.gguf import Weights, load_library, load_multimodal, take
 
 class Projector:
     """
-    A loaded projector.
-
-    Args:
-        weights: The language model that it belongs to.
-        threads: For computing a picture; None means all cores.
-
-    Raises:
-        ModelFileError: llama.cpp cannot load it, it is not for this model, or not for pictures.
+    A loaded projector of that language model; *threads* None means all cores. ModelFileError where llama.cpp
+    cannot load it, or it is not for this model, or not for pictures.
     """
 
     def __init__(self, path: Path, weights: Weights, *, threads: int | None = None) -> None:
@@ -44,12 +38,7 @@ class Projector:
 
     @contextmanager
     def seen(self, picture: Picture) -> Iterator["Seen"]:
-        """
-        A picture as the model will read it, as long as the context lasts.
-
-        Raises:
-            ModelFileError: The picture cannot be decoded.
-        """
+        """A picture as the model will read it, as long as the context lasts."""
         mtmd = self._mtmd
         data = (ctypes.c_uint8 * len(picture.data)).from_buffer_copy(picture.data)
         take_error()
@@ -114,12 +103,7 @@ class Seen:
                 yield chunk
 
     def decode_into(self, llama: Any, chunk: Any, position: int, n_batch: int) -> tuple[int, int]:
-        """
-        Compute one part of the picture in a llama.cpp context.
-
-        Returns:
-            llama.cpp's code, 0 for success, and the position behind it.
-        """
+        """Compute one part of the picture; llama.cpp's code, 0 for success, and the position behind it."""
         mtmd = self._mtmd
         code = int(mtmd.mtmd_encode_chunk(self._ctx, chunk))
         if code != 0:
