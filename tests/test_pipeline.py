@@ -1,6 +1,7 @@
 """The loop over phases, with phases that only give outcomes."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.pipeline import Pipeline
 from panda.store.interventions import list_interventions
-from panda.store.layout import UserStore
+from panda.store.layout import Apart, UserStore
 from panda.store.records import Intervention
 from panda.store.turns import claim_turn
 from tests.builders import NOW, still_clock
@@ -79,6 +80,14 @@ def test_phases_run_in_order(turn: Turn, caplog: pytest.LogCaptureFixture) -> No
     assert metadata.route == tuple(range(8))
     assert (metadata.status, metadata.next, metadata.saved_at) == ("approved", None, NOW)
     assert [s.number for s in turn.folder.read_context().sections] == list(range(7))
+
+
+def test_phases_of_a_run_are_not_told(turn: Turn, caplog: pytest.LogCaptureFixture) -> None:
+    """Of a turn that lies apart from the store, as in a replay, no phase is logged."""
+    caplog.set_level(logging.INFO, "panda")
+    apart = Apart(turn.store.root, {turn.turn: turn.folder.paths.directory})
+    made(plain_phases()).run(Turn(turn.folder, replace(turn.store, apart=apart)))
+    assert (turn.folder.read_metadata().status, caplog.messages) == ("approved", [])
 
 
 def test_phase_is_skipped(turn: Turn) -> None:
