@@ -1,6 +1,7 @@
 """What the last approved turns teach about the user: proposals, kept once two batches agree, or dropped."""
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,8 @@ from panda.store.files import write_atomic
 from panda.store.records import Proposal, load_lines
 from panda.store.visits import load_turn
 from panda.tools.lessons import Candidate, SaidTurn, choose_facts, find_candidates
+
+_log = logging.getLogger(__name__)
 
 LAST_TURNS = 10
 _AGREEING = 2
@@ -72,7 +75,7 @@ class Reflected:
     appended: tuple[Assertion, ...]  # what memory was told
 
 
-def reflect(app: App, memory: Memory, tell: Callable[[str], None], *, dry_run: bool) -> Reflected:
+def reflect(app: App, memory: Memory, *, dry_run: bool) -> Reflected:
     """Read the user's last approved turns and settle what they propose; with *dry_run* nothing is written."""
     turns = _last_turns(app)
     batch = tuple(turn.number for turn in turns)
@@ -80,7 +83,7 @@ def reflect(app: App, memory: Memory, tell: Callable[[str], None], *, dry_run: b
     log, typed = memory.read()
     is_settled = word_on([*log.assertions, *typed], memory.user)
     offered = [one for one in find_candidates(turns) if not is_settled(_proposal(one, batch, app))]
-    chosen = _choose(app, offered, turns, tell) if offered else []
+    chosen = _choose(app, offered, turns) if offered else []
     found = [_proposal(one, batch, app) for one in chosen]
     if dry_run:
         return Reflected(batch, tuple(settle(load_lines(Proposal, path), found, batch, now, is_settled)), ())
@@ -117,9 +120,7 @@ def _assertion(one: Proposal, user: str) -> Assertion:
     return Assertion(*said, "local", source_turn=one.source_turn)
 
 
-def _choose(
-    app: App, offered: list[Candidate], turns: list[SaidTurn], tell: Callable[[str], None]
-) -> list[Candidate]:
+def _choose(app: App, offered: list[Candidate], turns: list[SaidTurn]) -> list[Candidate]:
     executor, journal = app.executor, NoTurn(app.settings.user, None)
 
     def execute(step: str, request: Request) -> Mapping[str, Any]:
@@ -137,8 +138,8 @@ def _choose(
     def lasts(one: Candidate) -> bool:
         if writes or one.sure:
             return True
-        tell(f"judging: {one.text}")
+        _log.info(f"judging: {one.text}")
         request = Request(one.text, variables=variables)
         return bool(execute("phase4_memory_statement", request)["lasts"] == "lasting")
 
-    return choose_facts(offered, turns, ask, lasts, lambda text: tell(f"warning: {text}"))
+    return choose_facts(offered, turns, ask, lasts, lambda text: _log.info("warning: %s", text))

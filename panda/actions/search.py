@@ -1,6 +1,7 @@
 """What the index finds for a query, by words and by meaning, as it is found and as plain values."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +22,7 @@ from panda.settings import Settings
 from panda.store.layout import Layout
 from panda.trust import open_layers
 
-Tell = Callable[[str], None]
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -29,7 +30,6 @@ def opened_meaning(
     settings: Settings,
     layout: Layout,
     index: Index,
-    tell: Tell,
     environ: Mapping[str, str],
     layers: Layers | None = None,
 ) -> Iterator[Meaning | None]:
@@ -39,20 +39,11 @@ def opened_meaning(
         try:
             encoder = (layers or stack.enter_context(open_layers(settings, environ))).encoder()
         except (UntrustedError, ModelFileError) as exc:
-            tell(f"warning: by words alone, without an encoder: {exc.message}")
+            _log.info(f"warning: by words alone, without an encoder: {exc.message}")
         if encoder is None:
             yield None
         else:
             yield Meaning(KeptEncoder(encoder, VectorStore(layout)), index, layout, settings.clock)
-
-
-def tell_stale(report: SyncReport, tell: Tell) -> None:
-    """Tell of the age of the index and of files that it lacks."""
-    for one in report.problems:
-        tell(f"warning: not in the index: {one.told}")
-    if report.behind:
-        changes = "change" if report.behind == 1 else "changes"
-        tell(f"warning: the index is {report.behind} {changes} behind: another process is writing it")
 
 
 @dataclass(frozen=True)
@@ -122,7 +113,6 @@ def search(
     settings: Settings,
     index: Index,
     meaning: Meaning | None,
-    tell: Tell,
     *,
     query: str,
     limit: int,
@@ -136,7 +126,11 @@ def search(
     bounds = Bounds(session=session, since=read_instant(since, "--since"))
     user, now = settings.user, settings.clock()
     hits, report = search_index(index, user, query, now=now, limit=limit, bounds=bounds, meaning=meaning)
-    tell_stale(report, tell)
+    for one in report.problems:
+        _log.info("warning: not in the index: %s", one.told)
+    if report.behind:
+        changes = "1 change" if report.behind == 1 else f"{report.behind} changes"
+        _log.info("warning: the index is %s behind: another process is writing it", changes)
     results = [_value(hit, why=why) for hit in hits]
     return {"query": query, "user": user, "results": results, "behind": report.behind}, hits
 

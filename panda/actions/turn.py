@@ -1,5 +1,6 @@
 """A turn run to its end or as far as its context, what came of it, and what it would ask if it ran."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -39,8 +40,7 @@ from panda.store.validate import stray_notes
 from panda.tools.table import describe_tools
 
 Until = Literal["plan", "draft", "commit"]
-Tell = Callable[[str], None]
-"""Told, a line at a time, what is being done."""
+_log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _GATHERING = 2
 
@@ -53,54 +53,54 @@ class Outcome:
     error: Problem | None = None
 
 
-def ask(app: App, query: str, mode: str, tell: Tell, **more: Any) -> Outcome:
+def ask(app: App, query: str, mode: str, **more: Any) -> Outcome:
     """A new turn taken to its end; *more* as App.start_turn takes it."""
     with ExitStack() as locks:
         turn = app.start_turn(query, mode, locks=locks, **more)
         for note in stray_notes(app.store.home):
-            tell(f"warning: {note.told}")
-        return run_turn(app, turn, tell)
+            _log.info(f"warning: {note.told}")
+        return run_turn(app, turn)
 
 
-def resume(app: App, number: int, tell: Tell) -> Outcome:
+def resume(app: App, number: int) -> Outcome:
     """A turn that stopped, taken to its end; raises as App.resume_turn."""
     with app.hold_session(app.store.open(number).read_metadata().session_id):
-        return run_turn(app, app.resume_turn(number), tell)
+        return run_turn(app, app.resume_turn(number))
 
 
-def gather_query(app: App, query: str, mode: str, tell: Tell, until: Until = "commit") -> Outcome:
+def gather_query(app: App, query: str, mode: str, until: Until = "commit") -> Outcome:
     """A new turn, taken as far as its context; the data is that of gather_turn."""
     with ExitStack() as locks:
         turn = app.start_turn(query, mode, locks=locks)
-        return gather_turn(app, turn, until, tell)
+        return gather_turn(app, turn, until)
 
 
-def gather_again(app: App, number: int, tell: Tell, until: Until = "commit") -> Outcome:
+def gather_again(app: App, number: int, until: Until = "commit") -> Outcome:
     """A turn that is there, taken as far as its context; raises as check_gatherable."""
     check_gatherable(app, number)
     with app.hold_session(app.store.open(number).read_metadata().session_id):
         check_gatherable(app, number)
-        return gather_turn(app, app.resume_turn(number), until, tell)
+        return gather_turn(app, app.resume_turn(number), until)
 
 
-def run_turn(app: App, turn: Turn, tell: Tell) -> Outcome:
+def run_turn(app: App, turn: Turn) -> Outcome:
     """A turn taken to its end, each phase told, with what its files say then."""
-    _, error = _watched(turn, tell, lambda: app.run_turn(turn))
+    _, error = _watched(turn, lambda: app.run_turn(turn))
     return Outcome(turn_data(turn.folder), error)
 
 
-def _watched(turn: Turn, tell: Tell, work: Callable[[], _T]) -> tuple[_T | None, Problem | None]:
+def _watched(turn: Turn, work: Callable[[], _T]) -> tuple[_T | None, Problem | None]:
     """What some work on a turn gives, or what halted it; its phases, image and warnings are told."""
     found, error = None, None
-    tell(f"turn {turn.turn}, session {turn.session_id}, in {turn.folder.paths.directory}")
+    _log.info(f"turn {turn.turn}, session {turn.session_id}, in {turn.folder.paths.directory}")
     try:
         found = work()
     except (HaltError, FileFormatError) as exc:
         error = exc
     if (image := turn.described_image) is not None:
-        tell(f"{image.file}, as {image.model} describes it: {image.description}")
+        _log.info(f"{image.file}, as {image.model} describes it: {image.description}")
     for warning in turn.warnings:
-        tell(f"warning: {warning}")
+        _log.info(f"warning: {warning}")
     return found, error
 
 
@@ -159,10 +159,10 @@ def check_gatherable(app: App, number: int) -> None:
         )
 
 
-def gather_turn(app: App, turn: Turn, until: Until, tell: Tell) -> Outcome:
+def gather_turn(app: App, turn: Turn, until: Until) -> Outcome:
     """A turn taken as far as its context, each phase told, with what was gathered as plain JSON values."""
     started = time.monotonic()
-    look, error = _watched(turn, tell, lambda: gather(app, turn, until))
+    look, error = _watched(turn, lambda: gather(app, turn, until))
     seconds = round(time.monotonic() - started, 3)
     metadata = turn.folder.read_metadata()
     gathered = (look.gathered if look else None) or {}

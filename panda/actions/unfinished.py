@@ -1,12 +1,13 @@
 """Turns that stopped before their end: one taken out of the store for good, or all of them taken up again."""
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from panda.actions.turn import Tell, resume
+from panda.actions.turn import resume
 from panda.app import App
 from panda.errors import (
     CheckError,
@@ -27,6 +28,8 @@ from panda.store.interventions import list_interventions, resolve_intervention
 from panda.store.layout import UserStore
 from panda.store.records import ASKED_BACK, Intervention, Metadata
 from panda.store.turns import TurnFolder
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -132,12 +135,12 @@ class ResumedTurn:
         return {**value, "error": self.error and self.error.to_json()}
 
 
-def resume_all(app: App, session: str | None, tell: Tell) -> list[ResumedTurn]:
+def resume_all(app: App, session: str | None) -> list[ResumedTurn]:
     """
     Take up every turn of the user, or of a session, that has not ended, in order of their numbers; what stops
     one does not stop the others.
     """
-    return [_resumed(app, *one, tell) for one in list(unfinished_turns(app.store, session))]
+    return [_resumed(app, *one) for one in list(unfinished_turns(app.store, session))]
 
 
 def unfinished_turns(store: UserStore, session: str | None) -> Iterator[tuple[int, Metadata | Problem]]:
@@ -167,16 +170,16 @@ def find_unfinished(store: UserStore, word: str) -> int:
     return found[-1]
 
 
-def _resumed(app: App, number: int, before: Metadata | Problem, tell: Tell) -> ResumedTurn:
+def _resumed(app: App, number: int, before: Metadata | Problem) -> ResumedTurn:
     if isinstance(before, Problem):
         return ResumedTurn(number, None, "unreadable", "unreadable", before.exit_code, before)
     data: Mapping[str, Any] = {}
     try:
-        done = resume(app, number, tell)
+        done = resume(app, number)
         error, data = done.error, done.data or {}
     except Problem as exc:
         error = exc
-        tell(f"turn {number}: {exc.message}")
+        _log.info(f"turn {number}: {exc.message}")
     status = data.get("status")
     if status is None:
         status = before.status

@@ -59,8 +59,7 @@ def _why_text(hit: Hit) -> str:
 def _meaning(invocation: Invocation, index: Index) -> AbstractContextManager[Meaning | None]:
     """As opened_meaning."""
     settings, layout = invocation.settings, invocation.store(any_user=True)
-    tell = invocation.reporter.step
-    return opened_meaning(settings, layout, index, tell, invocation.environ, invocation.layers)
+    return opened_meaning(settings, layout, index, invocation.environ, invocation.layers)
 
 
 def fill_imported(invocation: Invocation, users: Sequence[str]) -> None:
@@ -146,13 +145,13 @@ def search(
 
     Example: panda index search "gaming laptop" --explain --user demo
     """
-    settings, tell, index = invocation.settings, invocation.reporter.step, _index(invocation)
+    settings, index = invocation.settings, _index(invocation)
     with _meaning(invocation, index) as meaning:
         data, hits = search_turns(
-            settings, index, meaning, tell, query=query, limit=k, session=session, since=since, why=explain
+            settings, index, meaning, query=query, limit=k, session=session, since=since, why=explain
         )
     if not hits:
-        tell(f"nothing of user {settings.user} is found")
+        invocation.reporter.step(f"nothing of user {settings.user} is found")
     columns = ("score", "node", "date", "what", *(["why"] if explain else []))
     return Result(data, Table(columns, hit_rows(hits, why=explain)))
 

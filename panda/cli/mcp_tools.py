@@ -9,7 +9,7 @@ from typing import Any
 
 from panda.actions.search import opened_meaning, search
 from panda.actions.synthesis import FactSource
-from panda.actions.turn import Outcome, Tell, ask, gather_query
+from panda.actions.turn import Outcome, ask, gather_query
 from panda.app import App, build
 from panda.cli.command import Invocation, LogHandler
 from panda.cli.turn import read_query
@@ -103,12 +103,12 @@ class ActionTools:
 
     def _search(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
         _check(arguments, _SEARCH_SCHEMA)
-        own, settings, tell = self.invocation, self._settings(arguments), partial(_tell, report)
-        LogHandler.caller.set(tell)  # of this thread
+        own, settings = self.invocation, self._settings(arguments)
+        LogHandler.caller.set(partial(_tell, report))  # of this thread
         index = Index(own.store(), wait_seconds=settings.wait_seconds)
-        with opened_meaning(settings, own.store(), index, tell, own.environ, own.layers) as meaning:
+        with opened_meaning(settings, own.store(), index, own.environ, own.layers) as meaning:
             about: dict[str, Any] = {name: arguments.get(name) for name in ("query", "session", "since")}
-            data = search(settings, index, meaning, tell, limit=POOL, **about)[0]
+            data = search(settings, index, meaning, limit=POOL, **about)[0]
         results = [
             {**one, "uri": f"{_TURNS}/{one['turn']}"}
             for one in data["results"]
@@ -116,7 +116,7 @@ class ActionTools:
         ]
         return Outcome({**data, "results": results[: arguments.get("limit", 10)]})
 
-    def _of_turn(self, act: Callable[[App, str, str, Tell], Outcome]) -> Callable[..., Outcome]:
+    def _of_turn(self, act: Callable[[App, str, str], Outcome]) -> Callable[..., Outcome]:
         """What a client calls to do something that asks models."""
 
         def run(arguments: Mapping[str, Any], report: Report) -> Outcome:
@@ -125,8 +125,8 @@ class ActionTools:
                 raise UsageError(
                     "session and continue name two sessions", where="continue", fix="leave one out"
                 )
-            own, settings, tell = self.invocation, self._settings(arguments), partial(_tell, report)
-            LogHandler.caller.set(tell)  # of this thread
+            own, settings = self.invocation, self._settings(arguments)
+            LogHandler.caller.set(partial(_tell, report))  # of this thread
             if not self.model_lock.acquire(blocking=False):
                 report("waiting for another turn of this server")
                 while not self.model_lock.acquire(timeout=_POLL_SECONDS):
@@ -140,7 +140,7 @@ class ActionTools:
                 query = read_query(
                     "-", io.BytesIO(arguments["query"].encode("utf-8", errors="surrogatepass"))
                 )
-                return act(app, query, arguments.get("mode", "chat"), tell)
+                return act(app, query, arguments.get("mode", "chat"))
             finally:
                 self.model_lock.release()
 

@@ -400,7 +400,7 @@ def reflect(
     store = invocation.store() if dry_run else invocation.store_for_writing()
     app = build(settings, store, invocation.environ, invocation.layers)
     with _memory_of(invocation, store) as memory:
-        done = reflect_on(app, memory, reporter.step, dry_run=dry_run)
+        done = reflect_on(app, memory, dry_run=dry_run)
     reporter.step(f"read {len(done.turns)} turns; kept {len(done.appended)}")
     data = {
         "user": settings.user,

@@ -117,7 +117,7 @@ def turn(
     text = read_query(query, invocation.stdin)
     if only_plan:
         return _show_plan(app, text, mode, with_image=picture is not None)
-    done = ask(app, text, mode, tell, dry_run=dry_run, picture=picture)
+    done = ask(app, text, mode, dry_run=dry_run, picture=picture)
     return _tell_how_to_answer(invocation, app, turn_result(done, tell))
 
 
@@ -138,7 +138,7 @@ def _take_up(invocation: Invocation, resume: str | None, session: str | None, di
     app = _app(invocation, store)
     if resume is None:
         return _resume_all(app, session, tell)
-    asked = turn_result(resume_turn(app, find_unfinished(app.store, resume), tell), tell)
+    asked = turn_result(resume_turn(app, find_unfinished(app.store, resume)), tell)
     return _tell_how_to_answer(invocation, app, asked, is_new=False)
 
 
@@ -182,7 +182,7 @@ def _discard(invocation: Invocation, store: UserStore, number: int) -> Result:
 def _resume_all(app: "App", session: str | None, tell: Callable[[str], None]) -> Result:
     from panda.actions.unfinished import error_of, resume_all
 
-    done = resume_all(app, session, tell)
+    done = resume_all(app, session)
     if not done:
         tell("no turn has stopped before its end")
     rows = [
@@ -285,11 +285,10 @@ def gather(
     store = invocation.store_for_writing()
     app = _app(invocation, store, goes_on=continue_)
     until: Until = "plan" if plan else "draft" if draft else "commit"
-    tell = invocation.reporter.step
     if turn is not None:
-        done = gather_again(app, turn, tell, until)
+        done = gather_again(app, turn, until)
     else:
-        done = gather_query(app, read_query(query or "", invocation.stdin), mode, tell, until)
+        done = gather_query(app, read_query(query or "", invocation.stdin), mode, until)
     return _tell_how_to_answer(invocation, app, _gathered_result(done), is_new=turn is None)
 
 

@@ -1,6 +1,7 @@
 """`panda memory reflect`: as a user types it, and what a model that writes may add."""
 
 import json
+import logging
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -115,25 +116,28 @@ def test_dropped_is_proposed_anew_only_if_said_anew() -> None:
     assert settle([dropped], [said], (5, 6), NOW, lambda one: False) == [dropped, said]
 
 
-def reflect_writing(layout: Layout, *facts: dict[str, Any]) -> tuple[Reflected, list[str]]:
+def reflect_writing(
+    layout: Layout, caplog: pytest.LogCaptureFixture, *facts: dict[str, Any]
+) -> tuple[Reflected, list[str]]:
     """Reflect with a model that writes and replies with these facts."""
 
     def answer(asked: Asked) -> str:
         return json.dumps({"facts": list(facts)})
 
     app = scripted_app(layout, ScriptedModel(answer, writes=True, scores=False))
-    told: list[str] = []
     memory = Memory(UserStore(layout.root, "ann", lambda: NOW, 1.0))
-    done = reflect(app, memory, told.append, dry_run=False)
-    return done, [text.removeprefix("warning: ") for text in told if text.startswith("warning: ")]
+    with caplog.at_level(logging.INFO, "panda"):
+        done = reflect(app, memory, dry_run=False)
+    return done, [text.removeprefix("warning: ") for text in caplog.messages if text.startswith("warning: ")]
 
 
-def test_a_writing_model_words_key_and_value(tmp_path: Path) -> None:
+def test_a_writing_model_words_key_and_value(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Its value counts if the sentence holds it; what it made up is refused and said so."""
     layout = Layout(tmp_path)
     approve(layout, CELLO, "I keep bees.")
     done, warnings = reflect_writing(
         layout,
+        caplog,
         {"keep": "s1", "key": "instrument", "value": "cello"},
         {"keep": "s2", "key": "hives", "value": "seven hives"},
     )

@@ -1,6 +1,7 @@
 """`panda turn --discard` and `--resume-all`: turns that stopped are taken out, or all are taken up again."""
 
 import json
+import logging
 import shutil
 import signal
 from pathlib import Path
@@ -243,7 +244,7 @@ def interrupted_store(root: Path, *sessions: str) -> Layout:
 
 def resumed(layout: Layout, session: str | None = None, **replies: Any) -> list[ResumedTurn]:
     model = ScriptedModel(Script(**replies), writes=True, scores=False)
-    return resume_all(scripted_app(layout, model), session, lambda text: None)
+    return resume_all(scripted_app(layout, model), session)
 
 
 def test_all_that_stopped_are_taken_to_their_end(tmp_path: Path) -> None:
@@ -258,22 +259,24 @@ def test_all_that_stopped_are_taken_to_their_end(tmp_path: Path) -> None:
     assert check_store(layout) == []
 
 
-def test_what_cannot_go_on_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+def test_what_cannot_go_on_is_told_and_the_others_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The session has a later turn; a turn halts; one is damaged; the last is answered: 3."""
     layout = interrupted_store(tmp_path, "gone-on", "halts", "broken", "fine")
     run_turn(layout, session="gone-on")
     (layout.of(USER).turn(5).directory / "metadata.json").write_text("{", encoding="utf-8")
     script = Script(planner=[*["no JSON"] * 3, APPROVED["planner"]])
     app = scripted_app(layout, ScriptedModel(script, writes=True, scores=False))
-    told: list[str] = []
-    done = resume_all(app, None, told.append)
+    with caplog.at_level(logging.INFO, "panda"):
+        done = resume_all(app, None)
     assert [(one.turn, one.status, one.exit_code) for one in done] == [
         (3, "interrupted", 2),
         (4, "halted", 20),
         (5, "unreadable", 2),
         (6, "approved", 0),
     ]
-    assert any("its session has turn 7 since" in line for line in told)
+    assert any("its session has turn 7 since" in line for line in caplog.messages)
     error = error_of(done)
     assert isinstance(error, CheckError)
     assert (error.exit_code, error.message) == (3, "3 of 4 turns did not end well")

@@ -204,7 +204,7 @@ def test_dry_run_shows_the_diff_of_a_refused_answer(tmp_path: Path) -> None:
     model = ScriptedModel(script, scores=False)
     app = scripted_app(laptop_store(tmp_path / "store"), model, project=project)
     told: list[str] = []
-    ended = turn_result(run_turn(app, app.start_turn(QUERY, "code", dry_run=True), told.append), told.append)
+    ended = turn_result(run_turn(app, app.start_turn(QUERY, "code", dry_run=True)), told.append)
     assert ended.code == 22
     assert "-def add_up(values):\n+def total(values):\n" in "\n".join(told)
 
