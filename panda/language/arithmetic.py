@@ -99,23 +99,12 @@ def prove(
     asked: Sequence[str] = (),
 ) -> Proof | None:
     """
-    The proof of a number by others that the same text states.
-
-    A difference, sum, product, percentage, share or average must be told as one ("$52.99 less", "in total");
-    its operands have the same unit. Totals and averages take every such number of the text, and where the
-    numbers come from a list, the whole list. A count needs its members, named one by one. Results are exact;
-    percentages, averages and shares may be rounded to the digits that they show, as any result that says
-    "about" of itself.
-
-    Args:
-        claimed: What no source holds.
-        stated: What else the text claims and a source holds or a proof gave, in order.
-        claims: All that the text claims, in order.
-        sources: What it cites, as plain texts.
-        asked: What may say how many times something is taken, as "for 5 nights"; plain texts.
-
-    Returns:
-        The first proof that is found; None if there is none.
+    The first proof of what no source holds by others that the text states. A difference, sum, product,
+    percentage, share or average must be told as one ("$52.99 less", "in total"), of operands of one unit;
+    totals and averages take every such number of the text or of a list; a count needs its members, named one
+    by one. Results are exact; percentages, averages and shares, and what says "about", may be rounded to the
+    digits shown. *stated* are those of *claims* that a source holds or a proof gave; *asked* may say how many
+    times something is taken, as "for 5 nights".
     """
     amount = claimed.amount
     if amount is None or amount.value is None or amount.ordinal or amount.version:
@@ -292,7 +281,6 @@ class _Expression:
 
     @property
     def result(self) -> Fraction:
-        """Its value: products first; 0 where something is divided by 0."""
         total, product, sign = Fraction(), _value(self.operands[0]), "+"
         for mark, found in zip(self.signs, self.operands[1:], strict=True):
             if mark == "/" and self.divided:
@@ -307,14 +295,12 @@ class _Expression:
 
     @property
     def steps(self) -> str:
-        """It as the list of proofs shows it."""
         first, *rest = (found.claim.text for found in self.operands)
         return first + "".join(f" {mark} {text}" for mark, text in zip(self.signs, rest, strict=True))
 
     def proves(
         self, claimed: Found, stated: Sequence[Found], text: str, sources: Sequence[str], asked: Sequence[str]
     ) -> str | None:
-        """Its steps, if a number is its result, or one of its factors; each operand has to be known."""
         amount = claimed.amount
         assert amount is not None
         if len(self.operands) > _MOST_SIGNS:
@@ -542,7 +528,6 @@ def _listed(source: str, amount: Amount) -> list[Found]:
 
 
 def _proved_count(claimed: Found, amount: Amount, text: str, sources: Sequence[str]) -> Proof | None:
-    """A count by the members that the text names, each of which a source has, if no source lists more."""
     if (
         amount.currency
         or amount.unit not in ("", "d")
@@ -620,7 +605,6 @@ def _is_like(first: str, second: str) -> bool:
 
 
 def _enumerations(text: str, claimed: Found) -> Iterator[list[str]]:
-    """What may be the members of what a number counts: the list behind it, or the one before its verb."""
     behind = re.match(
         r"(?:[ -][\w'-]+){0,6}?\s*[:,(—–]\s*(?P<members>(?:[^.!?)]|\.(?=\d))+(?:\n.*)*)", text[claimed.end :]
     )

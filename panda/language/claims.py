@@ -36,8 +36,6 @@ Kind = Literal["number", "price", "date", "quantity", "url", "name"]
 
 @dataclass(frozen=True)
 class Claim:
-    """One checkable thing that a text says."""
-
     text: str
     """The words as the text has them, in the writing of plain_text."""
     kind: Kind
@@ -48,8 +46,6 @@ class Claim:
 
 @dataclass(frozen=True)
 class Amount:
-    """A number with what it measures or counts."""
-
     value: Fraction | None
     """The number; None where its writing can be read in two ways."""
     written: str
@@ -184,31 +180,15 @@ _MOST_SIDES = 4
 
 def find_claims(text: str) -> list[Claim]:
     """
-    The amounts, prices, dates and addresses in a text that a source must hold.
-
-    Returns:
-        The claims in order of appearance; a range is two claims. Every digit belongs to one. Names are
-        no part of it: whether a word is one depends on what else is known (panda/language/names.py).
-
-    >>> for claim in find_claims("The LOQ 15 has 16GB for $697.00 (4 January 2026), 3 fans."):
-    ...     print(claim.kind, claim.value)
-    number 15
-    quantity 16 gb
-    price USD 697
-    date 2026-01-04
-    number 3
+    The amounts, prices, dates and addresses in a text that a source must hold, in order; a range is two.
+    Names are no part of it: whether a word is one depends on what else is known (panda/language/names.py).
     """
     return [found.claim for found in scan(plain_text(text)) if found.claims]
 
 
 @lru_cache(maxsize=256)
 def scan(text: str) -> tuple[Found, ...]:
-    """
-    Everything that a text claims or supports, where it stands.
-
-    Args:
-        text: As plain_text gives it.
-    """
+    """Everything that a text, as plain_text gives it, claims or supports, where it stands."""
     return tuple(_with_durations(text, list(_Scanner(text).run())))
 
 
@@ -241,13 +221,6 @@ def _goes_on(text: str, first: Found, second: Found) -> bool:
 
 
 class _Scanner:
-    """
-    One pass over a text.
-
-    Args:
-        text: As plain_text gives it.
-    """
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._comma_decimals = reads_comma_decimals(text)
@@ -292,7 +265,6 @@ class _Scanner:
         return Found(Claim(self._text[start:end], kind, value), start, end, **more)  # type: ignore[arg-type]
 
     def _read_inside(self, match: re.Match[str]) -> Iterator[Found]:
-        """What a dotted word that is no host begins with."""
         if match.lastgroup == "phone":
             inner = re.compile(
                 rf"(?P<sign>\A\b)?(?P<before>\A\b)?(?P<minus>\A\b)?(?P<digits>{DIGITS})"
@@ -482,7 +454,6 @@ class _Scanner:
         return bool(after) and not self._label(spaced.start())
 
     def _fraction(self, written: str, end: int) -> tuple[Fraction, int] | None:
-        """Value and end of "1/2" and "3 1/2"."""
         if not written.isdigit() or len(written) > _LONGEST_NUMBER_CHARS:
             return None
         text = self._text
@@ -499,7 +470,6 @@ class _Scanner:
         return None
 
     def _value(self, written: str, currency: str | None, end: int) -> Fraction | None:
-        """The number that digits mean here; None if they mean none, or could mean two."""
         if len(written) > _LONGEST_NUMBER_CHARS:
             return None
         if is_ambiguous(written):
@@ -595,7 +565,6 @@ class _Scanner:
     def _measured(
         self, start: int, end: int, value: Fraction | None, written: str, *, currency: str | None, label: str
     ) -> Found:
-        """A number with the scale, currency, unit, rate and counted word that follow it."""
         text = self._text
         places, end = scale_after(text, end, price=currency is not None)
         value = None if value is None else value * 10**places
@@ -683,7 +652,6 @@ class _Scanner:
         return self._found(start, end, "number", value, amount=amount, needs=keys, gives=keys)
 
     def _closes_no_quote(self, at: int) -> bool:
-        """Whether a sign of inches at this index is not the end of a quotation."""
         line = self._text.rfind("\n", 0, at) + 1
         return (bisect(self._quotes, at - 1) - bisect(self._quotes, line - 1)) % 2 == 0
 
@@ -783,8 +751,6 @@ def _head(run: list[str], joined: bool, value: Fraction | None) -> tuple[str, bo
 
 def is_plural(word: str) -> bool:
     """
-    Whether a word looks like several of a kind.
-
     >>> is_plural("laptops"), is_plural("people"), is_plural("bus"), is_plural("glass")
     (True, True, False, False)
     """

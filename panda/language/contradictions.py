@@ -85,8 +85,6 @@ _MOST_CHARS = 20_000
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a source: what it names, and its values."""
-
     words: frozenset[str]
     """Stems of its words, and of what stands over it."""
     names: frozenset[str]
@@ -105,17 +103,10 @@ def contradicted(
     text: str, held: Sequence[Found], sources: Sequence[str], quotable: Sequence[str] = ()
 ) -> Iterator[Found]:
     """
-    The values of a text that its sources hold, but not as the text tells them.
-
-    That is a value of another thing ("The LOQ costs $749" where that is the price of the TUF, and the LOQ has
-    another), one that is denied where the source has it, "at most" for "at least", "from A to B" for "from B
-    to A", "142, below 130", and "the cheapest at $749" where another one costs less. What cannot be told for
-    sure is left alone.
-
-    Args:
-        held: Its claims that a source holds.
-        sources: What it cites, likewise.
-        quotable: Lines of the sources in the form in which they are quoted, likewise.
+    The values of a text that its sources hold, but not as the text tells them: a value of another thing, one
+    that is denied where the source has it, "at most" for "at least", "from A to B" for "from B to A", "142,
+    below 130", "the cheapest at $749" where another one costs less. What cannot be told for sure is left
+    alone. *held* are its claims that a source holds, *quotable* lines of the sources as they are quoted.
 
     >>> sources = ("LOQ 15: $697", "TUF A15: $749")
     >>> text = "The LOQ costs $749, the TUF $697."
@@ -155,7 +146,6 @@ def contradicted(
 
 
 def _lines_with_values(source: str) -> str:
-    """A source, if it is long and this makes it short enough, without lines that hold no values."""
     if len(source) <= _MOST_CHARS:
         return source
     kept: list[str] = []
@@ -474,7 +464,6 @@ def _sentence_of(text: str, found: Found) -> tuple[int, str]:
 
 
 def _is_denied(text: str, found: Found, held: Sequence[Found], sources: Sequence[str]) -> bool:
-    """Whether "is not 142" stands against a source that says so, with nothing else in its place."""
     start, sentence = _sentence_of(text, found)
     before = _NEGATED.search(text[max(start, found.start - _LOOK_CHARS) : found.start])
     if not before or _BOUNDED.search(before[0]):
@@ -492,7 +481,6 @@ def _is_denied(text: str, found: Found, held: Sequence[Found], sources: Sequence
 
 
 def _is_bounded_otherwise(text: str, found: Found, held: Sequence[Found], sources: Sequence[str]) -> bool:
-    """Whether "at most" stands where every source has "at least", or the other way round."""
     before = text[max(0, found.start - 20) : found.start]
     told = [
         source[max(0, one.start - 20) : one.start]

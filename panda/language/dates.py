@@ -135,8 +135,6 @@ _BEFORE_MONTH = re.compile(
 
 @dataclass(frozen=True)
 class ReadDate:
-    """What a written date or time says."""
-
     value: str  # normal form
     need: tuple[str, ...]
     """Keys of which a source must give one; () where the word may mean something else and claims nothing."""
@@ -147,17 +145,11 @@ class ReadDate:
 
 def read_date(match: re.Match[str]) -> list[ReadDate]:
     """
-    What a written date or time says.
-
-    Args:
-        match: A match whose last group is one of DATE_FORMS.
-
-    Returns:
-        One reading, two of a range of days. Normal form: a date, a month "2026-01", a day of a year left
-        open "--01-04", a month alone "--01", a weekday, a time of day, or an instant in UTC (a date with a
-        time and no offset is UTC). A date that cannot be, or can be read in two ways ("01/04/2026"), stays
-        as written and is supported by the same writing only. A time without "am" or "pm" may be meant in
-        both halves of the day.
+    What a match says whose last group is one of DATE_FORMS: one reading, two of a range of days. Normal form:
+    a date, a month "2026-01", a day of a year left open "--01-04", a month alone "--01", a weekday, a time of
+    day, or an instant in UTC (also of no offset). A date that cannot be, or can be read in two ways
+    ("01/04/2026"), stays as written and is supported by the same writing only. A time without "am" or "pm"
+    may be meant in both halves of the day.
     """
     form, written = match.lastgroup, match[0]
     if form in ("clock", "told_clock"):
@@ -189,7 +181,6 @@ def read_date(match: re.Match[str]) -> list[ReadDate]:
 
 
 def find_days(text: str) -> list[str]:
-    """The days and months that a text writes with digits, in normal form."""
     return [read_date(match)[0].value for match in _DAYS.finditer(text) if match.lastgroup != "clock"]
 
 
@@ -203,11 +194,8 @@ def day_of(text: str) -> datetime | None:
 
 def span_between(first: str, second: str, year: str, *, in_months: bool) -> Iterator[Fraction]:
     """
-    How long it is between two values of ReadDate, in seconds or in months; nothing if they are of two forms.
-
-    Args:
-        year: That of days that have none.
-        in_months: Whether months are counted; days have to be the same day of theirs.
+    How long it is between two values of ReadDate, in seconds or in months, whose days have to be the same;
+    nothing if they are of two forms. *year* is that of days that have none.
     """
     texts = [re.sub("^--", f"{year}-", one) for one in (first, second)]
     by_month = [re.fullmatch(r"(\d{4})-(\d\d)(-\d\d)?", one) for one in texts]
@@ -226,7 +214,6 @@ def span_between(first: str, second: str, year: str, *, in_months: bool) -> Iter
 
 
 def dot_time(text: str, start: int, end: int) -> ReadDate | None:
-    """The time that "6.15" tells behind "at" or another word of time; None if it is none."""
     is_time = re.fullmatch(r"(?:[01]?\d|2[0-3])\.[0-5]\d", text[start:end]) is not None
     if not is_time or not _BEFORE_TIME.search(text, max(0, start - 24), start):
         return None
@@ -325,8 +312,6 @@ _QUOTED = re.compile(r"\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)|`[^`]*`")
 
 @dataclass(frozen=True)
 class Period:
-    """A stretch of days that a message names."""
-
     start: date  # first day of it
     end: date  # last day of it
     words: tuple[int, int]  # where it stands in the message: first character, and the one after the last
@@ -335,8 +320,6 @@ class Period:
 
 @dataclass(frozen=True)
 class _When:
-    """A time as it is worded."""
-
     find: Callable[[date], _Days | None]  # its latest days that begin on or before a day
     past: bool = False  # whether its words alone say that it is past
     relative: bool = False  # see Period
@@ -360,17 +343,9 @@ class _Token:
 
 def find_periods(message: str, now: datetime) -> list[Period]:
     """
-    The past times that a message names.
-
-    Args:
-        message: Any text.
-        now: From when relative times count.
-
-    Returns:
-        Periods in the order of the message. Weeks begin on Monday. A date without its year is the latest one
-        that is not in the future, provided that the message speaks of the past there; times to come, times
-        that recur, what can be read in two ways ("11/12/2025"), and titles and words in quotation marks are
-        none.
+    The past times that a message names, in its order. Weeks begin on Monday. A date without its year is the
+    latest one that is not in the future, if the message speaks of the past there; times to come, times that
+    recur, what can be read in two ways ("11/12/2025"), titles and quotations are none.
     """
     return _Message(plain_signs(message[:MESSAGE_CHARS]), now.date()).periods()
 
@@ -437,7 +412,6 @@ class _Message:
         return replace(last, find=find, relative=first.relative and last.relative, beside=""), right[1]
 
     def _point(self, at: int) -> _At | None:
-        """One time, with what it lies in: "Tuesday last week"."""
         if at > self._reach:
             return None
         at += self._word(at) == "the" and self._form(at + 1) in _DAY_FORMS
@@ -470,7 +444,6 @@ class _Message:
         return (_NEVER, read[1]) if read else None
 
     def _time(self, at: int) -> _At | None:
-        """The time of one token, or of a few that belong together."""
         if at >= len(self._tokens):
             return None
         token, today = self._tokens[at], self._today
@@ -580,7 +553,6 @@ class _Message:
     # which of them are meant
 
     def _resolve(self, when: _When, end: int, at: int) -> _Days | None:
-        """The days of a time that is read at a token; None if it is none that the message looks back on."""
         first, last = self._tokens[at].start, self._tokens[end - 1].end
         before = self._word(at - 1)
         is_property = not _words("property").isdisjoint((before, self._word(at - 2)))
@@ -621,7 +593,6 @@ class _Message:
         return joined or before in _words("own") | _words("of_noun")
 
     def _is_title(self, at: int, start: int, end: int) -> bool:
-        """Whether a time is written as a name is, each of its words with a capital."""
         written = re.findall(r"[^\W\d_]+", self._text[start:end])
         words = [word for word in written if not word.lower().startswith((*_MONTHS, *_PROPER))]
         if not words or self._text.isupper() or any(word[0].islower() for word in words):
@@ -657,14 +628,12 @@ class _Message:
         return self._tenses[near[0]] if near else None
 
     def _plans(self) -> bool:
-        """Whether the message orders something other than to look: "book the hall"."""
         first = int(self._word(0) == "please")
         word = self._word(first)
         return word not in _words("lookups") | FUNCTION_WORDS and self._word(first + 1) in _words("object")
 
 
 def _token(match: re.Match[str]) -> _Token:
-    """A token; a name of a day or month that is misspelt as it is spelt."""
     small, form = match[0].lower(), match.lastgroup or ""
     if form == "word" and (spelt := _spelt(small)) != small:
         again = _TOKEN.fullmatch(spelt)
@@ -692,7 +661,6 @@ def _count_of(written: str) -> int:
 
 
 def _when_of(match: re.Match[str], form: str) -> _When | None:
-    """The days that a written date says; None if it is none, or can be read in two ways."""
     first, last = (read_date(match)[place].value for place in (0, -1))
     try:
         if re.match(r"\d{4}-\d\d(?:-\d\d)?(?!\d)", first):
@@ -747,7 +715,6 @@ def _offset_of(match: re.Match[str], when: _When, until: date) -> _Days | None:
 
 
 def _unit_of(day: date, unit: str) -> _Days:
-    """The unit that a day lies in."""
     if unit in ("week", "weekend", "fortnight"):
         monday = day - timedelta(day.weekday())
         return monday + timedelta(5 if unit == "weekend" else 0), monday + timedelta(6)
@@ -772,5 +739,4 @@ def _shift(day: date, count: int, unit: str) -> date | None:
 
 
 def is_past_form(word: str) -> bool:
-    """Whether a word is a verb in the past, or a participle."""
     return word in _PAST_WORDS or (len(word) > 4 and word.endswith("ed") and word not in _words("no_past"))

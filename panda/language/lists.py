@@ -36,10 +36,8 @@ _LABEL_CHARS, _REPLY_CHARS, _NAME_WORDS = 100, 10_000, 8
 
 def listed_things(text: str, statements: Sequence[str] = ()) -> list[tuple[str, str]]:
     """
-    What a reply lists: label and text of each, at least two with different labels, in order.
-
-    Args:
-        statements: Its statements, if they are known one by one; they count as a list if it has none.
+    What a reply lists: label and text of each, at least two with different labels, in order; if it has no
+    list, its *statements* count as one.
     """
     plain = re.sub(r"\s*\[\d{1,3}\]", "", text[:_REPLY_CHARS])
     marked = _marked(plain.split("\n"))
@@ -117,7 +115,6 @@ def _marked(lines: Sequence[str]) -> list[list[str]]:
 
 
 def _row_text(heads: Sequence[str], row: Sequence[str]) -> str:
-    """A row under its name, the first cell with a letter."""
     name = next((at for at, cell in enumerate(row) if any(map(str.isalpha, cell))), 0)
     cells = [" ".join(one) for at, one in enumerate(zip(heads, row, strict=False)) if at != name]
     return f"{row[name]}: {'; '.join(cells)}"
@@ -140,7 +137,6 @@ _PART = re.compile(
 
 
 def asks_which(query: str) -> bool:
-    """Whether a query asks which of several, rather than whether or how."""
     return _OPENS.match(query) is not None
 
 
@@ -150,13 +146,11 @@ def asks_what_fits(query: str) -> bool:
 
 
 def points_back(query: str) -> bool:
-    """Whether a query asks which of several things that were listed before."""
     noted = re.search(rf"\b{one_of('noted')}\b", query, re.IGNORECASE)
     return asks_which(query) and not noted and any(one.kind == "which" for one in find_pronouns(query))
 
 
 def terms_of(text: str) -> set[str]:
-    """The terms of the words that say what a text is about."""
     words = (word.lower() for word in split_words(plain_signs(text[:MESSAGE_CHARS])))
     said = " ".join(word for word in words if word not in FUNCTION_WORDS and not word.isdigit())
     return {term for term in split_terms(said) if len(term) > 1}
@@ -197,16 +191,10 @@ def rows_asked_for(query: str, rows: Sequence[str], about: str) -> list[int]:
 
 def ruled_out(rows: Sequence[tuple[str, str]], told: Sequence[str]) -> dict[int, int]:
     """
-    What is left out of a list by what was told: what is said to be gone by its name, holds a word that was
-    ruled out, or lacks one that was required. Of 81 questions in three sets of conversations it earns nine;
-    of 35 that are typed as people type, none.
-
-    Args:
-        rows: Name and whole line of each.
-        told: What the user said, oldest first.
-
-    Returns:
-        By place in the list, the place of the first statement that leaves it out.
+    What is left out of a list, rows of name and whole line, by what was *told*, oldest first: by place in the
+    list the place of the first statement that says it is gone, rules out a word that it holds, or requires
+    one that it lacks. Of 81 questions in three sets of conversations it earns nine; of 35 that are typed as
+    people type, none.
     """
     said, found = [_affirmed(text) for _, text in rows], dict[int, int]()
     names = [terms_of(name) for name, _ in rows]
@@ -239,9 +227,7 @@ def _affirmed(text: str) -> set[str]:
 
 
 def words_to_show(query: str) -> frozenset[str]:
-    """
-    The terms of what a message orders to show, if it names that as a whole; none if it orders nothing such.
-    """
+    """The terms of what a message orders to show, if it names that as a whole."""
     words = [word for word in things_to_show(query) if word not in FUNCTION_WORDS]
     if any(word.isdigit() for word in words):
         return frozenset()

@@ -48,8 +48,6 @@ _NEVER_LAST = read_words("abbreviations.txt", "never_last")
 
 @dataclass(frozen=True)
 class Name:
-    """One word that names somebody or something."""
-
     text: str  # as the text has it
     folded: str  # as names are compared
     start: int  # index of its first character in the plain text
@@ -59,8 +57,6 @@ class Name:
 
 @dataclass(frozen=True)
 class Words:
-    """All words of a text, for looking up names."""
-
     folded: tuple[str, ...]  # every word, in order
     capital: tuple[bool, ...]  # whether each has a capital and only a blank between it and the next
     upper: tuple[bool, ...]  # whether each has a capital
@@ -86,7 +82,6 @@ class Words:
 
 @lru_cache(maxsize=256)
 def words_of(text: str) -> Words:
-    """The words of a text, as plain_text gives it, so that names can be looked up in it."""
     folded: list[str] = []
     capital: list[bool] = []
     upper: list[bool] = []
@@ -114,15 +109,10 @@ def _stem_of(word: str) -> str:
 @lru_cache(maxsize=512)
 def find_names(text: str) -> tuple[Name, ...]:
     """
-    The words of a text that must be names.
-
-    Within a sentence that is a word with a capital; where every word has one (at the start of a sentence,
-    list item, table cell or title) only a word that is not ordinary English; in capitals throughout any word
-    that is no common short form; and whatever stands in another script than the rest. Dates, units,
-    currencies and addresses are none.
-
-    Args:
-        text: As plain_text gives it.
+    The words of a text, as plain_text gives it, that must be names: within a sentence a word with a capital;
+    where every word has one (at the start of a sentence, list item, table cell or title) only what is not
+    ordinary English; in capitals throughout what is no common short form; and whatever stands in another
+    script than the rest. Dates, units, currencies and addresses are none.
     """
     taken = [(found.start, found.end) for found in scan(text) if not (found.amount and found.amount.ordinal)]
     names: list[Name] = []
@@ -238,13 +228,8 @@ def _is_shouted(text: str) -> bool:
 
 def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:
     """
-    The names of a text that none of its sources has, and those that no source joins so.
-
-    Args:
-        sources: What may hold its names, likewise.
-
-    Yields:
-        Names, in order. Of "Ana Weiß" the second, if the sources know Ana Souza and Otto Weiß only.
+    The names of a text, in order, that none of its sources has, and those that no source joins so: of "Ana
+    Weiß" the second, if the sources know Ana Souza and Otto Weiß only.
     """
     names = find_names(text)
     if not names:
@@ -260,7 +245,6 @@ def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:
 
 
 def _is_torn(first: str, second: str, known: Sequence[Words]) -> bool:
-    """Whether two words that are one name here belong to different names wherever they are known."""
     followed = preceded = False
     for words in known:
         firsts, seconds = words.places.get(first, ()), words.places.get(second, ())

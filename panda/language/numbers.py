@@ -137,16 +137,9 @@ FRACTION_WORDS["halves"] = FRACTION_WORDS["half"]
 
 def normal_number(written: str, *, comma_decimals: bool | None = None) -> str | None:
     """
-    The value of one written number as plain digits.
-
-    Args:
-        written: Text that matches DIGITS, without a sign.
-        comma_decimals: Whether decimals follow a comma, so that "1.299" is 1299; None where that is unknown:
-            "1,299" is then 1299, and "1.299" is read as it stands, with three decimals.
-
-    Returns:
-        Digits without leading zeros, with a dot and decimals only if they are not all zero;
-        None if the separators make no single number ("1.2.3", "1,2,3").
+    The value of a number without sign that matches DIGITS as plain digits: no leading zeros, decimals behind
+    a dot only if they are not all zero; None if the separators make no single number ("1.2.3", "1,2,3").
+    Where *comma_decimals* is unknown, "1,299" is 1299, and "1.299" has three decimals.
     """
     text = written.replace("’", "'")
     if re.fullmatch(r"\d{1,3}(?:'\d{3})+(?:[.,]\d+)?", text):
@@ -196,10 +189,8 @@ def _plain(whole: str, decimals: str) -> str:
 
 def scale_after(text: str, at: int, *, price: bool) -> tuple[int, int]:
     """
-    The power of ten that follows a number, 0 if none does, and the index behind it.
-
-    Args:
-        price: Whether "k" and "M" scale too, as in "$1k".
+    The power of ten that follows a number, 0 if none does, and the index behind it; "k" and "M" are of
+    prices.
     """
     found = _SCALE.match(text, at) or (_PRICE_SCALE.match(text, at) if price else None)
     return (_SCALES[found["scale"].lower()], found.end()) if found else (0, at)
@@ -231,12 +222,7 @@ def unit_after(text: str, at: int) -> tuple[str | None, int]:
 
 
 def size_of(unit: str) -> tuple[Fraction, str]:
-    """
-    How large a unit is, and in which other unit that is told.
-
-    Args:
-        unit: Normal name, as unit_after gives it; one that no other measures is told in itself.
-    """
+    """How large a unit is, by its normal name, and in which other unit that is told; else in itself."""
     return _SIZES.get(unit, (Fraction(1), unit))
 
 
@@ -250,10 +236,7 @@ def _unit_of(written: str) -> str:
 
 def rate_after(text: str, at: int) -> tuple[str, int]:
     """
-    What an amount is counted for, as in "$5 per month", "5/day", "3 times a week" or "$9 monthly".
-
-    Returns:
-        Its normal name ("" if there is none) and the index behind it.
+    What an amount is counted for, as in "5/day" or "$9 monthly", "" for nothing, and the index behind it.
     """
     found = _OF_RATE.match(text, at) or _LY.match(text, at)
     if not found:
@@ -266,7 +249,6 @@ def rate_after(text: str, at: int) -> tuple[str, int]:
 
 
 def rate_of(word: str) -> str:
-    """The normal name of what an amount is counted for: "month" of "months", "h" of "hr"."""
     small = word.lower()
     known = _RATES.get(small) or _NAMES.get(small) or (_SIGNS.get(word) if word not in ("in", "a") else None)
     return known or (small[:-1] if small.endswith("s") and not small.endswith("ss") else small)
@@ -307,5 +289,4 @@ def number_from_words(words: str) -> list[int]:
 
 
 def states_price(text: str) -> bool:
-    """Whether a text holds a price, its sign or code on either side of a number."""
     return _PRICE.search(text) is not None

@@ -27,28 +27,20 @@ _AT_LEAST = 0.6  # share of the rows that have a value by which all are compared
 
 @dataclass(frozen=True)
 class _Key:
-    """What a value of a row is of."""
-
     name: str  # head of its column, or the word before it
     unit: str  # its unit; "price" of prices, "" of a bare number
     currency: str = ""  # of a price
 
 
 def compares(query: str) -> bool:
-    """Whether a query sets things side by side."""
     return phrases("rank_words.txt", "compares").search(query[:MESSAGE_CHARS]) is not None
 
 
 def rows_meant(query: str, rows: Sequence[str]) -> list[int] | None:
     """
-    The rows that a query means by their values.
-
-    Args:
-        rows: Items or claims of one list, or rows of a table as "Head: cell; Head: cell".
-
-    Returns:
-        Their places; all of them where it wants the first by a value and they can't be compared, or no row
-        keeps within its bound; None if it sets no bound and has no superlative.
+    The places of the rows that a query means by their values; all of them where it wants the first by a value
+    and they can't be compared, or no row keeps within its bound; None if it sets no bound and has no
+    superlative. A row of a table is given as "Head: cell; Head: cell".
     """
     asked = plain_text(query[:MESSAGE_CHARS])
     told = [_values(row) for row in rows]
@@ -72,14 +64,11 @@ def judges(query: str) -> bool:
 
 
 def adds_up(query: str) -> bool:
-    """Whether a query asks what several things make together."""
     return phrases("rank_words.txt", "adds").search(query[:MESSAGE_CHARS]) is not None
 
 
 @dataclass(frozen=True)
 class Total:
-    """What several rows make together."""
-
     places: tuple[int, ...]  # which rows
     sum: str  # as "13,90 € + 14,20 € = 28,10 €"
     named: int  # how many words of the query name them
@@ -88,10 +77,8 @@ class Total:
 def total_of(query: str, rows: Sequence[str]) -> Total | None:
     """
     What the rows that a query names make together, of each of its parts those that say most of its rare
-    words; all of them if it names none.
-
-    Returns:
-        None of fewer than two, or where it is not clear which of their values it means.
+    words; all if it names none. None of fewer than two, or where it is not clear which of their values it
+    means.
     """
     asked, joins = plain_text(query[:MESSAGE_CHARS]).lower(), alternatives("rank_words.txt", "joins")
     terms = [frozenset(split_terms(row)) for row in rows]
@@ -120,7 +107,6 @@ def total_of(query: str, rows: Sequence[str]) -> Total | None:
 
 
 def _added(values: Sequence[tuple[Fraction, str]]) -> str:
-    """A sum with its operands, written as these are."""
     digits = [re.search(r"\d(?:[\d.,]*\d)?", written) for _, written in values]
     cents = [re.search(r"[.,](\d{1,2})\Z", match[0] if match else "") for match in digits]
     places = max(len(match[1]) if match else 0 for match in cents)
@@ -131,10 +117,6 @@ def _added(values: Sequence[tuple[Fraction, str]]) -> str:
 
 
 def _superlatives(query: str) -> Iterator[tuple[frozenset[str], int, Sequence[str] | None]]:
-    """
-    Of each superlative the terms of the other words, whether more is first (1) or less (-1), and the kinds of
-    amounts that it compares; none where it does not say of what, None where no amount compares it.
-    """
     scales = read_groups("scales.txt")
     most, least = (read_words("rank_words.txt", name) for name in ("most", "least"))
     words = [match[0].lower() for match in _WORD.finditer(query)]
@@ -153,7 +135,6 @@ def _superlatives(query: str) -> Iterator[tuple[frozenset[str], int, Sequence[st
 
 
 def _values(row: str) -> dict[_Key, tuple[Fraction, str]]:
-    """The amounts of a row by what they are of, as they are written; the first of each."""
     found: dict[_Key, tuple[Fraction, str]] = {}
     cells = row.split("; ")
     heads = [cell.partition(": ")[0] if len(cells) > 1 else "" for cell in cells]
@@ -177,7 +158,6 @@ def _values(row: str) -> dict[_Key, tuple[Fraction, str]]:
 def _compared(
     asked: frozenset[str], told: Sequence[Mapping[_Key, object]], kinds: Sequence[str] | None
 ) -> tuple[_Key | None, bool]:
-    """What rows are compared by, and whether the query names it; else the only thing that most have."""
     if kinds is None:
         return None, False
     counts = Counter(key for values in told for key in values)
@@ -189,7 +169,6 @@ def _compared(
 
 
 def _is_of(key: _Key, kinds: Sequence[str]) -> bool:
-    """Whether an amount is of one of some kinds; of a unit that no kind has, a column may be of it."""
     if key.unit == "price" or "price" in kinds:
         return key.unit == "price" and "price" in kinds
     own = [kind for kind, units in UNITS.items() if key.unit in units] + ["time"] * (key.unit == "clock")

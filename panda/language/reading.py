@@ -135,19 +135,10 @@ def check_reading(
     written: object, *, query: str, refs: Collection[str], is_open: bool, kept: Collection[str] = ()
 ) -> tuple[Reading, list[str]]:
     """
-    A reading that a model wrote, less what cannot be so: words that are not in the query, ids that are not
-    on offer, days that are none. Nothing else is judged again.
-
-    Args:
-        written: What stands under `reading` in a reply; parts may be missing, null or of any type.
-        query: The raw query, in which every quoted part must stand, but for signs, blanks and capitals.
-        refs: The session's entities.
-        is_open: Whether a question is open, so that there is something to agree to.
-        kept: Nodes of what is kept.
-
-    Returns:
-        The reading, its quoted words as they stand in the query, and what was taken out, in words. A part
-        that is missing is empty.
+    A reading that a model wrote, parts missing or of any type, less what cannot be so: words that are not in
+    the query (but for signs, blanks and capitals), ids that are not on offer (*refs* of the session, nodes
+    *kept*), days that are none, agreement where no question *is_open*. Gives it with its words as they stand
+    in the query, and what was taken out, in words. Nothing else is judged again.
     """
     if not isinstance(written, Mapping):
         return Reading(), ["all of it: it is no object"]
@@ -178,8 +169,6 @@ def check_reading(
 
 @dataclass
 class _Checked:
-    """One written reading on its way through the checks."""
-
     written: Mapping[str, Any]  # as the model wrote it
     query: str  # what is quoted
     refs: frozenset[str]  # ids that there are
@@ -189,7 +178,6 @@ class _Checked:
         self.dropped.append(f"{place}: {why}")
 
     def each(self, name: str, part: Callable[[Mapping[str, Any], str], Iterator[T]]) -> Iterator[T]:
-        """What the entries of a list come to."""
         entries = self.written.get(name)
         if entries is None:
             return
@@ -219,7 +207,6 @@ class _Checked:
         return cast(str | None, value)
 
     def quoted(self, entry: Mapping[str, Any], name: str, place: str) -> str | None:
-        """Words as they stand in the query; None if they don't, or there are none."""
         words = entry.get(name)
         if words is None or words == "":
             return None
@@ -229,7 +216,6 @@ class _Checked:
         return place_in_query
 
     def said(self, entry: Mapping[str, Any], name: str, place: str) -> str | None:
-        """The same for words that must be there."""
         if not entry.get(name):
             self.drop(place, f"it has no {name}")
             return None
@@ -247,7 +233,6 @@ class _Checked:
             yield Referred(words, known)
 
     def known_refs(self, refs: object, known: Collection[str], place: str) -> list[str]:
-        """The refs that there are, each once; one alone may stand for a list of it."""
         given = refs if isinstance(refs, list) else [] if refs is None else [refs]
         found = list(dict.fromkeys(one for one in given if isinstance(one, str) and one in known))
         for one in given:
@@ -283,7 +268,6 @@ class _Checked:
         yield Limit(text)
 
     def statement(self, entry: Mapping[str, Any], place: str) -> Iterator[Statement]:
-        """A statement; one whose key, value or entity can't be so is kept without them."""
         text, key, value = self.said(entry, "text", place), _key(entry, _KEY_FORM), entry.get("value")
         action = self.one_of(entry, "action", get_args(Change), place)
         if not text:
@@ -349,7 +333,7 @@ def _says(pattern: str, text: str) -> bool:
 
 def plain_recap(query: str) -> bool:
     """
-    Whether a query asks for what the whole session was about, by its words alone, where no encoder can tell.
+    Whether a query asks what the whole session was about, by its words alone, where no encoder can tell.
     """
     words = set(split_words(query.lower()))
     told = words & _LISTED("spoke") and words & _LISTED("partners")
@@ -363,12 +347,10 @@ def asks_again(clause: str) -> bool:
 
 
 def orders_change(clause: str) -> bool:
-    """Whether a clause that orders something orders a change, as "then rename it to total"."""
     return _says(rf"(?:^|[.;,]\s+|\b(?:and|then|please|you)\s+){_ANY['changes']}(?=\s+\S)", clause.strip())
 
 
 def asks_for(kind: Literal["details", "now", "address"], query: str) -> bool:
-    """Whether a query has words that ask for what a reading calls so."""
     return _says(_ANY[kind], query)
 
 
@@ -415,9 +397,7 @@ def wants_whole(query: str) -> bool:
 
 
 def things_to_show(query: str) -> list[str]:
-    """
-    The words for what a message orders to show, up to where that comes from; none if it orders nothing such.
-    """
+    """The words for what a message orders to show, up to where that comes from."""
     words = [word.lower() for word in split_words(plain_signs(query[:MESSAGE_CHARS]))]
     begin = next((at for at, word in enumerate(words) if word not in _LISTED("before_orders")), 0)
     verb, *behind = words[begin:] or [""]
@@ -434,8 +414,6 @@ def _is_plural(word: str) -> bool:
 
 @dataclass(frozen=True)
 class StepAsked:
-    """A step that a query asks for."""
-
     place: int  # its number, or how many steps behind the last one that was quoted; -1 is the last of all
     is_relative: bool  # whether it is counted from there
 
@@ -447,7 +425,6 @@ class StepAsked:
 
 
 def asked_step(query: str) -> StepAsked | None:
-    """The step that a query asks for, by its number or its place."""
     words = [word.lower() for word in split_words(query)]
     named = [word for word in words if word not in NOT_COUNTED and word not in _LISTED("step_words")]
     numbers = [int(word) for word in named if word.isascii() and word.isdigit() and len(word) < 5]
@@ -501,15 +478,9 @@ _LOOK_CHARS, _HEAD_CHARS = 60, 300
 
 def find_limits(message: str, holding: Mapping[str, str | int | float] = MappingProxyType({})) -> list[Limit]:
     """
-    The budgets, dates and counts that limit what a message looks for.
-
-    Args:
-        message: Any text; what it tells, and questions about one known thing, limit nothing.
-        holding: Limits that hold so far, by their keys: "4, not 6" changes the one that is 6.
-
-    Returns:
-        Limits in order, their words as they stand; key (budget, date or count:NOUN, with _min or _max) and
-        value where the words say them.
+    The budgets, dates and counts that limit what a message looks for, in order, their words as they stand;
+    what it tells, and questions about one known thing, limit nothing. Keys are budget, date or count:NOUN,
+    with _min or _max; of those *holding* so far "4, not 6" changes the one that is 6.
     """
     text = plain_text(message[:MESSAGE_CHARS])
     limits = []
@@ -552,7 +523,6 @@ def _is_range(sentence: str, one: Found, other: Found) -> bool:
 
 
 def _limit_kind(one: Found) -> tuple[str, LimitValue]:
-    """What a value is one of, as the key of its limit begins, "" if it limits nothing here; and the value."""
     if one.claim.kind in ("price", "date"):
         return {"price": "budget", "date": "date"}[one.claim.kind], one.claim.value
     amount = one.amount
@@ -586,7 +556,6 @@ def _limit_bound(
 
 
 def _seeks(sentence: str, start: int, end: int) -> bool:
-    """Whether a sentence looks for something, by its first part and by that with what stands between."""
     first = _PART.split(sentence[:_HEAD_CHARS], maxsplit=1)[0]
     part = _PART.split(sentence[max(0, start - _HEAD_CHARS) : start])[-1] + sentence[start:end]
     part += _PART.split(sentence[end : end + _HEAD_CHARS], maxsplit=1)[0]

@@ -42,7 +42,6 @@ class _Joint:
 
 
 def _joints(sentence: str) -> Iterator[_Joint]:
-    """Where a clause may end and another begin."""
     plain = plain_signs(sentence) if len(sentence) <= _SENTENCE_CHARS else ""
     for match in _JOINT.finditer(plain):
         is_marked = bool(match["mark"] or match["joins"] or match["so"])
@@ -80,13 +79,9 @@ def clause_texts(query: str) -> list[str]:
 
 def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
     """
-    The clauses of a message, and those that surely tell something to be kept.
-
-    A sentence is two clauses where both sides of a joint clearly do different things. What a comma joins to a
-    question or an order is a mere reason, unless it gives a value.
-
-    Args:
-        moods: The probabilities of each text of clause_texts that a model has read; others are not split.
+    The clauses of a message, and those that surely tell something to be kept. A sentence is two clauses where
+    both sides of a joint clearly do different things, by the probabilities in *moods*. What a comma joins to
+    a question or an order is a mere reason, unless it gives a value.
     """
     clauses: list[Clause] = []
     kept: list[str] = []
@@ -116,7 +111,6 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
 
 
 def best_mood(scores: Mapping[Mood, float]) -> Mood:
-    """The likeliest mood."""
     return max(scores, key=lambda name: scores[name])
 
 
@@ -133,7 +127,6 @@ def _is_apart(joint: _Joint, moods: Moods) -> bool:
 
 
 def says_otherwise(text: str) -> bool:
-    """Whether a text says that something is otherwise than was said."""
     plain = plain_signs(text)
     return _AFRESH.match(plain) is not None or _TURNED.search(plain) is not None
 
@@ -197,7 +190,6 @@ def find_statements(told: Sequence[str]) -> list[Statement]:
 
 
 def is_talk(sentence: str) -> bool:
-    """Whether a sentence is only talk of the moment: thanks, greetings, approval."""
     words = {word.lower() for word in split_words(plain_signs(sentence))}
     return words <= FUNCTION_WORDS | read_words("talk_words.txt")
 
@@ -222,7 +214,6 @@ def _keyed(sentence: str) -> Iterator[Statement]:
 
 
 def _is_sure(key: str, value: str) -> bool:
-    """Whether words name something that has one value, and this is of its kind."""
     *before, last = key.split()
     if not 1 <= len(value.split()) <= _MOST_WORDS or not FUNCTION_WORDS.isdisjoint(before):
         return False
@@ -233,7 +224,6 @@ def _is_sure(key: str, value: str) -> bool:
 
 
 def says_only(sentence: str, key: str) -> bool:
-    """Whether a sentence tells the value of a key and nothing else."""
     return _AND.search(sentence) is None and [one.key for one in _keyed(sentence)] == [key]
 
 
@@ -246,9 +236,7 @@ _WORD = re.compile(r"'?[^\W_]+(?:['-][^\W_]+)*|[^\w\s'-]")
 
 
 def read_habit(sentence: str) -> tuple[str, str] | None:
-    """
-    A key made of the verb and the thing, and what the sentence says behind the verb; None if it is no habit.
-    """
+    """A key made of the verb and the thing, and what the sentence says behind the verb."""
     plain = plain_signs(sentence).lower()
     subject = _SELF.match(plain)
     words = [*_WORD.finditer(plain, subject.end())] if subject else []

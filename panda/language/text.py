@@ -45,12 +45,11 @@ _INVISIBLE = {0x00AD: None, 0x034F: None, 0xFEFF: None, **dict.fromkeys([*range(
 
 def plain_text(text: str) -> str:
     """
-    A text as its reader takes it, in one writing: the entry of whatever compares texts.
-
-    One apostrophe, quotation mark, hyphen and blank; plain digits; compatibility forms (full width,
-    ligatures) as their usual ones; composed letters (NFC); no invisible characters, signs of
-    registration or marks of emphasis. Footnote marks go, exponents become "^2", "m²" is "m2", "3½" is
-    "3 1/2", and blanks that only group digits go too.
+    A text as its reader takes it, in one writing: the entry of whatever compares texts. One apostrophe,
+    quotation mark, hyphen and blank; plain digits; compatibility forms (full width, ligatures) as their usual
+    ones; composed letters (NFC); no invisible characters, signs of registration or marks of emphasis.
+    Footnote marks go, exponents become "^2", "m²" is "m2", "3½" is "3 1/2", and blanks that only group digits
+    go too.
     """
     if text.isascii():
         return _EMPHASIS.sub("", text) if "*" in text or "_" in text else text
@@ -64,9 +63,8 @@ def plain_text(text: str) -> str:
 
 def plain_signs(text: str) -> str:
     """
-    A text in plain apostrophes, quotation marks, hyphens and blanks, each character in its place.
-
-    Whatever reads what a text means begins with it, so that what it finds can be quoted as it stands.
+    A text in plain apostrophes, quotation marks, hyphens and blanks, each character in its place, so that
+    what is read in it can be quoted as it stands.
     """
     return text if text.isascii() else text.translate(_PLAIN_SIGNS)
 
@@ -155,16 +153,7 @@ _MEASURE = re.compile(r"\d[ \u00a0\u202f]?[^\W\d_]\Z")
 
 
 def split_sentences(text: str) -> list[str]:
-    """
-    The sentences of running text, in order.
-
-    Args:
-        text: One paragraph; line breaks in it count as spaces.
-
-    Returns:
-        Sentences with their end marks, each one line, none empty. Dots inside numbers, URLs, file names,
-        abbreviations and initials end none.
-    """
+    """The sentences of a paragraph, each one line; dots inside numbers, URLs, abbreviations … end none."""
     line = " ".join(text.split())
     return [line[start:end] for start, end in sentence_spans(line)]
 
@@ -186,7 +175,6 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def ends_sentence(before: str, mark: str, after: str) -> bool:
-    """Whether a mark between two texts ends a sentence there; that behind "Dr" does not."""
     if not before.strip() or not after:
         return False
     if not mark.startswith(".") or mark.startswith(".."):
@@ -227,10 +215,7 @@ _MORE = re.compile(r"[,;:–—=|]|[.!?…](?:\s|$)| - |\)$")
 
 def is_question(line: str) -> bool:
     """
-    Whether a stored line asks and states nothing: its asking clause is the last thing in it.
-
-    Args:
-        line: A line of a note or of an answer; markers of lists and cells of a table may stand in it.
+    Whether a stored line, list markers and cells included, asks in the last thing in it and states nothing.
     """
     text = plain_signs(line).strip()
     while mark := _LIST_MARK.match(text):
@@ -257,7 +242,6 @@ _TELLS = {
 
 
 def wanted_kind(query: str) -> str | None:
-    """The kind of thing that a question wants: time, number or name; None if that is not known."""
     return next((kind for kind in _TELLS if phrases("marks.txt", f"asks_{kind}").search(query)), None)
 
 
@@ -267,13 +251,11 @@ def count_kind(text: str, kind: str) -> int:
 
 
 def claims_done(text: str) -> bool:
-    """Whether a text says that something was just saved, made, changed or sent."""
     lately, done = (alternatives("conversation_words.txt", name) for name in ("lately", "done"))
     said = rf"(?:(?:I|we)(?:'ve| have)?(?: {lately})?|(?:has|have)(?: {lately})? been|(?:is|are) now) {done}"
     return re.search(rf"(?<!\w)(?:{said})(?!\w)", plain_signs(text), re.IGNORECASE) is not None
 
 
 def without_greeting(text: str) -> str:
-    """A reply without the greeting that it begins with."""
     greeting = rf"^{alternatives('conversation_words.txt', 'greetings')}\b[^.!?\n]{{0,40}}?(?:[.!?]+|,|$)\s*"
     return re.sub(greeting, "", text.lstrip(), count=1, flags=re.IGNORECASE)

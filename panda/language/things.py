@@ -41,8 +41,6 @@ _LEAST_LETTERS, _LONGER, _LONGEST_NAME, _AMOUNT_CHARS = 4, 3, 12, 200
 
 @dataclass(frozen=True)
 class Thing:
-    """Something that a message may speak of."""
-
     ref: str  # its name for the caller
     label: str  # how people call it; "" takes what its text begins with
     text: str = ""  # all that was said of it
@@ -51,8 +49,6 @@ class Thing:
 
 @dataclass(frozen=True)
 class Mention:
-    """Words of a message that mean things."""
-
     words: str  # as they stand
     start: int  # index of their first character
     refs: tuple[
@@ -118,8 +114,6 @@ def _holds(terms: Collection[str], term: str) -> bool:
 
 @dataclass(frozen=True)
 class _Known:
-    """A thing as it is compared."""
-
     thing: Thing
     name: tuple[str, ...]  # terms of its label
     told: frozenset[str]  # terms of all that was said of it, without what it is said to lack
@@ -181,9 +175,6 @@ def amount(text: str, kind: str) -> float | str | None:
 
 
 def within(words: str, texts: Sequence[str]) -> list[bool | None] | None:
-    """
-    Whether each text keeps within a bound that words set: None where it has no such amount, or none has.
-    """
     words = words[:MESSAGE_CHARS]
     match = re.search(
         rf"\b(?:(?P<over>{one_of('over')})|{one_of('under')}) (?=\D{{0,3}}\d)", words, re.IGNORECASE
@@ -209,7 +200,6 @@ def within(words: str, texts: Sequence[str]) -> list[bool | None] | None:
 
 @cache
 def _scales() -> dict[str, list[list[str]]]:
-    """The ways in which each adjective ranks: max or min, and of which kinds of amounts."""
     groups = read_groups("scales.txt")
     return {name: [way.split() for way in words.split("|")] for name, words in groups.items()}
 
@@ -256,23 +246,15 @@ def find_mentions(
     aside: Collection[str] = (),
 ) -> list[Mention]:
     """
-    The words of a message that mean things, by place, rank, description, name or kind.
-
-    Args:
-        things: The list that was shown last, in its order.
-        others: What else was spoken of; it is meant by name alone.
-        nouns: Terms that the conversation has for its things, as "laptop".
-        aside: Refs that are out of the running: "the cheapest" passes them over.
-
-    Returns:
-        In the order of the text; no two overlap. Pronouns are not among them: the text alone cannot tell.
+    The words of a message that mean things, by place, rank, description, name or kind, in order; no two
+    overlap. *things* is the list that was shown last, *others* are meant by name alone; *nouns* are terms for
+    its things, as "laptop"; "the cheapest" passes over refs that are *aside*. Pronouns are not among them:
+    the text alone cannot tell.
     """
     return list(_Finder(text, things, others, nouns, aside).find())
 
 
 class _Finder:
-    """Looks for what is meant at each word in turn."""
-
     def __init__(
         self,
         text: str,
@@ -328,13 +310,11 @@ class _Finder:
         return is_one or (word.isalpha() and not _is_weak(word) and set(_terms(word)) <= self.nouns)
 
     def stops(self, at: int) -> bool:
-        """Whether no noun of a phrase can stand here."""
         word = self.low(at)
         known = (FUNCTION_WORDS, words_of("verbs"), words_of("joins"), words_of("prepositions"))
         return not word[0].isalnum() or any(word in some for some in known) or word.endswith(("'s", "'ll"))
 
     def close(self, start: int, at: int) -> int | None:
-        """Where a phrase ends that may end here, behind its noun, or behind "of them"; else None."""
         word, verbs = self.low(at), words_of("verbs")
         noun = self.is_noun(at)
         if not noun and word in verbs - FUNCTION_WORDS and self.low(at + 1) in verbs:
@@ -379,7 +359,6 @@ class _Finder:
 
     @staticmethod
     def places(match: re.Match[str], size: int) -> list[int]:
-        """The places that a phrase counts in a list of a size, from 0; beyond it if there are none."""
         word, ordered = match["place"], _in_order("ordinals")
         if match["many"]:
             many = _number(match["many"])
@@ -437,8 +416,6 @@ class _Finder:
         return None
 
     def described(self, at: int) -> tuple[int, Mention] | None:
-        """ "the blue one", "the 9 kg machine", "the one by the sea": of whom all is said that stands before
-        the noun, and most of what stands behind it, rare words before common ones."""
         if self.low(at) not in words_of("determiners"):
             return None
         noun = at + 1
@@ -530,7 +507,6 @@ class _Finder:
         return _holds(one.name, term) or (pointed and _holds(one.told, term)) or term in one.strange
 
     def means(self, one: _Known, start: int, at: int, end: int, pointed: bool) -> bool:
-        """Whether words that a thing holds are a name of it there, and no ordinary words."""
         run = self.tokens[at:end]
         terms = [term for token in run for term in _terms(token.text)]
         content = [token for token in run if token.terms]
@@ -554,7 +530,6 @@ class _Finder:
 
 
 def _number(word: str) -> int:
-    """The number that a word or at most two digits say; 0 for anything else."""
     if word.isdecimal() and len(word) <= 2:
         return int(word)
     return _in_order("numbers").index(word) + 1 if word in _in_order("numbers") else 0
@@ -585,7 +560,6 @@ _HINDERS = re.compile(rf"{one_of('hinders')}\b")
 
 
 def _orders(name: str) -> list[str]:
-    """Orders with their object: "drop X", "take off X", "take X off"."""
     verbs, behind = zip(*(words.split(" ", 1) for words in words_of(f"{name}_with")), strict=True)
     apart = rf"(?P<verb>{'|'.join(verbs)})\s+{_OBJECT}\s+(?P<behind>{'|'.join(behind)})\b(?:\s+{_LIST})?"
     return [rf"{_LEAD}(?:{one_of(name)}|{one_of(name + '_with')})\s+{_OBJECT}", rf"{_LEAD}{apart}"]
@@ -609,15 +583,9 @@ def find_exclusions(
     text: str, things: Sequence[Thing], mentions: Sequence[Mention], *, meant: Sequence[str] = ()
 ) -> list[Excluded]:
     """
-    What a message decides on things: in orders and declarations about that very thing, never in questions.
-
-    Args:
-        things: What is on offer.
-        mentions: The words of the message that mean things, as find_mentions gives them.
-        meant: What "it" means where the message names nothing before.
-
-    Returns:
-        One for each thing at most; the last word counts.
+    What a message decides on things, in orders and declarations about that very thing, never in questions;
+    one for each thing, the last word counts. *mentions* are those of find_mentions; *meant* is what "it"
+    means where the message names nothing before.
     """
     objects = {
         one.start: refs
@@ -649,7 +617,6 @@ def _low(text: str) -> str:
 
 
 def _clauses(masked: str) -> Iterator[int]:
-    """Where the clauses begin that may decide anything: no question, no condition, nothing behind either."""
     begin = 0
     for end in [match.start() for match in re.finditer(r"[.!?;\n]|$", masked)]:
         starts = [begin + match.end() for match in _STARTS.finditer(masked[begin:end])]
@@ -734,7 +701,6 @@ def _of_kind(words: str, things: Sequence[Thing]) -> list[str]:
 
 
 def find_clearing(text: str) -> str | None:
-    """The words that clear the table; None if there are none."""
     masked, rule = _low(text), re.compile(rf"{_LEAD}(?P<words>{one_of('afresh')}){_END}")
     for start in _clauses(masked):
         if (match := rule.match(masked, start)) and not re.search(rf"\b{one_of('not')}\b", match["lead"]):
@@ -743,7 +709,6 @@ def find_clearing(text: str) -> str | None:
 
 
 def without_exclusions(text: str) -> str:
-    """A text without what it leaves out."""
     return re.sub(rf" ?\b{one_of('excepts')}\b[^,.;:!?()\n–—]*", "", text, flags=re.IGNORECASE)
 
 
@@ -766,8 +731,6 @@ _PRONOUN = re.compile(
 
 @dataclass(frozen=True)
 class Pronoun:
-    """A word that stands for what was spoken of before."""
-
     words: str  # as it stands
     start: int  # index of its first character
     kind: str  # one: a single thing; several: more; which: a choice among what was listed
@@ -775,10 +738,8 @@ class Pronoun:
 
 def find_pronouns(text: str, nouns: Collection[str] = ()) -> list[Pronoun]:
     """
-    The pronouns of a message that stand for things, but not for what the message itself names before them.
-
-    Args:
-        nouns: Stems of what was said lately: "that laptop" is a pronoun where laptops were spoken of.
+    The pronouns of a message that stand for things, but not for what it names itself before them; "that
+    laptop" is one where *nouns* has the stem.
     """
     found = []
     for one in _PRONOUN.finditer(text[:MESSAGE_CHARS]):

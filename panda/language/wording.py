@@ -34,8 +34,6 @@ _STEM_CHARS = 5
 
 def split_words(text: str) -> list[str]:
     """
-    The words of an English text in lower case, contractions apart.
-
     >>> split_words("Isn't it Tom's 2nd?")
     ['is', "n't", 'it', 'tom', "'s", '2', 'nd']
     """
@@ -47,7 +45,7 @@ def split_words(text: str) -> list[str]:
 
 def content_stems(text: str) -> set[str]:
     """
-    What the text is about: the beginnings of its words that are no function words.
+    The beginnings of the words that are no function words.
 
     >>> sorted(content_stems("What do the gardens cost?"))
     ['cost', 'garde']
@@ -58,11 +56,9 @@ def content_stems(text: str) -> set[str]:
 @cache
 def describe_wording(text: str) -> tuple[float, ...]:
     """
-    Numbers for a linear head, the same count for every text.
-
-    Returns:
-        For each function word whether it occurs; which of them is the first word, and the second (one more
-        place for all other words); twelve values of shape, such as whether it ends with a question mark.
+    Numbers for a linear head, always as many: for each function word whether it occurs; which is the first
+    word, and the second (one more place for all other words); twelve of shape, such as whether it ends with a
+    question mark.
     """
     words, stripped = split_words(text), text.strip()
     occurs = {_PLACE[word] for word in words if word in _PLACE}
@@ -176,11 +172,9 @@ def _kind(token: str, before: str, behind: str) -> str:
 @cache
 def describe_order(text: str) -> tuple[float, ...]:
     """
-    Numbers for a linear head, the same count for every text: what stands before what.
-
-    Returns:
-        Zeros and ones: a verb before its subject, a first word that often orders, a question word with or
-        without a verb behind it, who is spoken of first, how a yes or no goes on.
+    Zeros and ones for a linear head, always as many, on what stands before what: a verb before its subject, a
+    first word that often orders, a question word with or without a verb behind it, who is spoken of first,
+    how a yes or no goes on.
     """
     plain = _SHORT_IS.sub(r"\1 is", plain_signs(text).strip().lower())
     words = spoken = split_words(plain)
@@ -248,8 +242,6 @@ def describe_order(text: str) -> tuple[float, ...]:
 
 def plain_mood(clause: str) -> Mood:
     """
-    The mood of a clause by its structure alone, where no encoder can tell.
-
     >>> [plain_mood(text) for text in ("Open the list", "is it far", "I live in Bern")]
     ['orders', 'asks', 'tells']
     """
@@ -261,7 +253,7 @@ def plain_mood(clause: str) -> Mood:
 
 def plain_agreement(query: str) -> Agreement:
     """
-    What a reply says to a question if it begins with a bare yes or no; it is neither in all other cases.
+    What a reply says to a question if it begins with a bare yes or no.
 
     >>> [plain_agreement(text) for text in ("yes, but 4 not 6", "no", "Right now?", "no problem, save it")]
     ['agrees', 'declines', 'neither', 'neither']

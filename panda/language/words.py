@@ -10,11 +10,8 @@ from importlib.resources import files
 @cache
 def read_groups(file: str) -> Mapping[str, str]:
     """
-    What stands behind each name of a file of groups, in order.
-
-    Args:
-        file: A file of this folder. A group is `name: words`, and goes on in lines that begin with a blank;
-            lines that begin with # are comments.
+    What stands behind each name of a file of groups, in order: `name: words`, going on in lines that begin
+    with a blank; lines that begin with # are comments.
     """
     groups: dict[str, str] = {}
     name = ""
@@ -43,7 +40,6 @@ def alternatives(file: str, group: str) -> str:
 
 @cache
 def phrases(file: str, group: str) -> re.Pattern[str]:
-    """What finds words of a group as they stand in a text, whole words in any case."""
     spaced = r"[^\W\u2e80-\U0010ffff]"  # Chinese and Japanese set no blanks
     return re.compile(rf"(?<!{spaced}){alternatives(file, group)}(?!{spaced})", re.IGNORECASE)
 
@@ -96,11 +92,8 @@ def split_words(text: str) -> list[str]:
 
 def split_terms(text: str) -> list[str]:
     """
-    The terms of a text, in order, repeated as often as they occur.
-
-    Returns:
-        Letters and digits between anything else; small, without diacritics, English endings cut off. Runs
-        of a script that is written without spaces give each character and each pair of neighbours.
+    The terms of a text, in order, repetitions included: letters and digits between anything else, small,
+    without diacritics and English endings. Scripts written without spaces give each character and each pair.
     """
     if text.isascii():
         return list(map(_STEMS.__getitem__, text.translate(_ASCII).split()))
@@ -118,7 +111,6 @@ def query_terms(word: str) -> tuple[str, ...]:
 
 
 def word_terms(word: str) -> tuple[str, ...]:
-    """The terms of one word of letters, digits and the signs within words."""
     found: list[str] = []
     for index, part in enumerate(_UNSPACED.split(_fold(word))):
         if index % 2 == 0:
@@ -130,8 +122,6 @@ def word_terms(word: str) -> tuple[str, ...]:
 
 
 class _Stems(dict[str, str]):
-    """Words of letters and digits with their terms, each made when it is first asked for."""
-
     def __missing__(self, word: str) -> str:
         if len(self) >= _MOST_STEMS:
             self.clear()
@@ -157,14 +147,9 @@ def _fold(word: str) -> str:
 
 def stem(word: str) -> str:
     """
-    An English word without its ending, by Porter's rules.
-
-    Args:
-        word: Small letters; one that has anything but a-z is given back as it is.
-
-    Source:
-        M. F. Porter, An algorithm for suffix stripping, Program 14 (1980), with the author's two later
-        changes (bli, logi).
+    An English word of small letters without its ending; what has anything but a-z is given back as it is. By
+    M. F. Porter, An algorithm for suffix stripping, Program 14 (1980), with his two later changes (bli,
+    logi).
     """
     if len(word) <= 2 or not (word.isascii() and word.isalpha()):
         return word
@@ -233,13 +218,9 @@ _ACRONYMS = read_words("english_words.txt", "acronyms")
 @cache
 def is_ordinary(word: str) -> bool:
     """
-    Whether an English word is written small when it stands within a sentence.
-
-    The list beside this file was drawn from two tokenizers' vocabularies: words that occur in small letters
-    more often than with a capital (docs/decisions/0014).
-
-    Args:
-        word: One word, in any case; what is not English is not ordinary.
+    Whether an English word, in any case, is written small within a sentence. The list beside this file has
+    words of two tokenizers' vocabularies that stand there more often small than with a capital
+    (docs/decisions/0014).
     """
     small, stems = word.lower().partition("'")[0], read_words("ordinary_words.txt")
     if not (small.isascii() and small.isalpha()):
@@ -256,7 +237,6 @@ def is_acronym(word: str) -> bool:
 
 
 def is_honorific(word: str) -> bool:
-    """Whether a word is a title before a name, as "Dr"."""
     return word.lower().rstrip(".") in _HONORIFICS
 
 

@@ -29,8 +29,6 @@ _CUT = "[…]"
 
 @dataclass(frozen=True)
 class LoadedDocument:
-    """One node with the lines of it that may be shown."""
-
     node: Node  # as loaded, expired and cut lines included
     items: tuple[Line, ...]  # lines in their order: not expired, no questions, within budget
     tokens: int  # budget tokens of all lines that could be shown
@@ -38,16 +36,14 @@ class LoadedDocument:
 
     @property
     def is_cut(self) -> bool:
-        """Whether lines were left out for lack of room."""
         return self.kept_tokens < self.tokens
 
 
 def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
     """
-    Nodes with what they lead to: a turn's research, the visits of research, the notes that a note links to,
-    and what a turn quoted that states nothing itself (S1 §4.2, §6.2, §9). Each once, those asked for first;
-    links of notes are followed once. Raises MemoryNodeError: One is missing or corrupt; what was quoted may
-    be gone.
+    Nodes with what they lead to, each once, those asked for first: a turn's research, the visits of research,
+    the notes that a note links to (once), and what a turn quoted that states nothing itself and may be gone
+    (S1 §4.2, §6.2, §9).
     """
     nodes: dict[str, Node] = {}
     waiting, quoted = list(node_ids), set[str]()
@@ -75,13 +71,10 @@ def fit_nodes(
     budget_tokens: int = DOCUMENTS_TOKENS,
 ) -> list[LoadedDocument]:
     """
-    The lines of nodes that may be shown, within budget, the least important left out; *nodes* have the most
-    relevant first, and lines that *fit* the query better stay.
-
-    Returns:
-        One document a node: memory before research, visits, newer turns and older turns. A turn keeps at most
-        TURN_TOKENS; if all together do not fit, research keeps its summary and its best claims, and then each
-        document, in that order, what is left of the room (S1 §4.2, §7.3).
+    The lines of nodes, most relevant first, that may be shown within budget: one document a node, memory
+    before research, visits, newer turns and older turns; lines that *fit* better stay. A turn keeps at most
+    TURN_TOKENS; if all do not fit, research keeps its summary and best claims, then each document what is
+    left (S1 §4.2, §7.3).
     """
     documents = [_usable(node) for node in sorted(nodes, key=_rank)]
     documents = [
@@ -99,7 +92,6 @@ def fit_nodes(
 
 
 def _rank(node: Node) -> tuple[int, int]:
-    """Memory > research > visits > newer turns > older turns."""
     if node.source_type in _FIRST:
         is_document = node.id.startswith(NOTE)
         return (len(_FIRST) if is_document else _FIRST.index(node.source_type)), 0
@@ -107,7 +99,6 @@ def _rank(node: Node) -> tuple[int, int]:
 
 
 def long_lines(node: Node) -> list[str]:
-    """A warning for each line of a node that is too long to quote, with its file and line."""
     return [
         f"{node.id}: a line of {len(item.text):,} characters is too long to quote"
         f" ({node.provenance}{f':{item.line}' if item.line else ''})"
@@ -121,12 +112,10 @@ FORGOTTEN = "[forgotten"
 
 
 def is_usable(item: Line) -> bool:
-    """Whether a line may be quoted."""
     return item.origin is None and not unquotable_for(item)
 
 
 def unquotable_for(item: Line) -> str:
-    """Why a line can't be quoted: too long, a question or expired; "" if it can."""
     if len(item.text) > LONGEST_LINE_CHARS:
         return f"it has {len(item.text):,} characters, at most {LONGEST_LINE_CHARS:,} can be quoted"
     if item.confidence < EXPIRED_BELOW:

@@ -36,8 +36,6 @@ TURN_STARTS: dict[str, float] = {"approved": 0.90, "imported": 0.70, "clarify": 
 
 @dataclass(frozen=True)
 class Decay:
-    """How one type of content fades."""
-
     per_day: float  # rate of the exponential, per day
     floor: float  # value that is approached but not passed
 
@@ -56,14 +54,12 @@ DECAYS: dict[str, Decay] = {
 
 
 def claim_type(text: str) -> ContentType:
-    """How a claim of a page ages."""
     if states_price(text):
         return "price"
     return "availability" if phrases("topic_words.txt", "in_stock").search(text) else "product_spec"
 
 
 def field_type(name: str) -> ContentType:
-    """How the value of a named field ages."""
     types: tuple[ContentType, ...] = ("price", "availability", "vendor_info", "site_pattern")
     parts = ((one, read_words("topic_words.txt", one)) for one in types)
     return next((one for one, of in parts if any(part in name.lower() for part in of)), "product_spec")
@@ -75,10 +71,7 @@ def age_days(at: datetime, now: datetime) -> float:
 
 
 def decayed(start: float, content_type: str, days: float) -> float:
-    """
-    Confidence after some days, negative ones as none: floor + (start - floor) * e^(-rate * days), never above
-    *start*: what begins below its floor does not become better with age (design §4).
-    """
+    """floor + (start - floor) * e^(-rate * days), negative days as none; never above *start* (design §4)."""
     decay = DECAYS.get(content_type, DECAYS["default"])
     faded = decay.floor + (start - decay.floor) * math.exp(-decay.per_day * max(0.0, days))
     return min(start, faded)
@@ -90,7 +83,6 @@ def confidence_at(start: float, content_type: str, at: datetime | None, now: dat
 
 
 def level(confidence: float) -> Level:
-    """The name of a confidence."""
     if confidence >= 0.80:
         return "HIGH"
     if confidence >= 0.50:

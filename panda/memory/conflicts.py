@@ -68,16 +68,8 @@ def resolve(
     value: Callable[[Contradiction], Value] | None = None,
 ) -> tuple[Assertion, list[Conflict]]:
     """
-    Settle a contradiction, or all of one key; gives the fact that settles it, and the records.
-
-    Args:
-        name: Id of a contradiction or its beginning, or a key, which means all contradictions of that key.
-        winner: Id, or its beginning, of one of the facts: its value holds.
-        value: Gives another value to hold; exactly one of this and *winner*.
-
-    Raises:
-        NotFoundError: No such contradiction.
-        UsageError: The name or the winner is none of the facts, or not one alone.
+    Settle a contradiction, by its id or a beginning of it, or all of a key; gives the fact that settles it,
+    and the records. Either the fact *winner*, by its id or a beginning of it, holds, or the *value* given.
     """
     with memory.held() as log:
         found, is_key = _named(find_contradictions(log, now), name, memory.user)
@@ -108,7 +100,6 @@ def resolve(
 def _pairs(
     found: Sequence[Contradiction], facts: Sequence[Assertion], settled: Value
 ) -> list[tuple[str, str, str]]:
-    """Conflict id and both facts of each record: every fact that says otherwise is in one of them."""
     pairs = [(one.conflict_id, one.winner.id, one.rival.id) for one in found]
     named = {name for pair in pairs for name in pair[1:]}
     for one in facts:
@@ -119,7 +110,6 @@ def _pairs(
 
 
 def _named(found: Sequence[Contradiction], name: str, user: str) -> tuple[list[Contradiction], bool]:
-    """The contradictions that a name means, and whether it is a key."""
     by_id = [one for one in found if one.conflict_id.startswith(name)]
     exact = [one for one in by_id if one.conflict_id == name]
     by_key = [one for one in found if one.subject.key(user) == name]
@@ -150,8 +140,6 @@ _Standing = Mapping[Subject, Sequence[Assertion]]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a person should look at."""
-
     rule: Rule
     scope: str  # scope of the fact; "" for a conflict record
     key: str  # key of the fact, or id of the record
@@ -161,8 +149,7 @@ class Finding:
 
 def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float) -> list[Finding]:
     """
-    Contradictions, facts that have expired or will *within_days*, facts that a retraction left alone, and
-    references to nothing.
+    Contradictions, facts expired or about to, facts that a retraction left alone, and references to nothing.
     """
 
     def finding(rule: Rule, subject: Subject, message: str, *facts: Assertion) -> Finding:
@@ -207,10 +194,6 @@ def _shown(one: Assertion) -> str:
 
 
 def _orphaned(log: MemoryLog, past: _Standing) -> Iterator[tuple[Assertion, Assertion]]:
-    """
-    What a retraction of something else took along, with that retraction: facts of other sources, silenced
-    although nobody took them back, where nothing has been said since.
-    """
     for subject, ranked in past.items():
         said = log.of(subject)
         retractions = [one for one in said if one.confidence == 0]
@@ -224,7 +207,6 @@ def _orphaned(log: MemoryLog, past: _Standing) -> Iterator[tuple[Assertion, Asse
 
 
 def _dangling(past: _Standing) -> Iterator[tuple[Assertion, str, bool]]:
-    """References to entities that nothing is known of, or of which all was retracted."""
     known = {subject[:2] for subject, ranked in past.items() if ranked}
     spoken = {subject[:2] for subject in past}
     for subject, ranked in past.items():
@@ -237,8 +219,6 @@ def _dangling(past: _Standing) -> Iterator[tuple[Assertion, str, bool]]:
 
 @dataclass(frozen=True)
 class Merge:
-    """What came of a merge."""
-
     assertions: tuple[Assertion, ...]  # what was new, by clock reading
     conflicts: tuple[Conflict, ...]  # conflict records that were new
     known: int  # facts and records that were here already
@@ -246,9 +226,9 @@ class Merge:
 
 def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
     """
-    Add the facts and conflict records of files: lines of them (another machine's memory.jsonl and
-    conflicts.jsonl), or documents `{"facts": […], "conflicts": […]}`. Raises FileFormatError: a line is
-    neither, or has the id of another fact; nothing is written.
+    Add the facts and conflict records of files: lines (another machine's memory.jsonl and conflicts.jsonl),
+    or documents `{"facts": […], "conflicts": […]}`. A line that is neither, or has the id of another fact,
+    raises FileFormatError before anything is written.
     """
     read = [one for path in paths for one in _read(path)]
     with memory.held() as log:
@@ -295,7 +275,6 @@ def _read(path: Path) -> Iterator[tuple[str, Assertion | Conflict]]:
 
 
 def _document(path: Path, text: str) -> dict[str, Any] | None:
-    """The one object with a list of facts that a text is; None if it is lines of them."""
     try:
         value = parse_json(text, where=str(path))
     except FileFormatError:

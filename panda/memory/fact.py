@@ -27,10 +27,7 @@ def read_time(text: str) -> datetime:
 
 
 def canonical_json(value: Value) -> str:
-    """
-    A value as the one JSON text that ties are broken by: no spaces, characters as they are, a whole number
-    without a point.
-    """
+    """The one JSON text of a value that ties are broken by: no spaces, whole numbers without a point."""
     raw = value.to_json()
     if "v" in raw:
         raw["v"] = [_plain(v) for v in value.v] if isinstance(value.v, tuple) else _plain(value.v)
@@ -58,7 +55,6 @@ def _scalar(raw: object) -> Scalar:
 
 
 def file_value(value: Value) -> object:
-    """The value as a memory file holds it: a scalar or a list."""
     return list(value.v) if isinstance(value.v, tuple) else value.v
 
 
@@ -81,15 +77,14 @@ def asserted(said: Assertion, hlc: str, now: datetime) -> Assertion:
 
 
 def id_of(fact: Fact) -> str:
-    """The id of a fact that is asserted here: a digest of what it says, its source and its clock reading."""
     parts = [*fact.subject, fact.value.to_json(), fact.confidence, fact.hlc, fact.source]
     return f"fact-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
 
 
 def known_part(cls: type[_T], raw: object, *, where: str, key: str = "") -> _T:
     """
-    A fact or conflict of somebody else's document: keys of theirs are left out, and a day ends a validity
-    too. Raises FileFormatError: not one; names the key, behind *key*.
+    A fact or conflict of somebody else's document, keys of theirs left out; a day ends a validity too.
+    FileFormatError names the key, behind *key*.
     """
     if not isinstance(raw, Mapping):
         raise FileFormatError(f"must be an object, not {type(raw).__name__}", where, key=key or None)
@@ -105,8 +100,8 @@ def known_part(cls: type[_T], raw: object, *, where: str, key: str = "") -> _T:
 def parse_scope_facts(raw: object, *, where: str) -> tuple[list[Fact], list[Conflict]]:
     """
     The facts and conflicts of a document `{"facts": […], "conflicts": […]}`; its list of facts is emptied
-    while it is read, so that a large one is not held twice. Raises FileFormatError: Not such a document, or
-    two facts of one id differ; names the element and its key.
+    while it is read, so that a large one is not held twice. Two facts of one id that differ are a
+    FileFormatError.
     """
     if not isinstance(raw, Mapping) or not isinstance(found := raw.get("facts"), list):
         raise FileFormatError("there is no list of facts", where, key="facts")

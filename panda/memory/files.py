@@ -57,7 +57,6 @@ def canonical_key(key: str, kind: Kind, user: str) -> str | None:
 
 
 def shown_in(kind: SaidKind, entity: str, user: str) -> Kind:
-    """Which file shows an assertion: preferences.md holds the user's own preferences only."""
     return "preference" if kind == "preference" and entity == f"user:{user}" else "fact"
 
 
@@ -65,11 +64,8 @@ def says(raw: object, value: Value) -> bool:
     """
     Whether what a memory file holds is what it shows for a value.
 
-    >>> from panda.memory.fact import parse_value
-    >>> says("1e+300", parse_value({"type": "number", "v": 1e300}))
-    True
-    >>> says(1, parse_value({"type": "boolean", "v": True}))
-    False
+    >>> says("1e+300", Value("number", 1e300)), says(1, Value("boolean", True))
+    (True, False)
     """
     typed = render_value(raw) if isinstance(raw, Mapping) else raw
     return typed_value(typed).key == typed_value(as_read(file_value(value))).key
@@ -77,8 +73,6 @@ def says(raw: object, value: Value) -> bool:
 
 @dataclass(frozen=True)
 class Standing:
-    """What the log says of one key."""
-
     subject: Subject
     live: tuple[Assertion, ...]  # what competes now, the winner first; empty if nothing lives
     past: tuple[Assertion, ...]  # the same with what has expired
@@ -91,14 +85,11 @@ class Standing:
 
     @property
     def expired(self) -> bool:
-        """Whether all that was said has expired."""
         return bool(self.past) and not self.live
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One key of one memory file, compared with the log."""
-
     kind: Kind
     key: str  # as the log has it
     entry: MemoryEntry | None  # what the file says; None if it does not have the key
@@ -107,7 +98,6 @@ class Comparison:
 
     @property
     def winner(self) -> Assertion | None:
-        """What holds as the log says."""
         return self.standing.winner if self.standing else None
 
     @property
@@ -126,7 +116,6 @@ class Comparison:
 
     @property
     def typed_confidence(self) -> float:
-        """What a value typed by hand begins with: what stands beside it, if it was written for this value."""
         if self.entry is None or self.is_new:
             return TYPED_BY_HAND
         given = self.entry.confidence
@@ -140,14 +129,9 @@ def compare(
     former: Mapping[str, Standing],
 ) -> list[Comparison]:
     """
-    What became of each key of a memory file, in its order, then of those that it lacks, in the order of the
-    log.
-
-    Args:
-        entries: What it says, by key as the log has it; None if there is no file, which is not to say that
-            all was deleted.
-        standings: What the log says, by key, of all keys that this file shows.
-        former: What it said when the file was last known to show it, for keys of which that differs.
+    What became of each key of a memory file, in its order, then of those that it lacks, in that of the log.
+    Without a file *entries* is None: nothing was deleted. *former* is what the log said when the file was
+    last known to show it, where that differs from *standings*.
     """
     by_key = entries or {}
     found = []
@@ -221,8 +205,7 @@ class Projection:
     def refresh(self) -> None:
         """
         Read what there is. The mark comes first and the files last: whoever writes meanwhile does it in the
-        other order, so what looks unshown can be shown already, but never the other way round. Raises
-        FileFormatError: the log is corrupt, or a memory file is not UTF-8.
+        other order, so what looks unshown can be shown already, but never the other way round.
         """
         self.mark = self._read_mark()
         self.log.refresh()
@@ -235,7 +218,7 @@ class Projection:
     ) -> "Projection":
         """
         Memory as if these assertions and records were the whole log: what the files show of what that changes
-        is what holds then, all else in them stays. Raises DocumentError: a memory file is corrupt.
+        is what holds then, all else in them stays.
         """
         then = copy(self)
         then.mark, then.log = None, self.log.with_only(assertions, conflicts)
@@ -278,13 +261,11 @@ class Projection:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing happened to files and log since the mark."""
         return self.mark == self._mark_of_now()
 
     def entries(self, kind: Kind) -> dict[str, MemoryEntry] | None:
         """
-        What a memory file says, by key as the log has it; None if it is not there. Keys that no memory can
-        have are left out. Raises DocumentError: it is corrupt.
+        What a memory file says, by key as the log has it, impossible keys left out; None if it is not there.
         """
         text = self.texts[kind]
         if text is None:
@@ -301,15 +282,13 @@ class Projection:
         return own[0] if own else None
 
     def standing(self, subject: Subject, now: datetime, extent: Extent | None = None) -> Standing:
-        """What the log says of a subject."""
         past = tuple(self.log.contenders(subject, now=now, include_expired=True, extent=extent))
         live = (one for one in past if one.valid_until is None or one.valid_until >= now)
         return Standing(subject, tuple(live), past, self.log.of(subject))
 
     def compare(self, now: datetime) -> list[Comparison]:
         """
-        Every key of both files and of the log. A fact typed under a key that is a preference too is left out:
-        the preference holds. Raises DocumentError: a memory file is corrupt.
+        Every key of both files and of the log; of a key that is fact and preference the preference holds.
         """
         entries = {kind: self.entries(kind) for kind in KINDS}
         standings = self._by_key([self.standing(one, now) for one in self.log.subjects("local")])
@@ -325,7 +304,6 @@ class Projection:
     def _by_key(
         self, standings: list[Standing], *, unsaid: Sequence[Kind] = ()
     ) -> dict[Kind, dict[str, Standing]]:
-        """What the log says by file and key; what nothing holds of stands under the kinds *unsaid*."""
         found: dict[Kind, dict[str, Standing]] = {kind: {} for kind in KINDS}
         for standing in standings:
             subject, winner = standing.subject, standing.winner
@@ -350,9 +328,8 @@ class Showing:
 
     def show(self, subject: Subject, winner: Assertion | None, typed: Comparison | None = None) -> None:
         """
-        Bring the lines of one key up to date in both files: what holds, or none if nothing does. What was
-        typed by hand, if that is how the winner came about, stays as it was typed. Raises DocumentError: a
-        file is corrupt, or written so that the entry cannot be changed alone.
+        Bring the lines of one key up to date in both files: what holds, or none. What was *typed* by hand, if
+        the winner came of it, stays so. Raises DocumentError: the entry cannot be changed alone.
         """
         if subject.is_system:
             return
@@ -379,7 +356,6 @@ class Showing:
 
 
 def _is_ours(state: Projection, kind: Kind, entry: MemoryEntry | None, subject: Subject) -> bool:
-    """Whether what a file has under a key is what the log said, and no line that only looks like it."""
     said = [one for one in state.log.of(subject) if one.confidence > 0]
     if entry is not None:
         return any(_says(entry, one) for one in said)

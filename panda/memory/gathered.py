@@ -137,8 +137,7 @@ def with_own_confidence(
 def mean_confidence(items: Sequence[GatheredItem], nodes: Mapping[str, Node], now: datetime) -> float | None:
     """
     The confidence_avg of a part, to two decimals: each loaded node counts with the mean of its items that are
-    shown (S0 §4.3; design §4), where a line is worded anew with all that are not expired. None without a
-    node.
+    shown (S0 §4.3; design §4), where a line is worded anew with all that are not expired.
     """
     shown: dict[str, list[float]] = {}
     for item in items:
@@ -192,8 +191,7 @@ def render_line(
 
 def freshness(node: Node, now: datetime) -> str:
     """
-    How old research or a visited page is, and whether it should be fetched again; "" for other nodes (S1 §10
-    "Freshness check"; S0 §5.2).
+    How old research or a visited page is, and whether to fetch it again; "" for others (S1 §10; S0 §5.2).
     """
     if node.source_type not in _AGING or node.at is None:
         return ""
@@ -207,7 +205,6 @@ def node_caption(node: Node, now: datetime) -> str:
 
 
 def node_label(node: Node, now: datetime) -> str:
-    """What a model that chooses sources is told of one: its kind, date and age, quality and confidence."""
     parts = ["note" if node.id.startswith("knowledge:") else node.source_type.replace("_", " ")]
     parts += [f"{node.at:%Y-%m-%d}", _age(node.at, now)] if node.at else []
     parts += ["stale"] if is_stale(node, now) else []
@@ -221,7 +218,6 @@ def _age(at: datetime, now: datetime) -> str:
 
 
 def is_stale(node: Node, now: datetime) -> bool:
-    """Whether a node is past the time at which its maker wanted it refreshed."""
     return node.expires_at is not None and node.expires_at <= now
 
 
@@ -233,8 +229,6 @@ def answer_items(answer: Section | None) -> list[GatheredItem]:
 
 @dataclass(frozen=True)
 class ReadSection:
-    """One titled part of §2 as it stands on disk."""
-
     section: GatheredSection  # as values, titles and types in S0's names
     is_old: bool  # whether it is of S1's form, which names no nodes
     lines: tuple[str, ...]  # the lines as they stand there, in the order of the section's items
@@ -242,7 +236,6 @@ class ReadSection:
     faults: tuple[str, ...]  # what of `_meta` has an impossible form
 
     def pairs(self) -> Iterator[tuple[GatheredItem, str]]:
-        """The items with the lines that they stand in."""
         return zip(self.section.items, self.lines, strict=True)
 
 
@@ -255,8 +248,8 @@ class _Part:
 
 def read_gathered(section: Section) -> list[ReadSection]:
     """
-    The titled parts of a §2 in order; lines before the first title are a part without a title. Parts of the
-    older form (S1 §5.2) that only list sources or judge the whole are left out.
+    The titled parts of a §2 in order; lines before the first title are a part without one. Parts of the older
+    form (S1 §5.2) that only list sources or judge the whole are left out.
     """
     return [_read(part) for part in _parts(section) if part.title not in _WITHOUT_NODES]
 
@@ -348,10 +341,7 @@ _TOLERANCE = 0.01 + 1e-9
 def check_sections(
     sections: Sequence[GatheredSection], nodes: Mapping[str, Node], now: datetime, *, query: str
 ) -> list[str]:
-    """
-    What is wrong with §2 as built or read, one sentence each; [] if every line can be believed (S0 §4.1.1,
-    §4.3, §6; design §4).
-    """
+    """What is wrong with §2 as built or read, one sentence each (S0 §4.1.1, §4.3, §6; design §4)."""
     issues: list[str] = []
     seen: set[str] = set()
     for section in sections:

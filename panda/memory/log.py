@@ -63,10 +63,7 @@ class MemoryLog:
         self._facts, self._records = _Facts(), _Records()
 
     def refresh(self) -> None:
-        """
-        Take in what was added since the last call. Raises FileFormatError: a line is no assertion or conflict
-        record, or an id is taken; names the line.
-        """
+        """Take in what was added since the last call. Raises FileFormatError with the line."""
         try:
             self._read_conflicts()
             self._read_assertions()
@@ -116,17 +113,14 @@ class MemoryLog:
 
     @property
     def reading(self) -> str | None:
-        """The highest clock reading; None if there is none."""
         return self._facts.latest.hlc if self._facts.latest else None
 
     @property
     def extent(self) -> Extent:
-        """How much was read."""
         return Extent(self._tails[0].size_bytes, self._tails[1].size_bytes)
 
     @property
     def assertions(self) -> Sequence[Assertion]:
-        """All assertions, in the order of the file."""
         return self._facts.assertions
 
     @property
@@ -135,7 +129,6 @@ class MemoryLog:
         return self._records.conflicts
 
     def get(self, fact_id: str) -> Assertion | None:
-        """The assertion of an id."""
         return self._facts.by_id.get(fact_id)
 
     def place(self, fact_id: str) -> int | None:
@@ -148,7 +141,6 @@ class MemoryLog:
         return tuple(name for name in named if name is not None and self.get(name) is None)
 
     def of(self, subject: Subject) -> Sequence[Assertion]:
-        """The assertions of one scope, entity and relation, in the order of the file."""
         return self._facts.by_subject.get(subject, ())
 
     def subjects(self, scope: str | None = None) -> list[Subject]:
@@ -182,7 +174,6 @@ class MemoryLog:
     def _related(
         self, subject: Subject, more: list[Assertion], settled: list[Conflict], extent: Extent | None
     ) -> dict[str, Assertion]:
-        """The facts of a subject, and those that settle contradictions among them."""
         count, positions = self._assertion_count(extent), self._facts.positions
         own = [*self.of(subject), *(one for one in more if one.subject == subject)]
         found = {one.id: one for one in own if positions.get(one.id, -1) < count}
@@ -214,6 +205,5 @@ class MemoryLog:
         yield from self.settled_by(self._records.conflicts[self._conflict_count(extent) :])
 
     def settled_by(self, conflicts: Iterable[Conflict]) -> Iterator[Subject]:
-        """The scopes, entities and relations that conflict records bear on."""
         for record in conflicts:
             yield from (one.subject for one in map(self.get, (record.fact_a, record.fact_b)) if one)

@@ -48,10 +48,7 @@ def stage_value(
     action: Action = "sets",
     told: bool = False,
 ) -> Staged:
-    """
-    A value to be remembered of an entity, or of the user; writes nothing. Raises UsageError: A blank
-    relation, entity or value.
-    """
+    """A value to be remembered of an entity, or of the user; writes nothing."""
     relation = one_line(relation)
     if not relation or relation.startswith("panda:"):
         raise UsageError(f"{relation!r} is no key for a memory", fix="use a word such as budget")
@@ -85,9 +82,8 @@ class Memory:
     @contextmanager
     def held(self) -> Iterator[MemoryLog]:
         """
-        The lock, with the log as it is once edits by hand are taken in, and what a crash left unshown is
-        shown. Raises LockHeldError: another process kept the lock. FileFormatError: the log or a memory file
-        is corrupt. StoreError: a file cannot be read or written.
+        The lock, with the log as it is once edits by hand are taken in and what a crash left unshown is
+        shown.
         """
         with held_lock(
             self._layout.of(self.user).memory_lock,
@@ -103,16 +99,13 @@ class Memory:
             yield self._state.log
 
     def take_in(self) -> tuple[Assertion, ...]:
-        """The assertions that edits by hand have become, appended; raises as held."""
         with self.held():
             return self.taken_in
 
     def assert_all(self, statements: Sequence[Assertion]) -> list[Assertion]:
         """
         Append what is said, in order, while `held`; gives all that was appended. What says something else
-        than the user said before, or has another end, retracts that first (S2 "Contradiction"). Raises
-        FileFormatError: a memory file cannot be changed; nothing was written. StoreError: a file cannot be
-        written.
+        than the user said before, or has another end, retracts that first (S2 "Contradiction").
         """
         new = self.assertions_of(statements)
         self.commit(new)
@@ -126,10 +119,7 @@ class Memory:
         return new
 
     def retract(self, subject: Subject, source: str) -> Assertion:
-        """
-        Append a retraction of all that stands for a subject, while `held`. Raises NotFoundError: nothing
-        stands. FileFormatError, StoreError: as for assert_all.
-        """
+        """Append a retraction of all that stands for a subject, while `held`."""
         standing = self._state.standing(subject, self._clock()).winner
         if standing is None:
             key = subject.key(self.user)
@@ -145,7 +135,6 @@ class Memory:
         statement: Assertion,
         replaces: Callable[[Assertion], bool] = lambda other: other.is_own,
     ) -> None:
-        """Queue a statement, after a retraction of what it replaces if that says something else."""
         if statement.confidence:
             log, now = self._state.log, self._clock()
             standing = log.contenders(statement.subject, now=now, include_expired=True, more=new)
@@ -168,7 +157,7 @@ class Memory:
     ) -> None:
         """
         Write assertions and conflict records, then the lines of the memory files that they change, and those
-        of *also* that must be looked at; `held`. Raises as assert_all; the log is as before.
+        of *also* that must be looked at; `held`.
         """
         state, now = self._state, self._clock()
         resolutions = {one.resolution_fact for one in settled}
@@ -212,7 +201,6 @@ class Memory:
     def read(self) -> tuple[MemoryLog, Sequence[Assertion]]:
         """
         The log, and what taking in edits by hand would append to it; no lock is held and nothing is written.
-        Raises FileFormatError: the log or a memory file is corrupt.
         """
         self._state.refresh()
         return self._state.log, [] if self._state.is_settled else self._made_of(self._edits())
@@ -247,12 +235,9 @@ def retraction(of: Assertion, source: str | None, source_turn: int | None = None
 
 def apply_staged(store: UserStore, staged: Sequence[Staged]) -> list[Assertion]:
     """
-    Write staged values of a turn to the user's log and memory files; raises as held.
-
-    Returns:
-        What was appended: for each value a retraction of the user's own earlier, different one, if there is
-        one, then the assertion. Nothing for a value that this turn has asserted before. Values that are added
-        to a list or taken from it leave the rest of the list as it is by then.
+    Write staged values of a turn to the user's log and memory files, and give what was appended: for each
+    value that the turn has not asserted before a retraction of the user's earlier, different one, then the
+    assertion. What is added to a list or taken from it leaves the rest as it is by then.
     """
     if not staged:
         return []
@@ -270,7 +255,6 @@ def with_staged(state: Projection, store: UserStore, staged: Sequence[Staged]) -
 
 
 def _statements(log: MemoryLog, staged: Sequence[Staged], now: datetime) -> list[Assertion]:
-    """What staged values come to as things stand, less what their turn has asserted before."""
     return [
         one
         for one in filter(None, (_statement(value, log, now) for value in staged))
@@ -283,8 +267,8 @@ def _statements(log: MemoryLog, staged: Sequence[Staged], now: datetime) -> list
 
 def take_in_edits(store: UserStore) -> Projection:
     """
-    Make assertions of what a user edited by hand, before a turn begins; gives the memory as it is then, while
-    the lock was held. Raises as held.
+    Make assertions of what a user edited by hand, before a turn begins; gives the memory as it was under the
+    lock.
     """
     memory = Projection(store)
     if not store.home.is_dir():
@@ -312,7 +296,6 @@ def listed(values: Plain, staged: Plain, action: Action) -> Plain:
 
 
 def _statement(staged: Staged, log: MemoryLog, now: datetime) -> Assertion | None:
-    """What a staged value comes to as things stand; None if there is nothing left to do."""
     value, action, source = staged.value.v, staged.action, f"turn:{staged.source_turn}"
     subject = Subject("local", staged.entity, staged.relation)
     winner = next(iter(log.contenders(subject, now=now)), None)
@@ -350,7 +333,6 @@ class Remembered:
 
     @property
     def text(self) -> str:
-        """The value on one line."""
         return render_value(file_value(self.value))
 
     @property
@@ -372,9 +354,8 @@ class Remembered:
 
 def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
     """
-    All that holds, in every scope, of log and memory files that are refreshed: what preferences.md shows,
-    then what facts.md shows, then the other scopes; what was deleted by hand is left out. Raises
-    DocumentError: a memory file is corrupt.
+    All that holds, in every scope, of refreshed log and files: what preferences.md shows, then what facts.md
+    shows, then the other scopes; what was deleted by hand is left out.
     """
     corrected: dict[tuple[str | None, str], str] = {}  # what each statement took back, by source and key
     for one in state.log.assertions:

@@ -36,8 +36,6 @@ _NOTE = "knowledge:"
 
 
 class Line(Struct, frozen=True):
-    """One quotable line of a node."""
-
     text: str  # one line, quotable as it stands
     content_type: str  # how it ages: a key of confidence.DECAYS
     confidence: float  # as of now, after decay; below .30 it is expired
@@ -64,8 +62,6 @@ class Line(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Node:
-    """One loaded piece of memory."""
-
     id: str  # as "turn:811" or "memory:budget"
     source_type: SourceType  # kind of source, in S0's names
     title: str  # short name for readers
@@ -87,7 +83,6 @@ class Node:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The nodes that its lines repeat, each once."""
         return tuple(dict.fromkeys(line.origin for line in self.items if line.origin not in (None, self.id)))
 
     @property
@@ -97,7 +92,6 @@ class Node:
 
     @property
     def text(self) -> str:
-        """All texts, a line each."""
         return "\n".join(line.text for line in self.items)
 
 
@@ -115,7 +109,7 @@ def wanted_list(line: Line, lines: Sequence[Line], title: str, query: str, *, al
     """
     The list of *lines*, all of its node, that a query wants with one that is quoted: where the line
     introduces it, or *all_* is wanted, or the query names what introduces it, as "ingredients", or nothing
-    but where it stands; not where it names the line's number. Else [].
+    but where it stands; not where it names the line's number.
     """
     name = line.heads or line.list_id
     if name is None:
@@ -135,7 +129,7 @@ def wanted_list(line: Line, lines: Sequence[Line], title: str, query: str, *, al
 def turn_lines(turn: TurnRecord, now: datetime) -> tuple[Line, ...]:
     """
     What was said in a turn, without repeats: the sentences that the user told, and of an answer what no other
-    node says; no citation marks, no list of sources, no short exclamations ("Thanks!").
+    node says; no citation marks, sources or short exclamations ("Thanks!").
     """
     sure = confidence_at(TURN_STARTS.get(turn.status, MISSING), "general_fact", turn.at, now)
 
@@ -192,8 +186,8 @@ def _introductions(passages: Iterable[Passage]) -> dict[int, str]:
 
 def research_lines(research: Research, now: datetime) -> Iterator[Line]:
     """
-    The summary and each claim with its source, "Lenovo LOQ 15 @ $697 (bestbuy.com)"; claims that contradict
-    each other are one line that names them all.
+    The summary and each claim with its source; claims that contradict each other are one line that names them
+    all.
     """
     told: list[tuple[str, str, float | None]] = []
     if research.summary.strip():
@@ -234,7 +228,6 @@ def visit_lines(visit: Visit, now: datetime) -> Iterator[Line]:
 
 
 def _rows(fields: Mapping[str, Any], title: str) -> Iterator[tuple[str, str, float]]:
-    """Each row of a page's lists and tables as one line, with how it ages."""
     products, offers, tables = (
         fields[key] if isinstance(fields.get(key), list) else () for key in ("products", "offers", "tables")
     )
@@ -251,7 +244,6 @@ def _rows(fields: Mapping[str, Any], title: str) -> Iterator[tuple[str, str, flo
 
 
 def _zone_lines(visit: Visit, title: str, said: str) -> Iterator[tuple[str, str, float]]:
-    """The lines of a page's zones that its fields do not say already; short ones with the title in front."""
     for zone in visit.extracted.zones or ():
         for text in map(one_line, zone.items if zone.is_quotable else ()):
             if text and text not in said and text.lower() != title.lower():
@@ -276,11 +268,8 @@ def note_lines(
 ) -> Iterator[Line]:
     """
     One line a sentence, line or list item, links between notes as a reader sees them; no paragraph of nothing
-    but links. What it stands under, or else the title of the note, stands in front of a line that is too
-    short to be understood alone, or that has no date where they have one.
-
-    Args:
-        start: Confidence of the note when it was written.
+    but links. What it stands under, or else the title, stands in front of a line that is too short alone, or
+    lacks the date of that. *start* is the note's confidence when it was written.
     """
     introduced = _introductions(passages)
     for passage in passages:
@@ -317,10 +306,7 @@ def line_text(above: str, text: str) -> str:
 
 
 def line_title(node: Node, line: Line) -> str:
-    """
-    What a line stands below: of a note its folder, name and headings, of a page or research its title; what
-    was said in turns and is remembered stands for itself.
-    """
+    """What a line stands below: of a note its folder, name and headings, of a page or research its title."""
     parts = [line.heading]
     if node.id.startswith(_NOTE):
         folder = PurePosixPath(node.id.removeprefix(_NOTE)).parent.name
@@ -333,6 +319,5 @@ def line_title(node: Node, line: Line) -> str:
 
 
 def node_lines(node: Node) -> list[tuple[Line, str]]:
-    """Each line of a node that stands for itself, with its text for the encoder, in order."""
     own = (line for line in node.items if line.origin is None)
     return [(line, line_text(line_title(node, line), line.text)) for line in own]

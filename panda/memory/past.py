@@ -32,7 +32,6 @@ class Bound:
     beside: frozenset[int] = frozenset()  # turns outside the store that it may read
 
     def holds(self, number: int) -> bool:
-        """Whether what lies in a turn counts: saved by then, or the turn's own."""
         if number == self.turn or number in self.beside:
             return True
         return number < self.turn if self.snapshot is None else self.snapshot.holds(number)
@@ -54,7 +53,6 @@ class Moment:
 
     @property
     def turn(self) -> int | None:
-        """The running turn; None before it begins."""
         return self._bound.turn if self._bound else None
 
     @property
@@ -63,12 +61,10 @@ class Moment:
         return self._bound.beside | {self._bound.turn} if self._bound else frozenset()
 
     def holds(self, number: int) -> bool:
-        """Whether what lies in a turn counts."""
         return self._bound is None or self._bound.holds(number)
 
     @property
     def memory(self) -> Projection:
-        """Log and memory files, read. Raises FileFormatError: the log or a memory file is corrupt."""
         if self._still is not None:
             return self._still
         self._memory.refresh()
@@ -94,7 +90,6 @@ class Moment:
 
 
 def memory_mark(log: MemoryLog) -> MemoryMark:
-    """How far a log goes that was read."""
     latest = max((one.asserted_at for one in log.assertions), default=None)
     return MemoryMark(
         assertions=len(log.assertions),
@@ -139,10 +134,10 @@ def _settled_then(log: MemoryLog, bound: Bound, earlier: Sequence[Assertion]) ->
 
 def known_then(log: MemoryLog, bound: Bound) -> Sequence[Assertion]:
     """
-    The assertions that were there when a turn began: those up to the last that was recorded; what others'
-    hands have put between them since is judged by its time. Without a record, or if the last one is gone
-    (forgotten, or asserted anew when a batch took in what an item had made): those that were asserted by
-    then, in turns that were there; what was typed, set or reflected counts by its time alone.
+    The assertions that were there when a turn began: those up to the last that was recorded; what others have
+    put between them since is judged by its time. Without a record, or if the last one is gone (forgotten, or
+    asserted anew by a batch): those that were asserted by then, in turns that were there; what was typed, set
+    or reflected counts by its time alone.
     """
     mark = bound.snapshot.memory if bound.snapshot else None
     if mark is not None and mark.last is None:

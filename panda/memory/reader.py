@@ -50,9 +50,8 @@ _Turns = Sequence[tuple[int, Path]]
 
 def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     """
-    One note (Design §3 "knowledge", §4 "Node ids") by its path as escape_path writes it, with "#anchor" for a
-    section. Raises NotFoundError: It has no such section, or leads out of the directory. FileFormatError: Its
-    front matter is broken.
+    One note by its path as escape_path writes it, with "#anchor" for a section, which has to be there and in
+    the directory (Design §3 "knowledge", §4 "Node ids").
     """
     path, anchor = _path(knowledge, name), None
     with store_errors(path, "read"):
@@ -130,13 +129,10 @@ def _linked_notes(knowledge: Path, path: Path, text: str) -> tuple[str, ...]:
 
 
 def _parts(path: PurePath) -> tuple[str, ...]:
-    """As links compare: in lower case, without the ending."""
     return PurePath(str(path).casefold().removesuffix(".md")).parts
 
 
 class NodeLoader(Protocol):
-    """Gives nodes by their ids."""
-
     def load(self, node_id: str) -> Node:
         """The node; raises MemoryNodeError."""
         ...
@@ -151,13 +147,9 @@ def find_node(reader: NodeLoader, node_id: str) -> Node | None:
 
 class NodeReader:
     """
-    Loads nodes of one user.
-
-    Args:
-        store: Its clock gives the instant that confidences are computed for.
-        moment: What counts of turns and memory; None for all, as it is.
-        index: Knows which turns hold a research or visit; None looks into all of them.
-        among: Only these turns are looked into for research and visits; None for all.
+    Loads nodes of one user, their confidences by the clock of the store. *moment* bounds turns and memory,
+    *index* knows which turns hold a research or visit, *among* are the only turns to look into for these;
+    None of each means all.
     """
 
     def __init__(
@@ -174,8 +166,8 @@ class NodeReader:
 
     def load(self, node_id: str) -> Node:
         """
-        One node (Design §4 "Node ids", S1 §9). Raises MemoryNodeError: there is no such node, more than one,
-        or its file is corrupt.
+        One node (Design §4 "Node ids", S1 §9). MemoryNodeError: there is none, more than one, or it is
+        corrupt.
         """
         kind, _, name = node_id.partition(":")
         with _as_node_error(node_id):
@@ -196,11 +188,9 @@ class NodeReader:
         raise MemoryNodeError(f"{node_id!r} is no node id", where=node_id, expected=expected)
 
     def asserted_since(self, at: datetime) -> bool:
-        """Whether anything that counts was asserted after an instant."""
         return any(one.asserted_at > at for one in self._moment.memory.log.assertions)
 
     def counts(self, turn: int) -> bool:
-        """Whether what lies in a turn may be read."""
         return self._moment.holds(turn)
 
     def preferences(self) -> list[Node]:
@@ -208,15 +198,12 @@ class NodeReader:
         return self._remembered("preference")
 
     def facts(self) -> list[Node]:
-        """All entries of facts.md; as preferences."""
         return self._remembered("fact")
 
     def statements(self) -> list[Node]:
-        """What the user said word for word; as preferences."""
         return [node for node in self.facts() if is_statement(node.title)]
 
     def _remembered(self, kind: Kind) -> list[Node]:
-        """The nodes of one memory file; the files are read again, but only worked through if they changed."""
         with _as_node_error(f"{_PREFIXES[kind]}:*"):
             memory, now = self._moment.memory, self._clock()
             state = (now, memory.log.extent, dict(memory.texts))
@@ -280,7 +267,6 @@ class NodeReader:
         )
 
     def visits(self, urls: Collection[str]) -> dict[str, Visit]:
-        """The newest whole visit of each page that has one, by URL."""
         pages = {visit_slug(url) for url in urls}
         turns = self._turns_by(lambda view: [n for n, name in view.visits() if visited_page(name) in pages])
         turns = self._all_turns() if turns is None else turns
@@ -313,7 +299,6 @@ class NodeReader:
         return False
 
     def _turns_by(self, numbers: Callable[[IndexView], Iterable[int]]) -> _Turns | None:
-        """The running turn and those that the index names; None if there is no index to ask."""
         if self._index is None:
             return None
         try:
@@ -380,7 +365,6 @@ class PastReader(NodeReader):
         self.at = bound.at
 
     def has_changed(self, node: Node) -> bool:
-        """Whether a node says of itself that it was written after the turn began."""
         return node.at is not None and node.at > self.at
 
 

@@ -19,8 +19,6 @@ _BEFORE_ALL = (-2, 0)
 
 @dataclass(frozen=True)
 class SynthesisRequest:
-    """What is asked of a scope."""
-
     scope: Scope  # matched exactly
     entity: str | None = None  # only this entity, normalised; None for all
     relation: str | None = None  # only this relation; None for all
@@ -30,7 +28,6 @@ class SynthesisRequest:
 
 
 def read_scope(value: object) -> Scope:
-    """A scope; ValueError for what is none of SCOPES."""
     for scope in SCOPES:
         if value == scope:
             return scope
@@ -96,9 +93,8 @@ REQUEST_SCHEMA: Mapping[str, Any] = {
 
 def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
     """
-    A request of JSON values, checked the same way from shell, HTTP and MCP; null counts as not given. Raises
-    UsageError: a field is missing, unknown, blank or of a wrong type or range; names it, *where* put before,
-    as "--" for options.
+    A request of JSON values, checked the same way from shell, HTTP and MCP; null counts as not given.
+    UsageError names the field, *where* put before, as "--" for options.
     """
     if not isinstance(raw, Mapping):
         raise UsageError("the request is no JSON object", where="body", fix='send {"scope": "local"}')
@@ -121,12 +117,9 @@ def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
 
 def settle(facts: Mapping[str, Fact], conflicts: Iterable[Conflict]) -> list[tuple[Subject, Fact]]:
     """
-    Facts of one scope with what they compete for, settled losers left out (design "Resolved").
-
-    Returns:
-        Each fact with its own subject, but a resolution fact with those of the facts that it settles (once
-        for each, if it settles several). Of the two facts of a resolved conflict, which counts if they have
-        one subject and the resolution is there, one that says otherwise is left out; a retraction never is.
+    Each fact of one scope with what it competes for, a resolution fact once for each of the facts that it
+    settles (design "Resolved"). Of the two facts of a resolved conflict, which counts if they have one
+    subject and the resolution is there, one that says otherwise is left out; a retraction never is.
     """
     settled: dict[str, list[tuple[str, ...]]] = {}
     for conflict in set(conflicts):
@@ -151,8 +144,8 @@ def _find_homes(
     facts: Mapping[str, Fact], settled: Mapping[str, list[tuple[str, ...]]]
 ) -> dict[str, set[Subject]]:
     """
-    The subjects that resolution facts belong to. One may settle a conflict that another is part of, so those
-    that depend on no other come first; those in a circle stay where they are.
+    One may settle a conflict that another is part of, so those that depend on no other come first; those in a
+    circle stay where they are.
     """
     homes: dict[str, set[Subject]] = {}
     pending = dict(settled)
@@ -172,21 +165,17 @@ def _find_homes(
 def _shared_home(
     homes: Mapping[str, set[Subject]], facts: Mapping[str, Fact], resolution: str, named: tuple[str, ...]
 ) -> set[Subject]:
-    """What all facts of a conflict compete for, the resolution itself apart; empty if they never met."""
     return set.intersection(*(homes.get(one, {facts[one].subject}) for one in named if one != resolution))
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is known of one entity and relation."""
-
     entity: str  # normalised
     relation: str  # as written
     winner: Fact  # the most credible fact
     alternative: Fact | None  # the most credible one that says otherwise; None if nothing does
 
     def to_json(self) -> dict[str, object]:
-        """As S2's SynthesisEntry."""
         entry: dict[str, object] = {
             "entity": self.entity,
             "relation": self.relation,
@@ -204,8 +193,6 @@ class Entry:
 
 @dataclass(frozen=True)
 class Envelope:
-    """The answer to a request."""
-
     summary: tuple[Entry, ...]  # by confidence, then clock, highest first; then by entity and relation
     synthesized_at: datetime  # the instant that expiry was judged by
     scope: str  # the scope asked for
@@ -214,11 +201,9 @@ class Envelope:
 
     @property
     def contradiction_count(self) -> int:
-        """Entries of the summary that something contradicts."""
         return sum(entry.alternative is not None for entry in self.summary)
 
     def to_json(self) -> dict[str, object]:
-        """As S2's response."""
         return {
             "summary": [entry.to_json() for entry in self.summary],
             "synthesized_at": render_time(self.synthesized_at),
@@ -234,8 +219,8 @@ def synthesize(
 ) -> Envelope:
     """
     The current state of a scope (S2 §16.2, design "Scope synthesis"): one entry for each entity and relation
-    that a live fact speaks of, the winner's value and the best of what says otherwise. The same for every
-    order of the input, and however often a fact is there; the request's own instant goes before *now*.
+    that a live fact speaks of, with the winner and the best of what says otherwise. The same for every order
+    of the input, repetitions included; the request's own instant goes before *now*.
     """
     at = request.as_of or now
     contenders = find_contenders(facts, conflicts, request, now=at)
@@ -257,8 +242,8 @@ def find_contenders(
 ) -> dict[Subject, list[Fact]]:
     """
     The live facts of a scope that compete for each entity and relation, the winner first, then by falling
-    rank; a fact that settles a conflict stands with the facts that it settles. *request* goes without its
-    `min_confidence` and `as_of`.
+    rank; a fact that settles a conflict stands with the facts that it settles. `min_confidence` and `as_of`
+    are passed over.
     """
     placed = settle({fact.id: fact for fact in facts if fact.scope == request.scope}, conflicts)
     wanted = [
@@ -282,8 +267,8 @@ def find_contenders(
 
 def rank(facts: Sequence[Fact]) -> list[Fact]:
     """
-    Live facts of one entity and relation, the most credible first: by confidence, then clock, highest first;
-    then by value and id, so that no order of the input matters.
+    Live facts of one subject by confidence, then clock, highest first, then value and id: one order for any
+    input.
     """
     if len(facts) == 1:
         return list(facts)

@@ -71,8 +71,8 @@ _NOTHING = "none stated"
 
 def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Problem]:
     """
-    Ids that are there twice, conflict records that name no fact, and lines of the memory files that do not
-    say what whoever typed them may think, at some places; of all users without any.
+    Doubled ids, conflict records that name no fact, and lines of the memory files that do not say what
+    whoever typed them may think, at some places; of all users without any.
     """
     layout = Layout(root)
     users = sorted(path.name for path in layout.users.iterdir()) if layout.users.is_dir() else []
@@ -100,8 +100,8 @@ def _check_user(store: UserStore, now: datetime) -> list[Problem]:
 
 def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iterator[Problem]:
     """
-    Notes that no turn and no index can read, folders of them that cannot be listed, and, as sound, lines of
-    the other notes that cannot be quoted; all or those at absolute *places*.
+    Notes that no turn and no index can read, folders that cannot be listed, and, as sound, lines of the other
+    notes that cannot be quoted; all or those at absolute *places*.
     """
     knowledge = store.knowledge
     unlisted: list[OSError] = []
@@ -123,7 +123,6 @@ def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iter
 
 
 def _unquotable_lines(path: Path, note: Node) -> Iterator[Problem]:
-    """The lines of a note that no answer can quote, which is no fault of theirs."""
     text = read_text(path)
     body = split_front_matter(text, where=str(path)).body
     above = text.count("\n") - body.count("\n")
@@ -150,7 +149,6 @@ def _records(layout: Layout, state: Projection) -> Iterator[Problem]:
 
 
 def _altered(layout: Layout, state: Projection) -> Iterator[Problem]:
-    """Lines that say something else than was asserted, and statements of saved turns that have no line."""
     path, said = str(layout.of(state.user).memory_log), set()
     sealed = cache(lambda number: is_sealed(layout.of(state.user).turn(number)))
     for fact in state.log.assertions:
@@ -204,8 +202,8 @@ def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
 def judge_gathered(root: Path, paths: Sequence[Path], progress: Progress = no_progress) -> list[Problem]:
     """
     What is wrong with §2 of the turns below some places, or in the whole store (S0 §4, §6; design §4
-    "Validation"), at the turn's context.md; not judged is what rests on a source that has changed or gone
-    since, and all of a §2 whose files do not read.
+    "Validation"); not judged is what rests on a source that has changed or gone since, and a §2 whose files
+    do not read.
     """
     places = [path.absolute() for path in paths] or [root]
     found = dict.fromkeys(turn for place in places for turn in _turns(place))
@@ -231,9 +229,7 @@ def _turns(place: Path) -> Iterator[Path]:
 
 
 def judge_turn(directory: Path) -> list[Problem]:
-    """
-    What is wrong with §2 of one turn directory; nothing if it has none, or is not below users/{user}/turns.
-    """
+    """What is wrong with §2 of one turn directory; nothing of one that is not below users/{user}/turns."""
     number = turn_number(directory.name)
     users = directory.parent.parent.parent
     if number is None or directory.parent.name != "turns" or users.name != "users":
@@ -273,9 +269,7 @@ def _plain(text: str) -> str:
 
 
 class _Judge:
-    """
-    Judges the parts of one turn's §2, by the nodes as they were; *quotes* where every line must stand in one.
-    """
+    """Judges one turn's §2 by the nodes as they were; *quotes* where every line must stand in one."""
 
     def __init__(self, past: PastReader, gathered: GatheredContext | None, *, quotes: bool) -> None:
         self._past, self._quotes = past, quotes
@@ -315,7 +309,6 @@ class _Judge:
         return found + [(issue, Verdict.UNSOUND) for issue in unrecorded]
 
     def _take(self, node_id: str) -> None:
-        """Load a node, or keep why that cannot be: one that the turn did load has changed or gone since."""
         if node_id in self._nodes or node_id in self._lost:
             return
         try:
@@ -326,13 +319,11 @@ class _Judge:
             self._lost[node_id] = (exc.message, verdict)
 
     def _is_unsure(self, part: ReadSection) -> bool:
-        """Whether a node of the part is gone or not as it was, so that a fault may be that of the node."""
         ids = part.section.node_ids
         lost = any(self._lost[one][1] is Verdict.NOT_JUDGED for one in ids if one in self._lost)
         return lost or any(self._past.has_changed(self._nodes[one]) for one in ids if one in self._nodes)
 
     def _line_issues(self, part: ReadSection) -> Iterator[str]:
-        """Lines that code renders otherwise (marks, turn, age), and quotations that stand in no node."""
         place, section = f"section {part.section.title}", part.section
         for item, line in part.pairs():
             cited = [self._nodes[one] for one in item.node_ids if one in self._nodes]
@@ -347,7 +338,6 @@ class _Judge:
                 yield f"{place}: {text!r:.80} is no quotation of {', '.join(item.node_ids)}"
 
     def _unrecorded(self, part: ReadSection) -> Iterator[str]:
-        """Lines that gathered_context.json of the same turn does not hold, and those that only it holds."""
         place, recorded = f"section {part.section.title}", self._lines.get(part.section.title)
         if recorded is None:
             return
@@ -360,6 +350,5 @@ class _Judge:
             yield f"{place}: lacks the line {text!r:.80} of gathered_context.json"
 
     def _whole(self, part: ReadSection) -> GatheredSection:
-        """The part with the lines that were cut from it, which its nodes and its confidence belong to."""
         lines = self._lines.get(part.section.title, ()) if part.is_cut else ()
         return structs.replace(part.section, items=tuple(dict.fromkeys([*lines, *part.section.items])))

@@ -21,7 +21,7 @@ def cited_paragraphs(text: str, node_ids: Sequence[str]) -> list[GatheredItem]:
     """
     The paragraphs, lists, tables and code blocks of a markdown answer without their marks `[n]`, each with
     the nodes that these name: `[1]` is the first of *node_ids*. One that marks none of them cites all, and so
-    must be held by them; the check of the answer sees the rest.
+    must be held by them.
 
     >>> found = cited_paragraphs("It costs $697 [1].\\n\\nIt is light.", ["visit:a", "turn:2"])
     >>> [(one.text, one.node_ids) for one in found]
@@ -38,7 +38,6 @@ def cited_paragraphs(text: str, node_ids: Sequence[str]) -> list[GatheredItem]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """What stands between blank lines; a code block is one piece."""
     lines: list[str] = []
     is_code = False
     for line in text.strip().splitlines():
@@ -54,22 +53,13 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Quoted:
-    """A line that an answer quotes of a stored list, or that introduces one."""
-
     line: Line  # the line
     list_name: str  # the list, among those of all nodes
     left_out: int  # how many lines of the list the answer does not quote, where that has to be told
 
 
 def without_doubles(items: Sequence[GatheredItem]) -> list[GatheredItem]:
-    """
-    The items without those that say nearly the same as an earlier one, all numbers and names included.
-
-    >>> without_doubles([GatheredItem("Price $697", ("a",)), GatheredItem("price $697", ("b",))])
-    [GatheredItem(text='Price $697', node_ids=('a',))]
-    >>> len(without_doubles([GatheredItem(f"The cheap tent of {n} costs 5 € now", ("a",)) for n in "AB"]))
-    2
-    """
+    """The items without those that say nearly the same as an earlier one, all numbers and names included."""
     kept: list[GatheredItem] = []
     for item in items:
         if not any(_is_double(item.text.split(), other.text.split()) for other in kept):
@@ -98,12 +88,9 @@ def render_answer(
     said: Mapping[GatheredItem, str] | None = None,
 ) -> str:
     """
-    The answer as the user reads it: each item with its marks, then the list of sources and what was computed.
-
-    Args:
-        node_ids: Every node that an item cites, each once, with its file in *provenance*.
-        quoted: The items that are lines of lists: neighbours of one list stand as one.
-        said: What stands in front of items that were said at different times.
+    The answer as the user reads it: each item with its marks and what is *said* in front, then the list of
+    sources (*node_ids*, each once, with its file in *provenance*) and what was computed. Neighbours of one
+    *quoted* list stand as one.
     """
     places = [place.removesuffix("/manifest.json") for place in provenance]
     quoted, said = quoted or {}, said or {}
@@ -129,7 +116,6 @@ def render_answer(
 
 
 def _list_blocks(lines: Sequence[Line], marks: Sequence[str]) -> list[str]:
-    """What introduces a list, or what its lines carry, and the list; rows as a table."""
     if lines[0].heads:
         head = f"{escape_quote(lines[0].text)}{marks[0]}"
         return [head, *(_list_blocks(lines[1:], marks[1:])[-1:] if lines[1:] else [])]
@@ -150,13 +136,11 @@ def _list_blocks(lines: Sequence[Line], marks: Sequence[str]) -> list[str]:
 
 
 def _cells(row: str) -> dict[str, str]:
-    """The cells of a row by the heads of their columns; {} if it has none."""
     pairs = [cell.partition(": ") for cell in row.split("; ")]
     return {head: cell for head, _, cell in pairs} if all(joint for _, joint, _ in pairs) else {}
 
 
 def _marked(text: str, mark: str) -> str:
-    """An item with its marks: behind its last line, or below what a mark would break."""
     if "\n" not in text:
         return escape_quote(text) + mark
     lines = text.split("\n")

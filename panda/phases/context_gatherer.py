@@ -80,8 +80,6 @@ _CHARS = 240
 
 @dataclass(frozen=True)
 class Offered:
-    """One line that may go into §2."""
-
     option: Option  # as the choice sees it
     node: Node  # where it comes from
     item: Line  # the line
@@ -89,8 +87,8 @@ class Offered:
 
 def line_options(query: str, documents: Sequence[LoadedDocument], closest: ClosestLines) -> list[Offered]:
     """
-    At most 40 lines in the order of the documents: one of each document, then the closest, of equals the
-    earlier; where a turn repeats another source, the source is kept.
+    At most 40 lines in the order of the documents: one of each, then the closest, of equals the earlier;
+    where a turn repeats another source, the source is kept.
     """
     unique: dict[str, tuple[Node, Line]] = {}
     for document in documents:  # turns come last
@@ -136,7 +134,6 @@ def _written(section: Mapping[str, Any]) -> DraftSection:
 
 
 def _merged(sections: Sequence[DraftSection]) -> tuple[DraftSection, ...]:
-    """The sections, those that code added joined to the drafted ones of the same title."""
     merged: dict[str, DraftSection] = {}
     for section in sections:
         other = merged.get(section.title)
@@ -152,7 +149,6 @@ def _by_rule(
     plan: RetrievalPlan,
     shown: Collection[str] = (),
 ) -> list[Offered]:
-    """A line of what a rule put into the plan or the query names; details of the page it asks about."""
     best = {line.node.id: line for line in sorted(lines, key=lambda line: line.option.prior)}
     ruled = list(dict.fromkeys([*_ruled(plan), *reading.turns]))
     found = [best[node_id] for node_id in ruled if node_id in best and node_id not in shown]
@@ -178,7 +174,6 @@ def gathered_values(
     verdict: str,
     confidence: float | None,
 ) -> GatheredContext:
-    """§2 as it is kept, with the figures of S0 §7."""
     averages = [section.confidence_avg for section in sections if section.confidence_avg is not None]
     quality = round(sum(averages) / len(averages), 2) if averages else 0.0
     gaps = () if verdict == "pass" else (_GAP,)
@@ -202,8 +197,6 @@ def gathered_values(
 
 @dataclass(frozen=True)
 class Gathered:
-    """What phase 2 found, whether it is committed or not."""
-
     plan: RetrievalPlan
     documents: tuple[LoadedDocument, ...]  # what was loaded, and what of it was cut
     section: Section  # §2
@@ -226,14 +219,10 @@ class ContextGatherer:
     clock: Clock  # the present
 
     def run(self, turn: Turn) -> Outcome:
-        """Plan, load, draft, check, judge; a draft that fails is made again once, with guidance."""
         return self.gather(turn).outcome
 
     def plan(self, turn: Turn) -> RetrievalPlan:
-        """
-        2.1: the retrieval plan, which is written to the turn; one that is there already is kept. Raises
-        HaltError: The model gave no valid reply, or research that was chosen cannot be read.
-        """
+        """2.1: the retrieval plan, which is written to the turn; one that is there already is kept."""
         if (known := turn.folder.find(RetrievalPlan)) is not None:
             turn.count_execution(self.executor.book.recipe_for("phase2_1_retrieval", turn.mode).key)
             return known
@@ -282,8 +271,7 @@ class ContextGatherer:
 
     def gather(self, turn: Turn) -> Gathered:
         """
-        All of phase 2; nothing but the plan is written. Raises HaltError: a planned document is missing or
-        corrupt, or §2 failed its checks twice.
+        All of phase 2; nothing but the plan is written. A §2 that fails its checks twice raises HaltError.
         """
         plan = self.plan(turn)
         further: list[str] = []
@@ -358,11 +346,6 @@ class ContextGatherer:
     def _followed(
         self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]
     ) -> tuple[list[Candidate], dict[str, tuple[str, ...]]]:
-        """
-        The candidates, with what a turn quoted instead of a turn that states nothing itself, and what stands
-        for each turn that was left out; what it loads is added to *nodes*. A turn that the query names stays,
-        and one that cannot be read, so that this is told once it is chosen.
-        """
         named = {*turn.reading.turns, *(f"turn:{number}" for number in recalled_turns(turn))}
         found: dict[str, Candidate] = {}
         replaced: dict[str, tuple[str, ...]] = {}
@@ -382,10 +365,6 @@ class ContextGatherer:
         return writes(self.executor, "phase2_2_synthesis", turn)
 
     def _known(self, node_ids: Sequence[str], nodes: dict[str, Node]) -> list[Node]:
-        """
-        The nodes that can be read, loaded into *nodes* if they are not there; that another cannot be read
-        matters only once it is chosen.
-        """
         for node_id in node_ids:
             if node_id not in nodes and (node := find_node(self.reader, node_id)):
                 nodes[node_id] = node

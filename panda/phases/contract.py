@@ -10,8 +10,6 @@ from panda.store.records import FileRecord
 
 @dataclass(frozen=True)
 class Advance:
-    """The phase is done; the turn goes on."""
-
     section: Section | None = None  # section to commit to context.md
     files: tuple[FileRecord, ...] = ()  # to write into the turn's directory
     to: int | None = None  # phase to go on with; None is the next one

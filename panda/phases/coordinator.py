@@ -52,8 +52,8 @@ Calls = Sequence[Arguments]
 
 def reused_step(turn: Turn, step: Step, reader: NodeReader) -> Step | None:
     """
-    A step with the result that an earlier turn of the session got for the same call; None if the call has to
-    be made: nobody made it, it does not read, something was written since, it has expired, or is wanted anew.
+    A step with the result that an earlier turn of the session got for the same call; None if none did, it
+    does not read, something was written since, it has expired, or is wanted anew.
     """
     digest = call_digest(step.tool, step.arguments)
     cached = next((known for known in reversed(turn.carry.step_cache) if known.call == digest), None)
@@ -64,7 +64,6 @@ def reused_step(turn: Turn, step: Step, reader: NodeReader) -> Step | None:
 
 
 def reused_steps(turn: Turn) -> list[Step]:
-    """The results of the session's last turn that read something, as steps of this one."""
     newest = (_result(turn, cached) for cached in turn.carry.step_cache if cached.detail == "full")
     return [
         replace(made, step=n, plan=turn.round, round=1, note=None, conclusion=None)
@@ -73,13 +72,11 @@ def reused_steps(turn: Turn) -> list[Step]:
 
 
 def with_result(step: Step, result: ToolResult | Step) -> Step:
-    """A step with what a tool gave for it."""
     given = {name: getattr(result, name) for name in ToolResult.__dataclass_fields__}
     return replace(step, **{**given, "data": encode(result.data)})
 
 
 def _result(turn: Turn, cached: CachedStep) -> Step | None:
-    """The step that made a cached result, with where it comes from; None if it may not be used."""
     try:
         made = load(Step, turn.store.place(cached.path))
     except (StoreError, FileFormatError):
@@ -95,7 +92,6 @@ def _result(turn: Turn, cached: CachedStep) -> Step | None:
 
 
 def _written_since(turn: Turn, cached: CachedStep, reader: NodeReader) -> bool:
-    """Whether something was written after a result was got: by a tool, or into the user's memory."""
     later = [
         known for known in turn.carry.step_cache if (known.turn, known.step) > (cached.turn, cached.step)
     ]
@@ -119,7 +115,6 @@ class Coordinator:
     context_of: Callable[[Turn], ToolContext]  # gives what the tools of a turn may touch
 
     def run(self, turn: Turn) -> Advance:
-        """Choose calls, make them, look at what they gave; until done, blocked or at a limit."""
         plan = turn.plan
         loop = _Loop(self.executor, self.context_of(turn), turn, plan)
         ending, reason = loop.run()
@@ -160,7 +155,6 @@ class _Loop:
         self._failures: list[tuple[str, str | None]] = []
 
     def run(self) -> tuple[Literal["done", "blocked", "limited"], str | None]:
-        """The rounds; gives how they ended, and why if not done."""
         while self.rounds < MOST_ROUNDS:
             waiting = self._waiting()
             if not waiting:
@@ -181,7 +175,6 @@ class _Loop:
         return "limited", f"{MOST_ROUNDS} rounds"
 
     def _waiting(self) -> Mapping[str, Calls]:
-        """The tools on offer, planned ones first; for a model that does not write with all their calls."""
         planned = [name for name in self._plan.tools if name in self._available]
         names = dict.fromkeys([*planned, *self._available])
         filled = {name: fill_arguments(TOOLS[name], self._query, self._context) for name in names}
@@ -219,12 +212,10 @@ class _Loop:
         return ask(self._executor, step, self._turn, **given).values
 
     def _owes_a_call(self, waiting: Mapping[str, Calls]) -> bool:
-        """Whether the plan's first tool has not been tried; a model that writes may think anew."""
         tried = {step.tool for step in self.current}
         return not self._writes and any(n in waiting and n not in tried for n in self._plan.tools[:1])
 
     def _calls_of(self, reply: Reply, waiting: Mapping[str, Calls]) -> Iterator[tuple[str, Arguments, str]]:
-        """Tool, arguments and goal of each call of a reply; where it gives none, the query's arguments."""
         goals = self._plan.goals
         progress = goals_progress(goals, self.current, said_done=self.said_done)
         (first, *_) = ready_goals(goals, progress) or goals
@@ -234,7 +225,6 @@ class _Loop:
             yield from ((tool, arguments, goal) for arguments in given)
 
     def _make(self, tool: str, arguments: Arguments, goal: str, reply: Reply) -> None:
-        """Make one call, unless the same one was made before and nothing has changed since."""
         twin, refused = self._twin(tool, arguments), ""
         excluded = uses_excluded(map(str, arguments.values()), self._carry) if self._writes else []
         if twin is not None:
@@ -277,8 +267,6 @@ class _Loop:
             self._append()
 
     def _run(self, step: Step) -> ToolResult:
-        """Run the tool; what a tool is about to change is on disk before it does."""
-
         def intend(result: ToolResult) -> None:
             self._turn.folder.save(replace(with_result(step, result), status="started"))
 
@@ -295,7 +283,6 @@ class _Loop:
         return changed(result, claims=quotable)
 
     def _taken_up(self, step: Step) -> Step | None:
-        """The same step as a killed run has left it, if that settles it."""
         made = self._made[len(self.current)] if len(self.current) < len(self._made) else None
         project = self._context.project
         if made is None or (made.tool, made.arguments) != (step.tool, step.arguments):
@@ -305,7 +292,6 @@ class _Loop:
         return made if project is None or made.status != "started" else settle_change(made, project)
 
     def _recorded(self, step: Step) -> Step | None:
-        """The step as a recording answers it; only calls that reach outside the store are recorded."""
         tool = TOOLS.get(step.tool)
         is_recorded = tool is not None and tool.reaches_out
         found = self._turn.recordings.step(step.tool, step.arguments) if is_recorded else None
@@ -317,7 +303,6 @@ class _Loop:
         self._turn.folder.write_text(TOOLRESULTS_MD, render_results(self.steps))
 
     def _twin(self, tool: str, arguments: Arguments) -> Step | None:
-        """An earlier call just like this one, with no change of a file since."""
         for step in reversed(self.steps):
             if (step.tool, step.arguments) == (tool, dict(arguments)):
                 return step

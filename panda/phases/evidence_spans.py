@@ -39,14 +39,12 @@ class ClosestLines:
         self._encoder = encoder
 
     def best_lines(self, query: str, nodes: Sequence[Node]) -> dict[str, Option]:
-        """The line of each node that is closest to a query, by node id, the closest last."""
         lines = [(node, item) for node in nodes for item in node.items if is_usable(item)]
         ranked = sorted(self.rate_lines(query, lines), key=lambda line: line.prior)
         best = {line.node_ids[0]: line for line in ranked}
         return dict(sorted(best.items(), key=lambda pair: pair[1].prior))
 
     def rate_lines(self, query: str, lines: Sequence[tuple[Node, Line]]) -> list[Option]:
-        """Lines of loaded nodes: their closeness as prior, what they stand below as title; in order."""
         options = [
             Option(f"s{n}", item.text, (node.id,), 0.0, line_title(node, item))
             for n, (node, item) in enumerate(lines, 1)
@@ -55,8 +53,7 @@ class ClosestLines:
 
     def rate(self, query: str, lines: Sequence[Option]) -> list[Option]:
         """
-        The lines with their closeness as prior and what they stand below as title, in the same order; one
-        whose node cannot be read stands for itself.
+        The lines with closeness as prior and what they stand below as title; one of an unreadable node stays.
         """
         nodes: dict[str, Node | None] = {}
         titled = []
@@ -68,7 +65,6 @@ class ClosestLines:
         return self._rated(query, titled)
 
     def closest(self, query: str, lines: Sequence[Option]) -> list[Option]:
-        """The few lines that the language model reads: those closest to a query, the closest first."""
         ranked = sorted(self.rate(query, lines), key=lambda line: -line.prior)
         return [line for line in ranked[:_MOST_READ] if line.prior >= ranked[0].prior - _WITHIN]
 
@@ -78,7 +74,6 @@ class ClosestLines:
 
 
 def _title_of(text: str, node_id: str, node: Node | None, query: str) -> str:
-    """What a scorer is told of where a line comes from; of a turn its number, if the query names turns."""
     if node_id.startswith("turn:") and named_turns(query):
         return f"Turn {node_id.removeprefix('turn:')}"
     item = next((one for one in node.items if one.text == without_last_seen(text)), None) if node else None
@@ -87,11 +82,9 @@ def _title_of(text: str, node_id: str, node: Node | None, query: str) -> str:
 
 def gathered_spans(turn: Turn) -> list[Option]:
     """
-    The lines of §2, without the constraints, each with the nodes that it cites.
-
-    Once a tool of this turn has looked at a page again, what an earlier visit of it said no longer counts,
-    nor what turns and research told of its prices and stock: that was then. The address of another page
-    says nothing to a query that names one.
+    The lines of §2, without the constraints, each with the nodes that it cites. Once a tool of this turn has
+    looked at a page again, what was said earlier of its prices and stock no longer counts. The address of
+    another page says nothing to a query that names one.
     """
     names_page, anew = bool(named_pages(turn)), _Anew(turn.steps(), turn.meant)
     return [
@@ -102,7 +95,6 @@ def gathered_spans(turn: Turn) -> list[Option]:
 
 
 def evidence_of(sections: Sequence[GatheredSection]) -> list[Option]:
-    """The lines of §2's parts but for the constraints; each once."""
     items = {
         item.text: item.node_ids
         for section in reversed(sections)
@@ -127,7 +119,6 @@ class _Anew:
         self._others = folded_names(query) - set(map(str.lower, split_words(labels)))
 
     def outdates(self, text: str, node_ids: Sequence[str]) -> bool:
-        """Whether a line is of an earlier visit, or tells the price or stock of the same thing."""
         if not self._node_ids:
             return False
         changes = claim_type(text) in ("price", "availability")
@@ -139,8 +130,8 @@ class _Anew:
 def tool_spans(turn: Turn, steps: Sequence[Step] | None = None) -> list[Option]:
     """
     What the tools of this turn found, or *steps* of it. A claim about the user's own words cites this turn,
-    one that no node holds its step, as "step:2". What a search in the store found of a page that this turn
-    has looked at again is left out, and to a query that names a page every address.
+    one that no node holds its step, as "step:2". What a search found of a page that was looked at again is
+    left out, and to a query that names a page every address.
     """
     found: list[Option] = []
     meant, made = turn.meant, turn.steps() if steps is None else steps
@@ -159,8 +150,8 @@ def tool_spans(turn: Turn, steps: Sequence[Step] | None = None) -> list[Option]:
 
 def cited_texts(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -> list[list[str]]:
     """
-    Everything that items may claim, for each item a text for each node that it cites: the node's title,
-    address, lines and time, its age as §2 shows it, and what the tools of this turn told of it.
+    Everything that items may claim: for each a text for each node that it cites, with title, address, lines,
+    time, its age as §2 shows it, and what the tools of this turn told of it.
     """
     steps = turn.steps()
     gathered = turn.folder.find(GatheredContext)
@@ -184,7 +175,6 @@ def cited_texts(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
 
 
 def cited_lines(reader: NodeLoader, node_ids: Sequence[str]) -> list[str]:
-    """The lines of nodes as they are quoted; none of those that cannot be read."""
     nodes = (find_node(reader, node_id) for node_id in node_ids)
     return [line.text for node in nodes if node for line in node.items]
 

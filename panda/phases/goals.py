@@ -18,15 +18,9 @@ def plan_goals(
     said: Sequence[Mapping[str, Any]], query: str, warn: Callable[[str], None]
 ) -> tuple[Goal, ...]:
     """
-    1 to 4 goals; priority 1 is first. Of goals with the same id the first keeps it, and dependencies on it
-    mean that one. *warn* is told of each dependency that is dropped because it names no goal or leads in a
-    circle.
-
-    Args:
-        said: Goals as a model wrote them; empty takes each sentence of the query for one.
-
-    >>> [goal.goal for goal in plan_goals([], "What is my budget? I live in Oregon.", print)]
-    ['What is my budget?', 'I live in Oregon.']
+    1 to 4 goals, priority 1 first, as a model wrote them or each sentence of the query. Of goals with the
+    same id the first keeps it, and dependencies on it mean that one; those that name no goal or lead in a
+    circle are dropped.
     """
     given: list[Mapping[str, Any]] = [goal for goal in said if one_line(goal["goal"])]
     given = given or [{"goal": sentence} for sentence in split_sentences(query) or [query]]
@@ -74,10 +68,8 @@ def goals_progress(
 ) -> tuple[GoalProgress, ...]:
     """
     How far each goal has come: done if the model says so or a call for it found something, blocked if its
-    calls failed, else open; the reason is the last error.
-
-    Args:
-        ended: Whether no further call comes: what only failed is blocked then, and what waits for it too.
+    calls failed, else open. Once no further call comes, what only failed is blocked, and what waits for it
+    too.
     """
     progress: dict[str, GoalProgress] = {}
     for goal in goals:
@@ -103,15 +95,12 @@ def goals_progress(
 
 
 def ready_goals(goals: Sequence[Goal], progress: Sequence[GoalProgress]) -> list[Goal]:
-    """The goals to work on now, the most important first: not done, and everything they depend on is."""
     done = {reached.id for reached in progress if reached.status == "done"}
     ready = [goal for goal in goals if goal.id not in done and done.issuperset(goal.depends_on)]
     return sorted(ready, key=lambda goal: goal.priority)
 
 
 class GoalVerdict(NamedTuple):
-    """What an answer is worth for a goal."""
-
     id: str
     verdict: Literal["met", "unmet", "blocked"]
     why: str | None

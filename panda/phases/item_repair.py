@@ -22,7 +22,6 @@ class Repair:
 
     @property
     def guidance(self) -> str:
-        """What the model is told: each refused item, its nodes, what is wrong; and what stands without it."""
         wrong = [
             f"- {one.text} (cites {', '.join(one.node_ids)})" for one in self.items if self._is_refused(one)
         ]
@@ -39,8 +38,7 @@ class Repair:
 
     def merged(self, written: Sequence[GatheredItem]) -> list[GatheredItem]:
         """
-        The answer with what was written anew in the place of the first item that was refused; what the model
-        repeats of the items that stand counts once.
+        The answer with what was written anew in the place of the first refused item, repetitions left out.
         """
         stands = [one for one in self.items if not self._is_refused(one)]
         texts = {one.text for one in stands}
@@ -53,9 +51,9 @@ class Repair:
 
 def repair_of(turn: Turn, told: Collection[GatheredItem]) -> Repair | None:
     """
-    What of the last answer is to be written anew alone; None unless this is the first revision, and the check
-    refused some of its items and not all, but for what code adds (*told*). What is refused a second time
-    makes the whole answer anew.
+    What of the last answer is to be written anew alone, in the first revision, if the check refused some
+    items and not all, but for what code adds (*told*). What is refused a second time makes the whole answer
+    anew.
     """
     last = turn.superseded()[-1:] if turn.attempt == 1 else []
     judgement = last[0].section(6) if last else None

@@ -24,8 +24,6 @@ _WISH = frozenset(
 
 @dataclass(frozen=True)
 class Kept:
-    """One thing that is kept."""
-
     ref: str  # its node
     text: str  # as the user told it, or key and value
     label: str  # what it is, without what it says
@@ -53,9 +51,8 @@ def kept_things(reader: NodeReader) -> list[Kept]:
 
 def meant_to_go(turn: Turn, reader: NodeReader, closest: ClosestLines) -> tuple[str, ...]:
     """
-    The kept things that a wish to forget may mean, the likeliest first: of several none is surely it.
-
-    One that names nothing means what the turn before was told.
+    The kept things that a wish to forget may mean, the likeliest first: of several none is surely it. One
+    that names nothing means what the turn before was told.
     """
     things, words = kept_things(reader), _terms(turn.query) - _WISH
     if not words:
@@ -73,7 +70,6 @@ def meant_to_go(turn: Turn, reader: NodeReader, closest: ClosestLines) -> tuple[
 
 
 def asked_to_forget(turn: Turn) -> tuple[str, ...]:
-    """What the open question asks about, if that is which of several things is to be forgotten."""
     pending = turn.carry.pending_clarification
     if pending is None or pending.status != "open" or [pending.asked_turn] != [*turn.earlier[-1:]]:
         return ()
@@ -97,7 +93,6 @@ def chosen_to_go(query: str, refs: Sequence[str], reader: NodeReader) -> tuple[s
 
 
 def said_of_forgetting(turn: Turn, reader: NodeReader) -> str:
-    """What a wish to forget is answered, without a word of what goes; of several which of them it means."""
     refs = turn.reading.forget
     if refs and turn.folder.read_metadata().run is not None:
         return "Not forgotten: in a batch nothing is; say it in a turn of its own."

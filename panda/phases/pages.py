@@ -19,9 +19,8 @@ _LEAST_SHARE = 0.25
 
 def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
     """
-    Pages to look at, each with its address as text, but for those that this turn has asked for already: those
-    that the query names; else, if it needs to know how things are now, at most two of those that its gathered
-    context rests on, which share most words with it.
+    Pages to look at that this turn has not asked for yet, each with its address as text: those that the query
+    names; else, if it needs to know how things are now, at most two that its gathered context rests on.
     """
     asked = {step.arguments.get("url") for step in turn.steps() if step.tool == "web.fetch"}
     named = [Option(f"u{n}", url, (), 1.0) for n, url in enumerate(named_pages(turn), 1) if url not in asked]
@@ -78,7 +77,6 @@ def read_anew(steps: Sequence[Step]) -> set[str]:
 
 
 def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
-    """Visits among the gathered nodes, and those that gathered turns and research lead to."""
     waiting = [node_id for section in turn.gathered for node_id in section.node_ids]
     seen: set[str] = set()
     visits: list[Node] = []

@@ -41,10 +41,8 @@ class Planner:
 
     def run(self, turn: Turn) -> Outcome:
         """
-        Choose the next step; `synthesis` skips phase 4, `clarify` ends the turn.
-
-        A plan that uses what the user ruled out, or asks what the user has just answered, is refused once;
-        the former twice is a halt.
+        Choose the next step; `synthesis` skips phase 4, `clarify` ends the turn. A plan that uses what the
+        user ruled out, or asks what he has just answered, is refused once; the former twice is a halt.
         """
         plan = self._plan(turn, None)
         refusal = _refusal(turn, plan)
@@ -58,7 +56,6 @@ class Planner:
         return Advance(section, (plan,), to=_AFTER_TOOLS if plan.next_step == "synthesis" else None)
 
     def _plan(self, turn: Turn, refusal: str | None) -> Plan:
-        """What a reply decides; what a model that does not write leaves out comes from the query."""
         recipe = self.executor.book.recipe_for("phase3_planner", turn.mode)
         context, is_written = self.context_of(turn), self.executor.writes(recipe.key)
         told = turn.reading.statements if turn.reading.only_tells else ()  # noted, and nothing looked up
@@ -158,7 +155,6 @@ def _lines(plan: Plan) -> list[str]:
 
 
 def _failures(turn: Turn) -> list[str]:
-    """What did not work in the rounds before: calls that failed, and the answer that was refused."""
     if not turn.round:
         return []
     failed = [
@@ -171,7 +167,6 @@ def _failures(turn: Turn) -> list[str]:
 
 
 def _known(turn: Turn) -> str:
-    """What the session is about: its latest turns, and what the query refers to."""
     recent = turn.recent(_RECENT)
     lines = [f"Turn {number}: {said}" for number, said in recent]
     reference = turn.analysis.content_reference

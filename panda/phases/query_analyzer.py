@@ -75,9 +75,8 @@ _RECENT = 3
 
 def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
     """
-    Write image.json: what the model of EYES says it sees. A turn without an image has none, and a description
-    that is there already stays. Raises HaltError: the image of the turn is not the one that was given, or the
-    model gave no description.
+    Write image.json, what the model of EYES says it sees; a description that is there already stays. An image
+    that is not the one that was given raises HaltError.
     """
     if turn.image is None:
         return
@@ -115,24 +114,19 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
 
 @dataclass(frozen=True)
 class References:
-    """The references of one query."""
-
     found: tuple[Mention, ...]  # in order
     carry: Carry  # what the session carries
 
     @property
     def words(self) -> list[str]:
-        """The words, in order."""
         return [one.words for one in self.found]
 
     @property
     def refs(self) -> tuple[str, ...]:
-        """Everything that they mean."""
         return tuple(dict.fromkeys(ref for one in self.found for ref in one.refs))
 
     @property
     def entities(self) -> list[Entity]:
-        """The same as entities."""
         known = {one.ref: one for one in self.carry.registry.records}
         return [known[ref] for ref in self.refs if ref in known]
 
@@ -151,15 +145,14 @@ class References:
         ]
 
     def chosen(self, ref: str) -> "References":
-        """The same with what a choice took for the first unresolved one."""
         at = next(n for n, one in enumerate(self.found) if not one.refs and one.how != "counted")
         found = [replace(one, refs=(ref,)) if n == at else one for n, one in enumerate(self.found)]
         return replace(self, found=tuple(found))
 
     def resolved_query(self, query: str, written: str) -> str:
         """
-        The query with names for the references; what a model made of it counts if it has every name, or no
-        rule resolves anything.
+        The query with names for the references; a model's wording counts if it has every name, or no rule
+        resolves any.
         """
         resolved = follow_up(query, self.found, self.carry)
         resolved = resolved or replace_references(query, self.found, self.carry)
@@ -169,17 +162,13 @@ class References:
 
 
 def references_read(reading: Reading, turn: Turn) -> References:
-    """The references of a reading that a model wrote, without turns that are named by number."""
     meant = (one for one in reading.references if not set(one.refs) & set(reading.turns))
     found = (Mention(one.words, turn.query.find(one.words), one.refs) for one in meant)
     return References(tuple(sorted(found, key=lambda one: one.start)), turn.carry)
 
 
 def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
-    """
-    The node that holds an entity, and the turn that it comes from, which stands in for a node that is not
-    there.
-    """
+    """The node that holds an entity, and the turn that it comes from, which stands in for a missing node."""
     source = int((one.source or "t0").removeprefix("t").partition("_")[0])
     is_node = one.target is not None and one.target.startswith(_NODES)
     node = find_node(reader, one.target or "") if is_node else None
@@ -188,9 +177,9 @@ def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
 
 def subject_of(turn: Turn, reader: NodeReader, references: References) -> tuple[str, ContentReference] | None:
     """
-    What a short query goes on with that has a pronoun or names nothing: what the last turn noted, the list of
-    one note that it quoted, or what it was asked if it quoted one note and nothing else is meant. The query
-    with that, and what it is, as content_reference.
+    The query with what it goes on with where it is short and has a pronoun or names nothing, and what that
+    is: what the last turn noted, the list of one note that it quoted, or what it was asked if it quoted one
+    note.
     """
     query, last = turn.query, turn.earlier[-1:]
     pronoun = next((one for one in find_pronouns(query) if one.kind != "which"), None)
@@ -221,7 +210,6 @@ def subject_of(turn: Turn, reader: NodeReader, references: References) -> tuple[
 
 
 def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
-    """Key of the kept content that a query speaks of; None if it speaks of none."""
     entries = carry.content_archive.entries
     named = [one.key for one in entries if one.is_draft and one.key in query]
     if named:
@@ -235,7 +223,6 @@ def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
 
 
 def read_query(turn: Turn, references: References, reply: Reply, *, goes_on: bool) -> Reading:
-    """What the query of a turn means, as phase 0 chose; one that *goes_on* asking is no small talk."""
     query = turn.query
     pending = turn.carry.pending_clarification
     is_open = pending is not None and pending.status == "open"
@@ -276,7 +263,6 @@ def read_query(turn: Turn, references: References, reply: Reply, *, goes_on: boo
 
 
 def written_reading(turn: Turn, reply: Reply, kept: Collection[str]) -> Reading | None:
-    """The reading that a model wrote, which nothing overrides; None if the reply has none."""
     if not isinstance(reply.values.get("reading"), dict):
         return None
     pending = turn.carry.pending_clarification
@@ -304,7 +290,6 @@ def written_reading(turn: Turn, reply: Reply, kept: Collection[str]) -> Reading 
 
 
 def entity_options(carry: Carry) -> list[Option]:
-    """The entities that a written reading may name: the list shown last by its numbers, then the newest."""
     place = {one.ref: n for n, one in enumerate(carry.registry.listing.items, 1)}
     newest = sorted(carry.registry.records, key=lambda one: one.turns[-1:], reverse=True)
     ordered = sorted(newest, key=lambda one: place.get(one.ref, len(place) + 1))
@@ -320,7 +305,6 @@ def _turns_named(turn: Turn) -> list[Referred]:
 
 
 def _clauses(query: str, reply: Reply) -> tuple[list[Clause], list[str], Mood]:
-    """The clauses with their moods, those that tell what is to be kept, and the mood of the whole."""
     sentences = list(typed_sentences(query))
     moods: Moods = {one: {plain_mood(one): 1.0} for one in sentences}
     if not _is_undecided(reply, "mood"):
@@ -340,7 +324,6 @@ _ENDS = (".", "!", "?", ";", "")
 
 
 def _asked(query: str, reading: Reading) -> str:
-    """The query without what it only tells, unless what it asks points back at that."""
     told = [one.text for one in reading.clauses if one.mood == "tells"]
     if reading.mood == "tells" or not told:
         return query
@@ -354,7 +337,6 @@ def _asked(query: str, reading: Reading) -> str:
 
 
 def _is_undecided(reply: Reply, name: str) -> bool:
-    """Whether nothing could tell: no encoder, or a model that left it out."""
     choice = reply.choices.get(name)
     return choice is None or choice.scorer == "prior"
 
@@ -372,7 +354,6 @@ class QueryAnalyzer:
     closest: ClosestLines  # finds what a wish to forget means
 
     def run(self, turn: Turn) -> Advance:
-        """Analyse the query; the references in it are found by rule, what they mean by choice."""
         describe_image(self.executor, turn)
         recent = turn.recent(_RECENT)
         recipe = self.executor.book.recipe_for("phase0_query_analyzer", turn.mode)
@@ -466,12 +447,10 @@ class QueryAnalyzer:
         return Advance(section, (analysis,))
 
     def _names_kept(self, query: str) -> bool:
-        """Whether a query is nothing but the name of something that the user's files speak of."""
         terms, words = set(split_terms(query)), {word.lower() for word in split_words(query)}
         return FUNCTION_WORDS.isdisjoint(words) and not is_talk(query) and self.reader.holds_words(terms)
 
     def _with_forgotten(self, turn: Turn, reading: Reading, reply: Reply) -> Reading:
-        """The reading of a wish to forget, or of the answer which of several things that means."""
         offered = asked_to_forget(turn)
         forget = chosen_to_go(turn.query, offered, self.reader) if offered else ()
         if not forget:

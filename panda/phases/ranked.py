@@ -38,7 +38,6 @@ class _Row:
 
 
 def asks_by_value(query: str) -> bool:
-    """Whether a question is about several things at once."""
     return (
         compares(query)
         or adds_up(query)
@@ -51,13 +50,10 @@ def ranked_items(
     turn: Turn, lines: Sequence[Option], reader: NodeReader, *, answered: bool
 ) -> list[GatheredItem]:
     """
-    The rows that a question means by their values or sets side by side: of the first group that can be
-    compared; where values can't be, all of the group that the two closest lines belong to; [] where nothing
-    of that kind is asked.
-
-    Args:
-        answered: Whether the closest line answers; if not, only things that the query names are compared, and
-            a list that it names is told whole where it wants what no amount says (the nicest).
+    The rows that a question means by their values or sets side by side, of the first group that can be
+    compared; else all of the group that the two closest lines belong to. Unless the closest line has
+    *answered*, only things that the query names are compared, and a list that it names is told whole where no
+    amount says what it wants (the nicest).
     """
     is_comparison = compares(turn.meant)
     if adds_up(turn.meant) and (added := _total(turn, lines, reader)):
@@ -87,7 +83,6 @@ def ranked_items(
 
 
 def _total(turn: Turn, lines: Sequence[Option], reader: NodeReader) -> list[GatheredItem]:
-    """What rows make together, then these rows: of the list of which the query names most."""
     groups = [*_groups(turn, _closest(lines), reader, is_comparison=False)]
     totals = [total_of(turn.meant, [row.text for row in rows]) for rows in groups]
     best = max(range(len(groups)), key=lambda at: one.named if (one := totals[at]) else -1, default=0)
@@ -107,7 +102,6 @@ def _closest(lines: Sequence[Option]) -> list[Option]:
 def _groups(
     turn: Turn, closest: Sequence[Option], reader: NodeReader, *, is_comparison: bool
 ) -> Iterator[list[_Row]]:
-    """The lists of the closest lines, then all others of what the plan chose, pages as one group."""
     plan = turn.folder.load(RetrievalPlan)
     planned = planned_nodes(plan)
     if is_comparison:  # of two that are named one may be all that is close
@@ -138,7 +132,6 @@ def _groups(
 
 
 def _page(node: Node, whole: bool) -> _Row:
-    """A page by its price, or with all that its fields say, the price first."""
     fields = [item for item in node.items if is_usable(item) and item.text.startswith(f"{node.title}: ")]
     fields.sort(key=lambda item: item.content_type != "price")
     kept = fields if whole else fields[:1]
@@ -168,7 +161,6 @@ def _holding(asked: set[str], rows: Sequence[_Row]) -> list[int]:
 
 
 def _side_by_side(rows: Sequence[_Row]) -> list[GatheredItem]:
-    """Of things with one line each these; of pages what all of them give a value of, value by value."""
     if all(len(row.items) == 1 for row in rows):
         return [row.items[0] for row in rows][:MOST_ITEMS]
     told = [

@@ -58,16 +58,12 @@ def recalled_items(turn: Turn) -> list[GatheredItem]:
 
 @dataclass(frozen=True)
 class FollowUp:
-    """An answer out of a list."""
-
     items: tuple[GatheredItem, ...]  # its lines, in order
     left_out: str = ""  # how many others are left out, and by what; "" if none is for what was told
 
 
 @dataclass(frozen=True)
 class ShownList:
-    """A list of a node."""
-
     node: Node
     name: str  # which of its lists
     about: str  # what it stands under
@@ -75,7 +71,6 @@ class ShownList:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether every line has a number."""
         return all(line.number is not None for line in self.lines)
 
     def asked_for(self, query: str) -> list[int]:
@@ -85,7 +80,6 @@ class ShownList:
         )
 
     def whole(self, lines: Sequence[Line]) -> FollowUp:
-        """Lines of it behind what heads it."""
         heads = [line for line in self.node.items if line.heads == self.name and is_usable(line)]
         return FollowUp(
             tuple(GatheredItem(one.text, (self.node.id,)) for one in [*heads, *lines[:MOST_ITEMS]])
@@ -94,8 +88,8 @@ class ShownList:
 
 def follow_up(turn: Turn, reader: NodeReader) -> FollowUp | None:
     """
-    The answer to a query that asks for a step by its number or place, or which items of a list still count;
-    None where that cannot be told for sure: no such list or step, or nothing that leaves items out.
+    The answer to a query for a step by its number or place, or for the items of a list that still count, if
+    sure.
     """
     if turn.reading.recap:
         return None
@@ -105,7 +99,7 @@ def follow_up(turn: Turn, reader: NodeReader) -> FollowUp | None:
 def recalled(turn: Turn, reader: NodeReader, writes: bool) -> list[Option]:
     """
     What the session itself answers a query with: turns, if that is what it asks for, or the list that it goes
-    on with. A model that writes decides itself what follows on a list.
+    on with, unless the model *writes*.
     """
     turns = [Option(f"turn:{number}", f"Turn {number}", (), 1.0) for number in recalled_turns(turn)]
     followed = None if turns or writes else follow_up(turn, reader)
@@ -123,7 +117,6 @@ def name_of(line: Line) -> str:
 
 
 def lists_of(node: Node) -> Iterator[ShownList]:
-    """The lists of a note or turn."""
     for name in dict.fromkeys(line.list_id for line in node.items if line.list_id):
         lines = tuple(line for line in node.items if line.list_id == name and is_usable(line))
         heads = [line.text for line in node.items if line.heads == name]
@@ -138,9 +131,9 @@ def lines_asked_for(
     query: str, line: Line, node: Node, whole: Sequence[Line], *, several: bool
 ) -> list[Line] | None:
     """
-    What is quoted of a list in the place of one of its lines: the step that the query asks for by its place;
-    of a list that is wanted (*whole*), or of which several lines are quoted, those that say what the query
-    tells apart; None where it does neither.
+    What is quoted of a list in the place of one of its lines: the step that is asked for by its place; of a
+    list that is wanted (*whole*), or of which several lines are quoted, those that say what the query tells
+    apart.
     """
     shown = next((one for one in lists_of(node) if line in one.lines or line.heads == one.name), None)
     if shown is None:
@@ -156,7 +149,6 @@ def lines_asked_for(
 
 
 def tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
-    """Whether a query names nothing that these lines say and others of their list don't: it means no one."""
     said = {line: terms_of(line.text.removeprefix(line.carried)) for line in node.items if line.list_id}
     listed = [terms for line, terms in said.items() if line.list_id == lines[0].list_id]
     everywhere = set.intersection(*listed) if listed else set()
@@ -164,7 +156,6 @@ def tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
 
 
 def _step(turn: Turn, reader: NodeReader) -> FollowUp | None:
-    """The step that is asked for by its place alone, of the steps that the last reply quoted."""
     wanted, last = asked_step(turn.query), turn.earlier[-1:]
     if wanted is None or not last:
         return None
@@ -181,7 +172,6 @@ def _step(turn: Turn, reader: NodeReader) -> FollowUp | None:
 
 
 def _what_counts(turn: Turn, reader: NodeReader) -> FollowUp | None:
-    """The items of a list that the query tells apart, and that nothing which was told rules out."""
     query = turn.query
     fits, back = asks_what_fits(query), points_back(query)
     known = _known_lists(turn, reader) if fits or back else []
@@ -209,7 +199,6 @@ def _what_counts(turn: Turn, reader: NodeReader) -> FollowUp | None:
 
 
 def _opened(turn: Turn, reader: NodeReader) -> FollowUp | None:
-    """The list that the query orders to show, if it names what one list stands under and nothing else."""
     wanted = words_to_show(turn.query)
     known = _known_lists(turn, reader) if wanted else []
     named = [one for one in known if wanted <= terms_of(f"{one.about} {one.node.id}")]
@@ -217,10 +206,6 @@ def _opened(turn: Turn, reader: NodeReader) -> FollowUp | None:
 
 
 def _wanted(turn: Turn, reader: NodeReader) -> FollowUp | None:
-    """
-    Of a query that wants all there are, the list of §2 that stands under most of what the query names, the
-    first of equals: whether a line by itself answers is not asked of a list.
-    """
     known = []
     for text, node_ids in _gathered_lines(turn) if turn.reading.all else ():
         is_note = bool(node_ids) and node_ids[0].startswith("knowledge:")
@@ -237,7 +222,6 @@ def _wanted(turn: Turn, reader: NodeReader) -> FollowUp | None:
 
 
 def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
-    """The lists that the last replies quoted from, the newest first, then those of what was gathered."""
     quoted = {
         (line.origin, line.text): None
         for number in reversed(turn.earlier[-_LOOKED_AT:])
@@ -260,7 +244,6 @@ def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
 
 
 def _meant(query: str, known: Sequence[ShownList], back: bool) -> ShownList | None:
-    """The list that a query names, or else the last one, if it points back or names no other thing."""
     best = max(known, key=lambda one: shared_terms(query, one.about), default=None)
     if best is None or shared_terms(query, best.about):
         return best
@@ -268,7 +251,6 @@ def _meant(query: str, known: Sequence[ShownList], back: bool) -> ShownList | No
 
 
 def _told(turn: Turn, reader: NodeReader) -> list[tuple[int, str]]:
-    """What the user said in the session that still holds, oldest first, with the turn."""
     own = set(turn.earlier)
     nodes = [node for node in reader.statements() if node.source_turn in own]
     told = [(node.source_turn, node.items[0].text) for node in nodes if node.source_turn is not None]

@@ -44,11 +44,10 @@ class Reflection:
 
     def run(self, turn: Turn) -> Outcome:
         """
-        Decide PROCEED or CLARIFY; a model that only chooses can ask back here alone.
-
-        A CLARIFY of such a model stands if it is sure and there is nothing to go on with; below the recipe's
-        threshold it proceeds and says so, unless with `below_threshold: clarify`. What a model that writes
-        decides, beside what was found, is not overruled, but nothing is asked twice.
+        Decide PROCEED or CLARIFY; a model that only chooses can ask back here alone, if it is sure and there
+        is nothing to go on with; below the recipe's threshold it proceeds and says so, unless with
+        `below_threshold: clarify`. What a model that writes decides is not overruled, but nothing is asked
+        twice.
         """
         if turn.reading.forgets:
             return self._of_forgetting(turn)
@@ -92,7 +91,6 @@ class Reflection:
         return Advance(section, (record,))
 
     def _of_forgetting(self, turn: Turn) -> Outcome:
-        """Nothing is looked up for a wish to forget; which of several things it means is asked."""
         question = said_of_forgetting(turn, self.reader) if len(turn.reading.forget) > 1 else None
         decision: Literal["PROCEED", "CLARIFY"] = "CLARIFY" if question else "PROCEED"
         reasoning = "Something is to be forgotten."
@@ -104,7 +102,6 @@ class Reflection:
         return Advance(section, (record,), to=5)
 
     def _known(self, turn: Turn) -> str | None:
-        """Why there is something to go on with, however the query looks; None if nothing is close to it."""
         analysis, words = turn.analysis, content_stems(turn.query)
         if analysis.reference_resolution.status == "resolved":
             return "What the query refers to is known from the session."
@@ -119,7 +116,6 @@ class Reflection:
         return None
 
     def _look(self, turn: Turn) -> Sequence[Option]:
-        """Of the sources that the index and the encoder find each the closest line, the closest first."""
         ranked = self.retriever.find(turn.meant, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True)
         nodes = [node for one in ranked if (node := find_node(self.reader, one.node_id))]
         return list(self.closest.best_lines(turn.meant, nodes).values())[::-1]

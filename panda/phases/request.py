@@ -24,10 +24,6 @@ _QUESTION = "What exactly do you mean by “{{quoted}}”?"
 
 
 def _carry_document(turn: Turn, recipe: Recipe) -> str:
-    """
-    What the running phase reads of its session: at most 600 tokens, within the recipe's budget; "" in the
-    first turn of a session, and for a recipe that does not name it.
-    """
     if CARRY not in recipe.input_docs or turn.session is None:
         return ""
     analysis = turn.folder.find(QueryAnalysis) if turn.phase > 0 else None
@@ -66,14 +62,9 @@ def ask(
     arguments: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Reply:
     """
-    The checked reply of the recipe that serves a step of the pipeline in the turn's mode; what was cut from
-    the inputs is a warning of the turn.
-
-    Args:
-        options: Options of the choices, by property.
-        variables: Values for {{name}}.
-        extra: Documents that are not files of the turn, by the name that input_docs uses.
-        arguments: Schemas of what goes with an option, by its id.
+    The checked reply of the recipe that serves a step in the turn's mode; what was cut from the inputs is a
+    warning. *variables* are values for {{name}}, *extra* documents that are no files of the turn by the name
+    in input_docs, *arguments* schemas of what goes with an option, by its id.
     """
     recipe = executor.book.recipe_for(step, turn.mode)
     given = {CARRY: _carry_document(turn, recipe), IMAGE: _image_document(turn), **(extra or {})}
@@ -101,7 +92,6 @@ def writes(executor: RecipeExecutor, step: str, turn: Turn) -> bool:
 
 
 def _image_document(turn: Turn) -> str:
-    """What the phases read of the turn's image, with whose words it is; "" before it is described."""
     image = turn.described_image
     if image is None:
         return ""
@@ -110,7 +100,6 @@ def _image_document(turn: Turn) -> str:
 
 
 def question_of(reply: Reply, turn: Turn) -> str:
-    """The question that a reply asks the user; without one that of the recipe's template, or a plain one."""
     written = str(reply.values.get("question") or "").strip()
     template = reply.recipe.templates.get("question")
     text = template if isinstance(template, str) and template.strip() else _QUESTION
@@ -125,8 +114,6 @@ def question_of(reply: Reply, turn: Turn) -> str:
 
 def quote(query: str) -> str:
     """
-    The query as a question to the user quotes it: one short line.
-
     >>> quote("Is it\\ngood? " * 20)
     'Is it good? Is it good? Is it good? Is it good? Is it good? Is it good? Is it…'
     """

@@ -44,8 +44,6 @@ _NOT_APPROVED = "No answer was approved; §5 and §6 of context.md say what was 
 
 @dataclass
 class SummaryReport:
-    """What a run over saved turns did."""
-
     written: int = 0  # summaries written
     left: int = 0  # turns that still lack one, because a limit was reached
     problems: list[Problem] = field(default_factory=list)  # turns that no summary could be made of
@@ -53,7 +51,6 @@ class SummaryReport:
 
 
 def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
-    """What the index shows of a turn. Raises HaltError: the recipe gave no valid reply."""
     answer = turn.context.section(5) if turn.answered is not False else None
     items = [item.text for item in answer_items(answer)]
     names = dict.fromkeys(word.lower() for word in find_query_words(" ".join([turn.query, *items])))
@@ -152,9 +149,8 @@ class Save:
 
     def run(self, turn: Turn) -> Advance:
         """
-        Save the turn; a summary that cannot be made is a warning, the index makes it later.
-
-        The last write is session.json: a run that was killed after it finds nothing left to do.
+        Save the turn; a missing summary is a warning, the index makes it later. The last write is
+        session.json: a run that was killed after it finds nothing left to do.
         """
         if turn.session is not None and turn.session.head_turn == turn.turn:
             return Advance()
@@ -209,7 +205,6 @@ class Save:
         return structs.replace(ended, **did, session=texts, pending=fate_of(turn.carry, files))
 
     def _texts(self, turn: Turn, files: TurnFiles) -> SessionTexts:
-        """What the session keeps of the turn in prose, by a model where it writes and there is need."""
         carry, waiting, reply = turn.carry, to_merge(turn.carry), reply_of(files)
         if not waiting and len(reply) <= REPLY_CHARS:
             return SessionTexts()

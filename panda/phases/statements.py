@@ -40,14 +40,11 @@ _MOST = 2
 
 @dataclass(frozen=True)
 class Noting:
-    """Stages what is told."""
-
     user: str  # whose turns
     moment: Moment  # the memory as the turn found it
     encoder: Encoder | None  # finds what a correction corrects; None leaves words to decide
 
     def of(self, turn: Turn) -> tuple[Noted, ...]:
-        """What a turn notes; staged_memory.json holds it from then on."""
         if not turn.reading.statements:
             return ()
         given = turn.folder.find(StagedMemory)
@@ -60,8 +57,6 @@ class Noting:
 
 
 class _Staging:
-    """What the statements of one turn come to, against the memory as it was."""
-
     def __init__(self, turn: Turn, noting: Noting) -> None:
         self._turn, self._user, self._encoder = turn, noting.user, noting.encoder
         self._log, self._now = noting.moment.memory.log, turn.context.front.created_at
@@ -80,7 +75,6 @@ class _Staging:
         return noted, list(self._staged.values())
 
     def _keyed(self, one: Statement) -> Noted | None:
-        """A statement with a key; None if it takes something from a list that holds no such thing."""
         assert one.key is not None  # the caller looked
         key = self._key_in_full(one, one.key)
         if one.action == "removes":
@@ -104,7 +98,6 @@ class _Staging:
         return Noted(one.text, node_id, key, value, replaces)
 
     def _key_in_full(self, one: Statement, key: str) -> str:
-        """The one key held that has a shorter name's words, for a correction of what that does not name."""
         entity, words = self._entity(one), {*key.split("_")}
         if one.action != "corrects" or self._held(entity, key) is not None:
             return key
@@ -144,7 +137,6 @@ class _Staging:
         return ranked[0][1] if ranked and ranked[0][0] >= least and ahead >= _AHEAD else None
 
     def _take_back(self, entity: str, key: str, value: str) -> None:
-        """Retract the sentences that told a value which no longer holds, and nothing else."""
         turns = {one.source_turn for one in self._log.of(Subject("local", entity, key))}
         for one in self._standing():
             said = str(one.value.v)
@@ -195,7 +187,7 @@ class _Staging:
 
 def render_noted(noted: Sequence[Noted], mark: str = "") -> str:
     """
-    The lines that say what was noted, each sentence with a mark behind it where a list of sources follows.
+    The lines that say what was noted, with a mark behind each where a list of sources follows.
 
     >>> print(render_noted([Noted("I moved to Porto.", "memory:location", "location", "Porto", "Lisbon")]))
     Noted: I moved to Porto.
@@ -213,15 +205,12 @@ def render_noted(noted: Sequence[Noted], mark: str = "") -> str:
 
 @dataclass(frozen=True)
 class Since:
-    """An answer with what was told since."""
-
     items: tuple[GatheredItem, ...]  # the newest first, then what was said before
     told: Mapping[GatheredItem, datetime]  # the statements among them, each with when it was told
     before: frozenset[GatheredItem] = frozenset()  # of what a statement among them says otherwise
 
     @property
     def leads(self) -> dict[GatheredItem, str]:
-        """What stands in front of an item: when it was told, or that it was said before."""
         told = {item: f"Told on {at:%Y-%m-%d}: " for item, at in self.told.items()}
         return told | {item: f"Before: {told.get(item, '')}" for item in self.before}
 
@@ -238,8 +227,8 @@ class _Told:
 def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, closest: ClosestLines) -> Since:
     """
     The items of an answer, and in front of each what the user told later and otherwise of the same. Of more
-    than two lines none is taken for outdated, what was told since of one of them stands behind them. What the
-    user took back is left out, and where the present alone is asked for, all that is outdated.
+    than two lines none is taken for outdated. What he took back is left out, and where the present alone is
+    asked for, all that is outdated.
     """
     statements = _statements(turn, reader, closest)
     told = {one.item: one.at for one in statements if one.item in items}
@@ -295,14 +284,11 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
 
 @dataclass(frozen=True)
 class _List:
-    """A remembered value of several parts, to which each of several statements added."""
-
     item: GatheredItem  # its key and value
     parts: frozenset[str]  # the parts, in lower case
     terms: frozenset[str]  # the stems of its key
 
     def holds(self, said: GatheredItem) -> bool:
-        """Whether a statement told a part of it."""
         text = said.text.casefold()
         return any(part in text for part in self.parts) and not self.terms.isdisjoint(_terms(said.text))
 
@@ -333,7 +319,6 @@ def _later_than(item: GatheredItem, statements: Sequence[_Told], reader: NodeRea
 
 
 def _adding(query: str, item: GatheredItem, later: Sequence[_Told]) -> _Told | None:
-    """The newest statement that tells a time or number that a query wants and a line has not, of one name."""
     kind = wanted_kind(query)
     if kind not in ("time", "number") or count_kind(item.text, kind):
         return None
@@ -349,7 +334,6 @@ def _adding(query: str, item: GatheredItem, later: Sequence[_Told]) -> _Told | N
 
 
 def _place(query: str, item: Option, one: _Told, near: float) -> Literal["before", "behind"] | None:
-    """Whether a later statement belongs before a line, because it says otherwise, behind it, or nowhere."""
     names = folded_names(f"… {item.text}") & folded_names(f"… {one.item.text}")
     shared = _terms(item.near) & _terms(one.item.text)
     mine, its = (_values(text) for text in (item.text, one.item.text))
@@ -376,10 +360,6 @@ def _values(text: str) -> set[tuple[str, str]]:
 
 
 def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_Told]:
-    """
-    The user's own words that still hold, oldest first; what this turn told is no answer, and what it asks on
-    from is not close to it for that.
-    """
     reference = turn.analysis.content_reference
     is_on = reference and is_statement(reference.node_id.removeprefix("fact:"))
     on = reference.source_turn if reference and is_on else None  # the turn that told it

@@ -69,7 +69,6 @@ class Synthesizer:
         self._reader = reader
 
     def run(self, turn: Turn) -> Advance:
-        """Note what is told, answer with evidence that cites its nodes, or say what was searched."""
         if turn.reading.forgets:
             return self._forgotten(turn)
         noted = self._noting.of(turn)
@@ -154,7 +153,6 @@ class Synthesizer:
         return Advance(Section(5, (Meta(meta), Text(body))), answered=True, to=7)
 
     def _proofs(self, turn: Turn, items: Sequence[GatheredItem]) -> list[Proof]:
-        """How the numbers follow that no cited node holds, each once."""
         cited = cited_texts(self._reader, turn, items)
         proofs = (
             one for item, texts in zip(items, cited, strict=True) for one in find_proofs(item.text, texts)
@@ -164,8 +162,6 @@ class Synthesizer:
     def _with_lists(
         self, turn: Turn, items: Sequence[GatheredItem], spans: Sequence[Option]
     ) -> list[GatheredItem]:
-        """The items with what belongs to them: in the place of a line the list that is wanted with it, to a
-        detail of a page all others on offer, if the query wants details."""
         offered = {(span.text, span.node_ids) for span in spans}
         detailed, carry = turn.reading.details, turn.present_carry
         quoted = self._quoted(turn, [one for one in items if (one.text, one.node_ids) in offered])
@@ -205,13 +201,10 @@ class Synthesizer:
         ]
 
     def _lines(self, turn: Turn, node_id: str) -> Sequence[Line]:
-        """The lines of a saved turn or note, which know their lists; none of anything else."""
         is_saved = node_id.startswith(_LISTING) and node_id != f"turn:{turn.turn}"
         return self._reader.load(node_id).items if is_saved else ()
 
     def _quoted(self, turn: Turn, items: Sequence[GatheredItem]) -> dict[GatheredItem, Quoted]:
-        """The items that are lines of a list or head one, and how many of it are missing where several are
-        there."""
         found: dict[GatheredItem, Quoted] = {}
         for node_id in dict.fromkeys(item.node_ids[0] for item in items):
             lines = self._lines(turn, node_id)
@@ -225,7 +218,6 @@ class Synthesizer:
         return found
 
     def _spans(self, turn: Turn, kept: Sequence[str]) -> list[Option]:
-        """Evidence on offer, less what the user ruled out; no told price of what has another price by now."""
         analysis = turn.analysis
         if kept or analysis.intent == "greeting":
             return []
@@ -243,8 +235,6 @@ class Synthesizer:
         return [span for span in spans if not _is_outdated(span, current)]
 
     def _dated(self, turn: Turn, spans: Sequence[Option]) -> list[Option]:
-        """The evidence, what was told of prices and stock with its date: by notes and facts where today's are
-        asked for, by turns and research once a page was looked at again."""
         told_by = TOLD if read_anew(turn.steps()) else ()
         if turn.analysis.data_requirements.needs_current_prices:
             told_by = (*told_by, *_NOTED)
@@ -295,7 +285,6 @@ def _contested(turn: Turn) -> list[GatheredItem]:
 
 
 def of_named_pages(turn: Turn, spans: Sequence[Option]) -> list[Option]:
-    """The evidence of the pages that the query names, as this turn has read them."""
     wanted = named_pages(turn)
     read = [s for s in turn.steps() if s.tool == "web.fetch" and s.arguments.get("url") in wanted]
     nodes = {claim.node_id for step in read for claim in step.claims}
@@ -303,7 +292,6 @@ def of_named_pages(turn: Turn, spans: Sequence[Option]) -> list[Option]:
 
 
 def _of_references(turn: Turn, spans: Sequence[Option]) -> list[GatheredItem]:
-    """Of the lines that say what the query refers to the closest: whoever points at a line means it."""
     refs = [ref for one in turn.reading.references for ref in one.refs]
     labels = [set(split_terms(one.label)) for one in turn.carry.registry.records if one.ref in refs]
     named = [span for span in spans if any(label <= set(split_terms(span.text)) for label in labels)]
@@ -317,7 +305,6 @@ def _said(reply: Reply, sources: Sequence[Option]) -> list[GatheredItem]:
 
 
 def _guidance(turn: Turn, refused: Collection[str]) -> str | None:
-    """What the last check says, and what a model that writes is not to say again."""
     if turn.reason is None or not refused:
         return turn.reason
     return "\n".join(
@@ -326,7 +313,6 @@ def _guidance(turn: Turn, refused: Collection[str]) -> str | None:
 
 
 def _tidy(text: str) -> str:
-    """A written item without white space around it and behind its lines, one empty line at most between."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in text.strip().split("\n")))
 
 
@@ -335,7 +321,6 @@ def _prices(span: Option) -> set[str]:
 
 
 def _is_outdated(span: Option, current: Sequence[Option]) -> bool:
-    """Whether a turn told a price that is not confirmed, of what *current* knows the price of by now."""
     confirmed = {price for one in current for price in _prices(one)}
     if not span.node_ids[0].startswith("turn:") or _prices(span) <= confirmed:
         return False

@@ -18,7 +18,6 @@ _SHOWN_LINES = 120
 
 
 def render_section(steps: Sequence[Step], progress: Progress | None) -> Section:
-    """§4: a `_meta` block and the findings of every call; once the loop ended how, and how far goals came."""
     blocks: list[Block] = []
     for step in steps:
         meta: dict[str, object] = {"step": step.step, "tool": step.tool, "goal": step.goal}
@@ -53,8 +52,7 @@ def _step_lines(step: Step) -> list[str]:
 
 def render_results(steps: Sequence[Step]) -> str:
     """
-    toolresults.md: every call with its whole findings; what tools quote is indented, so that no line of a
-    file or page can pass for one of ours.
+    toolresults.md: every call with its findings, quotes indented so that none can pass for a line of ours.
     """
     parts = []
     for step in steps:
@@ -68,7 +66,6 @@ def render_results(steps: Sequence[Step]) -> str:
 
 
 def attachments(turn: Turn) -> list[str]:
-    """The drafts and the changes of files that this turn made, as they stand below its answer."""
     steps = [step for step in turn.steps() if step.status == "success"]
     drafts = [
         f"### {path.rpartition('/')[2].removesuffix('.md')}\n\n{turn.file_text(path).rstrip()}"
@@ -85,12 +82,7 @@ def attachments(turn: Turn) -> list[str]:
 
 
 def render_response(body: str, attached: Sequence[str]) -> str:
-    """
-    response.md: the answer of §5, and what stands below it.
-
-    >>> render_response("Done.", ["### Draft"])
-    'Done.\\n\\n### Draft\\n'
-    """
+    """response.md: the answer of §5, and what stands below it."""
     return "\n\n".join([body, *attached]) + "\n"
 
 
@@ -114,9 +106,7 @@ def kept_again(turn: Turn) -> list[str]:
 
 def is_undone(turn: Turn) -> bool:
     """
-    Whether the query orders what no tool here carried out: that is no question, and nothing answers it.
-
-    Only where every clause orders, none to find or show something, and the plan was to use tools.
+    Whether the plan was to use tools, every clause orders, none to find or show, and no tool carried it out.
     """
     clauses = turn.reading.clauses
     orders = bool(clauses) and all(one.mood == "orders" and not orders_to_look(one.text) for one in clauses)

@@ -41,11 +41,7 @@ MOST_EXECUTIONS = 25
 
 
 def check_query(query: str) -> None:
-    """
-    Raises QueryError for a query that cannot start a turn: empty, longer than §0 holds, or not text.
-
-    >>> check_query("How much is the Lenovo?")
-    """
+    """Raises QueryError for a query that cannot start a turn: empty, longer than §0 holds, or not text."""
     if not query.strip():
         raise QueryError("the query is empty", where="QUERY", fix='give a query, as in panda turn "What …?"')
     if any("\ud800" <= character <= "\udfff" for character in query):
@@ -62,13 +58,8 @@ def check_query(query: str) -> None:
 
 class Turn:
     """
-    One query on its way through the phases.
-
-    Args:
-        folder: Its directory.
-        store: Of its user.
-        recordings: Answers that need not be asked for again; None takes those in the turn's calls.jsonl.
-        session: The session as the turn finds it; None before its first turn.
+    One query on its way through the phases, in its *folder*. *session* is as it found it, None before its
+    first turn; without *recordings* the answers in its calls.jsonl are not asked for again.
     """
 
     def __init__(
@@ -104,7 +95,6 @@ class Turn:
         self._prefixes = {digest for call in self._calls for digest in _prefixes(call)}
 
     def take_up(self, metadata: Metadata) -> None:
-        """Take over how far the turn has come, as its metadata says."""
         going_on = metadata.next
         self.phase = going_on.phase if going_on else 7
         self.round = going_on.round if going_on else 0
@@ -116,17 +106,14 @@ class Turn:
 
     @property
     def turn(self) -> int:
-        """Its number."""
         return self.folder.number
 
     @property
     def today(self) -> str:
-        """The day on which it was asked, as a prompt says it."""
         return f"{self.context.front.created_at:%A, %Y-%m-%d}"
 
     @property
     def analysis(self) -> QueryAnalysis:
-        """What its query was taken to mean."""
         return self.folder.load(QueryAnalysis)
 
     @property
@@ -135,7 +122,6 @@ class Turn:
 
     @property
     def gathered(self) -> tuple[GatheredSection, ...]:
-        """The parts of §2."""
         return self.folder.load(GatheredContext).sections
 
     @property
@@ -146,7 +132,6 @@ class Turn:
 
     @property
     def reading(self) -> Reading:
-        """What the query means, once phase 0 has read it."""
         found = self.folder.find(QueryAnalysis)
         return found.reading if found else Reading(recap=plain_recap(self.query))
 
@@ -171,7 +156,6 @@ class Turn:
 
     @property
     def carry(self) -> Carry:
-        """What its session carried to it."""
         return self.session.carry if self.session else EMPTY
 
     @property
@@ -193,11 +177,9 @@ class Turn:
 
     @property
     def context(self) -> ContextDocument:
-        """context.md as it is on disk."""
         return self._context
 
     def write_context(self, document: ContextDocument) -> None:
-        """Replace context.md."""
         self.folder.write_context(document)
         self._context = document
 
@@ -206,7 +188,6 @@ class Turn:
 
     @property
     def described_image(self) -> Image | None:
-        """What EYES said of the image; None without an image, or before it was described."""
         return self.folder.find(Image) if self.image else None
 
     def file_text(self, name: str) -> str:
@@ -221,15 +202,12 @@ class Turn:
 
     @property
     def calls(self) -> Sequence[ModelCall]:
-        """Lines of calls.jsonl so far."""
         return self._calls
 
     def superseded(self) -> list[ContextDocument]:
-        """The sections that earlier attempts of this turn left, oldest first."""
         return self.folder.superseded()[: self.round + self.attempt]
 
     def steps(self) -> list[Step]:
-        """The tool steps made so far, in order."""
         return self.folder.load_steps()
 
     # The journal, as the recipe executor needs it.
@@ -283,7 +261,6 @@ class Turn:
 
 
 def _identity(call: ModelCall) -> str:
-    """What makes a call the same again: everything but number, time, tokens and what was known before."""
     kept = encode(call)
     for name in ("n", "usage", "seconds"):
         del kept[name]

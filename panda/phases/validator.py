@@ -38,7 +38,6 @@ class Validator:
     closest: ClosestLines  # says how close the items are to the query
 
     def run(self, turn: Turn) -> Outcome:
-        """Check every item against its nodes, then ask whether the answer answers."""
         told = {one.text for one in turn.reading.statements}
         items = [item for item in answer_items(turn.context.section(5)) if item.text not in told]
         if not items:
@@ -80,8 +79,8 @@ class Validator:
 
 def check_items(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
     """
-    What is wrong with the items of an answer, a sentence each, and the texts of those items: whether each is
-    supported by the nodes that it cites. Also of a turn that is saved.
+    What is wrong with the items of a running or saved answer, a sentence each, and their texts: whether the
+    nodes that each cites support it.
     """
     issues, rejected, steps = [], [], turn.steps()
     wrote = any(step.status == "success" and step_type(step) != "read" for step in steps)
@@ -119,7 +118,6 @@ _REASONS = {
 
 
 def _best_attempt(turn: Turn, issues: int) -> str:
-    """Where the attempt with the fewest faults is kept, for the record; the last one wins a tie."""
     judged = [document.section(6) for document in turn.superseded()]
     found: list[Any] = [judgement.meta.get("issues", []) if judgement else [] for judgement in judged]
     counts = [len(one) for one in found]

@@ -27,8 +27,6 @@ OPEN_PATHS = frozenset({"/healthz"})
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server puts up with."""
-
     body_bytes: int = 1_048_576  # largest body of a request
     receive_seconds: float = 10.0  # how long a request may take to arrive
     answer_seconds: float = 30.0  # how long an answer may take to be made
@@ -38,8 +36,6 @@ class Limits:
 
 @dataclass(frozen=True)
 class Refusal:
-    """An answer that says what is wrong with a request."""
-
     status: int
     type: str  # name of the error's kind
     message: str
@@ -49,17 +45,14 @@ class Refusal:
 
     @classmethod
     def of(cls, status: int, error: Problem) -> "Refusal":
-        """Of an error of ours."""
         return cls(status, type(error).__name__, error.message, error.where, error.fix)
 
     @property
     def body(self) -> bytes:
-        """The error envelope."""
         error = {"type": self.type, "message": self.message, "where": self.where, "fix": self.fix}
         return json_bytes({"ok": False, "data": None, "error": error})
 
     async def send(self, send: Send) -> None:
-        """Answer with it."""
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(self.body))]
         await send(
             {"type": "http.response.start", "status": self.status, "headers": [*headers, *self.headers]}
@@ -75,14 +68,10 @@ def json_bytes(value: Mapping[str, object]) -> bytes:
 
 class Guard:
     """
-    Lets through to an application what may pass, its body read whole.
-
-    Args:
-        application: Gets the requests that pass.
-        token: What a request must bring as `Authorization: Bearer`; None if none is needed.
-        local: Whether only names of this machine are accepted as Host, so that no web page reaches the server
-            through a name of its own (DNS rebinding).
-        browser: Whether the token may also come as the password that a browser asks its user for.
+    Lets through to an application what may pass, its body read whole. A *token* has to come as
+    `Authorization: Bearer`, with *browser* also as a browser's password. If *local*, only names of this
+    machine are accepted as Host, so that no web page reaches the server through a name of its own (DNS
+    rebinding).
     """
 
     def __init__(
@@ -101,7 +90,6 @@ class Guard:
         self._local = local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, as ASGI wants it."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return

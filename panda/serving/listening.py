@@ -15,12 +15,7 @@ _ACCEPTED_AT_ONCE = 256
 
 def listen(host: str, port: int) -> socket.socket:
     """
-    A listening socket.
-
-    Raises:
-        UsageError: The host is not one of this machine's.
-        TryAgainError: The port is taken.
-        StoreError: The system refuses.
+    A listening socket; UsageError if the host is none of this machine's, TryAgainError if the port is taken.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -65,21 +60,10 @@ def serve_http(
     browser: bool = False,
 ) -> Iterator[str]:
     """
-    Serve an application until SIGINT or SIGTERM, which let requests at hand finish.
-
-    Args:
-        application: Answers the requests that its guard lets through.
-        port: 0 for any free one.
-        token: What clients must send; None for none.
-        lifespan: Whether the application wants to be told of start and end.
-        browser: Whether the token may also come as a browser's password.
-
-    Yields:
-        The server's address as a URL, once it accepts connections. The rest happens on the next step.
-
-    Raises:
-        UsageError: Others could reach the host and there is no token, or it is none of this machine's.
-        TryAgainError: The port is taken.
+    Serve an application until SIGINT or SIGTERM, which let requests at hand finish. Yields the server's URL
+    once it accepts connections; the rest happens on the next step. *port* 0 is any free one; *lifespan*
+    applications are told of start and end; *browser* takes the token as a browser's password too. A host that
+    others could reach without a token raises UsageError.
     """
     check_token(host, token)
     with listen(host, port) as found:

@@ -29,8 +29,6 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class ServedTool:
-    """A tool that clients can call."""
-
     name: str  # as clients call it
     description: str  # what it does, for whoever chooses among tools
     input_schema: Mapping[str, Any]  # JSON Schema of its arguments; the tool checks them itself
@@ -40,8 +38,6 @@ class ServedTool:
 
 @dataclass(frozen=True)
 class ServedText:
-    """A resource that clients can read, or a template for the addresses of such."""
-
     uri: str  # its address, or the pattern of addresses
     name: str
     description: str
@@ -49,8 +45,6 @@ class ServedText:
 
 
 class Resources(Protocol):
-    """What clients can read: resources of now, patterns of further addresses, kind and text of one."""
-
     def listed(self) -> Sequence[ServedText]: ...
     def templates(self) -> Sequence[ServedText]: ...
     def read(self, uri: str) -> tuple[str, str]: ...
@@ -82,7 +76,6 @@ class McpServer:
             await self._server.run(incoming, outgoing, self._server.create_initialization_options())
 
     def application(self, host: str) -> Application:
-        """As ASGI at /mcp, for clients that come to this host."""
         return self._server.streamable_http_app(host=host)
 
     async def _list_tools(
@@ -146,7 +139,6 @@ class McpServer:
 
 
 async def _translated(act: Callable[..., _T], *arguments: object) -> _T:
-    """What something gives, in another thread; its errors are those of the protocol."""
     try:
         return await asyncio.to_thread(act, *arguments)
     except Problem as exc:
@@ -158,9 +150,9 @@ async def _translated(act: Callable[..., _T], *arguments: object) -> _T:
 
 async def _in_thread(tool: ServedTool, arguments: Mapping[str, Any], context: _Context) -> Outcome:
     """
-    A tool's outcome; what it reports on the way goes to the client. If the client cancels the call, its
-    thread is interrupted, as by Ctrl-C; when the server stops, the thread ends with the process. A turn that
-    is cut off either way can be taken up again.
+    What it reports on the way goes to the client. If the client cancels the call, its thread is interrupted,
+    as by Ctrl-C; when the server stops, the thread ends with the process. A turn that is cut off either way
+    can be taken up again.
     """
     loop = asyncio.get_running_loop()
     reports: asyncio.Queue[str | None] = asyncio.Queue()

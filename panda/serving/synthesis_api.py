@@ -28,7 +28,6 @@ _TEXTS = ["string", "text", "datetime", "ref"]
 
 
 def _object(*optional: str, **properties: Any) -> dict[str, Any]:
-    """The schema of an object of these properties and no others."""
     required = [name for name in properties if name not in optional]
     return {
         "type": "object",
@@ -94,12 +93,7 @@ _REFUSALS: Mapping[str, str] = {
 
 
 def make_openapi(version: str, body_bytes: int, *, token: bool) -> dict[str, Any]:
-    """
-    The OpenAPI document; *token* is whether requests need one.
-
-    >>> sorted(make_openapi("1", 10, token=True)["paths"])
-    ['/healthz', '/openapi.json', '/v1/synthesis']
-    """
+    """The OpenAPI document; *token* is whether requests need one."""
     refusals = {status: _answer(text, _schema("Error")) for status, text in _REFUSALS.items()}
     open_refusals = {status: refusals[status] for status in ("405", "408", "413", "421")}
     synthesis = {
@@ -158,7 +152,6 @@ class SynthesisApi:
         self._openapi = json_bytes(make_openapi(__version__, limits.body_bytes, token=token))
 
     def application(self) -> Starlette:
-        """As ASGI."""
         routes = [
             Route("/v1/synthesis", self._synthesis, methods=["POST"]),
             Route("/healthz", self._health, methods=["GET"]),
@@ -211,7 +204,6 @@ def _response(refusal: Refusal) -> Response:
 
 
 async def _refuse_route(request: Request, exc: Exception) -> Response:
-    """Of a path or a method that there is not."""
     assert isinstance(exc, HTTPException)
     known = "the paths are /v1/synthesis, /healthz and /openapi.json"
     if exc.status_code != 405:

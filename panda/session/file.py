@@ -31,10 +31,7 @@ _FIX = "delete session.json: it is made again from the turns"
 
 
 def load_session(store: UserStore, session: str, *, sealed: bool = True) -> Session | None:
-    """
-    A session as its file says it; None if there is no file. Raises FileFormatError: it is damaged, or is not
-    as it was *sealed*, which does not matter for a look at what was altered.
-    """
+    """A session as its file says it; if it has to be *sealed*, an altered one raises FileFormatError."""
     path = store.session(session)
     if not path.exists():
         return None
@@ -54,8 +51,8 @@ def load_session(store: UserStore, session: str, *, sealed: bool = True) -> Sess
 
 def free_session_id(store: UserStore, index: Index, number: int) -> str:
     """
-    The id of a session that begins with the turn of this number, such as t000814; one more only where a user
-    or an import has taken that name. The index knows the user's saved turns.
+    The id of a session that begins with the turn of this number, such as t000814; one more where that is
+    taken.
     """
     for more in count(1):
         name = f"t{number:06}" + (f"-{more}" if more > 1 else "")
@@ -66,10 +63,7 @@ def free_session_id(store: UserStore, index: Index, number: int) -> str:
 
 
 def newest_session(store: UserStore, *, where: str) -> str:
-    """
-    The session of the user's newest turn by number that belongs to one: what is saved, or was killed right
-    after it joined its session. Raises NotFoundError: there is none.
-    """
+    """The session of the user's newest turn, saved or killed right after it joined its session."""
     for row in newest_rows(store):
         if row.status in SAVED_STATUSES and row.session:
             return row.session
@@ -95,7 +89,6 @@ def rebuild_session(store: UserStore, session: str, *, before_turn: int | None =
 
 
 def fold_turns(store: UserStore, session: str, numbers: Iterable[int]) -> Session | None:
-    """A session made of given turns; None without any. Raises FileFormatError: a file of one is damaged."""
     found: Session | None = None
     for number in sorted(numbers):
         files = load_turn_files(store.turn(number), number)
@@ -122,9 +115,9 @@ def extend(session: Session | None, files: TurnFiles, user: str) -> Session:
 
 def commit_turn(store: UserStore, before: Session | None, number: int) -> Session:
     """
-    The session with one more turn, of which all files are written: the rename of session.json is the moment
-    from which it belongs there. *before* is as the turn found it, under its lock; one that has this turn
-    already stays as it is, one that has later turns is made anew of all of them.
+    The session with one more turn, of which all files are written: from the rename of session.json on it
+    belongs there. *before* is as the turn found it, under its lock; one that has this turn already stays, one
+    that has later turns is made anew.
     """
     held = [one.turn for one in before.turns] if before is not None else []
     if before is not None and number in held:
@@ -142,7 +135,6 @@ def commit_turn(store: UserStore, before: Session | None, number: int) -> Sessio
 def write_imported(
     layout: Layout, sessions: Collection[tuple[str, str]], progress: Progress = no_progress
 ) -> None:
-    """Write the files of sessions that an import has added turns to, each made of all its turns."""
     with progress("sessions", len(sessions)) as advance:
         for user in sorted({user for user, _ in sessions}):
             numbers = saved_turns(layout.of(user))
@@ -182,7 +174,6 @@ def saved_turns(store: UserStore) -> dict[str, list[int]]:
 
 
 def session_ids(store: UserStore) -> list[str]:
-    """The sessions of a user that have a file, by name."""
     folder = store.home / "sessions"
     if not folder.is_dir():
         return []
@@ -190,13 +181,11 @@ def session_ids(store: UserStore) -> list[str]:
 
 
 def close_session(store: UserStore, session: str, at: str, head_turn: int) -> None:
-    """Mark a session, which has a turn and whose lock is held, as closed."""
     closed = ClosedSession(session_id=session, closed_at=at, head_turn=head_turn)
     write_json(store.session_closed(session), closed.to_json())
 
 
 def reopen_session(store: UserStore, session: str) -> None:
-    """Take the mark away. Raises NotFoundError: the session is not closed."""
     path = store.session_closed(session)
     if not path.exists():
         raise NotFoundError(f"session {session} is not closed", where=str(path.parent))
@@ -205,7 +194,6 @@ def reopen_session(store: UserStore, session: str) -> None:
 
 
 def closed_at(store: UserStore, session: str) -> str | None:
-    """When a session was closed; None if it is open."""
     path = store.session_closed(session)
     return load(ClosedSession, path).closed_at if path.exists() else None
 
@@ -223,8 +211,8 @@ def check_open(store: UserStore, session: str) -> None:
 
 def verify_session(store: UserStore, session: str) -> list[Problem]:
     """
-    What differs between a session's file and its turns: a problem for each field that differs, and for each
-    saved turn that the file does not know; [] also where there is no file yet.
+    What differs between a session's file, if there is one, and its turns: a problem for each field, and for
+    each saved turn that the file does not know.
     """
     path = str(store.session(session))
     try:

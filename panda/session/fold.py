@@ -67,7 +67,6 @@ _ASSISTANT_CHARS, _USER_CHARS, _RULE_LINE_CHARS = 12_000, 4_000, 240
 
 
 def kept_limits(limits: Iterable[Limit]) -> tuple[records.Constraint, ...]:
-    """Limits whose key and value are sure, each key once."""
     kept = {
         one.key: records.Constraint(one.key, one.value, clip(one.text, _TEXT_CHARS))
         for one in limits
@@ -79,7 +78,6 @@ def kept_limits(limits: Iterable[Limit]) -> tuple[records.Constraint, ...]:
 def merge_limits(
     known: tuple[Constraint, ...], said: Iterable[records.Constraint], *, turn: int, cleared: bool
 ) -> tuple[Constraint, ...]:
-    """The constraints with what a turn said; what it says of a key holds instead of what was said before."""
     new = [Constraint(key=one.key, value=one.value, text=one.text, turn=turn) for one in said]
     keys = {one.key for one in new}
     kept = [replace(one, active=one.active and not cleared and one.key not in keys) for one in known]
@@ -120,10 +118,7 @@ def _phase(previous: Carry, files: TurnFiles, curation: Curation, raised: Pendin
 
 
 def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
-    """
-    What a turn did: as its summary.json says it, or made of its other files; a summary.json of an older form
-    gives outcome and text alone.
-    """
+    """What a turn did: as its summary.json says it, or made of its other files."""
     written, reply, plan = files.summary, reply_of(files), files.plan
     line = clip(f"{files.query} {reply}" if reply else f"No answer to: {files.query}", _LINE_CHARS)
     if written is not None and written.steps is not UNSET:
@@ -161,13 +156,11 @@ def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
 
 
 def reply_of(files: TurnFiles) -> str:
-    """What the user read: the answer, or the question back."""
     raised = raised_by(files)
     return raised.message if raised is not None else files.reply
 
 
 def carry_summaries(previous: Carry, summary: TurnSummary) -> tuple[TurnSummary, ...]:
-    """Two whole summaries, and one line each of the twenty before."""
     older = [
         one
         if one.detail == "line"
@@ -283,8 +276,8 @@ def short_reply(reply: str) -> tuple[str, SummaryKind]:
 
 def to_merge(previous: Carry) -> tuple[int, ...]:
     """
-    The turns that the history has to take in when the next turn ends: those that failed before, and the one
-    that falls out of the recent ones.
+    The turns for the history to take in next: those that failed before, and the one that falls out of the
+    recent.
     """
     leaving = previous.recent_turns[:1] if len(previous.recent_turns) >= RECENT else ()
     return (*previous.history_summary.unmerged, *(one.turn for one in leaving))
@@ -332,7 +325,6 @@ def _engagement(previous: Carry, files: TurnFiles, texts: SessionTexts | None) -
 
 
 def carry_cache(previous: Carry, files: TurnFiles) -> tuple[CachedStep, ...]:
-    """References to the results of the last two turns that executed anything, the newer in full."""
     if not files.steps:
         return previous.step_cache
     newest = max((cached.turn for cached in previous.step_cache), default=None)
@@ -369,7 +361,6 @@ def carry_notes(previous: Carry, files: TurnFiles) -> tuple[Note, ...]:
 
 
 def carry_archive(previous: Carry, files: TurnFiles) -> Archive:
-    """The index of kept content, with what the turn's steps made."""
     found = [
         _entry(files, step, name)
         for step in files.steps

@@ -56,7 +56,6 @@ def agreed_query(carry: Carry, answer: Answered | None, query: str) -> str | Non
 
 
 def raised_by(files: TurnFiles) -> Pending | None:
-    """The question that a turn ended with; None if it did not."""
     summary, reflection, plan = files.summary, files.reflection, files.plan
     if summary is None or summary.outcome != "clarify":
         return None
@@ -106,7 +105,6 @@ def carry_pending(previous: Carry, files: TurnFiles) -> Pending | None:
 
 
 def fate_of(previous: Carry, files: TurnFiles) -> str | None:
-    """What a turn did to the open question it found, in words; None if there was none or it stays open."""
     before = previous.pending_clarification
     if before is None or before.status != "open":
         return None

@@ -50,7 +50,6 @@ _QUOTED_CHARS = 80
 
 
 def curation_of(files: TurnFiles) -> Curation:
-    """What phase 1 of a turn decided; nothing for turns that did not pass it."""
     return (files.reflection and files.reflection.entity_curation) or Curation()
 
 
@@ -75,7 +74,6 @@ def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registr
 
 
 def carry_log(previous: Carry, curation: Curation, turn: int) -> tuple[Decision, ...]:
-    """The last 20 decisions."""
     log = [*previous.decision_log]
     if curation.clear_all:
         log.append(Decision(turn=turn, action="clear_all", ref=None, reason=curation.reason or ""))
@@ -149,7 +147,7 @@ def _listing(
 
 def names(text: str, label: str) -> bool:
     """
-    Whether a text names an entity: all the terms of its label, one after the other.
+    Whether a text has all the terms of a label, one after the other.
 
     >>> names("and the lenovo loq 15?", "Lenovo LOQ 15"), names("no problem", "LOQ 15")
     (True, False)
@@ -158,7 +156,6 @@ def names(text: str, label: str) -> bool:
 
 
 def says(terms: Sequence[str], label: str) -> bool:
-    """The same for a text whose terms are known."""
     wanted = label_terms(label)
     return bool(wanted) and _stands_in(wanted, terms)
 
@@ -170,12 +167,10 @@ def _stands_in(part: tuple[str, ...], terms: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=4096)
 def label_terms(label: str) -> tuple[str, ...]:
-    """The terms of a name; names are looked at again and again."""
     return tuple(split_terms(label))
 
 
 def _subjects(statements: Sequence[str]) -> list[str]:
-    """The name that the only subject of a reply has, if it is one: of a row of a table its first cell."""
     rows = [_ROW.match(text) for text in statements]
     labels = dict.fromkeys(
         row[1] if row else label_of(text) for row, text in zip(rows, statements, strict=True)
@@ -204,7 +199,6 @@ def _add_found(known: dict[str, Entity], found: StepEntity, turn: int, source: s
 def _add_said(
     known: dict[str, Entity], label: str, text: str, files: TurnFiles, at: int, before: Sequence[str]
 ) -> str:
-    """An entity that the reply lists; one with the same name is the same, unless it was listed before."""
     label = clip(label, _LABEL_CHARS)
     terms = label_terms(label)
     others = [one for one in known.values() if one.ref not in before]
@@ -222,7 +216,6 @@ def _add_said(
 
 
 def _same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether of two names, the shorter one of several words, one stands in the other."""
     short, long = sorted((one, other), key=len)
     return one == other or (len(short) > 1 and _stands_in(short, long))
 
@@ -260,7 +253,6 @@ def is_active(one: Entity, carry: Carry) -> bool:
 
 
 def items_of(carry: Carry) -> tuple[list[Thing], list[Thing]]:
-    """The list that was shown last, in its order, and everything else that was spoken of."""
     known = {
         one.ref: Thing(one.ref, one.label, "", "" if one.type == "item" else one.type)
         for one in carry.registry.records
@@ -285,8 +277,7 @@ def mentions_of(query: str, carry: Carry) -> list[Mention]:
 
 def find_references(query: str, carry: Carry) -> list[Mention]:
     """
-    The references of a query to what the session has talked about, in order; a name that stands there in full
-    is none.
+    The references of a query to what the session has talked about; a name that stands there in full is none.
     """
     labels = {one.ref: one.label for one in carry.registry.records}
     settled = [_settled(one, carry) for one in mentions_of(query, carry)]
@@ -306,7 +297,6 @@ def find_references(query: str, carry: Carry) -> list[Mention]:
 
 
 def _settled(one: Mention, carry: Carry) -> Mention:
-    """A mention with what only the session knows of it: what was spoken of since, what is active."""
     if one.refs:
         return one
     listing = carry.registry.listing
@@ -343,7 +333,6 @@ def _meant_by(kind: str, words: str, carry: Carry) -> tuple[tuple[str, ...], tup
 
 
 def replace_references(query: str, references: Sequence[Mention], carry: Carry) -> str:
-    """The query with each resolved reference replaced by the names that it stands for."""
     labels = {one.ref: one.label for one in carry.registry.records}
     for one in reversed(references):
         said = [labels[ref] for ref in one.refs if ref in labels]
@@ -358,7 +347,7 @@ def replace_references(query: str, references: Sequence[Mention], carry: Carry) 
 def follow_up(query: str, references: Sequence[Mention], carry: Carry) -> str | None:
     """
     What a query that only names another thing ("And the last one?") asks: the last query that asked something
-    of a thing, with the names of the new one; None if this query asks by itself, or none before it did.
+    of a thing, with the names of the new one.
     """
     if not any(one.refs for one in references) or not _is_bare(query, references):
         return None
@@ -377,7 +366,6 @@ def _is_bare(query: str, references: Sequence[Mention]) -> bool:
 
 
 def _talked_about(carry: Carry) -> set[str]:
-    """What the turns after the list spoke of, one thing at a time."""
     listing = carry.registry.listing
     later = [one for one in carry.recent_turns if listing.turn is None or one.turn > listing.turn]
     spoken = ([ref for ref in recent.entities_mentioned if ref in listing.refs] for recent in later)
@@ -385,7 +373,6 @@ def _talked_about(carry: Carry) -> set[str]:
 
 
 def _salient(carry: Carry, known: Mapping[str, Entity]) -> list[str]:
-    """What "it" may mean: what the newest turn that spoke of anything was asked about, else told of."""
     for recent in reversed(carry.recent_turns):
         asked = [ref for ref in recent.asked_about if ref in known]
         found = [ref for ref in recent.entities_mentioned if ref in known]
@@ -423,7 +410,6 @@ def find_decisions(
 
 
 def curation_of_reading(reading: Reading) -> Curation:
-    """What a reading decides on the entities of the session; the user's words are the reasons."""
     keep, demote, drop = (
         tuple(
             Judged(ref=one.ref, reason=_reason(one.words))
@@ -443,8 +429,8 @@ def _reason(words: str) -> str:
 
 def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: Carry, query: str) -> Curation:
     """
-    A curation by rule, which is not out-voted, with what a model added to it; refs that are not there are
-    passed over, and a demoted entity comes back only if the user names it.
+    A curation by rule, which is not out-voted, with what a model added; a demoted entity comes back only if
+    the user names it.
     """
     known = {one.ref: one for one in carry.registry.records}
     decided = {one.ref for one in (*rules.retained, *rules.demoted, *rules.dropped)}
@@ -470,7 +456,6 @@ def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: C
 
 
 def uses_excluded(texts: Iterable[str], carry: Carry) -> list[Entity]:
-    """The excluded entities, by this turn too, that texts of a plan name, by ref or by label."""
     out = [one for one in carry.registry.records if one.state != "active" and one.reason]
     excluded = [one for one in out if one.reason and CLEARED not in one.reason]
     said = "\n".join(without_exclusions(text) for text in texts)

@@ -27,7 +27,6 @@ class _Part:
     lines: Sequence[str]  # the lines, most important first
 
     def render(self, lines: Sequence[str]) -> str:
-        """Some of the lines below their title."""
         return "\n".join([f"{self.title}:", *(f"- {line}" for line in lines)])
 
 
@@ -42,8 +41,7 @@ def render_carry(
     """
     The document `carry` of a phase: the fields that it reads; "" if all are empty. When they do not fit, the
     open question, constraints, exclusions, errors, notes, active entities and the last summary stay, the rest
-    goes, last first, and each field that loses something says so. *shown* is kept content that the query asks
-    to see again.
+    goes, last first, and each field that loses something says so. *shown* is kept content to see again.
     """
     parts = [part for part in _parts(carry, phase, load, shown) if part.lines]
     parts = [part for part in parts if phase in FIELDS[part.field].read_by]
@@ -54,7 +52,6 @@ def render_carry(
 
 
 def _fitted(parts: Sequence[_Part], budget_tokens: int) -> str:
-    """As many lines as fit, in order; a line that is too long by itself is cut if its part has to stay."""
     left = budget_tokens - _MARK_TOKENS * len(parts)
     blocks = []
     for at, part in enumerate(parts):
@@ -228,7 +225,7 @@ def _archive(carry: Carry, phase: int, load: Load, shown: str | None) -> Iterato
 def field_rows(carry: Carry, exists: Callable[[str], bool]) -> list[tuple[str, str, str]]:
     """
     Everything that the next turn will know: field, text, files relative to the user's directory, in the order
-    of the table of fields; a field that is empty has one row that says so.
+    of the table of fields; an empty field has one row that says so.
     """
     rows: list[tuple[str, str, str]] = []
     for name, field in FIELDS.items():
@@ -246,7 +243,6 @@ def field_rows(carry: Carry, exists: Callable[[str], bool]) -> list[tuple[str, s
 
 
 def _records(value: Any, origin: int | str | None, label: str = "") -> Iterator[tuple[str, int | str | None]]:
-    """What a record says, with the turn or the file that it comes from; then those that it holds."""
     if isinstance(value, tuple):
         for number, part in enumerate(value, 1):
             yield from _records(part, origin, label and f"{label} {number}")

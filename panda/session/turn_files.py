@@ -26,8 +26,6 @@ _TYPES: Mapping[str, StepType] = {
 
 @dataclass(frozen=True)
 class TurnFiles:
-    """What a turn's own files say."""
-
     turn: int
     session_id: str  # its session
     at: str  # when it was claimed
@@ -50,12 +48,10 @@ class TurnFiles:
 
     @property
     def directory(self) -> str:
-        """The turn's directory, relative to the user's."""
         return f"turns/{turn_name(self.turn)}"
 
 
 def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
-    """What a turn's files say. Raises FileFormatError: a file is damaged."""
     place = paths / CONTEXT_MD
     context = parse_context(read_text(place), where=str(place))
     steps = tuple(load_steps(paths))
@@ -91,7 +87,6 @@ def call_digest(tool: str, arguments: Mapping[str, object]) -> str:
 
 
 def step_type(step: Step) -> StepType:
-    """What kind of work a call did."""
     return step.kind or type_of_tool(step.tool)
 
 
@@ -100,7 +95,6 @@ def type_of_tool(name: str) -> StepType:
 
 
 def step_records(files: TurnFiles) -> tuple[StepRecord, ...]:
-    """The tool calls of a turn, in short."""
     return tuple(
         StepRecord(
             step=step.step,
@@ -119,7 +113,6 @@ def step_records(files: TurnFiles) -> tuple[StepRecord, ...]:
 
 
 def outcome_line(step: Step) -> str:
-    """One line on what a call gave."""
     if step.status != "success":
         return clip(f"{step.status}: {step.error}", _LINE_CHARS)
     said = [one_line(claim.text) for claim in step.claims]
@@ -127,7 +120,6 @@ def outcome_line(step: Step) -> str:
 
 
 def record_count(step: Step) -> int:
-    """How many records or statements a call gave."""
     return max(len(step.claims), len(step.entities)) if step.status == "success" else 0
 
 
@@ -138,12 +130,10 @@ def entity_ops(step: Step) -> Iterator[tuple[str, str]]:
 
 
 def errors_of(files: TurnFiles) -> tuple[str, ...]:
-    """Every failed call with its error."""
     return tuple(clip(f"{step.tool}: {step.error}", 2 * _LINE_CHARS) for step in files.steps if step.error)
 
 
 def blocked_reason(files: TurnFiles) -> str | None:
-    """Why a step could not be done; None if none was blocked."""
     progress = files.plan.progress if files.plan else None
     given = progress.reason if progress and progress.ending == "blocked" else None
     reason = given or next((step.error for step in files.steps if step.status == "blocked"), None)

@@ -54,8 +54,6 @@ Draft = Callable[[str, str], str]
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What a tool may touch."""
-
     store: UserStore  # of whose turn it is; its clock stands still while the turn runs
     turn: int  # its number
     query: str  # the raw query of the turn
@@ -99,12 +97,10 @@ class Tool:
 
     @cached_property
     def argument_schema(self) -> Mapping[str, Any]:
-        """JSON Schema (2020-12) of the arguments."""
         return _schema(self.arguments)
 
     @cached_property
     def result_schema(self) -> Mapping[str, Any]:
-        """JSON Schema (2020-12) of the data of a success."""
         return _schema(self.result)
 
 
@@ -117,10 +113,8 @@ def tool(
     from_store: bool = False,
 ) -> Callable[[Callable[[_Given, ToolContext], ToolResult]], Tool]:
     """
-    A tool out of the function that does its work; its first parameter's annotation says what it takes.
-
-    Args:
-        from_store: Whether its result depends on the store alone, so that a replay runs it again.
+    A tool out of the function that does its work, whose first parameter's annotation says what it takes. One
+    whose result depends on the store alone is run again by a replay.
     """
 
     def make(run: Callable[[_Given, ToolContext], ToolResult]) -> Tool:
@@ -141,7 +135,6 @@ class QueryArguments(Arguments, frozen=True):
 
 
 def _schema(of: type) -> Mapping[str, Any]:
-    """The schema of a type, its own properties at the top."""
     made = msgspec.json.schema(of)
     parts = made.pop("$defs")
     top = parts.pop(made["$ref"].rpartition("/")[2])

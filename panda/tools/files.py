@@ -152,7 +152,6 @@ def _matches(project: Project, directory: str, text: str) -> Iterator[_FoundLine
     _FileChange,
 )
 def edit_file(given: _EditArguments, context: ToolContext) -> ToolResult:
-    """The change as a diff."""
     project = context.open_project()
     project.check_writable(given.path)
     before = project.read(given.path)
@@ -172,7 +171,6 @@ def edit_file(given: _EditArguments, context: ToolContext) -> ToolResult:
     _FileChange,
 )
 def write_file(given: _WriteArguments, context: ToolContext) -> ToolResult:
-    """The change as a diff."""
     project = context.open_project()
     project.check_writable(given.path)
     before = project.read(given.path) if project.has(given.path) else None
@@ -221,17 +219,6 @@ def settle_change(step: Step, project: Project) -> Step | None:
 
 
 def render_diff(name: str, before: str | None, after: str) -> str:
-    """
-    A unified diff.
-
-    >>> print(render_diff("a.txt", "x\\ny\\n", "x\\nz\\n"))
-    --- a/a.txt
-    +++ b/a.txt
-    @@ -1,2 +1,2 @@
-     x
-    -y
-    +z
-    """
     old, new = (before or "").splitlines(), after.splitlines()
     source = f"a/{name}" if before is not None else "/dev/null"
     lines = list(difflib.unified_diff(old, new, source, f"b/{name}", lineterm=""))

@@ -69,7 +69,6 @@ def show_status(given: Arguments, context: ToolContext) -> ToolResult:
 
 
 def _entries(said: bytes) -> list[str]:
-    """The entries of `git status -z`, less one that is cut off; former names stand behind new ones."""
     entries, names = [], iter(said.split(b"\0")[:-1])
     for name in names:
         former = next(names, None) if name[:1] in b"RC" or name[1:2] in b"RC" else None
@@ -80,7 +79,6 @@ def _entries(said: bytes) -> list[str]:
 
 @tool("git.diff", "read", "Show what has changed in the project since the last commit.", _Diff)
 def show_diff(given: Arguments, context: ToolContext) -> ToolResult:
-    """A unified diff of the files that git knows, or the beginning of it."""
     has_commit = _head_commit(_find_repository(context.open_project())) is not None
     base = "HEAD" if has_commit else _EMPTY_TREE
     words = ("diff", base, "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all")
@@ -109,7 +107,6 @@ GIT_TOOLS = (show_status, show_diff)
 
 
 def _ask_git(context: ToolContext, *words: str, most_bytes: int) -> Ran:
-    """What git says of the project's own directory, which may be a part of a larger repository."""
     project = context.open_project()
     program, repository = _find_git(project), _find_repository(project)
     excluded = (f":(exclude,literal){name}" for name in project.store_names())
@@ -133,7 +130,6 @@ def _find_git(project: Project) -> str:
 
 
 def _find_repository(project: Project) -> Path:
-    """The directory `.git` of the repository whose work tree the project is, or is a part of."""
     for top in (project.top, *project.top.parents):
         entry, place = look_beneath(top, [".git"]), top / ".git"
         if entry is None:
@@ -197,14 +193,11 @@ def _own_directory(program: str, place: Path, limit_seconds: float) -> Iterator[
 
 @dataclass(frozen=True)
 class _Git:
-    """Git as it is asked here."""
-
     program: str
     environ: Mapping[str, str]  # its whole environment
     limit_seconds: float
 
     def __call__(self, directory: Path, *words: str, most_bytes: int = _MOST_TEXT_BYTES) -> Ran:
-        """What it says; of a long answer the beginning."""
         asked = (self.program, *words)
         limit = self.limit_seconds
         return run_process(
@@ -224,7 +217,6 @@ def _check_index(git: _Git, place: Path) -> None:
 
 
 def _head_commit(place: Path) -> str | None:
-    """The commit that HEAD means; None if there is none yet."""
     text = os.fsdecode(_read(place, "HEAD")).rstrip("\r\n")
     for _ in range(_MOST_LINKS):
         if _COMMIT.fullmatch(text):
@@ -243,5 +235,4 @@ def _head_commit(place: Path) -> str | None:
 
 
 def _read(place: Path, *parts: str, most_bytes: int = _MOST_TEXT_BYTES) -> bytes:
-    """A file below a directory, no symlink passed; b"" if there is none."""
     return read_beneath(place, parts, most_bytes=most_bytes) or b""

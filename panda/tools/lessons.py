@@ -16,8 +16,6 @@ _FOREIGN = re.compile(r"(?ms)^```.*?(?:^```|\Z)|^>.*?$")
 
 @dataclass(frozen=True)
 class SaidTurn:
-    """A saved turn, as far as it can teach something."""
-
     number: int  # its number
     query: str  # what the user said
     answer: str  # what came back
@@ -25,8 +23,6 @@ class SaidTurn:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One statement of the user about himself."""
-
     relation: str  # key, of the user's words
     value: str  # verbatim
     text: str  # the sentence, one line
@@ -36,13 +32,8 @@ class Candidate:
 
 def find_candidates(turns: Sequence[SaidTurn]) -> list[Candidate]:
     """
-    What the user states of himself in turns, oldest first: no question, no quote, nothing an answer had said.
-
-    The newest ten, oldest first; what is said twice stands where it was said first.
-
-    >>> turns = [SaidTurn(4, "I play the cello in a trio. Which strings are good?", "You prefer steel.")]
-    >>> [(one.relation, one.value) for one in find_candidates(turns)]
-    [('play_cello', 'the cello in a trio')]
+    The newest ten things that the user states of himself in turns, oldest first: no question, no quote,
+    nothing an answer had said; what is said twice stands where it was said first.
     """
     candidates: dict[tuple[str, str], Candidate] = {}
     recalled = ""
@@ -75,10 +66,9 @@ def choose_facts(
     warn: Callable[[str], None],
 ) -> list[Candidate]:
     """
-    The candidates that are worth proposing, in the order of the reply.
-
-    Key and value are as a model that writes has worded them, if the value stands in the sentence; *lasts*
-    says for models that only choose whether one is meant to last, *warn* is told of what was refused.
+    The candidates that are worth proposing, in the order of the reply. Key and value are as a model that
+    writes has worded them, if the value stands in the sentence; *lasts* says for models that only choose
+    whether one is meant to last, *warn* is told of what was refused.
     """
     known = {f"s{n}": candidate for n, candidate in enumerate(candidates, 1)}
     options = [

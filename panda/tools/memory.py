@@ -203,9 +203,8 @@ def load_found(
     query: str, context: ToolContext, wanted: Callable[[str], bool], *, limit: int
 ) -> tuple[list[Node], list[str]]:
     """
-    The wanted nodes that a query finds by a shared word, best first, and one line for each that is corrupt.
-
-    Only turns before the running one are found; in the place of one that only quoted comes what it quoted.
+    The wanted nodes of turns before the running one that a query finds by a shared word, best first, and one
+    line for each that is corrupt; in the place of one that only quoted comes what it quoted.
     """
     candidates = context.retriever.find(query, limit=200, before_turn=context.turn)
     nodes: dict[str, Node] = {}
@@ -231,7 +230,6 @@ def load_found(
 
 
 def _stands(item: Line) -> bool:
-    """Whether a line can be quoted and states something, and does not only repeat another node."""
     is_short = len(item.text) <= LONGEST_LINE_CHARS
     return is_short and item.origin is None and not is_question(item.text)
 
@@ -244,13 +242,11 @@ def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> 
 
 
 def claims_of(node: Node, items: Sequence[Line]) -> list[Claim]:
-    """One claim for each line, with the node's file as its source."""
     expires = node.expires_at.isoformat().replace("+00:00", "Z") if node.expires_at else None
     return [Claim(item.text, round(item.confidence, 2), node.provenance, node.id, expires) for item in items]
 
 
 def entities_of(nodes: Sequence[Node]) -> tuple[StepEntity, ...]:
-    """The nodes as what a tool read, each once."""
     return tuple(
         dict.fromkeys(StepEntity(node.id, node.id.partition(":")[0], node.title or node.id) for node in nodes)
     )

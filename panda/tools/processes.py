@@ -27,8 +27,6 @@ _LEFT_OUT = ("PANDA_", "GIT_")
 
 @dataclass(frozen=True)
 class Ran:
-    """What a process left."""
-
     exit_code: int  # 0 is success; negative for the signal that ended it
     output: bytes  # what it wrote, or one end of it
     left_out_bytes: int  # how much of the output is missing
@@ -45,11 +43,9 @@ def run_process(
     most_bytes: int = MOST_OUTPUT_BYTES,
 ) -> Ran:
     """
-    Run a command, without a shell and without input, and wait for it.
-
-    Args:
-        limit_seconds: After so long the command and all that it started are killed.
-        keep: Which end of a long output is kept. At the end, errors stand among the output, as on a terminal.
+    Run a command, without a shell and without input, and wait for it; after the limit it and all that it
+    started are killed. *keep* is the end of a long output that stays; for "end" errors stand among it, as on
+    a terminal.
     """
     with TemporaryFile() as output, TemporaryFile() as errors:
         try:

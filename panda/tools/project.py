@@ -59,11 +59,10 @@ _HIDDEN = frozenset(
 
 def why_guarded(parts: Sequence[str], has: Callable[[Sequence[str]], bool]) -> str | None:
     """
-    What obeys a file that may be read but not changed, as the end of "it belongs to"; None if it may be.
-
-    Names are compared as the most forgiving file system would: without regard to case, to other ways of
-    writing the same characters, to invisible ones, to dots and spaces at the end, and to what follows a
-    colon. *has* says whether the project has something at a path.
+    What obeys a file that may be read but not changed, as the end of "it belongs to". Names are compared as
+    the most forgiving file system would: without regard to case, to other ways of writing the same
+    characters, to invisible ones, to dots and spaces at the end, and to what follows a colon. *has* says
+    whether the project has something at a path.
 
     >>> why_guarded(["src", "app.py"], lambda parts: False)
     >>> why_guarded(["sub", ".GIT ", "config"], lambda parts: False)
@@ -121,7 +120,6 @@ class Project:
 
     @cached_property
     def top(self) -> Path:
-        """The root without symlinks."""
         return self.root.resolve()
 
     def locate(self, path: str) -> tuple[str, ...]:
@@ -155,7 +153,6 @@ class Project:
         return text
 
     def has(self, path: str) -> bool:
-        """Whether there is a file of that name."""
         parts = self.locate(path)
         return "/".join(parts) in self.overlay or self._is(parts, stat.S_ISREG)
 
@@ -201,7 +198,6 @@ class Project:
         yield from sorted(found | {name for name in self.overlay if name.startswith(prefix)})
 
     def store_names(self) -> list[str]:
-        """The store, if it lies in the project, as a path of it."""
         stores = [one.resolve() for one in self.guarded if (one / "users").is_dir()]
         return [one.relative_to(self.top).as_posix() for one in stores if self.top in one.parents]
 
@@ -210,7 +206,6 @@ class Project:
         return found is not None and kind(found.st_mode)
 
     def _walk(self, parts: Sequence[str]) -> Iterator[str]:
-        """Names below a directory; no link is followed, not even one that comes in between."""
         stores = {self.top / name for name in self.store_names()}
         with store_errors(self.top.joinpath(*parts), "list"), open_beneath(self.top, parts) as opened:
             for directory, names, files, here in os.fwalk(".", dir_fd=opened):
@@ -235,10 +230,4 @@ def written_name(name: bytes) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """
-    What a text is told from another by.
-
-    >>> fingerprint("a") == fingerprint("a"), fingerprint("a") == fingerprint("b")
-    (True, False)
-    """
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()

@@ -28,8 +28,6 @@ _LONG_PAGE_LINES = 60
 
 @dataclass
 class _ReadPage:
-    """A page that was read for the research."""
-
     id: str  # p1, p2, …
     visit: Visit  # as written
     node: Node  # its node
@@ -38,8 +36,6 @@ class _ReadPage:
 
 @dataclass
 class _Read:
-    """What came of reading the chosen sources."""
-
     pages: list[_ReadPage] = field(default_factory=list)  # those that could be read
     failed: list[str] = field(default_factory=list)  # a line for each that could not
     away: list[str] = field(default_factory=list)  # earlier visits of these
@@ -85,10 +81,6 @@ def research(query: str, context: ToolContext) -> ToolResult:
 
 
 def _result(record: Research, context: ToolContext) -> ToolResult:
-    """
-    A research as a result: one claim for every conflict, one for every line that is in none, and what pages
-    that cannot be had said when they were last seen.
-    """
     file = context.store.turn(context.turn) / RESEARCH_JSON
     source = context.store.name_of(file)
     node_id = f"research:{record.topic}"
@@ -160,7 +152,6 @@ def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
 
 
 def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]:
-    """The pages that are about the query and were read well enough."""
     about = []
     for page in pages:
         title, sample = page.node.title, " ".join(_said(line, page) for line in page.lines[:3])
@@ -178,7 +169,6 @@ def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]
 
 
 def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) -> list[ResearchClaim]:
-    """Lines that speak of the query; where prices are asked for, the price and stock of every product too."""
     lines = _told_lines(pages, ask)
     ranked = sorted(lines, key=lambda line: -share_of_words(query, line.claim))[:_MOST_LINES]
     options = [
@@ -199,7 +189,6 @@ def _is_offer(line: ResearchClaim) -> bool:
 
 
 def _told_lines(pages: Sequence[_ReadPage], ask: Ask) -> list[ResearchClaim]:
-    """All lines of the pages; of long ones those of the zones that the query needs."""
     zones = {
         f"{page.id}z{n}": (page.id, zone)
         for page in pages
@@ -218,7 +207,6 @@ def _told_lines(pages: Sequence[_ReadPage], ask: Ask) -> list[ResearchClaim]:
 
 
 def _said(line: ResearchClaim, page: _ReadPage) -> str:
-    """A line as its zone has it."""
     return line.claim.removeprefix(f"{page.node.title}: ")
 
 
@@ -231,7 +219,6 @@ def _conflicts(claims: Sequence[ResearchClaim], ask: Ask) -> list[ResearchConfli
 
 
 def _summary(record: Research, ask: Ask) -> str:
-    """The report of a model that writes, if all of it stands in the findings; else what code counts."""
     findings = [f"{claim.claim} ({claim.source})" for claim in record.claims]
     findings += [conflict.text for conflict in record.conflicts]
     listed = "\n".join(findings) or "nothing was found"

@@ -61,7 +61,6 @@ def _quality(claims: Sequence[ResearchClaim], conflicts: Sequence[ResearchConfli
 
 
 def _counted(query: str, claims: Sequence[ResearchClaim], conflicts: Sequence[ResearchConflict]) -> str:
-    """What can be said without a model: how much was found where, and every contradiction."""
     sites = dict.fromkeys(claim.source for claim in claims)
     if not sites:
         return f"Nothing was found on: {query}"
@@ -94,13 +93,11 @@ def subject_words(query: str) -> list[str]:
 
 
 def write_research(turn: TurnFolder, record: Research) -> None:
-    """Write both files of a turn."""
     turn.write_text(RESEARCH_MD, render_research(record))
     turn.save(record)
 
 
 def render_research(record: Research) -> str:
-    """The content of research.md."""
     lines = [f"# {one_line(record.query)}", "", record.summary, "", "## Research Findings", ""]
     lines += [
         f"- {_plain(c.claim)} ({c.source}, visit:{c.visit_id}, {c.confidence or 0:.2f})"

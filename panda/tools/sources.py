@@ -37,8 +37,6 @@ _OTHER_WORDS = {"news": ("news",), "howto": ("how to",), "facts": ()}
 
 @dataclass(frozen=True)
 class SearchResult:
-    """One result of a search."""
-
     url: str  # address of the page
     title: str  # as the provider gives it
     snippet: str  # what the provider quotes of the page; may be empty
@@ -59,8 +57,6 @@ def open_provider(setting: str | None, web: WebClient) -> "SearXng | SavedResult
 
 
 class SearXng:
-    """A SearXNG server, by its JSON API."""
-
     def __init__(self, url: str, web: WebClient) -> None:
         self.name = f"searxng:{url}"
         self._url = url.rstrip("/") + "/search"
@@ -124,7 +120,6 @@ def _json_results(value: Any, where: str) -> Iterator[SearchResult]:
 
 
 def _html_results(root: HtmlElement | None) -> Iterator[SearchResult]:
-    """Links in headings, each with the text that follows it."""
     for link in root.iter("a") if root is not None else ():
         url = link.get("href") or ""
         heading = next(
@@ -140,12 +135,7 @@ def _html_results(root: HtmlElement | None) -> Iterator[SearchResult]:
 
 
 def site_of(url: str) -> str:
-    """
-    The site of an address, without www.
-
-    >>> site_of("https://www.bestbuy.com/site/x")
-    'bestbuy.com'
-    """
+    """The site of an address, without www."""
     return urlsplit(url).netloc.rpartition("@")[2].lower().removeprefix("www.")
 
 
@@ -187,7 +177,6 @@ def judge_source(
 
 
 def choose(ask: Ask, step: str, name: str, options: Sequence[Option]) -> Collection[str]:
-    """The ids of the options that a recipe chooses; none where there is no option."""
     chosen: Collection[str] = ask(step, options={name: options})[name] if options else ()
     return chosen
 
@@ -233,7 +222,6 @@ def choose_sources(
 
 
 def _known_sites(results: Sequence[SearchResult], context: ToolContext) -> dict[str, float]:
-    """extraction_quality of the sites of which one of the results was read before."""
     urls = []
     for result in results:
         with suppress(WebError):

@@ -33,19 +33,13 @@ _PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*")
 
 
 def why_unavailable(name: str, context: ToolContext) -> str | None:
-    """Why a tool cannot be used as things are; None if it can."""
     if name == "internet.research" and context.search_provider is None:
         return "no search provider is configured (setting search_provider)"
     return None
 
 
 def describe_tools(names: Iterable[str], context: ToolContext | None = None) -> str:
-    """
-    What a model is told of tools: a line each, with the arguments they take.
-
-    >>> describe_tools(["memory.query"]).partition(" Arguments:")[0]
-    '- memory.query: Look up preferences, facts, cached research and visited pages that match a query.'
-    """
+    """What a model is told of tools: a line each, with the arguments they take."""
     project = context.project if context else None
     there = f" There are: {', '.join(project.commands) or 'none'}." if project else ""
     return "\n".join(
@@ -56,7 +50,6 @@ def describe_tools(names: Iterable[str], context: ToolContext | None = None) -> 
 
 
 def describe_arguments(tool: Tool) -> str:
-    """The argument schema, as short as it can be said."""
     required = tool.argument_schema.get("required", ())
     parts = []
     for name, schema in tool.argument_schema.get("properties", {}).items():
@@ -66,11 +59,7 @@ def describe_arguments(tool: Tool) -> str:
 
 
 def check_arguments(name: str, arguments: Mapping[str, Any]) -> None:
-    """
-    Raises UsageError for a tool that is not there, or for arguments that it does not take.
-
-    >>> check_arguments("memory.query", {"query": "tea"})
-    """
+    """Raises UsageError for a tool that is not there, or for arguments that it does not take."""
     if name not in TOOLS:
         fix = nearest(name, TOOLS, "see `panda tool list`")
         raise UsageError(f"there is no tool {name!r}", where="NAME", fix=fix)
@@ -83,11 +72,8 @@ def check_arguments(name: str, arguments: Mapping[str, Any]) -> None:
 
 def run_tool(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
     """
-    Run one tool.
-
-    Returns:
-        The tool's result with its wall clock. An unknown tool, wrong arguments and whatever stops the tool
-        give status error with a line that names the fault; claims without a source give status blocked.
+    Run one tool; whatever stops it gives status error with a line that names the fault, claims without a
+    source give status blocked.
     """
     started = time.perf_counter()
     result = _run(name, arguments, context)
@@ -127,13 +113,11 @@ def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[st
 
 
 def _urls(query: str, context: ToolContext) -> list[str]:
-    """Addresses that the query names, then pages that were read before and should be looked at again."""
     named = [c.text for c in find_claims(query) if c.kind == "url" and "://" in c.text]
     return list(dict.fromkeys([*named, *context.pages]))
 
 
 def _paths(query: str, context: ToolContext) -> list[str]:
-    """The words of the query that are files of the project."""
     project = context.project
     if project is None:
         return []
@@ -146,13 +130,11 @@ def _paths(query: str, context: ToolContext) -> list[str]:
 
 
 def _terms(query: str, context: ToolContext) -> list[str]:
-    """What the query quotes, and its words that look like names in code."""
     quoted = ["".join(match.groups("")) for match in _QUOTED.finditer(query)]
     return list(dict.fromkeys([*quoted, *_IDENTIFIER.findall(query)]))
 
 
 def _commands(query: str, context: ToolContext) -> list[str]:
-    """The commands that the query names, or else all there are."""
     known = list(context.project.commands) if context.project else []
     words = set(re.findall(r"[\w.-]+", query.lower()))
     return [name for name in known if name.lower() in words] or known

@@ -24,9 +24,8 @@ _MOST_LINES = 12
 
 def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) -> ToolResult:
     """
-    The result of reading a page; if it cannot be had, of what it said when it was last seen.
-
-    A visit that is no older than so many minutes is used as it is; 0 always asks the server.
+    The result of reading a page; if it cannot be had, of what it said when it was last seen. A visit that is
+    no older than so many minutes is used as it is; 0 always asks the server.
     """
     url = str(parse_url(url))
     known = context.reader.visits([url]).get(url)
@@ -44,9 +43,8 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
 
 def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[Visit, str]:
     """
-    Read a page, unless the known visit of it still holds, and write it as a visit of the running turn.
-
-    Returns the visit, and where its content comes from: "server" or "unchanged".
+    Read a page, unless the known visit of it still holds, and write it as a visit of the running turn; with
+    where its content comes from: "server" or "unchanged".
     """
     page = client_of(context).fetch(url, _validators(known))
     paths = context.store.turn(context.turn)
@@ -68,7 +66,6 @@ def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[
 
 
 def client_of(context: ToolContext) -> WebClient:
-    """The client of a turn."""
     if context.web is None:
         raise WebError("this command reads no pages")
     return context.web()
@@ -95,14 +92,12 @@ def files_of(node: Node) -> tuple[str, ...]:
 
 
 def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -> list[Line]:
-    """The lines that share most words with the query; its own address tells it nothing."""
     own = bool(url) and url in query
     found = best_items(node, query, limit=_MOST_LINES + own, expired=expired)
     return [item for item in found if not (own and item.text.endswith(f" {url}"))][:_MOST_LINES]
 
 
 def _claims_by_hand(visit: Visit, context: ToolContext) -> tuple[Claim, ...]:
-    """The first lines of a page that no turn keeps; its address is their source."""
     lines = visit_lines(visit, context.store.clock())
     items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
     return tuple(Claim(item.text, round(item.confidence, 2), visit.manifest.url) for item in items)
@@ -153,7 +148,6 @@ def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolCont
 
 
 def _last_seen(known: Visit, error: WebError, context: ToolContext) -> ToolResult:
-    """A failure that tells what the page said when it was last read, and when that was."""
     seen = render_time(known.manifest.visited_at)
     place = f" ({error.where})" if error.where else ""
     message = f"web.fetch: {error.message}{place}; the page was last seen {seen}"

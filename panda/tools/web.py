@@ -54,7 +54,6 @@ class _Researched(TypedDict):
     _Visited,
 )
 def fetch_page(given: _FetchArguments, context: ToolContext) -> ToolResult:
-    """The page's lines that speak of the query as claims; if it cannot be had, when it was last seen."""
     from panda.tools.visits import visit_page
 
     return visit_page(given.url, context, max_age_minutes=given.max_age_minutes)

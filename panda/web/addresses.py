@@ -28,40 +28,27 @@ class Url:
 
     @property
     def netloc(self) -> str:
-        """Host and port as they stand in the address."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port is None else f"{host}:{self.port}"
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port."""
         return f"{self.scheme}://{self.netloc}"
 
     @property
     def target(self) -> str:
-        """What is asked of the server."""
         return self.path if self.path.startswith("/") else f"/{self.path}"
 
     def __str__(self) -> str:
         return self.origin + self.path
 
     def join(self, location: str) -> "Url":
-        """
-        The address that a page at this one means by *location*; WebError if it cannot be asked for.
-
-        >>> str(parse_url("http://example.org/a/b").join("../c?d#e"))
-        'http://example.org/c?d'
-        """
+        """The address that a page at this one means by *location*; WebError if it cannot be asked for."""
         return parse_url(urljoin(str(self), location))
 
 
 def parse_url(url: str) -> Url:
-    """
-    An address in its normal form; WebError if it cannot be asked for.
-
-    >>> str(parse_url("HTTP://Example.org:80/a b#part")), parse_url("https://bücher.example").host
-    ('http://example.org/a%20b', 'xn--bcher-kva.example')
-    """
+    """An address in its normal form; WebError if it cannot be asked for."""
     written = url.strip()
     scheme, found, rest = written.partition("#")[0].partition(":")
     if not found or scheme.lower() not in _DEFAULT_PORTS or not rest.startswith("//"):
@@ -80,7 +67,6 @@ def parse_url(url: str) -> Url:
 
 
 def _parse_place(place: str, *, where: str) -> tuple[str, int | None]:
-    """Host and port."""
     host, colon, port = place.rpartition(":") if not place.endswith("]") else (place, "", "")
     if not colon:
         host, port = place, ""
@@ -118,8 +104,6 @@ def _without_dots(path: str) -> str:
 
 @dataclass(frozen=True)
 class AllowedPlace:
-    """One entry of the setting web_allow."""
-
     text: str  # as the user wrote it
     host: str | None  # host name in small letters; None for addresses
     network: IPv4Network | IPv6Network | None  # Addresses; None for a host name
@@ -127,14 +111,7 @@ class AllowedPlace:
 
 
 def parse_allowed(text: str) -> AllowedPlace:
-    """
-    An entry of web_allow: a host name, an address or a CIDR block, with a port or without.
-
-    >>> parse_allowed("10.0.0.0/8").network, parse_allowed("wiki.local:8080").port
-    (IPv4Network('10.0.0.0/8'), 8080)
-    >>> parse_allowed("[::1]:80").network
-    IPv6Network('::1/128')
-    """
+    """An entry of web_allow: a host name, an address or a CIDR block, with a port or without."""
     body, port = text.strip().lower(), None
     with_port = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+)):(\d{1,5})", body)
     if with_port and 0 < int(with_port[3]) < 65_536:
@@ -168,16 +145,11 @@ def parse_places(value: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class AddressRules:
-    """Says of an address whether it may be contacted."""
-
     allowed: tuple[AllowedPlace, ...] = ()  # what the user allows beside public addresses
 
     def check(self, host: str, port: int, addresses: Sequence[str]) -> None:
         """
         Raises unless every address that a host stands for may be contacted: one private address refuses all.
-
-        >>> AddressRules().check("example.org", 443, ["93.184.216.34"])
-        >>> AddressRules((parse_allowed("127.0.0.1:8080"),)).check("localhost", 8080, ["127.0.0.1"])
         """
         for address in addresses:
             kind = private_kind(address)
@@ -211,13 +183,7 @@ def _plain(address: str) -> IPv4Address | IPv6Address:
 
 
 def private_kind(address: str) -> str | None:
-    """
-    Why an address is not public; None if it is.
-
-    >>> private_kind("::ffff:127.0.0.1"), private_kind("169.254.169.254"), private_kind("10.1.2.3")
-    ('loopback', 'link-local', 'private')
-    >>> private_kind("93.184.216.34")
-    """
+    """Why an address is not public; None if it is."""
     ip = _plain(address)
     for name in ("unspecified", "loopback", "link_local", "multicast", "site_local", "reserved", "private"):
         if getattr(ip, f"is_{name}", False):

@@ -51,18 +51,10 @@ _TEXT_TYPES = ("text/plain", "text/markdown", "application/json", "application/l
 
 @dataclass(frozen=True)
 class RobotsRules:
-    """The rules of one robots.txt for one program."""
-
     rules: tuple[tuple[bool, str], ...] = ()  # (allowed, path pattern), in the order of the file
 
     def allows(self, path: str) -> bool:
-        """
-        Whether a path may be read: the longest pattern that matches decides, an allowing one on a tie.
-
-        >>> rules = parse_robots("User-agent: *\\nDisallow: /cart\\nAllow: /cart/help$", "panda")
-        >>> rules.allows("/cart/1"), rules.allows("/cart/help"), rules.allows("/")
-        (False, True, True)
-        """
+        """Whether a path may be read: the longest pattern that matches decides, an allowing one on a tie."""
         if path == "/robots.txt":
             return True
         found = [(len(pattern), allowed) for allowed, pattern in self.rules if _matches(pattern, path)]
@@ -74,12 +66,7 @@ DENY_ALL = RobotsRules(((False, "/"),))
 
 
 def parse_robots(text: str, agent: str) -> RobotsRules:
-    """
-    The rules for a program, named without version: those of the groups that name it, else those of `*`.
-
-    >>> parse_robots("User-agent: other\\nDisallow: /\\n\\nUser-agent: *\\nDisallow: /x", "panda").rules
-    ((False, '/x'),)
-    """
+    """The rules for a program, named without version: those of the groups that name it, else those of `*`."""
     groups: dict[str, list[tuple[bool, str]]] = {"*": []}
     names: list[str] = []
     in_rules = False
@@ -150,7 +137,6 @@ def _limited(chunks: Iterable[bytes], most_bytes: int, where: str) -> Iterator[b
 
 
 def _unpack(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Unpacked pieces of at most 64 kB each, however much a few bytes stand for."""
     reader = zlib.decompressobj(zlib.MAX_WBITS if name == "deflate" else zlib.MAX_WBITS | 16)
     started = False
     for chunk in chunks:
@@ -174,18 +160,9 @@ def _unpack(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 def decode_body(body: bytes, declared: str | None) -> tuple[str, str]:
     """
-    The text of a body and the charset it was read in.
-
-    Args:
-        declared: Charset of the Content-Type header; None if it names none.
-
-    Returns:
-        Text, without a byte order mark; bytes that fit no character become U+FFFD.
-        The charset is that of a byte order mark, the header, the document, or else guessed; but what can
-        only be UTF-8 is, also where a server says latin-1 as it says of every page.
-
-    >>> decode_body("Größe".encode("cp1252"), "iso-8859-1")
-    ('Größe', 'cp1252')
+    The text of a body, without byte order mark, and its charset: that of the mark, the header (*declared*),
+    the document, or else guessed; but what can only be UTF-8 is, also where a server says latin-1 as it says
+    of every page. Bytes that fit no character become U+FFFD.
     """
     for mark, name in _MARKS:
         if body.startswith(mark):
@@ -248,8 +225,6 @@ class Validators:
 
 @dataclass(frozen=True)
 class Page:
-    """One answer."""
-
     url: str  # as it was asked for, normalised
     final_url: str  # the URL that answered, after redirects
     media_type: str  # text/html, application/json, …; "" if not modified
@@ -272,10 +247,8 @@ class WebClient:
 
     def fetch(self, url: str, known: Validators | None = None, *, robots: bool = True) -> Page:
         """
-        Read one page; one that is *known* is only sent again if it has changed.
-
-        Only for addresses that the user configured, robots.txt is not asked. WebError says why a page cannot
-        be had.
+        Read one page; one that is *known* is only sent again if it has changed. Only for addresses that the
+        user configured, robots.txt is not asked.
         """
         asked = parse_url(url)
         exchange = Exchange(self._rules, Deadline(self._timeout_seconds), self._resolve)
@@ -332,8 +305,6 @@ class WebClient:
 
 @dataclass(frozen=True)
 class _Answer:
-    """Status and headers of an answer whose body has not been read."""
-
     url: Url  # that answered, after redirects
     status: int  # HTTP status
     headers: Mapping[str, str]
@@ -345,7 +316,6 @@ class _Answer:
 def _followed(
     exchange: Exchange, start: Url, headers: Callable[[Url], Mapping[str, str | None]]
 ) -> Iterator[_Answer]:
-    """The answer where redirects end; *headers* are those of each address on the way that have a value."""
     at, seen = start, {str(start)}
     while True:
         own = {name: value for name, value in headers(at).items() if value}

@@ -27,8 +27,6 @@ _CONNECT_SECONDS = 10.0
 
 
 class Deadline:
-    """The instant at which everything must be done."""
-
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._end = time.monotonic() + seconds
@@ -42,7 +40,6 @@ class Deadline:
 
 
 def resolve_host(host: str, port: int) -> list[str]:
-    """The addresses of a host, as the system's resolver gives them."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -57,11 +54,7 @@ class Exchange:
 
     @contextmanager
     def get(self, url: Url, headers: dict[str, str]) -> Iterator[httpcore.Response]:
-        """
-        The answer to one GET request, as it comes from the wire; no redirect is followed.
-
-        WebError: no connection, no HTTP, no time left, or the address may not be contacted.
-        """
+        """The answer to one GET request, as it comes from the wire; no redirect is followed."""
         named = [(b"Host", url.netloc.encode("ascii"))]
         named += [
             (name.encode("ascii"), value.encode("latin-1", "replace")) for name, value in headers.items()
@@ -74,7 +67,6 @@ class Exchange:
                 yield response
 
     def _connections(self, url: Url) -> httpcore.ConnectionPool:
-        """The pool; a host that cannot be found ends here, before the authorities are read."""
         if self._pool is None:
             self._backend.look_up(url.host, url.port or (443 if url.scheme == "https" else 80))
             self._pool = httpcore.ConnectionPool(
@@ -101,8 +93,6 @@ class Exchange:
 
 
 class _CheckedBackend(httpcore.NetworkBackend):
-    """Connects to checked addresses only."""
-
     def __init__(self, rules: AddressRules, deadline: Deadline, resolve: Resolve) -> None:
         self._rules = rules
         self._deadline = deadline

@@ -53,8 +53,6 @@ _SITE_TITLE = re.compile(r"\s+[|–—·]\s+[^|–—·]{1,40}\Z")
 
 @dataclass(frozen=True)
 class Zone:
-    """One part of a page."""
-
     type: ZoneType  # what it is about
     confidence: float  # how sure that is, and that it belongs to the page's own subject
     items: tuple[str, ...]  # its lines
@@ -62,8 +60,6 @@ class Zone:
 
 @dataclass(frozen=True)
 class Reading:
-    """A block with what was made of it."""
-
     block: Block  # the block
     aside: bool  # stands in a part about other things: related products, advertisements
     prices: tuple[str, ...]
@@ -73,7 +69,6 @@ class Reading:
 
 
 def read_blocks(blocks: Sequence[Block]) -> list[Reading]:
-    """What each block says of prices and stock."""
     readings: list[Reading] = []
     aside_level = 0
     for n, block in enumerate(blocks):
@@ -98,7 +93,6 @@ def _finds(group: str, text: str) -> bool:
 
 
 def _stock_told(line: str) -> bool | None:
-    """Whether a line says that something can be had, or that it can't; None if it says neither."""
     return False if _finds("sold", line) else _finds("stocked", line) or None
 
 
@@ -116,7 +110,6 @@ def find_zones(
 ) -> list[Zone]:
     """
     The zones of a page, the most telling ones first: at most one for each type and confidence, none empty.
-
     What stands in the main text surely belongs to the page's subject; *prices* are those that it says for
     machines.
     """
@@ -162,7 +155,6 @@ def _classify(
 
 
 def find_main_text(html: str, url: str) -> str:
-    """The main text as markdown."""
     import trafilatura  # loaded with the first page: it takes half a second
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # broken pages are reported by us
@@ -185,7 +177,6 @@ def judge_extraction(
 ) -> float:
     """
     extraction_quality, .05 to .98: how much of what such a page should give it gave, less for contradictions.
-
     A product should give title, price, availability, details, a text, and a price that its text shows too; an
     article title, a text, author and date; a list rows with prices; any other page title and text.
     """
@@ -219,14 +210,12 @@ def judge_extraction(
 
 
 def _is_confirmed(fields: Mapping[str, Any], readings: Sequence[Reading]) -> float:
-    """1 if the page's text shows the price, .5 if only its data for machines says it."""
     said = _prices(str(fields.get("price", ""))).keys()
     shown = {value for reading in readings for value in _prices(reading.block.text)}
     return 0.0 if not said else 1.0 if said <= shown else 0.5
 
 
 def _prices(text: str) -> dict[str, str]:
-    """The prices of a text: value to how the first one of it is written."""
     found: dict[str, str] = {}
     for claim in find_claims(text):
         if claim.kind == "price":
@@ -236,8 +225,6 @@ def _prices(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What was read from one page."""
-
     title: str  # of the product, article or page; "" if it has none
     page_type: str  # product, listing, article, page or data
     fields: dict[str, Any]  # the data of extracted.json
@@ -246,7 +233,6 @@ class Extraction:
 
 
 def extract_page(page: Page) -> Extraction:
-    """Read a page."""
     text = clean_text(page.text or "")
     if page.media_type not in ("text/html", "application/xhtml+xml"):
         return _plain(page, text)
@@ -278,7 +264,6 @@ def extract_page(page: Page) -> Extraction:
 def _identify(
     markup: Markup, values: Sequence[Any], readings: Sequence[Reading], main_text: str
 ) -> tuple[str, dict[str, Any]]:
-    """Type of the page and the fields that it says for machines, the heading as its title if nothing else."""
     heading = next(
         (block.text for block in markup.blocks if block.tag == "h1" and not block.in_navigation), ""
     )
@@ -323,7 +308,6 @@ def _pick(fields: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _about(products: Sequence[Mapping[str, Any]], title: str) -> Mapping[str, Any] | None:
-    """The one product of the page; None if there are several and none bears its title."""
     if len(products) == 1:
         return products[0]
     named = [node for node in products if one_line(str(node.get("name", ""))).lower() == title.lower()]
@@ -331,7 +315,6 @@ def _about(products: Sequence[Mapping[str, Any]], title: str) -> Mapping[str, An
 
 
 def _complete_product(fields: dict[str, Any], markup: Markup, readings: Sequence[Reading]) -> None:
-    """What the page shows of a product and does not say for machines; both are compared."""
     shown = dict.fromkeys(value for reading in readings for value in reading.prices)
     texts = {c.value: c.text for r in readings for c in find_claims(r.block.text) if c.kind == "price"}
     told = [*_prices(str(fields.get("price", "")))]
@@ -372,7 +355,6 @@ def _complete_product(fields: dict[str, Any], markup: Markup, readings: Sequence
 
 
 def _listed(readings: Sequence[Reading]) -> list[dict[str, str]]:
-    """The things of a list, each with its price as the page writes it."""
     rows: dict[str, dict[str, str]] = {}
     for n, reading in enumerate(readings):
         if reading.prices and reading.name and reading.name not in rows:
@@ -391,7 +373,6 @@ def _listed(readings: Sequence[Reading]) -> list[dict[str, str]]:
 def _content(
     page_type: str, fields: Mapping[str, Any], markup: Markup, readings: Sequence[Reading], main_text: str
 ) -> str:
-    """The main text of an article; of anything else, and where there is none, all that a reader sees."""
     title = f"# {fields['title']}" if fields.get("title") else ""
     if page_type in ("article", "page") and len(main_text.split()) >= _MAIN_WORDS:
         return main_text if main_text.startswith("# ") or not title else f"{title}\n\n{main_text}"
@@ -409,14 +390,6 @@ def _content(
 
 
 def render_table(table: PageTable) -> str:
-    """
-    A table as markdown.
-
-    >>> print(render_table(PageTable("", ("a", "b"), (("1", "2"),))))
-    | a | b |
-    |---|---|
-    | 1 | 2 |
-    """
     width = len(table.rows[0]) if table.rows else len(table.columns)
     rows = [table.columns or ("",) * width, ("---",) * width, *table.rows]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
@@ -426,7 +399,6 @@ def render_table(table: PageTable) -> str:
 
 
 def _plain(page: Page, text: str) -> Extraction:
-    """A text or JSON document: its lines are its zones."""
     name = page.final_url.rstrip("/").rpartition("/")[2][:80]
     fields: dict[str, Any] = {}
     if "json" in page.media_type:

@@ -58,7 +58,6 @@ _TAG = re.compile(r"<[a-z/!]", re.IGNORECASE)
 
 
 def parse_html(text: str) -> HtmlElement | None:
-    """The root of a page's tree; None if there is nothing in it."""
     from lxml import etree
     from lxml import html as parsing
 
@@ -99,20 +98,16 @@ def squeeze(text: str) -> str:
 
 
 def is_hidden(element: HtmlElement) -> bool:
-    """Whether an element says that it is not shown."""
     named = element.get("hidden") is not None or element.get("aria-hidden") == "true"
     return named or bool(_HIDDEN_STYLE.search(element.get("style") or ""))
 
 
 def is_in_hidden(element: HtmlElement) -> bool:
-    """Whether an element or one around it is not shown."""
     return any(is_hidden(outer) for outer in (element, *element.iterancestors()))
 
 
 @dataclass(frozen=True)
 class Block:
-    """A stretch of text that a reader sees as one."""
-
     text: str  # one line
     tag: str  # element that holds it: p, h1, li, td, …
     hints: str  # names of the elements around it, with their class, id, itemprop and role; in small letters
@@ -123,8 +118,6 @@ class Block:
 
 @dataclass
 class _Open:
-    """The block that is being read."""
-
     tag: str
     hints: str
     in_navigation: bool
@@ -212,7 +205,6 @@ def _is_navigation(element: HtmlElement) -> bool:
 
 
 def _gap(element: HtmlElement, texts: list[str]) -> str:
-    """What stands between an inline element and the text before it: cents are cents, labels are apart."""
     before = next((text for text in reversed(texts) if text), "")
     inner = squeeze(element.text_content())
     if not before or not inner or before[-1].isspace():
@@ -231,8 +223,6 @@ def _gap(element: HtmlElement, texts: list[str]) -> str:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of data."""
-
     caption: str  # its caption or the heading before it; "" if none
     columns: tuple[str, ...]  # texts of the head; empty if it has none
     rows: tuple[tuple[str, ...], ...]  # cells, row by row
@@ -241,8 +231,6 @@ class PageTable:
 
 @dataclass
 class PageData:
-    """What a page says for machines and in tables."""
-
     title: str = ""  # of <title>
     meta: dict[str, str] = field(default_factory=dict)
     """Of <meta>: name or property, in small letters, to content."""
@@ -257,7 +245,6 @@ class PageData:
 
 
 def read_data(root: HtmlElement) -> PageData:
-    """The data of a page."""
     found = PageData()
     for element in root.iter("title", "meta", "script"):
         _read_head(element, found)
@@ -283,7 +270,6 @@ def _read_head(element: HtmlElement, found: PageData) -> None:
 
 
 def _read_item(element: HtmlElement, found: PageData) -> None:
-    """Microdata, with the properties of items inside."""
     if any(outer.get("itemscope") is not None for outer in element.iterancestors()):
         return
     values: dict[str, str] = {}
@@ -323,7 +309,6 @@ def _read_table(element: HtmlElement, found: PageData) -> None:
 
 
 def _rows_of(table: HtmlElement) -> Iterator[tuple[list[str], bool]]:
-    """The texts of each row, a cell that spans several in each of them, and whether all are heads."""
     hanging: dict[int, tuple[int, str]] = {}
     for row in table.iter("tr"):
         cells = [cell for cell in row if cell.tag in ("td", "th")]
@@ -375,8 +360,6 @@ def _read_definitions(element: HtmlElement, found: PageData) -> None:
 
 @dataclass(frozen=True)
 class Markup:
-    """A page as blocks of text and as data."""
-
     blocks: tuple[Block, ...]  # in document order
     data: PageData  # what it says for machines and in tables
 
@@ -384,10 +367,6 @@ class Markup:
 def read_markup(html: str) -> Markup:
     """
     What a page holds, however broken its HTML is; hidden elements, scripts and forms' fields are left out.
-
-    >>> markup = read_markup("<title>T</title><h1>Lenovo<p>Only <b>$697</b>")
-    >>> [(block.tag, block.text) for block in markup.blocks]
-    [('h1', 'Lenovo'), ('p', 'Only $697')]
     """
     root = parse_html(html)
     if root is None:

@@ -73,7 +73,6 @@ def find_nodes(value: Any, wanted: frozenset[str], depth: int = -1) -> Iterator[
 
 
 def find_listed(values: Sequence[Any]) -> list[Mapping[str, Any]]:
-    """The products of the page's lists."""
     lists = find_nodes(values, _LISTS)
     entries = [entry for node in lists for entry in _as_list(node.get("itemListElement"))]
     items = [entry.get("item", entry) for entry in entries if isinstance(entry, Mapping)]
@@ -82,15 +81,8 @@ def find_listed(values: Sequence[Any]) -> list[Mapping[str, Any]]:
 
 def product_fields(node: Mapping[str, Any]) -> dict[str, Any]:
     """
-    A product as fields.
-
-    Returns:
-        Only what is said: title, price or lowest_price and highest_price, availability, offers (if there are
-        several), brand, model, sku, seller, rating, condition, specs, description.
-
-    >>> product_fields({"name": "LOQ", "offers": {"price": "697", "priceCurrency": "USD",
-    ...     "availability": "https://schema.org/InStock"}})
-    {'title': 'LOQ', 'price': '$697', 'availability': 'In Stock'}
+    A product as fields, only what is said: title, price or lowest_price and highest_price, availability,
+    offers (if there are several), brand, model, sku, seller, rating, condition, specs, description.
     """
     fields: dict[str, Any] = {"title": _text(node.get("name"))}
     offers = [offer for offer in _as_list(node.get("offers")) if isinstance(offer, Mapping)]
@@ -127,12 +119,7 @@ def product_fields(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def article_fields(node: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    An article as fields: title, author, published_at, modified_at, description.
-
-    >>> article_fields({"headline": "Tea", "author": [{"name": "Ann"}], "datePublished": "2026-01-02"})
-    {'title': 'Tea', 'author': 'Ann', 'published_at': '2026-01-02'}
-    """
+    """An article as fields: title, author, published_at, modified_at, description."""
     authors = [_name(author) for author in _as_list(node.get("author"))]
     fields = {
         "title": _text(node.get("headline")) or _text(node.get("name")),
@@ -164,8 +151,6 @@ def meta_fields(meta: Mapping[str, str]) -> dict[str, Any]:
 
 
 def microdata_node(values: Mapping[str, str]) -> dict[str, Any]:
-    """Microdata of a product in the form of JSON-LD."""
-
     def some(*keys: str) -> dict[str, str]:
         return {key: values[key] for key in keys if key in values}
 
@@ -178,8 +163,6 @@ def microdata_node(values: Mapping[str, str]) -> dict[str, Any]:
 
 def render_price(amount: object, currency: object) -> str | None:
     """
-    A price as text; None if it is none.
-
     >>> render_price("697.00", "USD"), render_price(1299, "EUR"), render_price("15", "PLN")
     ('$697.00', '€1299', '15 PLN')
     """
