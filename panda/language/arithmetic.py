@@ -178,7 +178,7 @@ def _results(
                 sum(map(_value, listed), Fraction()),
                 False,
             )
-    for group in _groups(same, sentence, text):
+    for group in (same, _inside(same, sentence, text)):  # all of the text, or of the sentence
         if (
             len(group) > 1
             and _ADDS.search(sentence)
@@ -493,12 +493,6 @@ def _points_wrong(compared: re.Match[str], claimed: Found, first: Found, second:
     )
 
 
-def _groups(same: Sequence[Found], sentence: str, text: str) -> Iterator[list[Found]]:
-    """What a total may be taken over: all numbers of its unit in the text, or those in its sentence."""
-    yield list(same)
-    yield _inside(same, sentence, text)
-
-
 def _inside(same: Sequence[Found], sentence: str, text: str) -> list[Found]:
     start = text.find(sentence)
     return [found for found in same if start <= found.start < start + len(sentence)]
@@ -581,7 +575,7 @@ def _counted(claimed: Found, amount: Amount, text: str, sources: Sequence[str]) 
         sentence = _sentence(text, claimed)
         clause = re.split(r"[;:—]\s", sentence[max(0, claimed.start - text.find(sentence)) :])[0]
         for other in scan(clause):
-            parts = [part for source in sources for part in _parts_of(source)]
+            parts = [part for source in sources for part in re.split(r"[;,\n]|\.\s", source) if part.strip()]
             having = sum(any(other.needs & one.gives for one in scan(part)) for part in parts)
             if other.needs and other.claims and having == number:
                 return f"{other.claim.text} in {having} places"
@@ -592,10 +586,6 @@ def _counted(claimed: Found, amount: Amount, text: str, sources: Sequence[str]) 
         if len(word) > 3 and len(lines) > 1 and having == number:
             return f"{word} on {having} lines"
     return None
-
-
-def _parts_of(source: str) -> list[str]:
-    return [part for part in re.split(r"[;,\n]|\.\s", source) if part.strip()]
 
 
 def _is_like(first: str, second: str) -> bool:

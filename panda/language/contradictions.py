@@ -437,13 +437,10 @@ def _wrong_weekdays(text: str, sources: Sequence[str]) -> Iterator[Found]:
             continue
         known = (day for source in sources for day in find_days(source))
         days = {value} if value[0] != "-" else {day for day in known if day[4:] == value[1:]}
-        given = {f"weekday:{first.claim.value}" in _gives(day) for day in days}
+        weekday = f"weekday:{first.claim.value}"
+        given = {any(weekday in found.gives for found in scan(day)) for day in days}
         if given == {False}:
             yield second
-
-
-def _gives(day: str) -> frozenset[str]:
-    return frozenset(key for found in scan(day) for key in found.gives)
 
 
 def _first(part: _Part, measure: str) -> tuple[float, str] | None:

@@ -118,9 +118,10 @@ def find_names(text: str) -> tuple[Name, ...]:
     names: list[Name] = []
     at_start = False  # whether only capitals stand between this word and a start
     last_end = -1
-    caseless_text = _mostly_caseless(text)
+    caseless_text = len(_IS_CASELESS.findall(text)) * 2 > sum(map(str.isalpha, text))
     english = _is_english(text)
-    shouted = _is_shouted(text)
+    written = re.findall(r"[^\W\d_]{2,}", text)
+    shouted = len(written) > 2 and sum(map(str.isupper, written)) * 3 > len(written) * 2
     spans = iter([*taken, (len(text) + 1, len(text) + 1)])
     span = next(spans)
     for match in _WORD.finditer(text):
@@ -210,20 +211,10 @@ def _is_start(text: str, start: int) -> bool:
     return stop["stop"] != "." or not (initial or is_honorific(word) or word.lower() in _NEVER_LAST)
 
 
-def _mostly_caseless(text: str) -> bool:
-    caseless = len(_IS_CASELESS.findall(text))
-    return caseless * 2 > sum(map(str.isalpha, text))
-
-
 def _is_english(text: str) -> bool:
     small = [word for word in re.findall(r"(?<![\w'])[^\W\d_]{2,}(?![\w'])", text) if word.islower()]
     known = sum(map(is_ordinary, small))
     return len(small) < 3 or known * 2 >= len(small)
-
-
-def _is_shouted(text: str) -> bool:
-    words = re.findall(r"[^\W\d_]{2,}", text)
-    return len(words) > 2 and sum(map(str.isupper, words)) * 3 > len(words) * 2
 
 
 def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:

@@ -219,6 +219,17 @@ def settle_change(step: Step, project: Project) -> Step | None:
 
 
 def render_diff(name: str, before: str | None, after: str) -> str:
+    """
+    A unified diff.
+
+    >>> print(render_diff("a.txt", "x\\ny\\n", "x\\nz\\n"))
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -1,2 +1,2 @@
+     x
+    -y
+    +z
+    """
     old, new = (before or "").splitlines(), after.splitlines()
     source = f"a/{name}" if before is not None else "/dev/null"
     lines = list(difflib.unified_diff(old, new, source, f"b/{name}", lineterm=""))

@@ -135,7 +135,12 @@ def _html_results(root: HtmlElement | None) -> Iterator[SearchResult]:
 
 
 def site_of(url: str) -> str:
-    """The site of an address, without www."""
+    """
+    The site of an address, without www.
+
+    >>> site_of("https://www.bestbuy.com/site/x")
+    'bestbuy.com'
+    """
     return urlsplit(url).netloc.rpartition("@")[2].lower().removeprefix("www.")
 
 

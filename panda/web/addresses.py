@@ -48,7 +48,12 @@ class Url:
 
 
 def parse_url(url: str) -> Url:
-    """An address in its normal form; WebError if it cannot be asked for."""
+    """
+    An address in its normal form; WebError if it cannot be asked for.
+
+    >>> str(parse_url("HTTP://Example.org:80/a b#part")), parse_url("https://bücher.example").host
+    ('http://example.org/a%20b', 'xn--bcher-kva.example')
+    """
     written = url.strip()
     scheme, found, rest = written.partition("#")[0].partition(":")
     if not found or scheme.lower() not in _DEFAULT_PORTS or not rest.startswith("//"):
@@ -111,7 +116,14 @@ class AllowedPlace:
 
 
 def parse_allowed(text: str) -> AllowedPlace:
-    """An entry of web_allow: a host name, an address or a CIDR block, with a port or without."""
+    """
+    An entry of web_allow: a host name, an address or a CIDR block, with a port or without.
+
+    >>> parse_allowed("10.0.0.0/8").network, parse_allowed("wiki.local:8080").port
+    (IPv4Network('10.0.0.0/8'), 8080)
+    >>> parse_allowed("[::1]:80").network
+    IPv6Network('::1/128')
+    """
     body, port = text.strip().lower(), None
     with_port = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+)):(\d{1,5})", body)
     if with_port and 0 < int(with_port[3]) < 65_536:
@@ -183,7 +195,13 @@ def _plain(address: str) -> IPv4Address | IPv6Address:
 
 
 def private_kind(address: str) -> str | None:
-    """Why an address is not public; None if it is."""
+    """
+    Why an address is not public; None if it is.
+
+    >>> private_kind("::ffff:127.0.0.1"), private_kind("169.254.169.254"), private_kind("10.1.2.3")
+    ('loopback', 'link-local', 'private')
+    >>> private_kind("93.184.216.34")
+    """
     ip = _plain(address)
     for name in ("unspecified", "loopback", "link_local", "multicast", "site_local", "reserved", "private"):
         if getattr(ip, f"is_{name}", False):

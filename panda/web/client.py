@@ -54,7 +54,13 @@ class RobotsRules:
     rules: tuple[tuple[bool, str], ...] = ()  # (allowed, path pattern), in the order of the file
 
     def allows(self, path: str) -> bool:
-        """Whether a path may be read: the longest pattern that matches decides, an allowing one on a tie."""
+        """
+        Whether a path may be read: the longest pattern that matches decides, an allowing one on a tie.
+
+        >>> rules = parse_robots("User-agent: *\\nDisallow: /cart\\nAllow: /cart/help$", "panda")
+        >>> rules.allows("/cart/1"), rules.allows("/cart/help"), rules.allows("/")
+        (False, True, True)
+        """
         if path == "/robots.txt":
             return True
         found = [(len(pattern), allowed) for allowed, pattern in self.rules if _matches(pattern, path)]

@@ -390,6 +390,14 @@ def _content(
 
 
 def render_table(table: PageTable) -> str:
+    """
+    A table as markdown.
+
+    >>> print(render_table(PageTable("", ("a", "b"), (("1", "2"),))))
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
     width = len(table.rows[0]) if table.rows else len(table.columns)
     rows = [table.columns or ("",) * width, ("---",) * width, *table.rows]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
