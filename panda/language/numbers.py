@@ -188,10 +188,7 @@ def _plain(whole: str, decimals: str) -> str:
 
 
 def scale_after(text: str, at: int, *, price: bool) -> tuple[int, int]:
-    """
-    The power of ten that follows a number, 0 if none does, and the index behind it; "k" and "M" are of
-    prices.
-    """
+    """The power of ten that follows a number, else 0, and the index behind it; "k" and "M" scale prices."""
     found = _SCALE.match(text, at) or (_PRICE_SCALE.match(text, at) if price else None)
     return (_SCALES[found["scale"].lower()], found.end()) if found else (0, at)
 
@@ -235,9 +232,7 @@ def _unit_of(written: str) -> str:
 
 
 def rate_after(text: str, at: int) -> tuple[str, int]:
-    """
-    What an amount is counted for, as in "5/day" or "$9 monthly", "" for nothing, and the index behind it.
-    """
+    """What an amount is counted for, as in "5/day" or "$9 monthly", else "", and the index behind it."""
     found = _OF_RATE.match(text, at) or _LY.match(text, at)
     if not found:
         return "", at

@@ -116,9 +116,7 @@ class Reading(Part, frozen=True):
 
 
 def overall_mood(said: Iterable[Mood]) -> Mood:
-    """
-    The mood of a message: it orders if any part does, else asks if any does, else tells; of none it asks.
-    """
+    """A message orders if any part of it does, else asks if any does, else tells; without parts it asks."""
     known = set(said) or {"asks"}
     return next((cast(Mood, mood) for mood in ("orders", "asks") if mood in known), "tells")
 
@@ -332,9 +330,7 @@ def _says(pattern: str, text: str) -> bool:
 
 
 def plain_recap(query: str) -> bool:
-    """
-    Whether a query asks what the whole session was about, by its words alone, where no encoder can tell.
-    """
+    """Whether a query asks what the whole session was about, by its words, where no encoder can tell."""
     words = set(split_words(query.lower()))
     told = words & _LISTED("spoke") and words & _LISTED("partners")
     return bool(words & _LISTED("recap") or told) and words <= _LISTED("recap") | _LISTED("filling")

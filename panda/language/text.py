@@ -214,9 +214,7 @@ _MORE = re.compile(r"[,;:–—=|]|[.!?…](?:\s|$)| - |\)$")
 
 
 def is_question(line: str) -> bool:
-    """
-    Whether a stored line, list markers and cells included, asks in the last thing in it and states nothing.
-    """
+    """Whether a stored line, list markers and cells included, ends with what it asks and states nothing."""
     text = plain_signs(line).strip()
     while mark := _LIST_MARK.match(text):
         text = text[mark.end() :]

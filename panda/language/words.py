@@ -245,9 +245,7 @@ _LEAST_ENGLISH = 0.9  # english texts measured 1.0 and more, others .86 and less
 
 
 def is_english(text: str) -> bool:
-    """
-    Whether most words that no name could be are English; a text without any is, if its letters are Latin.
-    """
+    """Whether most words that no name could be are English; without any, whether its letters are Latin."""
     words = _LETTERS.findall(text)
     small = [word for word in words if word[0].islower()]
     if not small:

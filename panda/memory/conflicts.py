@@ -148,9 +148,7 @@ class Finding:
 
 
 def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float) -> list[Finding]:
-    """
-    Contradictions, facts expired or about to, facts that a retraction left alone, and references to nothing.
-    """
+    """Contradictions, facts expired or about to, facts that a retraction left alone, dead references."""
 
     def finding(rule: Rule, subject: Subject, message: str, *facts: Assertion) -> Finding:
         ids = tuple(one.id for one in facts)

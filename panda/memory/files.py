@@ -264,9 +264,7 @@ class Projection:
         return self.mark == self._mark_of_now()
 
     def entries(self, kind: Kind) -> dict[str, MemoryEntry] | None:
-        """
-        What a memory file says, by key as the log has it, impossible keys left out; None if it is not there.
-        """
+        """What a memory file says, by key as in the log, without impossible ones; None if it is not there."""
         text = self.texts[kind]
         if text is None:
             return None
@@ -287,9 +285,7 @@ class Projection:
         return Standing(subject, tuple(live), past, self.log.of(subject))
 
     def compare(self, now: datetime) -> list[Comparison]:
-        """
-        Every key of both files and of the log; of a key that is fact and preference the preference holds.
-        """
+        """Every key of both files and of the log; if it is fact and preference, the preference holds."""
         entries = {kind: self.entries(kind) for kind in KINDS}
         standings = self._by_key([self.standing(one, now) for one in self.log.subjects("local")])
         extent = self.mark.extent if self.mark else self.log.extent

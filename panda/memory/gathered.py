@@ -190,9 +190,7 @@ def render_line(
 
 
 def freshness(node: Node, now: datetime) -> str:
-    """
-    How old research or a visited page is, and whether to fetch it again; "" for others (S1 §10; S0 §5.2).
-    """
+    """How old research or a visited page is, and whether to fetch it again, else "" (S1 §10; S0 §5.2)."""
     if node.source_type not in _AGING or node.at is None:
         return ""
     age = _age(node.at, now)

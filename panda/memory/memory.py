@@ -81,10 +81,7 @@ class Memory:
 
     @contextmanager
     def held(self) -> Iterator[MemoryLog]:
-        """
-        The lock, with the log as it is once edits by hand are taken in and what a crash left unshown is
-        shown.
-        """
+        """The lock; edits by hand are taken in, and what a crash left unshown is shown."""
         with held_lock(
             self._layout.of(self.user).memory_lock,
             holder=f"memory of {self.user} (pid {os.getpid()})",
@@ -199,9 +196,7 @@ class Memory:
         return Subject("local", *split_key(one.key, one.kind, self.user))
 
     def read(self) -> tuple[MemoryLog, Sequence[Assertion]]:
-        """
-        The log, and what taking in edits by hand would append to it; no lock is held and nothing is written.
-        """
+        """The log, and what taking in edits by hand would append to it; without lock, nothing is written."""
         self._state.refresh()
         return self._state.log, [] if self._state.is_settled else self._made_of(self._edits())
 
@@ -266,10 +261,7 @@ def _statements(log: MemoryLog, staged: Sequence[Staged], now: datetime) -> list
 
 
 def take_in_edits(store: UserStore) -> Projection:
-    """
-    Make assertions of what a user edited by hand, before a turn begins; gives the memory as it was under the
-    lock.
-    """
+    """Make assertions of what a user edited by hand; gives the memory as it was under the lock."""
     memory = Projection(store)
     if not store.home.is_dir():
         memory.refresh()

@@ -185,10 +185,7 @@ def _introductions(passages: Iterable[Passage]) -> dict[int, str]:
 
 
 def research_lines(research: Research, now: datetime) -> Iterator[Line]:
-    """
-    The summary and each claim with its source; claims that contradict each other are one line that names them
-    all.
-    """
+    """The summary and each claim with its source; claims that contradict each other are one line."""
     told: list[tuple[str, str, float | None]] = []
     if research.summary.strip():
         told.append((research.summary, "default", research.quality_score))

@@ -165,10 +165,7 @@ class NodeReader:
         self._memory_known: list[Node] = []
 
     def load(self, node_id: str) -> Node:
-        """
-        One node (Design §4 "Node ids", S1 §9). MemoryNodeError: there is none, more than one, or it is
-        corrupt.
-        """
+        """One node (Design §4, S1 §9); MemoryNodeError: there is none, several, or it is corrupt."""
         kind, _, name = node_id.partition(":")
         with _as_node_error(node_id):
             match kind:

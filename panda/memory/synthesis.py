@@ -266,10 +266,7 @@ def find_contenders(
 
 
 def rank(facts: Sequence[Fact]) -> list[Fact]:
-    """
-    Live facts of one subject by confidence, then clock, highest first, then value and id: one order for any
-    input.
-    """
+    """Live facts of one subject by confidence, then clock, highest first, then by value and id."""
     if len(facts) == 1:
         return list(facts)
     by_strength = sorted(facts, key=_strength)

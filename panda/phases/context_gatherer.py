@@ -271,7 +271,7 @@ class ContextGatherer:
 
     def gather(self, turn: Turn) -> Gathered:
         """
-        All of phase 2; nothing but the plan is written. A §2 that fails its checks twice raises HaltError.
+        All of phase 2; nothing but the plan is written. A §2 that fails its checks twice is a HaltError.
         """
         plan = self.plan(turn)
         further: list[str] = []

@@ -52,9 +52,7 @@ class ClosestLines:
         return self._rated(query, options)
 
     def rate(self, query: str, lines: Sequence[Option]) -> list[Option]:
-        """
-        The lines with closeness as prior and what they stand below as title; one of an unreadable node stays.
-        """
+        """The lines, closeness as prior and what they stand below as title; unreadable nodes stay."""
         nodes: dict[str, Node | None] = {}
         titled = []
         for line in lines:

@@ -37,9 +37,7 @@ class Repair:
         )
 
     def merged(self, written: Sequence[GatheredItem]) -> list[GatheredItem]:
-        """
-        The answer with what was written anew in the place of the first refused item, repetitions left out.
-        """
+        """The answer with what was written anew in place of the first refused item, without repetitions."""
         stands = [one for one in self.items if not self._is_refused(one)]
         texts = {one.text for one in stands}
         at = next(n for n, one in enumerate(self.items) if self._is_refused(one))

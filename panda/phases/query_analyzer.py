@@ -150,10 +150,7 @@ class References:
         return replace(self, found=tuple(found))
 
     def resolved_query(self, query: str, written: str) -> str:
-        """
-        The query with names for the references; a model's wording counts if it has every name, or no rule
-        resolves any.
-        """
+        """The query with names for the references, in a model's words if they have every name."""
         resolved = follow_up(query, self.found, self.carry)
         resolved = resolved or replace_references(query, self.found, self.carry)
         if resolved == query or all(names(written, one.label) for one in self.entities):

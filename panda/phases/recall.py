@@ -87,10 +87,7 @@ class ShownList:
 
 
 def follow_up(turn: Turn, reader: NodeReader) -> FollowUp | None:
-    """
-    The answer to a query for a step by its number or place, or for the items of a list that still count, if
-    sure.
-    """
+    """The answer to a query for a step by number or place, or for the items of a list that still count."""
     if turn.reading.recap:
         return None
     return _step(turn, reader) or _what_counts(turn, reader) or _opened(turn, reader) or _wanted(turn, reader)

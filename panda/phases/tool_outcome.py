@@ -51,9 +51,7 @@ def _step_lines(step: Step) -> list[str]:
 
 
 def render_results(steps: Sequence[Step]) -> str:
-    """
-    toolresults.md: every call with its findings, quotes indented so that none can pass for a line of ours.
-    """
+    """toolresults.md: every call with its findings; quotes are indented, so that none passes for ours."""
     parts = []
     for step in steps:
         lines = [f"## Step {step.step}: {step.tool} ({step.status})", ""]
@@ -105,9 +103,7 @@ def kept_again(turn: Turn) -> list[str]:
 
 
 def is_undone(turn: Turn) -> bool:
-    """
-    Whether the plan was to use tools, every clause orders, none to find or show, and no tool carried it out.
-    """
+    """Whether tools were planned, every clause orders, none to find or show, and no tool did it."""
     clauses = turn.reading.clauses
     orders = bool(clauses) and all(one.mood == "orders" and not orders_to_look(one.text) for one in clauses)
     done = any(step.status == "success" and step.tool not in LOOKING_UP for step in turn.steps())

@@ -14,9 +14,7 @@ _ACCEPTED_AT_ONCE = 256
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """
-    A listening socket; UsageError if the host is none of this machine's, TryAgainError if the port is taken.
-    """
+    """A listening socket. UsageError: no host of this machine; TryAgainError: the port is taken."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

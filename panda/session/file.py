@@ -50,10 +50,7 @@ def load_session(store: UserStore, session: str, *, sealed: bool = True) -> Sess
 
 
 def free_session_id(store: UserStore, index: Index, number: int) -> str:
-    """
-    The id of a session that begins with the turn of this number, such as t000814; one more where that is
-    taken.
-    """
+    """The id of a session that begins with a turn, such as t000814; one more where that is taken."""
     for more in count(1):
         name = f"t{number:06}" + (f"-{more}" if more > 1 else "")
         is_taken = store.session_lock(name).parent.exists()

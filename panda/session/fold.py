@@ -90,9 +90,7 @@ def merge_limits(
 def flow_of(
     previous: Carry, files: TurnFiles, curation: Curation, *, raised: Pending | None, reply: str
 ) -> Flow:
-    """
-    How the conversation goes with a turn, as far as it has come; *raised* is the question that it ended with.
-    """
+    """How the conversation goes with a turn; *raised* is the question that it ended with."""
     told = next((one.text for one in files.reading.clauses if one.mood == "tells"), None)
     expressed = clip(told, _EXPRESSED_CHARS) if told else None  # be it a feeling or a wish
     return Flow(
@@ -275,10 +273,7 @@ def short_reply(reply: str) -> tuple[str, SummaryKind]:
 
 
 def to_merge(previous: Carry) -> tuple[int, ...]:
-    """
-    The turns for the history to take in next: those that failed before, and the one that falls out of the
-    recent.
-    """
+    """The turns for the history to take in next: those that failed, and the one that is recent no more."""
     leaving = previous.recent_turns[:1] if len(previous.recent_turns) >= RECENT else ()
     return (*previous.history_summary.unmerged, *(one.turn for one in leaving))
 

@@ -46,9 +46,7 @@ def answer_of(pending: Pending | None, query: str, reading: Reading) -> Answered
 
 
 def agreed_query(carry: Carry, answer: Answered | None, query: str) -> str | None:
-    """
-    What a bare "yes" asks for: the question with the answer behind it; None if the query says it itself.
-    """
+    """What a bare "yes" asks for: the question with the answer behind it; None if the query says more."""
     pending = carry.pending_clarification
     if pending is None or answer is None or not answer.agreed or len(query.split()) > _SHORT_WORDS:
         return None

@@ -276,9 +276,7 @@ def mentions_of(query: str, carry: Carry) -> list[Mention]:
 
 
 def find_references(query: str, carry: Carry) -> list[Mention]:
-    """
-    The references of a query to what the session has talked about; a name that stands there in full is none.
-    """
+    """The references of a query to what was talked about; a name that stands there in full is none."""
     labels = {one.ref: one.label for one in carry.registry.records}
     settled = [_settled(one, carry) for one in mentions_of(query, carry)]
     found = [

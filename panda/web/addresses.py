@@ -160,9 +160,7 @@ class AddressRules:
     allowed: tuple[AllowedPlace, ...] = ()  # what the user allows beside public addresses
 
     def check(self, host: str, port: int, addresses: Sequence[str]) -> None:
-        """
-        Raises unless every address that a host stands for may be contacted: one private address refuses all.
-        """
+        """Raises unless every address of a host may be contacted: one private address refuses all."""
         for address in addresses:
             kind = private_kind(address)
             if kind is not None and not self._allows(host.lower().rstrip("."), port, address):

@@ -365,9 +365,7 @@ class Markup:
 
 
 def read_markup(html: str) -> Markup:
-    """
-    What a page holds, however broken its HTML is; hidden elements, scripts and forms' fields are left out.
-    """
+    """What a page holds, however broken; hidden elements, scripts and forms' fields are left out."""
     root = parse_html(html)
     if root is None:
         return Markup((), PageData())
