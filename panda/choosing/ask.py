@@ -29,7 +29,6 @@ def prompt_sections(text: str, name: str) -> dict[str, str]:
 
 
 def section_items(text: str) -> list[str]:
-    """The list items of a section."""
     return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]
 
 
@@ -42,7 +41,6 @@ class Memo:
     """Vector by encoder digest and text, shape (width,)."""
 
     def clear(self) -> None:
-        """Forget everything."""
         self.scores.clear()
         self.vectors.clear()
 
@@ -75,7 +73,6 @@ class Ask:
     timeout_seconds: float  # wall clock of one call
 
     def sections(self, step: Step) -> dict[str, str]:
-        """The sections of a step's prompt file."""
         return prompt_sections(self.prompt(step.prompt or ""), step.prompt or "")
 
     def score(self, prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:

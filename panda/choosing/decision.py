@@ -68,8 +68,6 @@ class ChoiceSpec:
 
 @dataclass(frozen=True)
 class Option:
-    """One thing that can be chosen."""
-
     id: str  # what the reply holds when it is chosen
     text: str  # what it says, one line
     node_ids: tuple[str, ...] = ()  # nodes it comes from
@@ -95,8 +93,6 @@ class Option:
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice that was made."""
-
     name: str  # property of the reply
     value: str | bool | tuple[str, ...] | None
     """What was chosen; ids for a subset, best first; None when there was nothing to choose from."""

@@ -38,14 +38,10 @@ class Fit:
     """Runs of words whose occurrence is read behind the other values."""
 
     def logprobs(self, values: Sequence[float] | NDArray[np.float32]) -> dict[str, float]:
-        """Log-probability of each class."""
-        logits = self._logits(np.asarray(values, np.float64))
+        logits = (self.weights @ np.asarray(values, np.float64) + self.bias) / self.temperature
         logits -= logits.max()
         found = logits - np.log(np.exp(logits).sum())
         return dict(zip(self.classes, map(float, found), strict=True))
-
-    def _logits(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray((self.weights @ values + self.bias) / self.temperature, np.float64)
 
 
 def softmax(values: Mapping[str, float]) -> dict[str, float]:

@@ -44,8 +44,6 @@ _MOST_FILES = 1_000
 
 @dataclass(frozen=True)
 class Dropped:
-    """One piece that was left out."""
-
     text: str  # what it said
     reason: str  # why it went
     rung: int  # rung of the ladder that took it: 1, 2 or 3; 4 when another wording stands for it
@@ -53,8 +51,6 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Compression:
-    """A document within its budget."""
-
     text: str  # the document
     kind: ContentType  # its type
     before_tokens: int  # budget tokens it had

@@ -37,8 +37,6 @@ class _Node:
 
 @dataclass(frozen=True)
 class JsonOutline:
-    """A JSON document."""
-
     source: str  # the document
     pieces: Sequence[Piece]  # its values, long strings in several pieces
     root: "_Node"  # the value itself

@@ -95,8 +95,6 @@ def with_heads(pieces: Sequence[Piece], kept: Set[int]) -> set[int]:
 
 @dataclass(frozen=True)
 class TextOutline:
-    """A Markdown or plain text."""
-
     source: str  # the document
     pieces: Sequence[Piece]  # its pieces in order; between them there is only white space
 
@@ -122,7 +120,6 @@ class TextOutline:
         return "".join(parts)
 
     def _gap(self, last: int, following: int) -> str:
-        """The mark between two kept pieces with the white space that parts it from them."""
         pieces, source = self.pieces, self.source
         is_end = following == len(pieces)
         left = source[pieces[last].end : pieces[last + 1].start] if last >= 0 else ""
@@ -136,17 +133,14 @@ class TextOutline:
             return left + mark + right
         if last >= 0 and pieces[last].kind in ("row", "table_head"):
             if pieces[last + 1].kind == "row":
-                cells = len(split_cells(pieces[self._table_head(last)].text.split("\n", 1)[0]))
+                head = pieces[last] if pieces[last].kind == "table_head" else pieces[pieces[last].heads[-1]]
+                cells = len(split_cells(head.text.split("\n", 1)[0]))
                 mark = f"| {MARK} |" + " |" * (cells - 1)
                 if not is_end and pieces[following].kind != "row" and right.count("\n") < 2:
                     right = "\n\n"
             elif left.count("\n") < 2:
                 left += "\n"
         return left + mark + right
-
-    def _table_head(self, row: int) -> int:
-        heads = self.pieces[row].heads
-        return row if self.pieces[row].kind == "table_head" else heads[-1]
 
     def _with_small_gaps(self, kept: set[int]) -> set[int]:
         """Also what is no longer than the mark that would stand for it, within a line."""
@@ -336,7 +330,6 @@ class _Parser:
         return len(self.pieces) - 1
 
     def _front(self) -> int:
-        """The line behind the front matter, which is one piece."""
         marks = [i for i in range(min(len(self.lines), 60)) if self._text(i).rstrip() == "---"]
         if len(marks) < 2 or marks[0] != 0:
             return 0
@@ -420,7 +413,6 @@ class _Parser:
         return short or text.lstrip()[:1] in "[({<|#@$%&0123456789"
 
     def _part(self, first: int, end: int) -> None:
-        """One list item, one speaker's line, or running text."""
         start, stop = self.lines[first][0], self.lines[end - 1][1]
         self.line += 1
         match = _LABEL.match(self.source, start, stop)

@@ -95,7 +95,6 @@ def weigh(
 
 
 def compile_keep(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:
-    """Regular expressions of what is to be kept."""
     compiled = []
     for pattern in patterns:
         try:

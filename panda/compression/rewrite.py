@@ -56,7 +56,6 @@ def rewrite_passages(
 
 
 def _reworded(outline: TextOutline, kept: Set[int], texts: Mapping[int, str], skipped: Set[int]) -> str:
-    """The extract with texts in the place of their first pieces, and without those that are skipped."""
     pieces: list[Piece] = []
     source = ""
     place: dict[int, int] = {}

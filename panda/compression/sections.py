@@ -107,7 +107,7 @@ def _shrink(
     query: str,
     rewriter: Rewriter = lambda kind: None,
 ) -> tuple[Section, Cut | None]:
-    """Or as near to so many tokens as what it must hold allows."""
+    """The section in so many tokens, or as near to them as what it must hold allows."""
     before = count_tokens(render_section(section))
     if before <= budget:
         return section, None

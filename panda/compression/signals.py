@@ -22,8 +22,6 @@ _TIMEOUT_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class UnitText:
-    """One unit as it is weighed."""
-
     text: str  # what it says
     line: int  # units of the same line or paragraph share it
     around: str = ""  # headings, keys, label that it stands under

@@ -98,8 +98,6 @@ def _meets(one: range, others: list[range]) -> bool:
 
 @dataclass(frozen=True)
 class Answered:
-    """One case and what was said."""
-
     case: Case
     recipe: str  # recipe that was asked, or the rule
     said: Said  # the answer
@@ -108,18 +106,15 @@ class Answered:
 
     @property
     def label(self) -> str:
-        """The right answer as one text."""
         return render_label(self.case.label)
 
     @property
     def right(self) -> bool:
-        """Whether what was said is right."""
         if self.case.kind == "constraint":
             return same_phrases(self.case.query, tuple(self.case.label), self.said.ranked)
         return self.said.label == self.label
 
     def as_json(self) -> dict[str, object]:
-        """For files."""
         return {
             "kind": self.case.kind,
             "query": self.case.query,

@@ -14,8 +14,6 @@ from panda.store.files import parse_json, read_text
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of case."""
-
     step: str | None  # step of the registry whose recipe is asked; None for a rule
     choice: str  # property of the recipe's schema; of a kind without a recipe, what is judged
     over: str | None  # name that the case's options go by; None when it has none
@@ -59,8 +57,6 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class Said:
-    """What a choice says about one case."""
-
     label: str  # in the terms of the case's label
     confidence: float | None  # probability that it is right; None if the scorer gives none
     score: float | None  # For kinds of two answers: how far it leans to yes. For ranking only.
@@ -91,8 +87,6 @@ def read_choice(kind: Kind, choice: Choice) -> Said:
 
 @dataclass(frozen=True)
 class Case:
-    """One labelled case."""
-
     kind: str  # which choice is asked: a key of KINDS, or "RECIPE PROPERTY" of a case that names both
     split: str  # fit or test
     query: str  # what the user says

@@ -50,7 +50,8 @@ def fit_classes(values: Matrix, wanted: NDArray[Any], groups: Sequence[str]) -> 
     _require_scikit_learn()
     from scipy.sparse import csr_matrix
 
-    folds, classes = _folds(groups), int(wanted.max()) + 1
+    numbers = {name: n % _FOLDS for n, name in enumerate(dict.fromkeys(groups))}
+    folds, classes = np.array([numbers[group] for group in groups]), int(wanted.max()) + 1
     sparse = csr_matrix(values)  # most are zero
     found: list[tuple[float, float, float, Matrix]] = []
     for strength in _STRENGTHS:
@@ -69,13 +70,8 @@ def fit_classes(values: Matrix, wanted: NDArray[Any], groups: Sequence[str]) -> 
     return Head(weights, bias, temperature, left_out, accuracy)
 
 
-def _folds(groups: Sequence[str]) -> NDArray[Any]:
-    names = {name: n % _FOLDS for n, name in enumerate(dict.fromkeys(groups))}
-    return np.array([names[group] for group in groups])
-
-
 def _require_scikit_learn() -> None:
-    """Before what it is needed for was worked out."""
+    """Called before what it is needed for is worked out."""
     if find_spec("sklearn") is None:
         fix = "pip install 'panda-turns[tune]'"
         raise UsageError("tuning needs scikit-learn", where="panda tune", fix=fix)
@@ -93,7 +89,6 @@ def _logistic(values: Any, wanted: NDArray[Any], strength: float) -> tuple[Matri
 
 
 def _loss(logits: Matrix, wanted: NDArray[Any]) -> float:
-    """Mean negative log-probability of the right class."""
     return float((_norm(logits) - logits[np.arange(len(wanted)), wanted]).mean())
 
 
@@ -104,8 +99,6 @@ def _norm(logits: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class Tuned:
-    """One fit that was made."""
-
     recipe: str
     choice: str  # the property
     name: str  # file name below `fits/`

@@ -34,7 +34,6 @@ def commonest_share(labels: Sequence[str]) -> tuple[str, float]:
 
 
 def count_confusion(labels: Sequence[str], said: Sequence[str]) -> dict[str, dict[str, int]]:
-    """How often each label was given each answer."""
     found: dict[str, dict[str, int]] = {}
     for label, answer in sorted(zip(labels, said, strict=True)):
         row = found.setdefault(label, {})

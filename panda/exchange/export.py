@@ -43,7 +43,6 @@ class PastTurn:
 
     @property
     def key(self) -> tuple[str, int]:
-        """User and number."""
         return self.metadata.user_id, self.metadata.turn
 
 

@@ -165,7 +165,6 @@ class _JsonReader:
         self._text, self._at, self._ended, self._bytes = "", 0, False, 0
 
     def is_at_end(self, position: int) -> bool:
-        """Whether a position is where the file ends."""
         return self._ended and position >= len(self._text.rstrip())
 
     def peek(self) -> str:

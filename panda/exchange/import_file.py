@@ -36,8 +36,6 @@ _BUILDERS = 16  # they wait for the disk most of their time
 
 @dataclass(frozen=True)
 class NewTurn:
-    """A turn to import."""
-
     where: str  # file and line, for errors
     user: str  # user id
     session: str  # session id
@@ -95,13 +93,10 @@ class ImportedTurn:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What an import did."""
-
     turns: tuple[ImportedTurn, ...]  # one for each line, in the order of the file
 
     @property
     def created(self) -> int:
-        """Number of turns written."""
         return sum(turn.created for turn in self.turns)
 
     @property

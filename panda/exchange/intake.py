@@ -46,8 +46,6 @@ class LeftBehind:
 
 @dataclass
 class IntakePlan:
-    """What an import is to do."""
-
     numbers: dict[_Key, int] = field(default_factory=dict)
     """Number of each exchange that is new, counted from 0 in order of time."""
     known: list[ImportedTurn] = field(default_factory=list)  # turns that are there already
@@ -109,7 +107,6 @@ def import_file(
 def _take_in(
     store: UserStore, file: ExportFile, progress: Progress, tell: Callable[[str], None], *, dry_run: bool
 ) -> Imported:
-    """What an export of another program holds, as turns of a user."""
     if dry_run:
         plan = _plan(store, file, progress)
         return Imported(ImportReport(tuple(plan.known)), len(plan.numbers), plan)

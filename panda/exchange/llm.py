@@ -50,7 +50,6 @@ class LlmLog:
         self._path, self._name = path, name
 
     def count(self) -> int:
-        """How many calls it holds."""
         with self._reading() as database:
             tables = [name for name in ("responses", "turns") if _columns(database, name)]
             return sum(_begun(database, f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables)
@@ -112,7 +111,7 @@ def _begun(database: sqlite3.Connection, sql: str) -> sqlite3.Cursor:
 
 
 def _responses(database: sqlite3.Connection) -> Iterator[_Logged]:
-    """All but those that the message store has too."""
+    """The calls in the table of responses, but those that the message store has too."""
     if not _columns(database, "responses"):
         return
     own = "id NOT IN (SELECT id FROM turns)" if _columns(database, "turns") else "1"

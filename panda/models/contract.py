@@ -18,8 +18,6 @@ Role = Literal["system", "user", "assistant"]
 
 @dataclass(frozen=True)
 class Message:
-    """One message of a chat."""
-
     role: Role  # who speaks
     content: str  # the text
     pictures: tuple[Picture, ...] = ()  # what is shown before the text; only models that see take any
@@ -53,8 +51,6 @@ class Usage:
 
 @dataclass(frozen=True)
 class GenerateParams:
-    """How to write one completion."""
-
     temperature: float  # 0 always takes the likeliest token
     max_tokens: int  # most model tokens to write; reaching it gives finish_reason "length"
     seed: int  # same seed, model, messages and params: same text
@@ -65,8 +61,6 @@ class GenerateParams:
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model wrote."""
-
     text: str  # the text, without stop tokens
     finish_reason: Literal["stop", "length"]  # "length" when max_tokens cut it
     usage: Usage  # tokens of this call
@@ -85,8 +79,6 @@ class ScoreCase:
 
 @dataclass(frozen=True)
 class ScoreParams:
-    """How to score options."""
-
     timeout_seconds: float  # wall clock for all cases together
 
 

@@ -72,7 +72,6 @@ class Breaker:
             self._rest(now)
 
     def succeed(self) -> None:
-        """Note that the server has answered."""
         self.failures = 0
         self.rest_seconds = self.until = 0.0
         self.is_expected = True
@@ -108,7 +107,6 @@ class Fleet:
         self._takes_turns = worker is None
 
     def limit(self, seconds: float) -> TimeLimit:
-        """A time limit that begins now."""
         return TimeLimit(seconds, self._clock() + seconds)
 
     def ask(self, exchange: Callable[[ModelServer], _Reply], limit: TimeLimit) -> _Reply:
@@ -152,7 +150,6 @@ class Fleet:
             raise self._error(dead, "away")
 
     def close(self) -> None:
-        """Give all connections up."""
         for server in self.servers:
             server.close()
 

@@ -167,7 +167,6 @@ class OpenAiModel:
         )
 
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> NoReturn:
-        """Always refused, as score is."""
         self.score(prefix, (), params)
 
     def _ask(self, call: _Call) -> Completion:

@@ -40,7 +40,6 @@ class Asked:
 
     @property
     def is_score(self) -> bool:
-        """Whether options were to be scored."""
         return isinstance(self.params, ScoreParams)
 
     @property
@@ -89,7 +88,6 @@ class ScriptedModel:
         return self._info
 
     def count_model_tokens(self, text: str) -> int:
-        """Number of words."""
         return len(_words(text))
 
     def render_chat(self, messages: Sequence[Message]) -> str:

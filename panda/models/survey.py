@@ -47,8 +47,6 @@ class ServerState:
 
 @dataclass(frozen=True)
 class Trial:
-    """What one small request to a model showed."""
-
     seconds: float  # wall clock of all, loading included
     tokens_per_second: float | None = None
     """Tokens written a second; None if it wrote nothing or the server does not count them."""

@@ -371,7 +371,6 @@ def whose_turn(journal: Journal) -> dict[str, object]:
 
 
 def text_digest(text: str) -> str:
-    """sha256 of a text, hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

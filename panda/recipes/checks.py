@@ -89,7 +89,9 @@ def check_recipes(
     problems += _unsent_prompts(book, recipes.values(), models)
     _check_registry(book, entries, recipes, report)
     _check_names(recipes.values(), report)
-    for path in _unread_files(recipe_dirs):
+    files = {path for folder in recipe_dirs for path in folder.rglob("*.y*ml") if path.is_file()}
+    read = {path for folder in recipe_dirs for path in (*folder.glob("*/*.yaml"), folder / "registry.yaml")}
+    for path in sorted(files - read):
         problems.append(Problem("this file is not read", str(path), fix="name it {category}/{name}.yaml"))
     return sorted(problems, key=lambda problem: (problem.path, problem.line or 0, problem.key or ""))
 
@@ -164,7 +166,6 @@ class _RecipeCheck:
         self.required: Sequence[str] = required if isinstance(required, list) else []
 
     def run(self) -> None:
-        """Report every fault."""
         self._tools()
         self._documents()
         self._variables()
@@ -240,7 +241,6 @@ class _RecipeCheck:
                 self._unknown(key, f"nothing gives a value to {{{{{name}}}}}", name, known)
 
     def _prompt_texts(self) -> list[tuple[str, str]]:
-        """Key and text of everything that goes into the prompt and may hold variables."""
         recipe = self.recipe
         texts = {"system_prompt": recipe.system_prompt}
         texts |= {f"prompt_files: {name}": self._prompt(name) for name in recipe.prompt_files}
@@ -499,9 +499,3 @@ def _check_names(recipes: Iterable[Recipe], report: Report) -> None:
             message = f"the name {recipe.name!r} is also that of {other.key}"
             fix = "give each recipe its own name"
             report(RecipeKeyError(message, where=Location(recipe.path, key="name"), fix=fix))
-
-
-def _unread_files(recipe_dirs: Sequence[Path]) -> list[Path]:
-    found = [path for folder in recipe_dirs for path in folder.rglob("*.y*ml") if path.is_file()]
-    read = {path for folder in recipe_dirs for path in (*folder.glob("*/*.yaml"), folder / "registry.yaml")}
-    return sorted(set(found) - read)

@@ -86,7 +86,6 @@ class RecipeExecutor:
         self._memo = Memo()
 
     def writes(self, key: str) -> bool:
-        """Whether the model of a recipe writes text."""
         return self._layers.model(self.book.load_recipe(key).model_layer).info.writes
 
     def runs(self, key: str) -> tuple[str, str]:
@@ -300,12 +299,10 @@ class _Execution:
         return choose(spec, self.inputs(lambda: self.model.render_chat(messages())), self.ask(spec))
 
     def inputs(self, pack: Callable[[], str]) -> ChoiceInputs:
-        """What the choices look at."""
         documents = {document.name: document.text for document in self.request.documents}
         return ChoiceInputs(self.request.scored, self.request.options, pack, documents)
 
     def ask(self, spec: ChoiceSpec) -> Ask:
-        """What the scorers of a choice ask."""
         book, recipe = self.executor.book, self.recipe
         return Ask(
             self.model,
@@ -319,11 +316,9 @@ class _Execution:
         )
 
     def spec(self, name: str) -> ChoiceSpec:
-        """How one choice is made."""
         return next(spec for spec in self.recipe.choices if spec.name == name)
 
     def decide(self, name: str) -> Choice:
-        """The choice of one property alone."""
         self.attempts += 1
         return self._choose(self.spec(name), lambda: self._messages(None))
 

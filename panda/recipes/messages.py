@@ -67,7 +67,6 @@ class Request:
 
     @property
     def option_ids(self) -> dict[str, list[str]]:
-        """Ids of the options, in order."""
         return {name: [option.id for option in options] for name, options in self.options.items()}
 
 
@@ -347,8 +346,6 @@ def _preserved(
 
 @dataclass(frozen=True)
 class Preview:
-    """The messages of one call and their size."""
-
     messages: tuple[Message, ...]
     """As they would be sent, with `<…>` in the place of what only the running phase knows."""
     prompt_tokens: int  # budget tokens of what never changes: prompt, schema, examples

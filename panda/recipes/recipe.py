@@ -93,7 +93,6 @@ class Recipe:
 
     @cached_property
     def choices(self) -> tuple[ChoiceSpec, ...]:
-        """The choices of output_schema, in its order."""
         return choice_specs(self.output_schema, path=self.path, text=self.text)
 
     @cached_property

@@ -18,8 +18,6 @@ Gate = Literal["passed", "below", "not_measured"]
 
 @dataclass(frozen=True)
 class Reply:
-    """One checked reply."""
-
     recipe: Recipe  # the recipe that was executed
     values: Mapping[str, Any]  # the reply as an object that satisfies the output schema
     choices: Mapping[str, Choice]  # choices by property

@@ -43,8 +43,6 @@ _PARTIAL = 0.50
 
 @dataclass(frozen=True)
 class Candidate:
-    """One node that may be relevant."""
-
     node_id: str  # as "turn:811"
     text: str  # what it says in one line, clipped: by this its relevance is judged
     score: float  # higher is better; 0 if it neither shares a word with the query nor means something near

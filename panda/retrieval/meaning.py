@@ -62,7 +62,6 @@ class _Placed:
     digests: list[npt.NDArray[np.uint64]] = field(default_factory=list)  # their digests, if there is a query
 
     def digests_at(self, at: Positions) -> list[bytes]:
-        """The digests of some texts."""
         starts = np.cumsum([0, *map(len, self.digests)])[:-1]
         numbers = np.searchsorted(starts, at, "right") - 1
         places = zip(numbers.tolist(), (at - starts[numbers]).tolist(), strict=True)
@@ -127,7 +126,6 @@ class Meaning:
         return {position: (itself[position] + best[position]) / 2 for position in itself}
 
     def count_missing(self, user: str) -> int:
-        """Number of rows of which some vectors are missing."""
         statistics = self._index.read(user, lambda view: view.statistics)
         return int((~self._place(user, statistics).whole).sum())
 
@@ -300,7 +298,6 @@ class _Row:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of them."""
         return (self.text, *(self.lines or ()))
 
     def keys(self, digests: Mapping[str, bytes]) -> Iterator["_Key"]:

@@ -63,8 +63,6 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Which rows may be found."""
-
     before_turn: int | None = None  # only turns with a smaller number
     session: str | None = None  # only turns of this session, and nothing but turns
     since: datetime | None = None  # only rows of this time or later; rows without a time are left out

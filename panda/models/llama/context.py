@@ -245,7 +245,7 @@ class LlamaContext:
             is_last = start + CHUNK_TOKENS >= len(tokens)
             wanted = (len(chunk) - 1,) if logits and is_last else ()
             self._decode(chunk, wanted, deadline)
-        return self._logits(-1) if logits else np.empty(0, np.float32)
+        return self._row(-1).copy() if logits else np.empty(0, np.float32)
 
     def compute_picture(self, seen: Seen, deadline: Deadline) -> None:
         """
@@ -288,7 +288,6 @@ class LlamaContext:
             raise RuntimeError(f"the memory of {self.weights.path.name} cannot be cut at {position}")
 
     def close(self) -> None:
-        """Free the memory."""
         self._free()
         if self._batch:
             self._lib.llama_batch_free(self._batch)
@@ -332,9 +331,6 @@ class LlamaContext:
         except KeyboardInterrupt as exc:
             self._interrupt = exc  # cannot travel through C; raised again by _decode
             return True
-
-    def _logits(self, index: int) -> NDArray[np.float32]:
-        return self._row(index).copy()
 
     def _row(self, index: int) -> NDArray[np.float32]:
         """Logits where llama.cpp keeps them, until the next computation."""

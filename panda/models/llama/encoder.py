@@ -92,7 +92,6 @@ class LlamaEncoder:
         return load_library().llama_init_from_model(weights.model, params)
 
     def _decode(self, ctx: Any, weights: Weights, text: str) -> list[int]:
-        """Compute a text alone; gives its tokens."""
         lib = load_library()
         tokens = weights.tokenise(text, with_ends=True)
         window = int(lib.llama_n_ctx(ctx))

@@ -120,7 +120,6 @@ class RenderedChat(str):
 
     @classmethod
     def of(cls, parts: Sequence[Part]) -> "RenderedChat":
-        """The text of all parts."""
         chat = cls("".join(part.text for part in parts))
         chat.parts = parts
         return chat
@@ -244,7 +243,6 @@ class LlamaCppModel:
         return len(weights.tokenise(text))
 
     def render_chat(self, messages: Sequence[Message]) -> str:
-        """The messages as the model's chat template writes them, open for the assistant's reply."""
         return RenderedChat.of(render_parts(self._load_weights(), messages))
 
     def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
@@ -279,7 +277,10 @@ class LlamaCppModel:
             context = self._load_context(used + params.max_tokens + room)
             reused = context.enter_prefix(prefix, deadline)
             for one in stretches:
-                _take_in(context, one, deadline)
+                if isinstance(one, Seen):
+                    context.compute_picture(one, deadline)
+                elif one:
+                    context.compute(one, deadline, logits=False)
             logits = context.compute(rest, deadline)
             sampler = Sampler(temperature=params.temperature, seed=params.seed)
             thoughts: list[int] = []
@@ -346,7 +347,6 @@ class LlamaCppModel:
         )
 
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
-        """Log-probability of each token of a text after a prefix, in one pass over both."""
         self._check_scores()
         deadline = Deadline(params.timeout_seconds)
         weights = self._load_weights()
@@ -371,13 +371,6 @@ class LlamaCppModel:
                 where=f"models.{self._info.name}.scores",
                 fix="set scores: true in models.yaml, or give the layer another model",
             )
-
-
-def _take_in(context: LlamaContext, one: Sequence[int] | Seen, deadline: Deadline) -> None:
-    if isinstance(one, Seen):
-        context.compute_picture(one, deadline)
-    elif one:
-        context.compute(one, deadline, logits=False)
 
 
 def _tokenise_start(weights: Weights, prefix: str) -> list[int]:
@@ -437,7 +430,7 @@ def _write(
     max_tokens: int,
     deadline: Deadline,
 ) -> tuple[list[int], bool]:
-    """Also whether the reply came to its own end."""
+    """The tokens written, and whether the reply came to its own end."""
     output: list[int] = []
     ends = context.weights.ends
     while True:

@@ -66,7 +66,6 @@ class Projector:
             mtmd.mtmd_bitmap_free(bitmap)
 
     def close(self) -> None:
-        """Free the memory."""
         if self._ctx:
             self._mtmd.mtmd_free(self._ctx)
             self._ctx = None
@@ -87,7 +86,6 @@ class Seen:
 
     @property
     def tokens(self) -> int:
-        """How many tokens of the window it takes."""
         return int(self._mtmd.mtmd_helper_get_n_tokens(self._chunks))
 
     def stretches(self) -> Iterator[list[int] | Any]:
