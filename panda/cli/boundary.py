@@ -19,6 +19,7 @@ from typer.exceptions import TyperException
 from panda import __version__
 from panda.cli.command import COMMON_FLAGS, Document, Markdown, Result, Stream, Surroundings, Table
 from panda.cli.text import allows_color, one_line, render_error, render_json, render_rows
+from panda.documents.progress import shown_by, unseen
 from panda.documents.text import visible
 from panda.errors import BugError, Problem, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
@@ -40,6 +41,7 @@ def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str
         return 130
     finally:
         logging.getLogger("panda").handlers.clear()  # a program that goes on is told nothing any more
+        shown_by.set(unseen)
         end_writing()
 
 

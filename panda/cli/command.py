@@ -19,6 +19,7 @@ from typer.core import TyperCommand
 from panda.cli.completion import complete_users
 from panda.cli.pace import Pace
 from panda.cli.text import allows_color, render_rows
+from panda.documents.progress import shown_by
 from panda.documents.text import visible
 from panda.errors import Problem, UsageError
 from panda.settings import SETTABLE, Settings, load_settings
@@ -509,6 +510,7 @@ def _invocation(
     log = logging.getLogger("panda")
     log.handlers[:] = [LogHandler(reporter)]
     log.setLevel(logging.INFO)
+    shown_by.set(reporter.progress)
     warnings.showwarning = lambda message, *rest: reporter.warn(str(message))
     return Invocation(
         command=words,

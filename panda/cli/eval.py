@@ -46,8 +46,7 @@ def eval_recipes(
 
     with _open_executor(invocation.settings, invocation.environ) as executor:
         asked = _cases(executor, cases, recipes or [], split)
-        with invocation.reporter.progress("cases", len(asked)) as advance:
-            answers = run_cases(executor, asked, advance=advance)
+        answers = run_cases(executor, asked)
     report = build_report(answers)
     data: dict[str, Any] = {"split": split, "kinds": report}
     if write is not None:
@@ -70,8 +69,7 @@ def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases
 
     with _open_executor(invocation.settings, invocation.environ) as executor:
         asked = _cases(executor, cases, recipes or [], "fit")
-        with invocation.reporter.progress("cases", len(asked)) as advance:
-            made = tune(executor, asked, advance=advance)
+        made = tune(executor, asked)
     folder = place_within(invocation.settings.project_dir / "recipes", FITS_DIR, FITS_DIR)
     for one in made:
         write_json(folder / one.name, one.content)

@@ -77,7 +77,7 @@ def export(
     wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
     user, reporter = invocation.settings.user, invocation.reporter
     places = select_turns(selection or (), wanted, layout=invocation.store, user=user)
-    made = export_turns(places, form, reporter.progress, numbered=not renumber)
+    made = export_turns(places, form, numbered=not renumber)
     for one in made.left_out:
         reporter.warn(f"turn {one.turn} is left out: {one.reason}")
     if out is not None and made.turns:
@@ -148,7 +148,7 @@ def import_file(
     name = "<stdin>" if file == "-" else file
     with _at_hand(file, invocation.stdin) as place:
         given = _given(invocation, layout, place, name, from_)
-        done = take_in(given, layout, reporter.progress, reporter.step, dry_run=dry_run)
+        done = take_in(given, layout, dry_run=dry_run)
     if not dry_run:
         fill_imported(invocation, sorted({turn.user for turn in done.report.turns if turn.created}))
     return _imported(invocation, done, given, dry_run=dry_run)

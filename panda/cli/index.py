@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from panda.actions.search import Hit, opened_meaning
 from panda.actions.search import search as search_turns
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
-from panda.cli.text import clipped, one_line, problem_text
+from panda.cli.text import one_line, problem_text
 from panda.documents.times import render_time
 from panda.errors import CheckError, Problem
 from panda.index.index import Index, size_of
@@ -19,12 +19,10 @@ from panda.index.vectors import VectorStore
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL
 from panda.store.files import begin_writing, held_lock, read_json, write_json
-from panda.store.layout import count_turns, users_of
+from panda.store.layout import users_of
 
 if TYPE_CHECKING:
     from panda.phases.save import SummaryReport
-
-_SUMMARY_CHARS = 100
 
 
 def hit_rows(hits: Sequence[Hit], *, why: bool) -> list[tuple[object, ...]]:
@@ -82,9 +80,8 @@ def fill_vectors(invocation: Invocation, index: Index, users: Sequence[str], *, 
         if meaning is None:
             return
         missing = sum(meaning.count_missing(user) for user in users)
-        with invocation.reporter.progress("vectors", missing) as advance:
-            for user in users:
-                meaning.fill(user, watch=advance)
+        for user in users:
+            meaning.fill(user)
         if full:
             meaning.drop_others(users)
     if missing:
@@ -228,15 +225,12 @@ def _summarise(
     users = [user] if user is not None else users_of(layout)
     stores = [layout.of(one) for one in users]
 
-    def watch(user: str, left: int, number: int, text: str) -> None:
-        reporter.step(f"{user}, turn {number}: {clipped(text, _SUMMARY_CHARS)} ({left} left)")
-
     with held_lock(
         layout.summaries_lock,
         holder=f"panda index rebuild --summaries (process {os.getpid()})",
         wait_seconds=invocation.settings.wait_seconds,
     ):
-        report = write_summaries(app.executor, stores, limit=limit, max_seconds=max_seconds, watch=watch)
+        report = write_summaries(app.executor, stores, limit=limit, max_seconds=max_seconds)
     done = f"summaries: {report.written} written, {len(report.problems)} failed, {report.left} left"
     reporter.step(f"{done}, {report.seconds:.1f} s")
     return report
@@ -248,8 +242,7 @@ def _rebuilt(invocation: Invocation, index: Index, user: str | None, *, full: bo
     if not layout.read_only_mark.exists():
         begin_writing(layout.root, invocation.settings.project_dir)
     started = time.monotonic()
-    with invocation.reporter.progress("indexing", count_turns(layout)) as advance:
-        reports = index.rebuild(None if user is None else [user], full=full, watch=advance)
+    reports = index.rebuild(None if user is None else [user], full=full)
     if not layout.read_only_mark.exists():
         seconds = round(time.monotonic() - started, 3)
         at = render_time(invocation.settings.clock())

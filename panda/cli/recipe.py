@@ -285,12 +285,12 @@ def compare(
     from panda.runs.replay import begin_run, run_turns
     from panda.runs.select import TurnFilter, select_turns
 
-    runs, store, reporter = [], invocation.store_for_writing(), invocation.reporter
+    runs, store = [], invocation.store_for_writing()
     places = select_turns(on, TurnFilter(), layout=invocation.store, user=invocation.settings.user)
     for word in (before, after):
         with _in_force(invocation, word) as settings:
             run = begin_run(settings, invocation.environ, places, store, mode="rerun", selection=on)
-            run_turns(settings, invocation.environ, run, reporter.progress, workers=workers)
+            run_turns(settings, invocation.environ, run, workers=workers)
             runs.append(run.id)
     one, two = load_sides(store, *runs)
     found = compare_runs(one, two)

@@ -106,7 +106,7 @@ def replay(
             live=on_miss == "run",
             selection=words,
         )
-    return _result(run, run_turns(settings, environ, run, invocation.reporter.progress, workers=workers))
+    return _result(run, run_turns(settings, environ, run, workers=workers))
 
 
 def _check_word(word: str, known: Sequence[str], flag: str) -> None:

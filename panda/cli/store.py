@@ -9,7 +9,6 @@ from typing import Annotated, get_args
 from panda.cli.command import Invocation, NewUser, Result, Table, argument, flag
 from panda.cli.completion import complete_formats, complete_turns
 from panda.cli.text import problem_text
-from panda.documents.progress import no_progress
 from panda.documents.text import nearest
 from panda.errors import CheckError, NotFoundError, Problem, Verdict, verdict_of
 from panda.settings import Settings
@@ -176,15 +175,12 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
 def _store_problems(invocation: Invocation, places: Sequence[Path]) -> list[Problem]:
     """Those of the store's files below the paths; all if there are none."""
     from panda.memory.validation import JUDGED, check_memory, judge_gathered
-    from panda.store.layout import count_turns
     from panda.store.validate import check_store
 
-    settings, progress = invocation.settings, invocation.reporter.progress
+    settings = invocation.settings
     layout = Layout(settings.root) if places else invocation.store()
-    counted = no_progress if places else progress  # of a part it is not known how much it is
-    with counted("checking", count_turns(layout)) as advance:
-        problems = check_store(layout, places, advance)
-    judged = judge_gathered(layout.root, places, progress)
+    problems = check_store(layout, places)
+    judged = judge_gathered(layout.root, places)
     judged += _judged_again(places, problems)
     for check in (judged, check_memory(layout.root, places, settings.clock())):
         told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}

@@ -84,15 +84,14 @@ def _has_browser(environ: Mapping[str, str]) -> bool:
 
 
 def _written(invocation: Invocation, layout: UserStore, words: Sequence[str], out: Path) -> Result:
-    from panda.view.output import check_target, list_pages, write_site
+    from panda.view.output import check_target, write_site
     from panda.view.shelf import Shelf
 
     runs = [_run_name(layout, word) for word in words if _is_run(layout, word)]
     chosen = _selected(layout, words, runs) if words else None
     shelf = Shelf(layout, chosen, runs)
     check_target(out, shelf)
-    with invocation.reporter.progress("pages", len(list_pages(shelf))) as advance:
-        files = write_site(out, shelf, advance)
+    files = write_site(out, shelf)
     first = out / "index.html"
     invocation.reporter.step(f"{len(files):,} files in {out}")
     return Result({"directory": str(out), "first": str(first), "files": files}, str(first))

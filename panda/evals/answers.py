@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from panda.documents.evidence import check_evidence
+from panda.documents.progress import progress
 from panda.evals.cases import Case
 from panda.language.dates import find_periods
 from panda.language.reading import Mood, find_limits, overall_mood
@@ -133,14 +134,13 @@ def recipe_of(executor: RecipeExecutor, kind: Kind, mode: str = "chat") -> str:
     return executor.book.recipe_for(kind.step, mode).key
 
 
-def run_cases(
-    executor: RecipeExecutor, cases: Sequence[Case], *, advance: Callable[[], None] = lambda: None
-) -> list[Answered]:
+def run_cases(executor: RecipeExecutor, cases: Sequence[Case]) -> list[Answered]:
     """Ask every case; no answer depends on another case."""
     found = []
-    for case in cases:
-        found.append(_answer(executor, case))
-        advance()
+    with progress("cases", len(cases)) as advance:
+        for case in cases:
+            found.append(_answer(executor, case))
+            advance()
     return found
 
 

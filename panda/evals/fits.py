@@ -1,7 +1,7 @@
 """Fits made from labelled cases: the head of each step that reads one (needs scikit-learn)."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from panda.choosing.decision import PHRASES, Question
 from panda.choosing.fits import Fit, fit_to_json
 from panda.choosing.heads import mark_phrases, name_head, read_values
 from panda.choosing.scorers import name_options, read_options
+from panda.documents.progress import progress
 from panda.errors import UsageError
 from panda.evals.answers import recipe_of, request_of
 from panda.evals.cases import Case
@@ -116,19 +117,18 @@ class _Fitting:
     labels: list[str] = field(default_factory=list)
 
 
-def tune(
-    executor: "RecipeExecutor", cases: Sequence[Case], *, advance: Callable[[], None] = lambda: None
-) -> list[Tuned]:
+def tune(executor: "RecipeExecutor", cases: Sequence[Case]) -> list[Tuned]:
     """
     Make every fit that the recipes asked by the cases read, which are of the half that may be seen.
     UsageError: there is no encoder, scikit-learn is missing, or the cases of a fit have one class.
     """
     _require_scikit_learn()
     found: dict[str, _Fitting] = {}
-    for case in cases:
-        if case.of.has_recipe:
-            _add(executor, case, found)
-        advance()
+    with progress("cases", len(cases)) as advance:
+        for case in cases:
+            if case.of.has_recipe:
+                _add(executor, case, found)
+            advance()
     return [_make(name, fitting) for name, fitting in found.items()]
 
 

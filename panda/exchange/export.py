@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from panda.documents.memory_file import is_statement
-from panda.documents.progress import Progress
+from panda.documents.progress import progress
 from panda.documents.text import UNSAFE, visible
 from panda.documents.times import render_time
 from panda.errors import FileFormatError, UsageError
@@ -67,9 +67,7 @@ class Export:
     left_out: tuple[LeftOut, ...]  # turns that are not
 
 
-def export_turns(
-    places: Sequence[TurnPlace], form: Format, progress: Progress, *, numbered: bool = True
-) -> Export:
+def export_turns(places: Sequence[TurnPlace], form: Format, *, numbered: bool = True) -> Export:
     """
     Saved turns as text, in the order of their numbers, so that each conversation stands in its own order.
     Raises UsageError: Two stores have the same turn of a user.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from panda.documents.context import ContextDocument, FrontMatter, Section, Text, render_context
 from panda.documents.json_text import load_json, may_hold_halves
-from panda.documents.progress import Progress, no_progress
+from panda.documents.progress import progress
 from panda.documents.times import Clock, parse_time
 from panda.errors import FileFormatError, ImportFileError, Location, StoreError
 from panda.store.files import (
@@ -112,7 +112,6 @@ def import_turns(
     *,
     name: str | None = None,
     dry_run: bool = False,
-    progress: Progress = no_progress,
 ) -> ImportReport:
     """
     Write the turns of an import file, called *name* in errors, as saved turns of status imported. Given

@@ -1,4 +1,5 @@
 """
+_log = logging.getLogger(__name__)
 Turns that other programs or stores held, brought into a store, its index and its sessions.
 
 Of an export everything is checked first; then its exchanges are written, each once.
@@ -6,15 +7,16 @@ Of an export everything is checked first; then its exchanges are written, each o
 
 import hashlib
 import json
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from panda.documents.progress import Progress
+from panda.documents.progress import progress
 from panda.documents.times import render_time
 from panda.errors import ImportFileError, Problem
 from panda.exchange.conversation import Conversation, ConversationError, Exchange, Kind, Watch, exchanges_of
@@ -31,6 +33,7 @@ MOST_SESSIONS = 200
 """Sessions whose files an import makes, the newest; those of others are made when they go on."""
 
 _Key = bytes
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,7 @@ class Imported:
     new_users: Sequence[str] = ()  # who was not there before
 
 
-def import_file(
-    file: ExportFile, store: UserStore, progress: Progress, tell: Callable[[str], None], *, dry_run: bool
-) -> Imported:
+def import_file(file: ExportFile, store: UserStore, *, dry_run: bool) -> Imported:
     """
     The turns of a file, of an export those of this user, in the store, its index and its sessions; what a
     kill leaves undone of the latter two, their next reader does. The sessions of an export, which are
@@ -86,10 +87,10 @@ def import_file(
     known = users_of(store)
     if file.source == "jsonl":
         clock, name = store.clock, file.name
-        report = import_turns(file.path, store, clock, name=name, dry_run=dry_run, progress=progress)
+        report = import_turns(file.path, store, clock, name=name, dry_run=dry_run)
         done = Imported(report, report.created, None)
     else:
-        done = _take_in(store, file, progress, tell, dry_run=dry_run)
+        done = _take_in(store, file, dry_run=dry_run)
     done = replace(done, new_users=sorted({turn.user for turn in done.report.turns}.difference(known)))
     if dry_run:
         return done
@@ -100,26 +101,24 @@ def import_file(
     index.close()
     if done.plan is None:
         newest = list(dict.fromkeys((turn.user, turn.session) for turn in created))
-        write_imported(store, newest[:MOST_SESSIONS], progress)
+        write_imported(store, newest[:MOST_SESSIONS])
     return done
 
 
-def _take_in(
-    store: UserStore, file: ExportFile, progress: Progress, tell: Callable[[str], None], *, dry_run: bool
-) -> Imported:
+def _take_in(store: UserStore, file: ExportFile, *, dry_run: bool) -> Imported:
     if dry_run:
-        plan = _plan(store, file, progress)
+        plan = _plan(store, file)
         return Imported(ImportReport(tuple(plan.known)), len(plan.numbers), plan)
     make_directory(store.home)
     with held_lock(store.home / "import.lock", holder="panda import", wait_seconds=CLAIM_WAIT_SECONDS):
-        plan = _plan(store, file, progress)
-        tell(f"checked: {len(plan.numbers):,} new turns in {len(plan.sessions):,} sessions")
+        plan = _plan(store, file)
+        _log.info("checked: %s new turns in %s sessions", f"{len(plan.numbers):,}", f"{len(plan.sessions):,}")
         with progress("importing", len(plan.numbers)) as advance:
             written = _write(store, file, plan, advance) if plan.numbers else []
     return Imported(ImportReport((*plan.known, *written)), len(written), plan)
 
 
-def _plan(store: UserStore, file: ExportFile, progress: Progress) -> IntakePlan:
+def _plan(store: UserStore, file: ExportFile) -> IntakePlan:
     """What there is to do; nothing is written. Raises ImportFileError: the file does not read to its end."""
     plan = IntakePlan()
     there, forgotten = _turns_there(store)

@@ -23,7 +23,6 @@ from panda.index.tables import (
     Statistics,
     SyncReport,
     UserTables,
-    Watch,
 )
 from panda.index.vectors import check_database, number_of, side_files, uri_of
 from panda.store.files import check_links, held_lock, make_directory, remove_tree, store_errors
@@ -102,9 +101,7 @@ class Index:
 
         return self._again(act)
 
-    def rebuild(
-        self, users: Sequence[str] | None = None, *, full: bool = False, watch: Watch = lambda: None
-    ) -> dict[str, SyncReport]:
+    def rebuild(self, users: Sequence[str] | None = None, *, full: bool = False) -> dict[str, SyncReport]:
         """
         Bring the index in line with all files of some users; what was done, by user. None is all users that
         the store or the index has. *full* starts from nothing, for all users; until the end others are
@@ -122,7 +119,7 @@ class Index:
                 known = (user for (user,) in connection.execute("SELECT user FROM users"))
                 everybody = sorted({*users_of(self._layout), *known})
                 return {
-                    user: UserTables(connection, user).take_in(self._layout.of(user), None, watch)
+                    user: UserTables(connection, user).take_in(self._layout.of(user), None)
                     for user in (everybody if full or users is None else users)
                 }
 

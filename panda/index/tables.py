@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from panda.documents.progress import progress
 from panda.errors import Problem
 from panda.index.sources import (
     BROKEN,
@@ -32,7 +33,6 @@ Integers = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
-Watch = Callable[[], None]  # is called after each source that was taken in
 
 _MOST_COUNT = 255  # as many times a term counts in one entry
 _BATCH = 4_000  # sources that are written together
@@ -147,32 +147,31 @@ class UserTables:
         removed = tuple(source for source in known if source not in on_disk)
         return Difference(changed, removed, retried, rows, stamp, stamp_known)
 
-    def take_in(
-        self, store: UserStore, turns: Collection[int] | None, watch: Watch = lambda: None
-    ) -> SyncReport:
+    def take_in(self, store: UserStore, turns: Collection[int] | None) -> SyncReport:
         """Bring the entries in line with what differs where compare looks."""
         difference, problems = self.compare(store, turns), list[Problem]()
         updated, order = 0, sorted({*difference.changed, *difference.removed})
-        for start in range(0, len(order), _BATCH):
-            gone: list[IndexEntry] = []
-            added: list[IndexEntry] = []
-            batch = order[start : start + _BATCH]
-            stamps = {path: difference.changed[path] for path in batch if path in difference.changed}
-            removed = ((path, Source([])) for path in batch if path not in stamps)
-            for path, source in chain(removed, read_sources(store, stamps)):
-                key, former = (turn_of(path), path), self._entries_of(path)
-                entries = {entry.row: entry for entry in source.entries}
-                gone += (entry for row, entry in former.items() if entries.get(row) != entry)
-                added += (entry for row, entry in entries.items() if former.get(row) != entry)
-                self._rows("DELETE FROM sources WHERE user = ? AND turn = ? AND path = ?", *key)
-                if path in stamps:
-                    stamp = BROKEN if source.problems else stamps[path]
-                    row = (*key, stamp, source.is_settled and not source.problems, source.digest)
-                    self._rows("INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?)", *row)
-                    updated += not source.problems and former != entries
-                problems += source.problems
-                watch()
-            self._write(gone, added)
+        with progress("indexing", len(order) if turns is None else 0) as advance:
+            for start in range(0, len(order), _BATCH):
+                gone: list[IndexEntry] = []
+                added: list[IndexEntry] = []
+                batch = order[start : start + _BATCH]
+                stamps = {path: difference.changed[path] for path in batch if path in difference.changed}
+                removed = ((path, Source([])) for path in batch if path not in stamps)
+                for path, source in chain(removed, read_sources(store, stamps)):
+                    key, former = (turn_of(path), path), self._entries_of(path)
+                    entries = {entry.row: entry for entry in source.entries}
+                    gone += (entry for row, entry in former.items() if entries.get(row) != entry)
+                    added += (entry for row, entry in entries.items() if former.get(row) != entry)
+                    self._rows("DELETE FROM sources WHERE user = ? AND turn = ? AND path = ?", *key)
+                    if path in stamps:
+                        stamp = BROKEN if source.problems else stamps[path]
+                        row = (*key, stamp, source.is_settled and not source.problems, source.digest)
+                        self._rows("INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?)", *row)
+                        updated += not source.problems and former != entries
+                    problems += source.problems
+                    advance()
+                self._write(gone, added)
         self._rows("DELETE FROM users WHERE user = ?")
         if difference.turns is not None:
             self._rows("INSERT INTO users VALUES (?, ?)", difference.turns)

@@ -12,7 +12,7 @@ from msgspec import UNSET, structs
 
 from panda.documents.markdown import is_only_wikilinks, split_passages
 from panda.documents.memory_file import MemoryText, parse_memory_file
-from panda.documents.progress import Progress, no_progress
+from panda.documents.progress import progress
 from panda.documents.text import escape_path
 from panda.documents.times import parse_time, render_time, without_last_seen
 from panda.documents.yaml_text import split_front_matter
@@ -199,7 +199,7 @@ def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
             yield Problem(message, where, line=key.line, fix="remove the others")
 
 
-def judge_gathered(root: Path, paths: Sequence[Path], progress: Progress = no_progress) -> list[Problem]:
+def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:
     """
     What is wrong with §2 of the turns below some places, or in the whole store (S0 §4, §6; design §4
     "Validation"); not judged is what rests on a source that has changed or gone since, and a §2 whose files

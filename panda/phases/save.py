@@ -1,5 +1,6 @@
 """Phase 7: what was learnt is kept, the turn joins its session, the index gets a summary (S1 §11, S4)."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,7 +38,9 @@ from panda.store.records import IndexSummary, QueryAnalysis, Research, SessionTe
 from panda.store.turns import TurnFolder
 from panda.store.visits import SAVED_STATUSES
 
+_log = logging.getLogger(__name__)
 _SUMMARY_CHARS = 240
+_TOLD_CHARS = 100
 _MOST_TOPICS = 12
 _NOT_APPROVED = "No answer was approved; §5 and §6 of context.md say what was tried and why it was refused."
 
@@ -104,7 +107,6 @@ def write_summaries(
     *,
     limit: int | None = None,
     max_seconds: float | None = None,
-    watch: Callable[[str, int, int, str], None] = lambda user, left, number, text: None,
 ) -> SummaryReport:
     """
     Write the summaries that saved turns lack, user by user, oldest turn first; each is there before the next
@@ -124,13 +126,17 @@ def write_summaries(
             where = str(exc.path or folder.paths / CONTEXT_MD)
             problem = Problem(f"no summary: {exc.message}", where, line=exc.line, key=exc.key, fix=exc.fix)
             report.problems.append(problem)
-            watch(store.user, report.left, number, f"no summary: {exc.message}")
+            _tell(store.user, number, f"no summary: {exc.message}", report.left)
             continue
         folder.save(made)
         report.written += 1
-        watch(store.user, report.left, number, str(made.summary))
+        _tell(store.user, number, str(made.summary), report.left)
     report.seconds = time.monotonic() - started
     return report
+
+
+def _tell(user: str, number: int, text: str, left: int) -> None:
+    _log.info("%s, turn %s: %s (%s left)", user, number, shorten(one_line(text), _TOLD_CHARS), left)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from panda.documents.progress import progress
 from panda.documents.text import shorten
 from panda.documents.times import Clock
 from panda.errors import MemoryNodeError
@@ -129,14 +130,7 @@ class Meaning:
         statistics = self._index.read(user, lambda view: view.statistics)
         return int((~self._place(user, statistics).whole).sum())
 
-    def fill(
-        self,
-        user: str,
-        *,
-        most: int | None = None,
-        in_turn: bool = False,
-        watch: Callable[[], None] = lambda: None,
-    ) -> int:
+    def fill(self, user: str, *, most: int | None = None, in_turn: bool = False) -> int:
         """
         Compute and keep the vectors that are missing, the newest first; up to a limit, of rows before lines.
         Gives the number of rows of which some are still missing; what was kept stays when it is interrupted.
@@ -154,16 +148,17 @@ class Meaning:
         passes = [(True, ~placed.whole)]
         if most is not None:
             passes.insert(0, (False, ~placed.itself))
-        for with_lines, lacking in passes:
-            rows = _in_order(statistics.rows[lacking]).tolist()
-            for batch in self._batches(user, rows, with_lines=with_lines, texts=min(left, _BATCH)):
-                used, done = self._fill_batch(user, batch, left)
-                left -= used
-                missing -= done if with_lines else 0
-                for _ in batch if with_lines else ():
-                    watch()
-                if left <= 0:
-                    return missing
+        with progress("vectors", missing if most is None else 0) as advance:
+            for with_lines, lacking in passes:
+                rows = _in_order(statistics.rows[lacking]).tolist()
+                for batch in self._batches(user, rows, with_lines=with_lines, texts=min(left, _BATCH)):
+                    used, done = self._fill_batch(user, batch, left)
+                    left -= used
+                    missing -= done if with_lines else 0
+                    for _ in batch if with_lines else ():
+                        advance()
+                    if left <= 0:
+                        return missing
         return 0
 
     def drop_others(self, users: Sequence[str]) -> None:

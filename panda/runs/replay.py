@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from panda.app import App
-from panda.documents.progress import Progress
+from panda.documents.progress import progress
 from panda.documents.text import unescape_path
 from panda.errors import HaltError, ModelAwayError, Problem, UsageError, Verdict
 from panda.memory.budget import FORGOTTEN
@@ -95,7 +95,7 @@ def resume_run(settings: Settings, environ: Mapping[str, str], run: RunFolder) -
 
 
 def run_turns(
-    settings: Settings, environ: Mapping[str, str], run: RunFolder, progress: Progress, *, workers: int
+    settings: Settings, environ: Mapping[str, str], run: RunFolder, *, workers: int
 ) -> list[TurnLine]:
     """Run the turns of a run that have not been run yet; gives the lines of all, by user and number."""
     with run.hold():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
-from panda.documents.progress import Progress, no_progress
+from panda.documents.progress import progress
 from panda.documents.records import decode, encode
 from panda.errors import FileFormatError, NotFoundError, Problem, StoreError, UsageError
 from panda.index.index import Index
@@ -129,9 +129,7 @@ def commit_turn(store: UserStore, before: Session | None, number: int) -> Sessio
     return after
 
 
-def write_imported(
-    layout: Layout, sessions: Collection[tuple[str, str]], progress: Progress = no_progress
-) -> None:
+def write_imported(layout: Layout, sessions: Collection[tuple[str, str]]) -> None:
     with progress("sessions", len(sessions)) as advance:
         for user in sorted({user for user, _ in sessions}):
             numbers = saved_turns(layout.of(user))

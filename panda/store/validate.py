@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from panda.documents.context import SECTIONS, ContextDocument, ContextScan, heading, parse_context
 from panda.documents.memory_file import parse_memory_file
+from panda.documents.progress import progress
 from panda.errors import FileFormatError, NotFoundError, Problem, Verdict
 from panda.store.files import (
     CUT_SHORT,
@@ -33,6 +34,7 @@ from panda.store.layout import (
     TurnPaths,
     UserStore,
     check_id,
+    count_turns,
     turn_number,
 )
 from panda.store.records import (
@@ -54,22 +56,21 @@ _LAST_SECTION = SECTIONS[-1].number
 _OF_USER = (PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL, PROPOSED_FACTS_JSONL)
 
 
-def check_store(
-    layout: Layout, paths: Sequence[Path] = (), watch: Callable[[], None] = lambda: None
-) -> list[Problem]:
+def check_store(layout: Layout, paths: Sequence[Path] = ()) -> list[Problem]:
     """
     Everything that is wrong with a store, or with the roots, users, turns, other directories and files at
-    *paths*; *watch* is called after each turn. Raises NotFoundError: a path does not exist.
+    *paths*. Raises NotFoundError: a path does not exist.
     """
     for path in paths:
         if not path.exists():
             raise NotFoundError(f"no such file or directory: {path}", where=str(path), fix="check the path")
-    check = _Check(watch)
+    check = _Check()
     with store_errors(paths[0] if paths else layout.root, "check"):
         for path in paths:
             check.place(path.absolute())
-        if not paths:
-            check.root(layout.root)
+        if not paths:  # of a part it is not known how much it is
+            with progress("checking", count_turns(layout)) as check.advance:
+                check.root(layout.root)
     return list(dict.fromkeys(check.problems))
 
 
@@ -116,9 +117,9 @@ def stray_notes(directory: Path) -> list[Problem]:
 class _Check:
     """What is wrong, as it is found."""
 
-    def __init__(self, watch: Callable[[], None] = lambda: None) -> None:
+    def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self._watch = watch
+        self.advance: Callable[[], None] = lambda: None
 
     def _say(self, message: str, path: Path, **more: Any) -> None:
         self.problems.append(Problem(message, str(path), **more))
@@ -317,5 +318,5 @@ class _Check:
         for path in paths:
             if turn_number(path.name) is not None and path.is_dir():
                 visits.append(self.turn(path))
-                self._watch()
+                self.advance()
         self._visit_ids(visits)

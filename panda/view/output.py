@@ -1,8 +1,8 @@
 """The pages written as files, which open from a disk without a server."""
 
-from collections.abc import Callable
 from pathlib import Path
 
+from panda.documents.progress import progress
 from panda.errors import UsageError
 from panda.store.files import make_directory, store_errors, write_atomic
 from panda.view.pages import PAGES
@@ -32,7 +32,7 @@ def list_pages(shelf: Shelf) -> list[tuple[int, dict[str, str]]]:
     return [(at, dict(one)) for at, page in enumerate(PAGES) for one in page.written(shelf)]
 
 
-def write_site(directory: Path, shelf: Shelf, watch: Callable[[], None] = lambda: None) -> list[str]:
+def write_site(directory: Path, shelf: Shelf) -> list[str]:
     """
     Write all pages of a shelf.
 
@@ -45,12 +45,13 @@ def write_site(directory: Path, shelf: Shelf, watch: Callable[[], None] = lambda
     for name in ASSETS:
         written.append(f"assets/{name}")
         _write(directory / written[-1], read_asset(name))
-    for at, parameters in listed:
-        page = PAGES[at]
-        html = site.render(page, parameters, {})
-        written.append(file_name(page.path(parameters)))
-        _write(directory / written[-1], html.encode("utf-8", errors="replace"))
-        watch()
+    with progress("pages", len(listed)) as advance:
+        for at, parameters in listed:
+            page = PAGES[at]
+            html = site.render(page, parameters, {})
+            written.append(file_name(page.path(parameters)))
+            _write(directory / written[-1], html.encode("utf-8", errors="replace"))
+            advance()
     return written
 
 

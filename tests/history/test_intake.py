@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from panda.cli.main import build_program
-from panda.documents.progress import no_progress
+from panda.documents.progress import shown_by
 from panda.exchange.files import ExportFile
 from panda.exchange.intake import BATCH_TURNS, import_file
 from panda.store.files import begin_writing, end_writing, is_temporary
@@ -280,9 +280,11 @@ def test_a_running_import_is_waited_for_and_numbers_are_nobody_elses(shell: Shel
                 )
 
     file = ExportFile(export, str(export), "chatgpt")
-    done = import_file(
-        file, UserStore(layout.root, "ann", still_clock), Progress, lambda text: None, dry_run=False
-    )
+    before = shown_by.set(Progress)
+    try:
+        done = import_file(file, UserStore(layout.root, "ann", still_clock), dry_run=False)
+    finally:
+        shown_by.reset(before)
     assert (done.created, claimed) == (BATCH_TURNS + 29, [BATCH_TURNS + 30])
     assert UserStore(layout.root, "ann", still_clock).numbers() == list(range(1, BATCH_TURNS + 31))
 
@@ -292,9 +294,7 @@ def work(root: str, export: str) -> None:
     layout = Layout(Path(root))
     begin_writing(layout.root)
     file = ExportFile(Path(export), export, "chatgpt")
-    import_file(
-        file, UserStore(Path(root), "ann", still_clock), no_progress, lambda text: None, dry_run=False
-    )
+    import_file(file, UserStore(Path(root), "ann", still_clock), dry_run=False)
 
 
 def test_killed_at_any_write_and_again_each_turn_is_there_once(shell: Shell) -> None:
