@@ -82,11 +82,11 @@ def library_identity() -> str:
 @cache
 def load_multimodal() -> Any:
     """llama.cpp's functions for pictures, kept as silent as the rest."""
-    load_library()
-    from llama_cpp import mtmd_cpp
+    library = load_library()
+    from llama_cpp import mtmd_cpp  # of the whole package, which sets a log of its own
 
-    mtmd_cpp.mtmd_log_set(_alive[0], ctypes.c_void_p(0))
-    mtmd_cpp.mtmd_helper_log_set(_alive[0], ctypes.c_void_p(0))
+    for set_log in (library.llama_log_set, mtmd_cpp.mtmd_log_set, mtmd_cpp.mtmd_helper_log_set):
+        set_log(_alive[0], ctypes.c_void_p(0))
     return mtmd_cpp
 
 
