@@ -11,6 +11,7 @@ from msgspec import structs
 
 from panda.app import App
 from panda.compression.documents import InputDocument
+from panda.errors import FileFormatError, StoreError
 from panda.memory.confidence import REFLECTED
 from panda.memory.fact import typed_value
 from panda.memory.memory import Memory
@@ -104,7 +105,11 @@ def _last_turns(app: App) -> list[SaidTurn]:
     for number in reversed(app.store.numbers()):
         if len(found) == LAST_TURNS:
             break
-        record = load_turn(app.store.open(number).paths, number)
+        try:
+            record = load_turn(app.store.open(number).paths, number)
+        except (FileFormatError, StoreError) as exc:
+            _log.info("warning: turn %s is left out: %s", number, exc.told)
+            continue
         if record.status == "approved":
             found.append(SaidTurn(number, record.query, record.response))
     return found[::-1]

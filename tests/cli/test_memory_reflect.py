@@ -57,6 +57,17 @@ def test_kept_after_two_batches(tmp_path: Path) -> None:
     assert run(layout, "get", "play_cello").out == "the cello in a trio\n"
 
 
+def test_a_damaged_turn_is_left_out(tmp_path: Path) -> None:
+    """The other turns are reflected on, and the damaged one is told with its fault."""
+    layout = Layout(tmp_path)
+    approve(layout, CELLO, "My train is late.", "What do I play?")
+    layout.of("ann").turn(2).directory.joinpath("metadata.json").write_text("{", encoding="utf-8")
+    ended = run(layout, "reflect", "--json")
+    assert [one["relation"] for one in ended.value["data"]["proposals"]] == ["play_cello"]
+    assert "turn 2 is left out" in ended.err
+    assert "metadata.json:1" in ended.err
+
+
 def test_what_memory_knows_is_not_proposed(tmp_path: Path) -> None:
     """What is held or was taken back is left alone, under whatever key."""
     layout = Layout(tmp_path)
