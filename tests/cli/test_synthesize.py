@@ -99,7 +99,7 @@ def test_wrong_file(ask: Asking) -> None:
     assert (ended.code, ended.err.splitlines()[:2]) == (
         2,
         [
-            "error: the confidence is 2, not from 0 to 1",
+            "error: confidence must be a number from 0 to 1, but is 2",
             f"where: {ask.file} (facts[1].confidence)",
         ],
     )
