@@ -11,7 +11,7 @@ from msgspec import structs
 
 from panda.app import App
 from panda.compression.documents import InputDocument
-from panda.errors import FileFormatError, StoreError
+from panda.errors import Problem
 from panda.memory.confidence import REFLECTED
 from panda.memory.fact import typed_value
 from panda.memory.memory import Memory
@@ -107,7 +107,7 @@ def _last_turns(app: App) -> list[SaidTurn]:
             break
         try:
             record = load_turn(app.store.open(number).paths, number)
-        except (FileFormatError, StoreError) as exc:
+        except Problem as exc:
             _log.info("warning: turn %s is left out: %s", number, exc.told)
             continue
         if record.status == "approved":

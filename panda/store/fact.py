@@ -20,7 +20,8 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 """Every scope; none contains another."""
 SaidKind = Literal["preference", "fact", "statement"]
 """What the user said word for word is a statement; facts.md shows it."""
-Filled = Annotated[str, Meta(pattern=r"\S")]
+Filled = Annotated[str, Meta(pattern=r"\S", description="a text that is not blank")]
+_Reading = Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+\Z", description="a reading like 1767470561000.000")]
 EPOCH = datetime.fromtimestamp(0, UTC)
 """The time of what has none yet."""
 _OWN_SOURCES = frozenset({"turn", "user", "file"})
@@ -61,13 +62,20 @@ class Value(Record, frozen=True, dict=True):
         if (self.type == "boolean" and isinstance(v, bool)) or (self.type == "null" and v is None):
             return v
         if self.type in ("string", "text", "datetime", "ref") and isinstance(v, str):
-            return parse_time(v) if self.type == "datetime" else entity_name(v) if self.type == "ref" else v
+            return _instant(v) if self.type == "datetime" else entity_name(v) if self.type == "ref" else v
         raise ValueError(f"v is no {self.type}: {v!r:.60}")
 
     def to_json(self) -> dict[str, Any]:
         """As `{"type", "v"}`; null has no `v`."""
         value: dict[str, Any] = encode(self)
         return value
+
+
+def _instant(v: str) -> datetime:
+    try:
+        return parse_time(v)
+    except ValueError as exc:
+        raise ValueError(f"v is {v!r:.60}, no time such as 2026-06-01T12:00:00Z") from exc
 
 
 def _is_plain(v: Scalar) -> bool:
@@ -117,7 +125,7 @@ class Fact(Whole, frozen=True, dict=True):
     source: str | None  # who says so, as "turn:812", "user:ann" or "file:preferences.md"
     confidence: Annotated[float, Meta(ge=0, le=1)]  # 0 takes back what was said before of the same thing
     scope: Scope
-    hlc: Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+\Z")] | None = None  # hybrid clock; None sorts lowest
+    hlc: _Reading | None = None  # hybrid clock; None sorts lowest
     valid_until: datetime | None = None  # the last instant at which it holds, in UTC; None for ever
 
     def __post_init__(self) -> None:
@@ -161,7 +169,7 @@ class Assertion(Fact, frozen=True, dict=True):
             try:
                 at = datetime.fromtimestamp(self.reading[0] // 1000, UTC)
             except (ValueError, OverflowError, OSError) as exc:
-                raise ValueError(f"hlc is {self.hlc:.60}: {exc}") from exc
+                raise ValueError(f"hlc is {self.hlc:.60}, beyond all dates") from exc
             force_setattr(self, "asserted_at", at)
 
     @property
