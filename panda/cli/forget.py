@@ -52,7 +52,10 @@ def forget(
     if not dry_run:
         Memory(store).take_in()
     wanted, at = _wanted(forgetting, store, names or (), secret), forgetting.at
-    places = [place for one in wanted for place in forgetting.places(one)]
+    found = [list(forgetting.places(one)) for one in wanted]
+    if names and secret is not None and not found[-1]:
+        invocation.reporter.warn("the text of --text is nowhere: check how it is spelt")
+    places = [place for several in found for place in several]
     if not places and not names and not forgetting.journal.is_file():  # none was cut short
         raise NotFoundError("the text is nowhere", where="--text", fix="check how it is spelt")
     if dry_run:

@@ -275,6 +275,14 @@ def test_short_texts_are_words(tmp_path: Path, shell: Shell) -> None:
     assert MARK.sub(b"*", text.encode()) == b"The * concatenates."
 
 
+def test_a_text_that_is_nowhere_is_told(tmp_path: Path, shell: Shell) -> None:
+    """Beside a turn that goes, too: who misspells a password would believe that it is gone."""
+    _imports(tmp_path, shell, (f"It is {SECRET}.", "Noted."))
+    ended = shell("forget", "1", "--text", "hunter2-zebre", "--dry-run")
+    assert (ended.code, "the text of --text is nowhere" in ended.err) == (0, True)
+    assert "nowhere" not in shell("forget", "1", "--text", SECRET, "--dry-run").err
+
+
 def test_notes_are_only_named(tmp_path: Path, shell: Shell) -> None:
     """A note that holds the text is named and stays as it is; the command ends with 3."""
     layout = _imports(tmp_path, shell, (f"It is {SECRET}.", "Noted."))
