@@ -108,7 +108,7 @@ def _last_turns(app: App) -> list[SaidTurn]:
         try:
             record = load_turn(app.store.open(number).paths, number)
         except Problem as exc:
-            _log.info("warning: turn %s is left out: %s", number, exc.told)
+            _log.warning("turn %s is left out: %s", number, exc.told)
             continue
         if record.status == "approved":
             found.append(SaidTurn(number, record.query, record.response))
@@ -147,4 +147,4 @@ def _choose(app: App, offered: list[Candidate], turns: list[SaidTurn]) -> list[C
         request = Request(one.text, variables=variables)
         return bool(execute("phase4_memory_statement", request)["lasts"] == "lasting")
 
-    return choose_facts(offered, turns, ask, lasts, lambda text: _log.info("warning: %s", text))
+    return choose_facts(offered, turns, ask, lasts, _log.warning)

@@ -39,7 +39,7 @@ def opened_meaning(
         try:
             encoder = (layers or stack.enter_context(open_layers(settings, environ))).encoder()
         except (UntrustedError, ModelFileError) as exc:
-            _log.info(f"warning: by words alone, without an encoder: {exc.message}")
+            _log.warning(f"by words alone, without an encoder: {exc.message}")
         if encoder is None:
             yield None
         else:
@@ -127,10 +127,10 @@ def search(
     user, now = settings.user, settings.clock()
     hits, report = search_index(index, user, query, now=now, limit=limit, bounds=bounds, meaning=meaning)
     for one in report.problems:
-        _log.info("warning: not in the index: %s", one.told)
+        _log.warning("not in the index: %s", one.told)
     if report.behind:
         changes = "1 change" if report.behind == 1 else f"{report.behind} changes"
-        _log.info("warning: the index is %s behind: another process is writing it", changes)
+        _log.warning("the index is %s behind: another process is writing it", changes)
     results = [_value(hit, why=why) for hit in hits]
     return {"query": query, "user": user, "results": results, "behind": report.behind}, hits
 

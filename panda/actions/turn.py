@@ -58,7 +58,7 @@ def ask(app: App, query: str, mode: str, **more: Any) -> Outcome:
     with ExitStack() as locks:
         turn = app.start_turn(query, mode, locks=locks, **more)
         for note in stray_notes(app.store.home):
-            _log.info(f"warning: {note.told}")
+            _log.warning(note.told)
         return run_turn(app, turn)
 
 
@@ -100,7 +100,7 @@ def _watched(turn: Turn, work: Callable[[], _T]) -> tuple[_T | None, Problem | N
     if (image := turn.described_image) is not None:
         _log.info(f"{image.file}, as {image.model} describes it: {image.description}")
     for warning in turn.warnings:
-        _log.info(f"warning: {warning}")
+        _log.warning(warning)
     return found, error
 
 

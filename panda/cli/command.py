@@ -113,7 +113,8 @@ class LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Tell one line."""
-        (self.caller.get() or self._reporter.step)(record.getMessage())
+        mark = "warning: " if record.levelno >= logging.WARNING else ""
+        (self.caller.get() or self._reporter.step)(f"{mark}{record.getMessage()}")
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ _CONFLICT_COLUMNS = ("id", "scope", "key", "holds", "confidence", "against", "it
 _LINT_COLUMNS = ("rule", "scope", "key", "finding")
 _PROPOSAL_COLUMNS = ("status", "key", "value", "turn", "batches", "until")
 _VALUE_CHARS = 60
-_READER_WAIT_SECONDS = 2.0
 _AT_ONCE = 20
 _KINDS = "preference or fact."
 _SCOPES = "local, team, company or public."

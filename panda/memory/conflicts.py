@@ -7,15 +7,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import structs
-
 from panda.documents.times import render_time
 from panda.errors import FileFormatError, Location, NotFoundError, UsageError
 from panda.memory.confidence import SAID_BY_USER
-from panda.memory.fact import file_value, known_part
+from panda.memory.fact import anew, file_value, known_part
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
-from panda.store.fact import EPOCH, Assertion, Conflict, Subject, Value, entity_name
+from panda.store.fact import Assertion, Conflict, Subject, Value, entity_name
 from panda.store.files import parse_json, read_text
 
 _ID_DIGITS = 12
@@ -79,16 +77,12 @@ def resolve(
             facts |= {one.id: one for one in log.contenders(first.subject, now=now)}
         settled = value(first) if value is not None else _winner(list(facts.values()), winner or "").value
         resolution = memory.asserted(
-            structs.replace(
+            anew(
                 first.winner,
-                id="",
                 entity=f"panda:resolution:{first.conflict_id}",
                 value=settled,
                 source=f"user:{memory.user}",
                 confidence=SAID_BY_USER,
-                valid_until=None,
-                source_turn=None,
-                asserted_at=EPOCH,
             )
         )
         pairs = _pairs(found, list(facts.values()), settled)

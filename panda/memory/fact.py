@@ -10,20 +10,11 @@ from msgspec import structs
 
 from panda.documents.memory_file import render_value
 from panda.documents.records import decode
-from panda.documents.times import parse_time
 from panda.errors import FileFormatError, Location
-from panda.store.fact import Assertion, Conflict, Fact, Scalar, Value, parse_hlc
+from panda.store.fact import EPOCH, Assertion, Conflict, Fact, Scalar, Value, parse_hlc, read_time
 
 _T = TypeVar("_T", Assertion, Fact, Conflict)
 Kind = Literal["preference", "fact"]
-
-
-def read_time(text: str) -> datetime:
-    """An instant, in UTC if it has no offset; ValueError for what is no date or time."""
-    try:
-        return parse_time(text)
-    except ValueError as exc:
-        raise ValueError(f"{text!r:.60} is no time such as 2026-06-01T12:00:00Z") from exc
 
 
 def canonical_json(value: Value) -> str:
@@ -74,6 +65,12 @@ def asserted(said: Assertion, hlc: str, now: datetime) -> Assertion:
     at = (said.asserted_at if said.is_dated else now).replace(microsecond=0)
     fact = structs.replace(said, hlc=hlc, asserted_at=at)
     return structs.replace(fact, id=id_of(fact))
+
+
+def anew(of: Assertion, **changes: Any) -> Assertion:
+    """What is yet to be asserted of the same thing: without its id, times, end and turn, and with changes."""
+    undated = {"id": "", "hlc": None, "valid_until": None, "source_turn": None, "asserted_at": EPOCH}
+    return structs.replace(of, **{**undated, **changes})
 
 
 def id_of(fact: Fact) -> str:

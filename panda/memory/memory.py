@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from msgspec import structs
-
 from panda.documents.memory_file import is_statement, render_value, statement_key
 from panda.documents.records import encode
 from panda.documents.text import one_line
 from panda.errors import NotFoundError, StoreError, UsageError
 from panda.memory.confidence import SAID_BY_USER, confidence_at
-from panda.memory.fact import Kind, asserted, file_value, tick, typed_value
+from panda.memory.fact import Kind, anew, asserted, file_value, tick, typed_value
 from panda.memory.files import KINDS, Comparison, Projection, Showing, Standing, split_key
 from panda.memory.log import MemoryLog
 from panda.memory.synthesis import CONTRADICTED, find_alternative
@@ -224,8 +222,7 @@ class Memory:
 
 def retraction(of: Assertion, source: str | None, source_turn: int | None = None) -> Assertion:
     """What takes back an assertion, and with it all that was said before of the same thing."""
-    undone = structs.replace(of, id="", hlc=None, valid_until=None, asserted_at=EPOCH, confidence=0.0)
-    return structs.replace(undone, source=source, source_turn=source_turn)
+    return anew(of, source=source, source_turn=source_turn, confidence=0.0)
 
 
 def apply_staged(store: UserStore, staged: Sequence[Staged]) -> list[Assertion]:

@@ -9,8 +9,8 @@ from typing import Any
 from panda.documents.text import nearest
 from panda.documents.times import render_time
 from panda.errors import UsageError
-from panda.memory.fact import canonical_json, read_time
-from panda.store.fact import SCOPES, Conflict, Fact, Scope, Subject, entity_name
+from panda.memory.fact import canonical_json
+from panda.store.fact import SCOPES, Conflict, Fact, Scope, Subject, entity_name, read_time
 
 CONTRADICTED = "CONTRADICTED"
 """The mark beside whatever something contradicts."""

@@ -17,7 +17,6 @@ from panda.models.models_file import Layer
 from panda.recipes.schema import choice_specs, text_properties
 
 TEMPERATURES: Mapping[str, float] = {"REFLEX": 0.3, "NERVES": 0.1, "MIND": 0.5, "VOICE": 0.7, "EYES": 0.3}
-MODES = ("chat", "code")
 PRESERVED = (*(f"section_{number}" for number in range(7)), "tool_errors", "urls", "prices", "dates")
 """What compression.preserve may name, besides documents of input_docs; error messages stay anyway."""
 _Sections = tuple[Literal["§0", "§1", "§2", "§3", "§4", "§5", "§6"], ...]

@@ -35,6 +35,14 @@ def entity_name(text: str) -> str:
     return name
 
 
+def read_time(text: str, what: str = "") -> datetime:
+    """An instant, in UTC if it has no offset; ValueError, with *what* in front, for what is no time."""
+    try:
+        return parse_time(text)
+    except ValueError as exc:
+        raise ValueError(f"{what}{text!r:.60} is no time such as 2026-06-01T12:00:00Z") from exc
+
+
 class Value(Record, frozen=True, dict=True):
     """A value with its type."""
 
@@ -61,21 +69,16 @@ class Value(Record, frozen=True, dict=True):
             return v
         if (self.type == "boolean" and isinstance(v, bool)) or (self.type == "null" and v is None):
             return v
-        if self.type in ("string", "text", "datetime", "ref") and isinstance(v, str):
-            return _instant(v) if self.type == "datetime" else entity_name(v) if self.type == "ref" else v
+        if self.type in ("string", "text") and isinstance(v, str):
+            return v
+        if self.type in ("datetime", "ref") and isinstance(v, str):
+            return entity_name(v) if self.type == "ref" else read_time(v, "v ")
         raise ValueError(f"v is no {self.type}: {v!r:.60}")
 
     def to_json(self) -> dict[str, Any]:
         """As `{"type", "v"}`; null has no `v`."""
         value: dict[str, Any] = encode(self)
         return value
-
-
-def _instant(v: str) -> datetime:
-    try:
-        return parse_time(v)
-    except ValueError as exc:
-        raise ValueError(f"v is {v!r:.60}, no time such as 2026-06-01T12:00:00Z") from exc
 
 
 def _is_plain(v: Scalar) -> bool:

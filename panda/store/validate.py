@@ -74,16 +74,6 @@ def check_store(layout: Layout, paths: Sequence[Path] = ()) -> list[Problem]:
     return list(dict.fromkeys(check.problems))
 
 
-def check_turn(directory: Path) -> list[Problem]:
-    """
-    Everything that is wrong with one turn directory: files missing or not fitting their records, sections
-    other than status and route imply, numbers that disagree with names, what has changed since the save.
-    """
-    check = _Check()
-    check.turn(directory)
-    return check.problems
-
-
 def expected_sections(status: str, route: Sequence[int], next_phase: int | None) -> set[int]:
     """
     Numbers of the sections that a turn's context.md must hold; a phase passed again has thrown away what came

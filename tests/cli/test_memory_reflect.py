@@ -139,7 +139,7 @@ def reflect_writing(
     memory = Memory(UserStore(layout.root, "ann", lambda: NOW, 1.0))
     with caplog.at_level(logging.INFO, "panda"):
         done = reflect(app, memory, dry_run=False)
-    return done, [text.removeprefix("warning: ") for text in caplog.messages if text.startswith("warning: ")]
+    return done, [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
 
 
 def test_a_writing_model_words_key_and_value(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
