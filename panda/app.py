@@ -8,6 +8,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from panda.documents.pictures import Picture
+from panda.documents.records import decode
 from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, RecipeError, UsageError
 from panda.forget import Forgetting
@@ -43,10 +44,11 @@ from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_miss
 from panda.session.file import check_open, extend, fold_turns, free_session_id, load_session, open_session
 from panda.session.turn_files import load_turn_files
 from panda.settings import Settings, process_environment
-from panda.store.files import append_json_line, held_lock, sweep_below
+from panda.store.files import held_lock, sweep_below
 from panda.store.interventions import write_intervention
 from panda.store.layout import IMAGE_JSON, Layout, UserStore
-from panda.store.records import Image, Session, Snapshot
+from panda.store.log import append_executions
+from panda.store.records import Execution, Image, Session, Snapshot
 from panda.store.seals import digest_parts
 from panda.store.turns import Reserved, TurnFolder, claim_turn
 from panda.tools.contract import ToolContext
@@ -308,9 +310,10 @@ class App:
         Forgetting(self.store, [self.settings.cache_dir]).forget_node(node, session)
 
     def _log(self, record: Mapping[str, object]) -> None:
-        if "key" in record:  # an execution; a compression has no recipe of its own
-            self._versions.keep_in_force(self.book, str(record["key"]), str(record["version"]))
-        append_json_line(self.store.executions_log, record)
+        line = decode(Execution, record, where=str(self.store.executions_log))
+        if line.key and line.version:  # an execution; a compression has no recipe of its own
+            self._versions.keep_in_force(self.book, line.key, line.version)
+        append_executions(self.store, [line])
 
 
 def build(

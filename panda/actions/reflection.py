@@ -19,7 +19,8 @@ from panda.recipes.calls import NoTurn
 from panda.recipes.messages import Request
 from panda.store.fact import Assertion
 from panda.store.files import write_atomic
-from panda.store.records import Proposal, load_lines
+from panda.store.lines import load_lines
+from panda.store.records import Proposal
 from panda.store.visits import load_turn
 from panda.tools.lessons import Candidate, SaidTurn, choose_facts, find_candidates
 

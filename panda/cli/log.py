@@ -3,17 +3,20 @@
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated
+
+from msgspec import UNSET
 
 from panda.cli.command import Invocation, Result, Stream, Table, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
+from panda.documents.records import encode
 from panda.documents.times import read_instant, time_text
 from panda.errors import Problem, UsageError
 from panda.index.executions import BY, Executions
-from panda.store.files import LineTail, Parts
 from panda.store.layout import turn_name
+from panda.store.lines import LineTail, Parts
+from panda.store.records import Execution, TokenCounts
 
-_Record = Mapping[str, Any]
 _COLUMNS = ("time", "session", "turn", "recipe", "layer", "prompt", "output", "ms", "retries", "result")
 _STATS_COLUMNS = (
     *("group", "executions", "valid", "retries", "judged", "confidence", "held", "calibration error"),
@@ -40,16 +43,16 @@ def log(
 
     Example: panda log --turn 813 --user demo
     """
-    tail = LineTail(invocation.store(any_user=True).executions_log)
+    tail = LineTail(invocation.store(any_user=True).executions_log, Execution)
     fields: dict[str, object] = {"user_id": invocation.settings.user}
     if recipe is not None:
         fields["recipe"] = invocation.book().load_recipe(recipe).name if "/" in recipe else recipe
     if turn is not None:
         fields["turn_id"] = turn_name(turn)
-    newest: deque[_Record] = deque(maxlen=lines or None)
+    newest: deque[Execution] = deque(maxlen=lines or None)
     count = 0
-    for record in _wanted(invocation, tail.read(torn=not follow)[1], fields):
-        newest.append(record)
+    for line in _wanted(invocation, tail.read(torn=not follow)[1], fields):
+        newest.append(line)
         count += 1
     if follow:
         rows = chain(newest, _wanted(invocation, tail.follow(), fields))
@@ -58,7 +61,7 @@ def log(
         invocation.reporter.step(f"{count - len(newest)} earlier lines are left out: -n 0 shows all")
     if not newest:
         _tell_empty(invocation)
-    return Result({"lines": list(newest)}, Table(_COLUMNS, [_row(record) for record in newest]))
+    return Result({"lines": encode(list(newest))}, Table(_COLUMNS, [*map(_row, newest)]))
 
 
 def _tell_empty(invocation: Invocation) -> None:
@@ -66,29 +69,31 @@ def _tell_empty(invocation: Invocation) -> None:
     invocation.reporter.step(f"no executions of user {invocation.settings.user} in the log")
 
 
-def _wanted(invocation: Invocation, parts: Parts, fields: Mapping[str, object]) -> Iterator[_Record]:
+def _wanted(
+    invocation: Invocation, parts: Parts[Execution], fields: Mapping[str, object]
+) -> Iterator[Execution]:
     """The executions that have these fields; a damaged line becomes a warning."""
     for part in parts:
         if isinstance(part, Problem):
             invocation.reporter.warn(f"{part.where}: {part.message}")
-        elif "event" not in part.record and all(part.record.get(key) == fields[key] for key in fields):
+        elif part.record.event is UNSET and all(getattr(part.record, key) == fields[key] for key in fields):
             yield part.record
 
 
-def _row(record: _Record) -> tuple[object, ...]:
-    tokens = record.get("tokens")
-    tokens = tokens if isinstance(tokens, Mapping) else {}
+def _row(line: Execution) -> tuple[object, ...]:
+    tokens = line.tokens or TokenCounts()
+    turn, result = (
+        (line.turn_id or "").removeprefix("turn_").lstrip("0"),
+        "done" if line.success else "failed",
+    )
     return (
-        record.get("timestamp"),
-        record.get("session_id"),
-        str(record.get("turn_id") or "").removeprefix("turn_").lstrip("0"),
-        record.get("recipe"),
-        record.get("model_layer"),
-        tokens.get("prompt"),
-        tokens.get("output"),
-        record.get("latency_ms"),
-        record.get("retries"),
-        record.get("outcome") or ("done" if record.get("success") is True else "failed"),
+        *(line.timestamp, line.session_id or None, turn, line.recipe or None, line.model_layer or None),
+        *(
+            tokens.prompt,
+            tokens.output,
+            *(None if part is UNSET else part for part in (line.latency_ms, line.retries)),
+        ),
+        line.outcome or result,
     )
 
 
@@ -111,7 +116,7 @@ def stats(
         raise UsageError(f"there is no {by!r} to add up by", where="--by", fix=f"use {', '.join(_KINDS)}")
     layout, group = invocation.store(any_user=True), by if by in BY else "recipe"
     start = time_text(read_instant(since or None, "--since")) or ""
-    executions, where = Executions(layout), {"user = ?": invocation.settings.user, "at >= ?": start}
+    executions, where = Executions(layout), {"user_id = ?": invocation.settings.user, "timestamp >= ?": start}
     left = executions.read(invocation.settings.user, torn=True)
     for damaged in executions.damaged:
         invocation.reporter.warn(f"{damaged.where}: {damaged.message}")

@@ -193,25 +193,25 @@ def history(invocation: Invocation, name: _Name) -> Result:
 
     Example: panda recipe history pipeline/phase1_reflection
     """
-    from panda.store.log import AWAY, recipe_lines
+    from panda.store.log import recipe_executions
 
     now, store = version_in_force(invocation.book(), name), _versions(invocation)
     kept = store.versions(name)
     if now.digest not in {version.digest for version in kept}:
         kept.append(now)
-    lines = list(recipe_lines(invocation.store(), name))
+    lines = list(recipe_executions(invocation.store(), name))
     versions = []
     for version in kept:
-        ran = [line for line in lines if str(line.get("version")) == version.digest]
-        failed = [line for line in ran if line.get("success") is not True and line.get("outcome") != AWAY]
+        ran = [line for line in lines if line.version == version.digest]
+        failed = [line for line in ran if line.has_failed]
         row: dict[str, object] = {"version": version.digest, "first_seen": version.first_seen}
         row |= {"in_force": version.digest == now.digest, "executions": len(ran), "failures": len(failed)}
-        versions.append({**row, "last_run": str(ran[-1].get("timestamp")) if ran else None})
+        versions.append({**row, "last_run": ran[-1].timestamp if ran else None})
     models: list[dict[str, object]] = []  # a new entry whenever layer, model or its file changed
     for line in lines:
-        model = {key: line.get(key) for key in ("model_layer", "model", "model_digest")}
+        model = {key: getattr(line, key) or None for key in ("model_layer", "model", "model_digest")}
         if not models or model != {key: models[-1][key] for key in model}:
-            models.append({**model, "since": line.get("timestamp")})
+            models.append({**model, "since": line.timestamp})
     rows = [(str(row["version"])[:SHORT], *list(row.values())[1:]) for row in versions]
     columns = ("version", "first seen", "in force", "executions", "failures", "last run")
     data = {"recipe": name, "versions": versions, "models": models}

@@ -7,72 +7,81 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from threading import RLock
 from typing import Any, BinaryIO
 
 import numpy as np
+from msgspec import UNSET
 
 from panda.documents.times import render_time
 from panda.errors import FileFormatError, Problem
-from panda.store.files import LineTail, Parts, parse_json, store_errors, to_text
+from panda.store.files import store_errors
 from panda.store.layout import METADATA_JSON, Layout, UserStore, turn_name, turn_number
-from panda.store.log import AWAY, COMPRESSED, OUTSIDE, OVERFLOW
-from panda.store.records import Metadata, load
+from panda.store.lines import LineTail, Parts
+from panda.store.log import COMPRESSED, OVERFLOW
+from panda.store.records import Execution, Metadata, load, parse
 
+OUTSIDE = "outside a turn"  # group of what ran in no phase
 BY = {
-    "recipe": "recipe",
-    "layer": "layer || ' (' || decider || ')'",
-    "phase": "phase",
-    "day": "substr(at, 1, 10)",
+    "recipe": "name",
+    "layer": "ifnull(model_layer, '') || ' (' || decider || ')'",
+    "phase": f"ifnull(CAST(phase AS TEXT), '{OUTSIDE}')",
+    "day": "substr(timestamp, 1, 10)",
 }
 """What executions are added up by, and what it is in the table."""
 BINS = 10  # of confidence, each a tenth wide
 MOST_TURNS = 20_000  # of so many of the newest turns it is looked up how they ended
 Where = Mapping[str, object]
-"""Conditions of the table, as "user = ?", each with its value."""
+"""Conditions of the table, as "user_id = ?", each with its value."""
 
 _ENDED = {"approved": True, "failed": False, "clarify": False}
-_TEXT_CHARS, _MOST_NUMBER = 200, 10**15
+_TEXT_CHARS = 200
 _BLOCK_BYTES = 65_536  # the search for a time ends in a stretch of this length
 _MOST_BYTES = 4_194_304  # so much of the log is read for one turn at most
 _SLACK = timedelta(minutes=1)  # between what the turn's files say and when the log was written
 _TIME = re.compile(rb'"timestamp": "([^"]{20})"')
 _COLUMNS = (
-    *("user", "turn", "event", "at", "recipe", "layer", "decider", "phase", "latency", "tokens", "saved"),
-    *("retries", "away", "valid", "confidence", "gate", "document", "content", "original", "compressed"),
+    *("user_id", "turn_id", "event", "timestamp", "name", "model_layer", "decider", "phase", "latency_ms"),
+    *("total_tokens", "compression_savings", "retries", "is_away", "schema_valid", "confidence"),
+    *("content_type", "original_tokens", "compressed_tokens"),
 )
+"""Attributes of an execution."""
+_VALUES = attrgetter(*_COLUMNS)
 _SCHEMA = f"""
     CREATE TABLE executions ({", ".join(_COLUMNS)});
-    CREATE TABLE verdicts (user, turn, held, is_final, PRIMARY KEY (user, turn)) WITHOUT ROWID"""
+    CREATE TABLE verdicts (user_id, turn_id, held, is_final, PRIMARY KEY (user_id, turn_id)) WITHOUT ROWID"""
 _TURNS = """
-    SELECT turn, held, is_final FROM executions LEFT JOIN verdicts USING (user, turn)
+    SELECT ifnull(turn_id, ''), held, is_final FROM executions LEFT JOIN verdicts USING (user_id, turn_id)
     WHERE event IS NULL AND confidence IS NOT NULL AND {where}
-    GROUP BY turn ORDER BY max(executions.rowid) DESC"""
+    GROUP BY turn_id ORDER BY max(executions.rowid) DESC"""
 _BINS = f"""
-    SELECT {{group}} AS name, max(0, min({BINS - 1}, CAST(confidence * {BINS} AS INTEGER))) AS bin,
+    SELECT {{group}} AS grouped, max(0, min({BINS - 1}, CAST(confidence * {BINS} AS INTEGER))) AS bin,
         count(*) AS n, total(confidence) AS sure, total(held) AS ended
-    FROM executions JOIN verdicts USING (user, turn)
+    FROM executions JOIN verdicts USING (user_id, turn_id)
     WHERE event IS NULL AND confidence IS NOT NULL AND held IS NOT NULL AND {{where}} GROUP BY 1, 2"""
 _SUMS = f"""
     WITH judged AS (
-        SELECT name, sum(n) AS n, sum(sure) / sum(n) AS sure, sum(ended) / sum(n) AS ended,
+        SELECT grouped, sum(n) AS n, sum(sure) / sum(n) AS sure, sum(ended) / sum(n) AS ended,
             sum(abs(sure - ended)) / sum(n) AS apart
         FROM ({_BINS}) GROUP BY 1),
     sums AS (
-        SELECT {{group}} AS name, count(*) AS executions, avg(valid) AS valid,
-            CAST(total(retries) AS INTEGER) AS retries, group_concat(latency) AS latencies,
-            CASE count(tokens) WHEN count(*) THEN CAST(sum(tokens) AS INTEGER) END AS tokens,
-            CAST(total(saved) AS INTEGER) AS saved, sum(away) AS away
+        SELECT {{group}} AS grouped, count(*) AS executions, avg(schema_valid) AS valid,
+            CAST(total(retries) AS INTEGER) AS retries, group_concat(latency_ms) AS latencies,
+            CASE count(total_tokens) WHEN count(*) THEN CAST(sum(total_tokens) AS INTEGER) END AS tokens,
+            CAST(total(compression_savings) AS INTEGER) AS saved, sum(is_away) AS away
         FROM executions WHERE event IS NULL AND {{where}} GROUP BY 1)
-    SELECT name, latencies, tokens, saved, away, executions, valid, retries, ifnull(n, 0), sure, ended, apart
-    FROM sums LEFT JOIN judged USING (name) ORDER BY name"""
+    SELECT grouped, latencies, tokens, saved, away, executions, valid, retries, ifnull(n, 0), sure, ended,
+        apart
+    FROM sums LEFT JOIN judged USING (grouped) ORDER BY grouped"""
 _CUTS = f"""
-    SELECT {{group}} AS name, count(compressed) AS calls,
-        ifnull(sum(original - compressed), 0) AS tokens_saved,
-        round(1.0 * sum(compressed) / nullif(sum(original), 0), 4) AS ratio,
-        ifnull(sum(event = '{OVERFLOW}'), 0) AS overflow_warnings, round(total(latency) / 1000, 6) AS seconds
-    FROM executions WHERE {{where}}
-        AND (event = '{OVERFLOW}' OR event = '{COMPRESSED}' AND original + compressed IS NOT NULL)"""
+    SELECT {{group}} AS grouped, count(compressed_tokens) AS calls,
+        ifnull(sum(original_tokens - compressed_tokens), 0) AS tokens_saved,
+        round(1.0 * sum(compressed_tokens) / nullif(sum(original_tokens), 0), 4) AS ratio,
+        ifnull(sum(event = '{OVERFLOW}'), 0) AS overflow_warnings,
+        round(total(latency_ms) / 1000, 6) AS seconds
+    FROM executions WHERE {{where}} AND (event = '{OVERFLOW}'
+        OR event = '{COMPRESSED}' AND original_tokens + compressed_tokens IS NOT NULL)"""
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,7 @@ class Executions:
     """The log of a store, each line read once; other threads wait for *guard*."""
 
     def __init__(self, layout: Layout) -> None:
-        self._layout, self._tail = layout, LineTail(layout.executions_log)
+        self._layout, self._tail = layout, LineTail(layout.executions_log, Execution)
         self._connection = sqlite3.connect("", check_same_thread=False)
         self._connection.row_factory = sqlite3.Row
         self._connection.executescript(_SCHEMA)
@@ -124,7 +133,7 @@ class Executions:
             self._connection.executescript("DELETE FROM executions; DELETE FROM verdicts")
         marks = ", ".join("?" * len(_COLUMNS))
         self._connection.executemany(f"INSERT INTO executions VALUES ({marks})", self._sound(parts))
-        rows = self._rows(_TURNS, {"user = ?": user})
+        rows = self._rows(_TURNS, {"user_id = ?": user})
         verdicts = [(self._verdict(user, turn), held) for turn, held, ended in rows[:MOST_TURNS] if not ended]
         changed = [verdict for verdict, held in verdicts if verdict[2] != held]
         self._connection.executemany("REPLACE INTO verdicts VALUES (?, ?, ?, ?)", changed)
@@ -132,12 +141,12 @@ class Executions:
             self._changes, self._sums = self._connection.total_changes, {}
         return max(0, len(rows) - MOST_TURNS)
 
-    def _sound(self, parts: Parts) -> Iterator[tuple[object, ...]]:
+    def _sound(self, parts: Parts[Execution]) -> Iterator[list[object]]:
         for part in parts:
             if isinstance(part, Problem):
                 self.damaged.append(part)
-            elif row := _row(part.record):
-                yield row
+            elif part.record.ran or part.record.event:
+                yield _row(part.record)
 
     def _verdict(self, user: str, turn: str) -> tuple[object, ...]:
         status, number = "", turn_number(turn)
@@ -177,55 +186,22 @@ class Executions:
     def compressions(self, where: Where) -> dict[str, dict[str, Any]]:
         """What the compressions add up to by type of content, sorted, and under "" all of them."""
         rows = self._rows(_CUTS, where)
-        rows += self._rows(f"{_CUTS} AND content <> '' GROUP BY 1 ORDER BY 1", where, "content")
-        return {row.pop("name"): row for row in map(dict, rows)}
+        rows += self._rows(f"{_CUTS} AND content_type <> '' GROUP BY 1 ORDER BY 1", where, "content_type")
+        return {row.pop("grouped"): row for row in map(dict, rows)}
 
 
-def _row(record: Mapping[str, Any]) -> tuple[object, ...] | None:
-    """What a line says, in the order of _COLUMNS; None if it is neither execution nor event."""
-    is_execution, tokens = "event" not in record, record.get("tokens")
-    phase, valid = record.get("phase"), record.get("schema_valid")
-    if is_execution and "success" not in record:
-        return None
-    return (
-        _text(record.get("user_id")),
-        _text(record.get("turn_id")),
-        None if is_execution else _text(record["event"]),
-        _text(record.get("timestamp")),
-        _text(record.get("key") or record.get("recipe")),
-        _text(record.get("model_layer")),
-        _text((is_execution and record.get("model")) or record.get("method") or "unknown"),
-        OUTSIDE if phase is None else _text(phase),
-        _number(record.get("latency_ms")),
-        _number(tokens.get("total")) if isinstance(tokens, dict) else None,
-        _number(record.get("compression_savings")),
-        _number(record.get("retries")),
-        record.get("outcome") == AWAY,
-        None if valid is None else valid is True,
-        _number(record.get("confidence")),
-        _text(record.get("gate")).replace("_", " "),
-        _text(record.get("document")),
-        _text(record.get("content_type")),
-        _number(record.get("original_tokens")),
-        _number(record.get("compressed_tokens")),
-    )
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)[:_TEXT_CHARS]
-
-
-def _number(value: object) -> int | float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_NUMBER
-    return value if is_number else None  # type: ignore[return-value]  # it is one
+def _row(line: Execution) -> list[object]:
+    """What a line says, in the order of _COLUMNS."""
+    values = [value[:_TEXT_CHARS] if isinstance(value, str) else value for value in _VALUES(line)]
+    return [None if value is UNSET else value for value in values]
 
 
 @dataclass(frozen=True)
 class TurnExecutions:
-    """What the log says of one turn, in order, by the names of _COLUMNS."""
+    """What the log says of one turn, in order."""
 
-    recipes: Sequence[Any] = ()  # what ran
-    cut: Sequence[Any] = ()  # documents that were brought to size
+    recipes: Sequence[Execution] = ()  # what ran
+    cut: Sequence[Execution] = ()  # documents that were brought to size
     is_whole: bool = True  # whether all that may be the turn's was read
 
 
@@ -237,22 +213,20 @@ def turn_executions(store: UserStore, turn: int, begun: datetime, ended: datetim
     path, name = store.executions_log, turn_name(turn)
     if not path.is_file():
         return TurnExecutions()
-    records: list[Mapping[str, Any]] = []
+    lines: list[Execution] = []
     left, last = _MOST_BYTES, render_time(ended + _SLACK).encode()
     with store_errors(path, "read"), path.open("rb") as file:
         _seek(file, render_time(begun - _SLACK).encode())
-        for line in file:
-            left -= len(line)
-            if _time_of(line) > last or left < 0:
+        for text in file:
+            left -= len(text)
+            if _time_of(text) > last or left < 0:
                 break
-            if name.encode() in line:
+            if name.encode() in text:
                 with suppress(Problem):
-                    record = parse_json(to_text(line, path), where=str(path))
-                    records += [record] if isinstance(record, dict) else []
-    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in filter(None, map(_row, records))]
-    rows = [row for row in rows if (row["user"], row["turn"]) == (store.user, name)]
-    cut = [row for row in rows if row["event"] == COMPRESSED]
-    return TurnExecutions([row for row in rows if row["event"] is None], cut, left >= 0)
+                    lines.append(parse(Execution, text, where=str(path)))
+    own = [line for line in lines if (line.user_id, line.turn_id) == (store.user, name)]
+    cut = [line for line in own if line.event == COMPRESSED]
+    return TurnExecutions([line for line in own if line.ran], cut, left >= 0)
 
 
 def _seek(file: BinaryIO, wanted: bytes) -> None:

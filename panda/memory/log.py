@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
-from panda.documents.records import decode
 from panda.errors import FileFormatError, Location
 from panda.memory.synthesis import SynthesisRequest, find_contenders
 from panda.store.fact import Assertion, Conflict, Subject
-from panda.store.files import LineTail, sound_lines
 from panda.store.layout import UserStore
+from panda.store.lines import LineTail, sound_lines
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class MemoryLog:
     """What one user's log says. `refresh` reads what was added; nothing is written."""
 
     def __init__(self, store: UserStore) -> None:
-        self._paths = (store.memory_log, store.conflicts_log)
+        self._path, self._settled_path = store.memory_log, store.conflicts_log
         self._clear()
 
     def with_only(self, assertions: Iterable[Assertion], conflicts: Iterable[Conflict]) -> "MemoryLog":
@@ -59,7 +58,8 @@ class MemoryLog:
         return log
 
     def _clear(self) -> None:
-        self._tails = tuple(LineTail(path) for path in self._paths)
+        self._tail = LineTail(self._path, Assertion)
+        self._settled_tail = LineTail(self._settled_path, Conflict)
         self._facts, self._records = _Facts(), _Records()
 
     def refresh(self) -> None:
@@ -72,19 +72,19 @@ class MemoryLog:
             raise
 
     def _read_assertions(self) -> None:
-        begins_anew, found = self._tails[0].read()
+        begins_anew, found = self._tail.read()
         if begins_anew:
             self._facts = _Facts()
         with closing(sound_lines(found)) as lines:
             for line in lines:
-                where = Location(self._paths[0], line=line.number)
-                one = decode(Assertion, line.record, where=where)
+                one = line.record
                 known = self.get(one.id)
                 if known is None:
                     self._add(one, line.end)
                 elif known != one:
                     message = f"another line has the id {one.id!r} and says something else"
-                    raise FileFormatError(message, where=Location(where, key="id"), fix="remove one of them")
+                    where = Location(self._path, line=line.number, key="id")
+                    raise FileFormatError(message, where, fix="remove one of them")
 
     def _add(self, one: Assertion, offset: int) -> None:
         facts = self._facts
@@ -97,13 +97,12 @@ class MemoryLog:
             facts.latest = one
 
     def _read_conflicts(self) -> None:
-        begins_anew, found = self._tails[1].read()
+        begins_anew, found = self._settled_tail.read()
         if begins_anew:
             self._records = _Records()
         with closing(sound_lines(found)) as lines:
             for line in lines:
-                one = decode(Conflict, line.record, where=Location(self._paths[1], line=line.number))
-                self._add_record(one, line.end)
+                self._add_record(line.record, line.end)
 
     def _add_record(self, one: Conflict, offset: int) -> None:
         self._records.conflicts.append(one)
@@ -117,7 +116,7 @@ class MemoryLog:
 
     @property
     def extent(self) -> Extent:
-        return Extent(self._tails[0].size_bytes, self._tails[1].size_bytes)
+        return Extent(self._tail.size_bytes, self._settled_tail.size_bytes)
 
     @property
     def assertions(self) -> Sequence[Assertion]:

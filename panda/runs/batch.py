@@ -33,7 +33,6 @@ from panda.store.files import (
     held_temporary,
     make_directory,
     read_json,
-    read_json_lines,
     read_text,
     remove_tree,
     store_errors,
@@ -42,7 +41,9 @@ from panda.store.files import (
 )
 from panda.store.interventions import list_interventions
 from panda.store.layout import Apart, UserStore, turn_name
-from panda.store.records import Intervention, Metrics, StagedMemory
+from panda.store.lines import load_lines
+from panda.store.log import append_executions
+from panda.store.records import Execution, Intervention, Metrics, StagedMemory
 from panda.store.turns import TurnFolder
 
 QUERIES_JSONL = "queries.jsonl"
@@ -217,7 +218,7 @@ class Batch:
                 yield self._task(one)
 
         given = (Chain(tasks(items), len(items)) for items in chains.values())
-        waiting: dict[str | None, tuple[TurnLine, Sequence[Mapping[str, Any]]]] = {}
+        waiting: dict[str | None, tuple[TurnLine, Sequence[Execution]]] = {}
         order = iter(left)
         following = next(order, None)
         with closing(workers):
@@ -276,8 +277,7 @@ class Batch:
     def _ended(self, one: PlannedTurn, made: Made) -> tuple[TurnLine, dict[str, Any]]:
         """Take what an item made into the run, and give its line, which is not kept yet, and what is told."""
         store = self._in_run(one)
-        if made.executions:
-            append_json_lines(store.executions_log, made.executions)
+        append_executions(store, made.executions)
         if made.turn is not None:
             _move(made.turn, store.turn(one.turn).directory)
         for value in made.interventions:
@@ -324,7 +324,7 @@ class Batch:
             "run": self._run.id,
         }
 
-    def _keep(self, line: TurnLine, executions: Sequence[Mapping[str, Any]]) -> None:
+    def _keep(self, line: TurnLine, executions: Sequence[Execution]) -> None:
         """Add the line of an item that has ended to the run, once its turn is saved if it is to be."""
         if self._plan.saves and self.start is not None:
             self._save(line, executions)
@@ -332,7 +332,7 @@ class Batch:
         self._lines[line.item] = structs.replace(line, outcome=None)
         self._catch_up(_INDEXED_AT_ONCE)
 
-    def _save(self, line: TurnLine, executions: Sequence[Mapping[str, Any]]) -> None:
+    def _save(self, line: TurnLine, executions: Sequence[Execution]) -> None:
         """
         Take the turn of an item into the store. Killed before the turn's directory is there, that is done
         again; killed after it, what a saved turn adds beside its directory is brought in again: to the memory
@@ -340,11 +340,10 @@ class Batch:
         """
         store, kept, number = self._store.of(line.user), self._in_run(line), line.turn
         if kept.has(number) and not store.has(number):
-            for record in executions:
-                if "key" in record:
-                    self._versions.keep_in_force(self._book, str(record["key"]), str(record["version"]))
-            if executions:
-                append_json_lines(store.executions_log, executions)
+            for execution in executions:
+                if execution.key and execution.version:
+                    self._versions.keep_in_force(self._book, execution.key, execution.version)
+            append_executions(store, executions)
             _move(read_files(kept.turn(number).directory), store.turn(number).directory)
         for halt in self._halts(line):
             write_json(store.interventions / halt.name, read_json(halt))
@@ -381,11 +380,11 @@ class Batch:
                 self._discard(one)
             return None
         metrics, log = folder.find(Metrics), self._in_run(one).executions_log
-        records = read_json_lines(log) if log.exists() else []
         turn = one.user, turn_name(one.turn)
+        executions = [line for line in load_lines(Execution, log) if (line.user_id, line.turn_id) == turn]
         seconds = (metrics.totals.seconds if metrics else None) or 0.0
         line, told = self._ended(one, Made(metadata.exit_code, seconds))
-        self._keep(line, [record for record in records if (record["user_id"], record["turn_id"]) == turn])
+        self._keep(line, executions)
         return told
 
     def _discard(self, one: PlannedTurn) -> None:
@@ -441,11 +440,14 @@ class Estimate:
     seconds: float | None  # seconds of their model calls, one after the other; None as before
 
 
+_SPENT = "user_id, turn_id, total_tokens, latency_ms"
+
+
 def estimate(store: UserStore, items: int) -> Estimate:
     """What the last turns of the log took on average, times the number of items."""
     executions, spent = Executions(store), dict[tuple[str, str], list[float]]()
     executions.read("")
-    for user, turn, tokens, milliseconds in executions.select("user, turn, tokens, latency", {"away = ?": 0}):
+    for user, turn, tokens, milliseconds in executions.select(_SPENT, {"is_away = ?": 0}):
         if turn:
             turn_spent = spent.setdefault((user, turn), [0.0, 0.0])
             turn_spent[0] += tokens or 0

@@ -19,9 +19,10 @@ from panda.runs.past import Start
 from panda.runs.pool import Work
 from panda.runs.queries import Query
 from panda.settings import Settings
-from panda.store.files import make_directory, read_json, read_json_lines, remove_tree, stop_syncing
+from panda.store.files import make_directory, read_json, remove_tree, stop_syncing
 from panda.store.layout import Apart, UserStore, below, turn_name
-from panda.store.records import StagedMemory
+from panda.store.lines import load_lines
+from panda.store.records import Execution, StagedMemory
 from panda.store.turns import Reserved, TurnFolder
 from panda.trust import guard_links, open_layers
 
@@ -56,7 +57,7 @@ class Made:
     is_away: bool = False  # whether it failed for want of a model server
     turn: Path | Files | None = None  # the turn's directory; None if none was made, or it is in its place
     interventions: Sequence[Mapping[str, Any]] = ()  # what halted
-    executions: Sequence[Mapping[str, Any]] = ()  # lines for the log of executions
+    executions: Sequence[Execution] = ()  # lines for the log of executions
 
 
 def read_files(directory: Path) -> Files:
@@ -134,7 +135,7 @@ class Items:
             made,
             turn=None if not place.is_dir() else read_files(place) if self._is_remote else place,
             interventions=[read_json(path) for path in interventions],
-            executions=read_json_lines(log) if log.exists() else [],
+            executions=load_lines(Execution, log),
         )
         for path in (*interventions, log):
             path.unlink(missing_ok=True)

@@ -23,6 +23,7 @@ from panda.runs.select import TurnPlace
 from panda.settings import Settings
 from panda.store.files import append_json_line, check_store, held_lock, store_errors, watch_also
 from panda.store.layout import RESPONSE_MD, RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
+from panda.store.lines import load_lines
 from panda.store.records import (
     FileRecord,
     GatheredContext,
@@ -35,7 +36,6 @@ from panda.store.records import (
     RetrievalPlan,
     Summary,
     load,
-    load_lines,
     save,
 )
 from panda.store.turns import TurnFolder

@@ -33,6 +33,7 @@ METADATA_JSON = "metadata.json"
 METRICS_JSON = "metrics.json"
 SNAPSHOT_JSON = "snapshot.json"
 CALLS_JSONL = "calls.jsonl"
+EXECUTIONS_JSONL = "executions.jsonl"
 QUERY_ANALYSIS_JSON = "query_analysis.json"
 REFLECTION_JSON = "reflection.json"
 RETRIEVAL_PLAN_JSON = "retrieval_plan.json"
@@ -152,7 +153,7 @@ class Layout:
     interventions = _Below("_written", "interventions")
     interventions_lock = _Below("interventions", "lock")
     recipe_versions = _Below("_written", "logs", "recipes")  # `{category}/{name}/{hash}.json`, all that ran
-    executions_log = _Below("_written", "logs", "executions.jsonl")
+    executions_log = _Below("_written", "logs", EXECUTIONS_JSONL)
 
     @property
     def _written(self) -> Path:

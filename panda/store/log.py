@@ -1,23 +1,31 @@
-"""Lines of logs/executions.jsonl (S3 §27), and where a recipe failed."""
+"""logs/executions.jsonl: a line for each recipe that ran (S3 §27) or document that was brought to size."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from panda.documents.records import encode
 from panda.errors import Problem
-from panda.store.files import Line, LineTail
+from panda.store.files import append_json_lines
 from panda.store.interventions import list_interventions
 from panda.store.layout import Layout, turn_number
+from panda.store.lines import Line, LineTail
+from panda.store.records import Execution
 
-OUTSIDE = "outside a turn"  # group of what ran in no phase
 AWAY = "away"  # outcome of an execution for which no model server answered
 COMPRESSED, OVERFLOW = "compressed", "overflow"
 """Member `event` of lines that are no execution: a document was brought to size; it could not be."""
 
 
-def recipe_lines(layout: Layout, recipe: str) -> Iterator[Mapping[str, Any]]:
-    """The records of one recipe, oldest first; damaged lines are left out: `panda validate` tells of them."""
-    for part in LineTail(layout.executions_log).read()[1]:
-        if isinstance(part, Line) and part.record.get("key") == recipe:
+def append_executions(store: Layout, lines: Sequence[Execution]) -> None:
+    """Add lines to the log (raises as append_json_lines)."""
+    if lines:
+        append_json_lines(store.executions_log, encode(lines))
+
+
+def recipe_executions(layout: Layout, recipe: str) -> Iterator[Execution]:
+    """Those of one recipe, oldest first; damaged lines are left out: `panda validate` tells of them."""
+    for part in LineTail(layout.executions_log, Execution).read()[1]:
+        if isinstance(part, Line) and part.record.key == recipe:
             yield part.record
 
 
@@ -31,13 +39,12 @@ def find_failures(layout: Layout, recipe: str) -> list[dict[str, Any]]:
     """
     keys = ("kind", "version", "time", "user", "turn", "message", "intervention")
     rows: list[tuple[Any, ...]] = []
-    for line in recipe_lines(layout, recipe):
-        retries, failed = line.get("retries") or 0, line.get("success") is not True
-        if line.get("outcome") != AWAY and (failed or retries):
-            message = f"{'no valid reply' if failed else 'valid'} after {retries + 1} attempts"
-            at = (line.get("version"), line.get("timestamp"), line.get("user_id"))
-            turn = turn_number(str(line.get("turn_id")))
-            rows.append(("failed" if failed else "corrected", *at, turn, message, None))
+    for line in recipe_executions(layout, recipe):
+        if line.has_failed or (line.retries and not line.is_away):
+            tries = f"after {(line.retries or 0) + 1} attempts"
+            kind, message = ("failed", "no valid reply") if line.has_failed else ("corrected", "valid")
+            at = (line.version or None, line.timestamp, line.user_id or None)
+            rows.append((kind, *at, turn_number(str(line.turn_id)), f"{message} {tries}", None))
     for halt in list_interventions(layout):
         if not isinstance(halt, Problem) and halt.recipe == recipe:
             at = (halt.recipe_version, halt.created_at, halt.user_id)

@@ -17,7 +17,7 @@ from panda.store import layout
 from panda.store.carry import Carry, Curation, FlowPhase, StepRecord, StepType, SummaryKind
 from panda.store.carry import Outcome as TurnOutcome
 from panda.store.fact import Assertion, Conflict, Filled, SaidKind, Scalar, Value
-from panda.store.files import parse_json, read_bytes, read_text, to_text, write_json
+from panda.store.files import parse_json, read_bytes, to_text, write_json
 from panda.store.seals import part_of
 
 _R = TypeVar("_R")
@@ -58,7 +58,8 @@ def parse(cls: type[_R], data: bytes | str, *, where: str, line: int = 1) -> _R:
     """
     try:
         found: _R = _decoder(cls).decode(data)  # type: ignore[arg-type]
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # half a character, an older form, or a fault
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # half a character, an older form, or a fault
         text = data if isinstance(data, str) else to_text(data, where)
         value = parse_json(text, where=where, line=line)
         if isinstance(cls, type) and issubclass(cls, FileRecord):
@@ -89,21 +90,6 @@ def find(cls: type[_F], directory: Path) -> _F | None:
     """The record of a directory; None if it has no such file (raises as load)."""
     path = directory / cls.FILE
     return load(cls, path) if path.is_file() else None
-
-
-def load_lines(cls: type[_R], path: Path) -> list[_R]:
-    """
-    The record of each line of a file, but for a last one that a write cut short; none if there is no file.
-    Raises FileFormatError as parse does; StoreError: it cannot be read.
-    """
-    if not path.is_file():
-        return []
-    lines, where = read_text(path).split("\n"), str(path)
-    try:
-        parse_json(lines[-1], where=where)
-    except FileFormatError:
-        lines.pop()
-    return [parse(cls, text, where=where, line=n) for n, text in enumerate(lines, 1) if text.strip()]
 
 
 Number = Annotated[int, Meta(ge=1)]
@@ -368,6 +354,89 @@ def parse_call(value: object, *, where: str) -> ModelCall:
     kinds: Any = ModelCall
     call: ModelCall = decode(kinds, value, where=where)
     return call
+
+
+_MOST = 10**15
+_Whole = Annotated[int, Meta(ge=0, le=_MOST)]
+_Saved = Annotated[int, Meta(ge=-_MOST, le=_MOST)] | Unset | None
+_Amount = _Whole | Annotated[float, Meta(ge=0, le=_MOST)] | Unset | None  # a whole number stays one
+_Told = str | Unset | None
+
+
+class TokenCounts(Record, frozen=True, omit_defaults=False, forbid_unknown_fields=False):
+    """What a model read and wrote; None is not known."""
+
+    prompt: Count | None = None
+    reused: Count | None = None
+    output: Count | None = None
+    total: _Whole | None = None
+
+
+class Execution(Whole, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """
+    A line of executions.jsonl (S3 §27): a recipe that ran; or, with `event`, a document that was brought to
+    size (compressed), or could not be (overflow). A line has the keys of its kind.
+    """
+
+    timestamp: Time
+    event: str | Unset = UNSET
+    trigger: _Told = UNSET  # which budget a document was over
+    document: _Told = UNSET
+    content_type: _Told = UNSET
+    recipe: _Told = UNSET
+    key: _Told = UNSET  # the recipe's file
+    version: _Told = UNSET
+    phase: PhaseNumber | Unset | None = UNSET
+    model_layer: _Told = UNSET
+    method: _Told = UNSET
+    model: _Told = UNSET
+    model_digest: _Told = UNSET
+    user_id: Id | Unset | None = UNSET
+    session_id: Id | Unset | None = UNSET
+    turn_id: _Told = UNSET
+    tokens: TokenCounts | Unset | None = UNSET
+    original_tokens: _Whole | Unset | None = UNSET
+    compressed_tokens: _Whole | Unset | None = UNSET
+    tokens_saved: _Saved = UNSET
+    compression_ratio: _Amount = UNSET
+    latency_ms: _Amount = UNSET
+    outcome: _Told = UNSET
+    success: bool | Unset | None = UNSET
+    schema_valid: bool | Unset | None = UNSET
+    confidence: Share | Unset | None = UNSET
+    gate: _Told = UNSET
+    retries: _Whole | Unset | None = UNSET
+    compression_applied: bool | Unset | None = UNSET
+    compression_savings: _Saved = UNSET
+    message: _Told = UNSET
+
+    @property
+    def ran(self) -> bool:
+        """Whether it is of a recipe."""
+        return self.event is UNSET and self.success is not UNSET
+
+    @property
+    def is_away(self) -> bool:
+        """Whether no model server answered."""
+        return self.outcome == "away"
+
+    @property
+    def has_failed(self) -> bool:
+        return self.success is not True and not self.is_away
+
+    @property
+    def name(self) -> str:
+        """The recipe by its file, or else by its name."""
+        return self.key or self.recipe or ""
+
+    @property
+    def decider(self) -> str:
+        """The model that was asked; else how it was decided."""
+        return (self.event is UNSET and self.model) or self.method or "unknown"
+
+    @property
+    def total_tokens(self) -> int | None:
+        return self.tokens.total if self.tokens else None
 
 
 class Image(FileRecord, frozen=True):
@@ -1008,6 +1077,7 @@ class QueryAnalysis(FileRecord, frozen=True, kw_only=True, omit_defaults=True):
 
 BY_NAME: Mapping[str, Any] = {
     layout.CALLS_JSONL: Call,
+    layout.EXECUTIONS_JSONL: Execution,
     layout.MEMORY_JSONL: Assertion,
     layout.CONFLICTS_JSONL: Conflict,
     **{record.FILE: record for record in FileRecord.__subclasses__() if "{" not in record.FILE},

@@ -44,6 +44,7 @@ from panda.store.layout import (
     check_id,
     step_name,
 )
+from panda.store.lines import load_lines
 from panda.store.records import (
     Call,
     FileRecord,
@@ -54,7 +55,6 @@ from panda.store.records import (
     Snapshot,
     Step,
     load,
-    load_lines,
     save,
 )
 from panda.store.seals import seal_files

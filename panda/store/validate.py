@@ -10,13 +10,11 @@ from msgspec import UNSET
 from panda.documents.context import SECTIONS, ContextDocument, ContextScan, heading, parse_context
 from panda.documents.memory_file import parse_memory_file
 from panda.documents.progress import progress
-from panda.errors import FileFormatError, NotFoundError, Problem, Verdict
+from panda.errors import NotFoundError, Problem, Verdict
 from panda.store.files import (
-    CUT_SHORT,
     is_abandoned,
     is_temporary,
     may_pass,
-    parse_json,
     read_bytes,
     read_json,
     read_text,
@@ -37,6 +35,7 @@ from panda.store.layout import (
     count_turns,
     turn_number,
 )
+from panda.store.lines import LineTail
 from panda.store.records import (
     Extracted,
     Image,
@@ -153,7 +152,8 @@ class _Check:
             if path.suffix == ".json":
                 return parse(kind, read_bytes(path), where=where) if kind else read_json(path)
             if path.suffix == ".jsonl":
-                self._lines(path, kind)
+                parts = LineTail(path, kind or Any).read()[1]
+                self.problems += [part for part in parts if isinstance(part, Problem)]
             elif path.name == CONTEXT_MD:
                 self.problems += ContextScan(read_text(path), where).problems
             elif path.name in (PREFERENCES_MD, FACTS_MD):
@@ -163,21 +163,6 @@ class _Check:
         except Problem as exc:
             self.problems.append(exc)
         return None
-
-    def _lines(self, path: Path, kind: Any) -> None:
-        lines, where = read_text(path).split("\n"), str(path)
-        for number, text in enumerate(lines, 1):
-            if not text.strip():
-                continue
-            try:
-                if kind is None:
-                    parse_json(text, where=where, line=number)
-                else:
-                    parse(kind, text, where=where, line=number)
-            except FileFormatError as exc:
-                if number == len(lines) and exc.__cause__ is not None:  # it is no JSON
-                    exc.fix = CUT_SHORT
-                self.problems.append(exc)
 
     def turn(self, directory: Path) -> dict[Path, str]:
         """A turn; gives the visit_id of each manifest that it holds."""

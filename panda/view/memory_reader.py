@@ -7,15 +7,15 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
-from panda.documents.records import decode
 from panda.errors import Problem, StoreError
 from panda.memory.conflicts import Contradiction, find_contradictions
 from panda.memory.files import KINDS, Projection
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Remembered, load_remembered
 from panda.store.fact import Assertion
-from panda.store.files import LineTail, read_text
+from panda.store.files import read_text
 from panda.store.layout import CONFLICTS_JSONL, MEMORY_JSONL, UserStore
+from panda.store.lines import LineTail
 
 _MOST_BAD = 50
 
@@ -97,15 +97,9 @@ def _sound(path: Path) -> Iterator[Assertion | str]:
     if not path.is_file():
         return
     try:
-        with closing(LineTail(path).read()[1]) as parts:
+        with closing(LineTail(path, Assertion).read()[1]) as parts:
             for part in parts:
-                if isinstance(part, Problem):
-                    yield f"line {part.line}: {part.message}"
-                    continue
-                try:
-                    yield decode(Assertion, part.record, where=MEMORY_JSONL)
-                except Problem as exc:
-                    yield f"line {part.number}: {exc.message}"
+                yield f"line {part.line}: {part.message}" if isinstance(part, Problem) else part.record
     except (Problem, OSError) as exc:
         yield _message(exc)
 

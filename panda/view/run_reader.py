@@ -13,8 +13,9 @@ from panda.documents.records import decode
 from panda.documents.text import shorten, strip_citations
 from panda.errors import Problem, Verdict
 from panda.runs.ledger import PlannedTurn, RunPlan, TurnKey, TurnLine
-from panda.store.files import Line, LineTail, is_locked, store_errors, why_unread
+from panda.store.files import is_locked, store_errors, why_unread
 from panda.store.layout import RUN_JSON, RUN_TURNS_JSONL
+from panda.store.lines import Line, LineTail
 from panda.store.records import load
 
 _MOST_BAD = 20
@@ -84,7 +85,7 @@ class RunReader:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._plan: tuple[tuple[int, int], RunPlan | str] | None = None
-        self._tail = LineTail(directory / RUN_TURNS_JSONL)
+        self._tail = LineTail(directory / RUN_TURNS_JSONL, TurnLine)
         self._lines: list[Ended] = []
         self._bad: list[tuple[str, str]] = []
         self._queries: Mapping[str, str] | None = None
@@ -145,54 +146,46 @@ class RunReader:
             begins_anew, parts = self._tail.read(torn=False)
             if begins_anew:
                 self._lines, self._bad = [], []
-            start = self._tail.size_bytes
             with closing(parts):
                 for part in parts:
-                    added = self._ended(part, start)
-                    if isinstance(added, Ended):
-                        self._lines.append(added)
+                    if isinstance(part, Problem):
+                        self._bad.append((RUN_TURNS_JSONL, f"line {part.line}: {part.message}"))
                     else:
-                        self._bad.append((RUN_TURNS_JSONL, added))
-                    start = part.end if isinstance(part, Line) else self._tail.size_bytes
+                        self._lines.append(_ended(part))
         except (Problem, OSError) as exc:
             return [*self._bad[:_MOST_BAD], (RUN_TURNS_JSONL, str(exc))]
         return self._bad[:_MOST_BAD]
-
-    def _ended(self, part: Line | Problem, start: int) -> Ended | str:
-        if isinstance(part, Problem):
-            return f"line {part.line}: {part.message}"
-        try:
-            line = decode(TurnLine, part.record, where=RUN_TURNS_JSONL)
-        except Problem as exc:
-            return f"line {part.number}: {exc.message}"
-        outcome = line.outcome
-        findings = tuple(shorten(one, 2 * _TEXT_CHARS) for one in line.findings[:5])
-        return Ended(
-            line=part.number,
-            start=start,
-            end=part.end,
-            turn=line.turn,
-            user=line.user,
-            item=line.item,
-            root=_root_of(line.directory),
-            result=line.result,
-            verdict=line.verdict,
-            findings=findings,
-            findings_left=len(line.findings) - len(findings),
-            differing=len(line.different),
-            misses=len(line.misses),
-            exit_code=line.exit_code,
-            seconds=line.seconds,
-            query=shorten(outcome.query, _TEXT_CHARS) if outcome else "",
-            status=outcome.status if outcome else "",
-            answer=shorten(strip_citations(outcome.answer or ""), _TEXT_CHARS) if outcome else "",
-        )
 
 
 def _root_of(directory: str) -> str | None:
     """The store of a turn's directory, `STORE/users/USER/turns/turn_N`."""
     parents = Path(directory).parents
     return os.fspath(parents[3]) if len(parents) > 3 else None
+
+
+def _ended(part: Line[TurnLine]) -> Ended:
+    line, outcome = part.record, part.record.outcome
+    findings = tuple(shorten(one, 2 * _TEXT_CHARS) for one in line.findings[:5])
+    return Ended(
+        line=part.number,
+        start=part.start,
+        end=part.end,
+        turn=line.turn,
+        user=line.user,
+        item=line.item,
+        root=_root_of(line.directory),
+        result=line.result,
+        verdict=line.verdict,
+        findings=findings,
+        findings_left=len(line.findings) - len(findings),
+        differing=len(line.different),
+        misses=len(line.misses),
+        exit_code=line.exit_code,
+        seconds=line.seconds,
+        query=shorten(outcome.query, _TEXT_CHARS) if outcome else "",
+        status=outcome.status if outcome else "",
+        answer=shorten(strip_citations(outcome.answer or ""), _TEXT_CHARS) if outcome else "",
+    )
 
 
 def _queries(path: Path) -> Iterator[tuple[str, str]]:

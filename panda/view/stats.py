@@ -66,7 +66,7 @@ def load_stats(shelf: Shelf, query: Query) -> StatsPage:
             turns_left = log.read(user)
         except (Problem, OSError) as exc:
             problem = why_unread(exc)
-        own = {"user = ?": user}
+        own = {"user_id = ?": user}
         offered = {
             name: [text for (text,) in log.select(f"DISTINCT {BY[name]}", own)]
             for name in ("recipe", "layer")

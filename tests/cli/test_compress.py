@@ -10,7 +10,7 @@ from panda.cli.main import build_program
 from panda.compression.compress import CompressionCache
 from panda.compression.compress import compress as compress_text
 from panda.models.cl100k import count_tokens
-from panda.store.files import LineTail, sound_lines
+from panda.store.lines import load_lines
 from tests.api import Ended, run_here
 from tests.builders import build_store
 from tests.unprivileged import unprivileged
@@ -111,7 +111,7 @@ def test_what_the_model_reads_is_logged(compress: Compress, file: Path, tmp_path
     names = ["Ada", "Bea", "Cleo", "Dora", "Edna", "Fay", "Gwen", "Hope", "Iris", "Joan"]
     file.write_text(" ".join(f"{name} keeps a {name.lower()}bird at home." for name in names), "utf-8")
     assert compress(str(file), "--budget", "40", "--root", str(layout.root)).code == 0
-    lines = [line.record for line in sound_lines(LineTail(layout.executions_log).read()[1])]
+    lines = load_lines(dict, layout.executions_log)
     assert [(line["recipe"], line.get("event")) for line in lines] == [
         ("compress_generic", None),
         (None, "compressed"),
@@ -127,7 +127,7 @@ def test_a_model_that_was_not_asked_is_not_named(compress: Compress, file: Path,
     layout = build_store(tmp_path / "store")
     assert compress(str(file), "--budget", "40", "--query", "fan", "--root", str(layout.root)).code == 0
     assert compress(str(file), "--budget", "20", "--keep", "loud", "--root", str(layout.root)).code == 4
-    lines = [line.record for line in sound_lines(LineTail(layout.executions_log).read()[1])]
+    lines = load_lines(dict, layout.executions_log)
     assert [(line["event"], line.get("method"), line["model_layer"]) for line in lines] == [
         ("compressed", "lexical", None),
         ("overflow", None, None),

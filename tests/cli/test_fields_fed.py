@@ -45,6 +45,7 @@ NO_PATH = {
     "PlannedTurn.root": "another store, which the user trusts or not: it may be anywhere",
     "TurnLine.directory": "only shown: what is read follows from the plan",
     "RecentTurn.user": "what the user said",
+    "Execution.turn_id": "only its number leads to a turn",
     "Entity.target": "a node, looked up in the index",
     "Snapshot.files": "digests by name; the names are two words",
     **dict.fromkeys(
@@ -114,7 +115,7 @@ READ_BY: Mapping[str, Sequence[str]] = {
     "RecipeVersion": (f"recipe history {RECIPE}", f"recipe eject {RECIPE} --version {KEPT}"),
     "ImportLine": ("import out.jsonl", "import out.jsonl --new-user"),
     "Query": ("batch out.queries --jobs 1", "batch out.queries --dry-run"),
-    "executions": ("log --json", "stats", "stats --json", "view --out pages", f"recipe failures {RECIPE}"),
+    "Execution": ("log --json", "stats", "stats --json", "view --out pages", f"recipe failures {RECIPE}"),
 }
 """What else reads a record; one that is not named is read by every command here."""
 VALUES = ("absolute", "up", "linked", "foreign", "a\0b", "a\nb")

@@ -74,13 +74,15 @@ def test_filters(layout: Layout, words: Sequence[str], expected: list[tuple[int,
 
 
 def test_damaged_lines(layout: Layout) -> None:
-    """A damaged and a torn line are warnings with their numbers; the rest is shown."""
+    """Damaged lines, one of wrong types and a torn one are warnings with their numbers; the rest is shown."""
     with layout.executions_log.open("ab") as file:
         file.write(b'\xff\n[1]\n{"user_id": "ann", "tokens": 7, "turn_id": 5}\n{"user_id": ')
     ended = log(layout)
     path = layout.executions_log
-    assert [line.split(": ")[1] for line in ended.err.splitlines()] == [f"{path}:{n}" for n in (5, 6, 8)]
-    assert len(ended.rows) == 4
+    assert [line.split()[1].rstrip(":") for line in ended.err.splitlines()] == [
+        f"{path}:{n}" for n in (5, 6, 7, 8)
+    ]
+    assert len(ended.rows) == 3
 
 
 def test_what_the_limit_leaves_out_is_told(layout: Layout) -> None:

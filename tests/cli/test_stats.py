@@ -91,11 +91,21 @@ def test_unknown_tokens(layout: Layout, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_turn_that_no_directory_can_have(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     """Executions of a turn_id with NUL, of one that leads elsewhere and of none count, and are not judged."""
-    turn_ids: tuple[object, ...] = ("turn_\0", "../turns/turn_000001", None, {})
+    turn_ids = ("turn_\0", "../turns/turn_000001", None)
     for turn_id in turn_ids:
         append_json_line(layout.executions_log, line(1, 0.9, turn_id=turn_id))
     found = group(layout, capsys, "pipeline/phase1_reflection")
-    assert (found["executions"], found["judged"]) == (6, 2)
+    assert (found["executions"], found["judged"]) == (5, 2)
+
+
+def test_wrong_types(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line with a value of another type counts nowhere, and is told with its number, also on checking."""
+    append_json_line(layout.executions_log, line(1, 0.9, retries="two"))
+    ended = stats(layout, capsys, "--json")
+    assert "executions.jsonl:4 (retries): retries must be a whole number" in ended.err
+    assert json.loads(ended.out)["data"]["groups"]["pipeline/phase1_reflection"]["executions"] == 2
+    checked = run_words(build_program(), ["validate", str(layout.executions_log)], capsys)
+    assert (checked.code, "executions.jsonl:4" in checked.out) == (3, True)
 
 
 def test_wrong_words(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:

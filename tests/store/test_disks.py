@@ -12,9 +12,10 @@ import pytest
 
 from panda.errors import MemoryNodeError, StoreError
 from panda.index.index import Index
-from panda.store.files import append_json_line, read_json_lines, write_atomic, write_json
+from panda.store.files import append_json_line, write_atomic, write_json
 from panda.store.interventions import write_intervention
 from panda.store.layout import Layout, UserStore
+from panda.store.lines import load_lines
 from panda.store.turns import claim_turn
 from tests.api import run_here
 from tests.builders import build_store, still_clock, tree
@@ -72,7 +73,7 @@ def test_full_disk_and_lines(disk: Path) -> None:
     assert (disk / "calls.jsonl").read_bytes() == before
     (disk / "filler").unlink()
     append_json_line(disk / "calls.jsonl", {"n": 2})
-    assert read_json_lines(disk / "calls.jsonl") == [{"n": 1}, {"n": 2}]
+    assert load_lines(dict, disk / "calls.jsonl") == [{"n": 1}, {"n": 2}]
 
 
 def test_full_disk_and_claims(disk: Path) -> None:

@@ -17,11 +17,11 @@ from panda.store.files import (
     append_json_line,
     held_lock,
     read_json,
-    read_json_lines,
     read_text,
     write_atomic,
     write_json,
 )
+from panda.store.lines import load_lines
 
 
 def test_a_written_file_holds_exactly_the_text_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -87,10 +87,10 @@ def test_reading_lines_leaves_out_a_torn_last_line_and_names_a_broken_one(tmp_pa
     """Only the last line may be torn."""
     path = tmp_path / "calls.jsonl"
     path.write_text('{"n": 0}\n{"n"')
-    assert read_json_lines(path) == [{"n": 0}]
+    assert load_lines(dict, path) == [{"n": 0}]
     path.write_text('{"n": 0}\nnonsense\n')
     with pytest.raises(FileFormatError) as caught:
-        read_json_lines(path)
+        load_lines(dict, path)
     assert caught.value.where == f"{path}:2"
 
 
@@ -154,7 +154,7 @@ def test_half_a_surrogate_pair_is_read_as_a_character(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"a": "\udcff"})
     append_json_line(tmp_path / "a.jsonl", {"a": "\ud800"})
     assert read_json(tmp_path / "a.json") == {"a": "\ufffd"}
-    assert read_json_lines(tmp_path / "a.jsonl") == [{"a": "\ufffd"}]
+    assert load_lines(dict, tmp_path / "a.jsonl") == [{"a": "\ufffd"}]
 
 
 def test_a_line_that_waited_goes_into_the_file_that_is_there(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_line_that_waited_goes_into_the_file_that_is_there(tmp_path: Path) -> 
         fcntl.flock(former, fcntl.LOCK_UN)
         assert process.communicate(timeout=60)[1].decode().endswith("remembered: 1\n")
         assert former.read() == b""
-    assert [one["value"]["v"] for one in read_json_lines(log)] == ["900"]
+    assert [one["value"]["v"] for one in load_lines(dict, log)] == ["900"]
 
 
 def is_waiting(pid: int) -> bool:

@@ -4,6 +4,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from msgspec import UNSET
+
 from panda.documents.times import render_time
 from panda.index.executions import turn_executions
 from panda.store.layout import Layout, turn_name
@@ -33,22 +35,22 @@ def test_a_turn_is_found_in_a_long_log(tmp_path: Path) -> None:
     for turn in (1, 2, 777, 2_500, 4_999, 5_000):
         at = BEGUN + timedelta(minutes=turn)
         found = turn_executions(layout.of("demo"), turn, at, at)
-        assert [one["recipe"] for one in found.recipes] == [f"pipeline/p{turn}"]
-        assert [tuple(cut[key] for key in ("document", "original", "compressed")) for cut in found.cut] == [
-            (f"§{turn}", 900, 400)
-        ]
+        assert [one.name for one in found.recipes] == [f"pipeline/p{turn}"]
+        cuts = [(cut.document, cut.original_tokens, cut.compressed_tokens) for cut in found.cut]
+        assert cuts == [(f"§{turn}", 900, 400)]
         assert found.is_whole
 
 
 def test_a_log_with_anything_in_it(tmp_path: Path) -> None:
-    """Values of any kind, damaged lines and no log at all are no fault of the page."""
+    """Values of any kind, damaged lines and no log at all are no fault of the page; what fits is shown."""
     layout = Layout(tmp_path)
     assert turn_executions(layout.of("demo"), 1, BEGUN, BEGUN).recipes == ()
     layout.executions_log.parent.mkdir(parents=True)
-    whose = {"timestamp": render_time(BEGUN), "user_id": "demo", "turn_id": turn_name(1), "success": 1}
+    whose = {"timestamp": render_time(BEGUN), "user_id": "demo", "turn_id": turn_name(1), "success": True}
     values: tuple[object, ...] = ("x", None, [], {}, -1, 10**400, True)
-    lines = [json.dumps({**whose, "confidence": one, "latency_ms": one, "tokens": one}) for one in values]
+    lines = [
+        json.dumps({**whose, key: one}) for one in values for key in ("confidence", "latency_ms", "tokens")
+    ]
     layout.executions_log.write_bytes("\n".join(lines).encode() + b"\n\xff\xfe\n[[[\n" + b"[" * 90_000)
     found = turn_executions(layout.of("demo"), 1, BEGUN, BEGUN)
-    assert len(found.recipes) == len(values)
-    assert {one["confidence"] for one in found.recipes} == {None, -1}
+    assert [one.confidence for one in found.recipes] == [None, UNSET, UNSET, UNSET]

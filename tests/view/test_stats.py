@@ -12,10 +12,9 @@ import pytest
 from panda.cli.main import build_program
 from panda.documents.text import UNSAFE
 from panda.errors import ReplyError
-from panda.index.executions import Executions
+from panda.index.executions import OUTSIDE, Executions
 from panda.store.interventions import resolve_intervention, write_intervention
 from panda.store.layout import Layout, UserStore
-from panda.store.log import OUTSIDE
 from tests.builders import build_store, import_line, still_clock, tree
 from tests.cli.programs import run_words
 from tests.view.sites import client_of, page_words
@@ -51,7 +50,7 @@ def executions(count: int, seed: int = 1) -> list[dict[str, Any]]:
             "compression_savings": draw.choice([0, 7]),
         }
         if draw.random() < 0.05:
-            line = {"event": "compression", "user_id": "demo", "seconds": 1}
+            line = {"timestamp": line["timestamp"], "event": "compression", "user_id": "demo"}
         found.append(line)
     return found
 
@@ -108,7 +107,7 @@ def test_what_is_added_is_read_and_what_is_replaced_is_read_anew(layout: Layout)
 
     def count(log: Executions = log) -> int:
         log.read("demo")
-        found: int = log.select("count(*)", {"user = ?": "demo"})[0][0]
+        found: int = log.select("count(*)", {"user_id = ?": "demo"})[0][0]
         return found
 
     first = count()
