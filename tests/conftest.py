@@ -5,6 +5,7 @@ import shutil
 import signal
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -32,6 +33,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """The cache goes away."""
     if _CACHE in config.stash:
         shutil.rmtree(config.stash[_CACHE], ignore_errors=True)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses before a model server is asked again, which are not waited for."""
+    waited: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=waited.append))
+    return waited
 
 
 @pytest.fixture(scope="session")

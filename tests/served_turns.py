@@ -23,7 +23,7 @@ class Served(OpenAiModel):
 
     def __init__(self, server: Server, answer: Callable[[Asked], Reply | None], **keys: Any) -> None:
         spec = ModelSpec("served", "openai", server.url, 16384, writes=True, scores=False, model="m")
-        super().__init__(replace(spec, **{"structured": "json_schema"} | keys), sleep=lambda _: None)
+        super().__init__(replace(spec, **{"structured": "json_schema"} | keys))
         self.asked: list[Asked] = []
         self._params: GenerateParams | None = None
 

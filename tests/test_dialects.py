@@ -38,7 +38,7 @@ def _thinks_first(body: dict[str, Any], plain: Answer) -> Any:
 def _stumbling() -> Wrap:
     """Each call fails three times before it is answered."""
     number = count()
-    failures = [(429, b"slow", {"Retry-After": "1"}), (503, b"loading"), None]
+    failures = [(429, b"slow"), (503, b"loading"), None]
 
     def wrap(body: dict[str, Any], plain: Answer) -> Any:
         at = next(number) % 4
@@ -68,6 +68,7 @@ def server() -> Iterator[Server]:
     running.close()
 
 
+@pytest.mark.usefixtures("pauses")
 @pytest.mark.parametrize("name", DIALECTS)
 def test_a_turn_in_each_dialect(name: str, server: Server, tmp_path: Path) -> None:
     """The answer is that of a plain server; thoughts are in calls.jsonl, and nowhere else of the turn."""

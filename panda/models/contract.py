@@ -1,11 +1,12 @@
 """What every model backend offers, and the values that go in and out."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from panda.documents.pictures import Picture
-from panda.errors import HaltError
+from panda.errors import HaltError, ModelTimeoutError
 
 if TYPE_CHECKING:  # numpy waits until a model is asked for
     import numpy as np
@@ -13,12 +14,44 @@ if TYPE_CHECKING:  # numpy waits until a model is asked for
 
     Vectors: TypeAlias = NDArray[np.float32]  # texts: shape (n, width), each of length 1
 
-Role = Literal["system", "user", "assistant"]
+
+class Deadline:
+    """The end of a call's allowed time, which begins now."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._start = time.monotonic()
+
+    @property
+    def elapsed_seconds(self) -> float:
+        return time.monotonic() - self._start
+
+    @property
+    def left_seconds(self) -> float:
+        return self.seconds - self.elapsed_seconds
+
+    @property
+    def passed(self) -> bool:
+        return self.left_seconds <= 0
+
+    def check(self) -> None:
+        """Raises ModelTimeoutError where the time is over."""
+        if self.passed:
+            raise self.error("the model", fix="raise timeout_ms in the recipe, or use a faster model")
+
+    def error(self, model: str, **place: Any) -> ModelTimeoutError:
+        """What is to be raised where *model* was not done in time."""
+        received = f"nothing complete after {self.elapsed_seconds:.1f} seconds"
+        message, expected = (
+            f"{model} took longer than {self.seconds:g} seconds",
+            f"a reply within {self.seconds:g} seconds",
+        )
+        return ModelTimeoutError(message, expected=expected, received=received, **place)
 
 
 @dataclass(frozen=True)
 class Message:
-    role: Role  # who speaks
+    role: Literal["system", "user", "assistant"]  # who speaks
     content: str  # the text
     pictures: tuple[Picture, ...] = ()  # what is shown before the text; only models that see take any
 
@@ -38,15 +71,12 @@ class Usage:
         >>> Usage(1, None, 2) + Usage(1, 0, 0)
         Usage(prompt=2, reused=None, output=2)
         """
-
-        def plus(a: int | None, b: int | None) -> int | None:
-            return None if a is None or b is None else a + b
-
-        return Usage(
-            plus(self.prompt, other.prompt),
-            plus(self.reused, other.reused),
-            plus(self.output, other.output),
+        pairs = (
+            (self.prompt, other.prompt),
+            (self.reused, other.reused),
+            (self.output, other.output),
         )
+        return Usage(*(None if a is None or b is None else a + b for a, b in pairs))
 
 
 @dataclass(frozen=True)
@@ -55,26 +85,22 @@ class GenerateParams:
     max_tokens: int  # most model tokens to write; reaching it gives finish_reason "length"
     seed: int  # same seed, model, messages and params: same text
     timeout_seconds: float  # wall clock for the whole call
-    schema: Mapping[str, object] | None = None
-    """JSON Schema that the text must satisfy; None writes free text."""
+    schema: Mapping[str, object] | None = None  # JSON Schema of the text; None writes free text
 
 
 @dataclass(frozen=True)
 class Completion:
-    text: str  # the text, without stop tokens
+    text: str  # without stop tokens
     finish_reason: Literal["stop", "length"]  # "length" when max_tokens cut it
-    usage: Usage  # tokens of this call
+    usage: Usage
     seconds: float  # wall clock
     reasoning: str = ""  # what a model that thinks wrote before the text; kept in calls.jsonl, never shown
 
 
 @dataclass(frozen=True)
 class ScoreCase:
-    """One continuation whose probability is asked for."""
-
     context: str  # text between the shared prefix and the continuation; may be empty
-    continuation: str
-    """Text whose log-probability is wanted, given prefix and context. Begins with its own space."""
+    continuation: str  # whose log-probability is wanted; begins with its own space
 
 
 @dataclass(frozen=True)
@@ -84,24 +110,21 @@ class ScoreParams:
 
 @dataclass(frozen=True)
 class Scores:
-    """Log-probabilities of all cases of one call."""
+    """Natural logarithms of each continuation's probability, summed over its tokens, in case order."""
 
     logprobs: tuple[float, ...]
-    """Natural logarithm of each continuation's probability, summed over its tokens, in case order."""
-    tokens: tuple[int, ...]  # number of tokens of each continuation, in case order
-    usage: Usage  # tokens of this call
+    tokens: tuple[int, ...]  # number of tokens of each continuation
+    usage: Usage
     seconds: float  # wall clock
 
 
 @dataclass(frozen=True)
 class TokenScores:
-    """Log-probability of each token of one text."""
+    """Natural logarithms of the probability of each token of one text, given everything before it."""
 
     logprobs: tuple[float, ...]
-    """Natural logarithm of each token's probability, given everything before it, in order."""
-    ends: tuple[int, ...]
-    """Index in the text behind each token's last character, in order; the last is the length of the text."""
-    usage: Usage  # tokens of this call
+    ends: tuple[int, ...]  # index in the text behind each token's last character
+    usage: Usage
     seconds: float  # wall clock
 
 
@@ -114,8 +137,7 @@ class ModelInfo:
     n_ctx: int  # context window in model tokens
     writes: bool  # whether it is trusted with free text
     scores: bool  # whether it can give log-probabilities of options
-    extra: Mapping[str, object] = field(default_factory=dict)
-    """Backend-specific facts for `panda models list`."""
+    extra: Mapping[str, object] = field(default_factory=dict)  # facts that only its backend has
     embeds: bool = False  # whether it is an encoder
     sees: bool = False  # whether messages may hold pictures
     thinking_tokens: int = 0  # how much of n_ctx is for reasoning, which counts against no recipe's budget
@@ -140,14 +162,11 @@ class Encoder(Protocol):
     def info(self) -> ModelInfo: ...
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
-        """
-        One vector of length 1 for each of n texts, shape (n, width), each computed alone; of a long text the
-        beginning counts.
-        """
+        """A vector of each text, shape (n, width), computed alone; of a long text the beginning counts."""
         ...
 
     def encode_words(self, text: str) -> list[tuple[str, "Vectors"]]:
-        """Each word and sign of a text, in order, with its vector in its place (raises as encode)."""
+        """Each word and sign of a text, in order, with its vector in its place."""
         ...
 
 
@@ -168,16 +187,14 @@ class Model(Protocol):
     def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
         """
         Write one completion. Raises ModelTimeoutError, ModelAwayError where a server does not answer,
-        HaltError where the prompt does not fit the window, ModelFileError for a picture that the model cannot
-        see.
+        HaltError where the prompt does not fit the window, ModelFileError for a picture that it cannot see.
         """
         ...
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
         """
-        Log-probability of each case's continuation after prefix + context, which are tokenised separately.
-        The prefix is computed once, every case alone, so that its value does not depend on the other cases.
-        Raises ModelTimeoutError, and HaltError where a case does not fit the window or info.scores is false.
+        Log-probability of each case's continuation after prefix + context, which are tokenised separately,
+        every case alone. Raises ModelTimeoutError, HaltError for no room or where info.scores is false.
         """
         ...
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from panda.documents.json_text import load_json, worst_fault
 from panda.errors import RecipeSchemaError
@@ -16,18 +17,27 @@ from panda.models.contract import Message
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "deprecated", "$schema", "$id", "$comment"}
 )
+_SCHEMA_KEYS = frozenset({"additionalProperties", "items", "additionalItems"})
+_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+_SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _ENFORCED = frozenset(
     {
-        *("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "$defs", "definitions"),
-        *("properties", "required", "additionalProperties", "patternProperties"),
-        *("items", "prefixItems", "additionalItems", "minItems", "maxItems"),
+        *(_SCHEMA_KEYS | _SCHEMA_MAPS | _SCHEMA_LISTS),
+        *("type", "enum", "const", "$ref", "required", "minItems", "maxItems"),
         *("minLength", "maxLength", "pattern", "format"),
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     }
 )
-_SCHEMA_KEYS = frozenset({"additionalProperties", "items", "additionalItems"})
-_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
-_SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_MOST_CHARS = 500
+"""Longest `maxLength` that a server is sent; longer ones are told in words and looked at in the reply. That
+of llama-cpp-python crashes at one of 1,200, and llama.cpp's own refuses thousands."""
+_DIALECTS: Mapping[str | None, tuple[str | None, bool]] = {
+    "json_schema": ("json_schema", False),
+    "json_object": ("schema", True),
+    "prompt": (None, True),
+    None: (None, False),
+}
+"""The key of response_format under which a server is sent the schema, and whether it is told in words too."""
 
 
 def compile_schema(schema: Mapping[str, object], *, where: str | None = None) -> str:
@@ -43,21 +53,19 @@ def compile_schema(schema: Mapping[str, object], *, where: str | None = None) ->
 def check_schema(schema: Mapping[str, object], *, where: str | None, cache_dir: Path | None) -> None:
     """Raise what compile_schema raises; a directory keeps an empty file for each schema that has compiled."""
     text = json.dumps(strip_schema(schema, where=where), ensure_ascii=False)
-    if cache_dir is None:
-        _compile(text, where)
-        return
     digest = hashlib.sha256(f"{_compiler_version()} {text}".encode()).hexdigest()
-    known = cache_dir / "schemas" / digest[:40]
-    if not known.exists():
+    known = cache_dir / "schemas" / digest[:40] if cache_dir else None
+    if known is None or not known.exists():
         _compile(text, where)
+    if known is not None:
         with suppress(OSError):  # a cache that cannot be written is left as it is
             known.parent.mkdir(parents=True, exist_ok=True)
             known.touch()
 
 
 def strip_schema(
-    schema: Mapping[str, object], *, where: str | None = None, most_chars: int | None = None
-) -> dict[str, object]:
+    schema: Mapping[str, Any], *, where: str | None = None, most_chars: int | None = None, at: str = ""
+) -> dict[str, Any]:
     """
     The schema as a backend gets it, without our `x-` keys; raises where a keyword would be ignored. A
     `maxLength` beyond *most_chars* is left out.
@@ -65,8 +73,28 @@ def strip_schema(
     >>> strip_schema({"properties": {"x-a": {"x-options": "spans", "type": "string"}}})
     {'properties': {'x-a': {'type': 'string'}}}
     """
-    plain = _strip(schema, "", where, most_chars)
-    assert isinstance(plain, dict)
+
+    def strip(part: Any, *place: object) -> Any:
+        inner = f"{at}/{'/'.join(map(str, place))}"
+        is_schema = isinstance(part, Mapping)
+        return strip_schema(part, where=where, most_chars=most_chars, at=inner) if is_schema else part
+
+    plain: dict[str, Any] = {}
+    for key, value in schema.items():
+        is_long = key == "maxLength" and most_chars is not None and isinstance(value, int)
+        if key.startswith("x-") or key in _ANNOTATIONS or (is_long and value > most_chars):
+            continue
+        if key not in _ENFORCED:
+            message = f'the schema uses "{key}", which a grammar cannot enforce, at {at}/{key}'
+            fix = f'take "{key}" out, or begin its name with x- if it is meant for panda'
+            raise RecipeSchemaError(message, where, fix=fix)
+        plain[key] = value
+        if key in _SCHEMA_MAPS and isinstance(value, Mapping):
+            plain[key] = {name: strip(part, key, name) for name, part in value.items()}
+        elif key in _SCHEMA_LISTS and isinstance(value, list | tuple):
+            plain[key] = [strip(part, key, number) for number, part in enumerate(value)]
+        elif key in _SCHEMA_KEYS:
+            plain[key] = strip(value, key)
     return plain
 
 
@@ -75,68 +103,26 @@ _compiler_version = cache(partial(version, "llguidance"))  # looking it up takes
 
 @lru_cache(maxsize=128)
 def _compile(text: str, where: str | None) -> str:
-    from llguidance import LLMatcher
-
-    _check_meta_schema(text, where)
-    # Exactly one way to put spaces: a model cannot wander off into endless blank lines.
-    grammar = LLMatcher.grammar_from_json_schema(
-        text, overrides={"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-    )
-    is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar)
-    if is_error or messages:
-        reason = " ".join(" ".join(messages).split())
-        raise RecipeSchemaError(
-            f"the schema does not compile to a grammar: {reason}",
-            where=where,
-            fix="say it with type, properties, required, items, enum, pattern or bounds",
-        )
-    return grammar
-
-
-def _check_meta_schema(text: str, where: str | None) -> None:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
+    from llguidance import LLMatcher
 
     try:
         Draft202012Validator.check_schema(json.loads(text))
     except SchemaError as exc:
         place = "/".join(map(str, exc.absolute_path)) or "(top)"
-        raise RecipeSchemaError(
-            f"the schema is not valid JSON Schema: {exc.message}, at /{place}",
-            where=where,
-            fix="see https://json-schema.org/understanding-json-schema",
-        ) from exc
-
-
-def _strip(schema: object, at: str, where: str | None, most_chars: int | None) -> object:
-    """At schema positions only: a property may be called x-…."""
-    if not isinstance(schema, Mapping):
-        return schema
-    plain: dict[str, object] = {}
-    for key, value in schema.items():
-        place = f"{at}/{key}"
-        if key.startswith("x-"):
-            continue
-        is_long = key == "maxLength" and most_chars is not None and isinstance(value, int)
-        if is_long and value > most_chars:
-            continue
-        if key in _SCHEMA_MAPS and isinstance(value, Mapping):
-            plain[key] = {
-                name: _strip(part, f"{place}/{name}", where, most_chars) for name, part in value.items()
-            }
-        elif key in _SCHEMA_LISTS and isinstance(value, list | tuple):
-            plain[key] = [_strip(part, f"{place}/{i}", where, most_chars) for i, part in enumerate(value)]
-        elif key in _SCHEMA_KEYS:
-            plain[key] = _strip(value, place, where, most_chars)
-        elif key in _ENFORCED:
-            plain[key] = value
-        elif key not in _ANNOTATIONS:
-            raise RecipeSchemaError(
-                f'the schema uses "{key}", which a grammar cannot enforce, at {place}',
-                where=where,
-                fix=f'take "{key}" out, or begin its name with x- if it is meant for panda',
-            )
-    return plain
+        message = f"the schema is not valid JSON Schema: {exc.message}, at /{place}"
+        fix = "see https://json-schema.org/understanding-json-schema"
+        raise RecipeSchemaError(message, where, fix=fix) from exc
+    # Exactly one way to put spaces: a model cannot wander off into endless blank lines.
+    spaces: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    grammar = LLMatcher.grammar_from_json_schema(text, overrides=spaces)
+    is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar)
+    if is_error or messages:
+        reason = " ".join(" ".join(messages).split())
+        fix = "say it with type, properties, required, items, enum, pattern or bounds"
+        raise RecipeSchemaError(f"the schema does not compile to a grammar: {reason}", where, fix=fix)
+    return grammar
 
 
 THINK, END_OF_THOUGHTS = "<think>", "</think>"
@@ -179,24 +165,30 @@ def bare_object(text: str, schema: Mapping[str, object]) -> str:
     >>> bare_object("{a}, he said", {"type": "object"})
     '{a}, he said'
     """
-    found = text[text.find("{") : text.rfind("}") + 1]
-    if schema.get("type") != "object" or found == text:
-        return text
-    try:
-        return found if isinstance(load_json(found, strict=False), dict) else text
-    except (ValueError, RecursionError):
-        return text
+    inner = text[text.find("{") : text.rfind("}") + 1]
+    return inner if schema.get("type") == "object" and is_of({"type": "object"}, inner) else text
 
 
 def with_schema(
     messages: Sequence[Message], schema: Mapping[str, object], dialect: str | None
 ) -> Sequence[Message]:
-    """The messages as a server of a dialect gets them: all but json_schema tell the schema in words, last."""
-    if dialect not in ("json_object", "prompt"):
+    """The messages as a server of a dialect gets them, the schema in words at the end of the last."""
+    if not _DIALECTS[dialect][1]:
         return messages
     asked = "Reply with one JSON object of this schema, and nothing else:\n"
     asked += json.dumps(strip_schema(schema), ensure_ascii=False)
     return [*messages[:-1], replace(messages[-1], content=f"{messages[-1].content}\n\n{asked}")]
+
+
+def response_format(schema: Mapping[str, object], dialect: str | None) -> dict[str, object]:
+    """The keys of a request by which a server of a dialect is asked for JSON of a schema; none for words."""
+    key, _ = _DIALECTS[dialect]
+    if key is None:
+        return {}
+    plain = strip_schema(schema, most_chars=_MOST_CHARS)
+    strict = {"strict": True} if _allows_strict(plain) else {}
+    sent = plain if key == "schema" else {"name": "reply", **strict, "schema": plain}
+    return {"response_format": {"type": dialect, key: sent}}
 
 
 def is_of(schema: Mapping[str, object], text: str) -> bool:
@@ -207,20 +199,16 @@ def is_of(schema: Mapping[str, object], text: str) -> bool:
         return False
 
 
-def allows_strict(schema: object) -> bool:
-    """
-    Whether OpenAI's `strict` takes a schema: each object requires all of its properties and has no others.
-    """
-    if isinstance(schema, list | tuple):
-        return all(allows_strict(part) for part in schema)
-    if not isinstance(schema, Mapping):
-        return True
-    parts = [*schema.values()]
-    if schema.get("type") == "object":
-        properties = schema.get("properties", {})
-        if not isinstance(properties, Mapping) or schema.get("additionalProperties") is not False:
-            return False
-        if set(properties) != set(schema.get("required", ())):
-            return False
-        parts = [*properties.values()]
-    return all(allows_strict(part) for part in parts)
+def _allows_strict(schema: object) -> bool:
+    """Whether OpenAI's `strict` takes it: each object requires all of its properties and has no others."""
+    parts: Sequence[object] = schema if isinstance(schema, list | tuple) else ()
+    if isinstance(schema, Mapping):
+        parts = [*schema.values()]
+        if schema.get("type") == "object":
+            properties = schema.get("properties", {})
+            if schema.get("additionalProperties") is not False or not isinstance(properties, Mapping):
+                return False
+            if set(properties) != set(schema.get("required", ())):
+                return False
+            parts = [*properties.values()]
+    return all(map(_allows_strict, parts))

@@ -38,21 +38,6 @@ def model(cache_dir: Path) -> Iterator[LlamaCppModel]:
     ggufs.close()
 
 
-class Clock:
-    """A clock that only pauses move, and what they were."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.pauses: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.now += seconds
-
-
 class Server(loopback.Server):
     """A model server, and the models that ask it."""
 
@@ -62,7 +47,7 @@ class Server(loopback.Server):
 
     def model(self, **keys: Any) -> OpenAiModel:
         """The model on it, with the keys of a models.yaml and the arguments of OpenAiModel."""
-        own = {name: keys.pop(name) for name in ("api_key", "cache_dir", "sleep", "clock") if name in keys}
+        own = {name: keys.pop(name) for name in ("api_key", "cache_dir") if name in keys}
         spec: dict[str, Any] = {"name": "served", "location": self.url, "model": "m", "n_ctx": 1024}
         entry = ModelSpec(**spec | keys, backend="openai", writes=True, scores=False)
         self._models.append(OpenAiModel(entry, **own))

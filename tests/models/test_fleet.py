@@ -1,27 +1,28 @@
-"""One model behind several servers: who is asked, what follows a failure, and who is left alone."""
+"""One model behind several servers: who is asked, what follows a failure, and who is waited for."""
 
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from panda.errors import ModelAwayError, ModelFileError, ModelTimeoutError
 from panda.models.contract import GenerateParams, Message
-from panda.models.fleet import Breaker
-from panda.models.model_server import AttemptError
 from panda.models.openai import OpenAiModel
 from tests.loopback import Answer, reply
-from tests.models.conftest import Clock, Server
+from tests.models.conftest import Server
 
 CHAT = (Message("user", "Hi"),)
 FREE = GenerateParams(temperature=0, max_tokens=9, seed=3, timeout_seconds=60)
@@ -45,13 +46,18 @@ def in_order(servers: tuple[Server, Server]) -> tuple[Server, Server]:
     return servers if os.getpid() % 2 == 0 else (servers[1], servers[0])
 
 
-def fleet(servers: tuple[Server, Server], clock: Clock | None = None, **keys: Any) -> OpenAiModel:
+def fleet(servers: tuple[Server, Server], **keys: Any) -> OpenAiModel:
     """The model on both servers."""
     first, second = in_order(servers)
-    times: dict[str, Any] = (
-        {"sleep": pytest.fail} if clock is None else {"sleep": clock.sleep, "clock": clock}
-    )
-    return first.model(further_servers=(second.url,), **times | keys)
+    return first.model(further_servers=(second.url,), **keys)
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets seconds pass."""
+    passed, now = [0.0], time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: now() + sum(passed))
+    return passed.append
 
 
 def counts(servers: tuple[Server, Server]) -> list[int]:
@@ -92,11 +98,13 @@ def test_connections_are_kept(servers: tuple[Server, Server]) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 520])
-def test_another_server_follows_at_once(status: int, servers: tuple[Server, Server]) -> None:
+def test_another_server_follows_at_once(
+    status: int, servers: tuple[Server, Server], pauses: list[float]
+) -> None:
     """What a server fails for a reason that may pass goes to the other one, without a pause."""
     servers[0].answer = lambda _: (status, b"no")
     ask(fleet(servers))
-    assert counts(servers) == [1, 1]
+    assert (counts(servers), pauses) == ([1, 1], [])
 
 
 @pytest.mark.parametrize("answer", [None, "reset"])
@@ -107,35 +115,28 @@ def test_a_lost_connection_goes_on_elsewhere(answer: Any, servers: tuple[Server,
     assert counts(servers) == [1, 1]
 
 
-def test_a_server_that_fails_is_left_alone_for_a_growing_while(servers: tuple[Server, Server]) -> None:
-    """Three failures in a row open its breaker for 2, 4, 8, 16 and then 30 seconds; one trial ends each."""
-    clock = Clock()
+def test_a_server_that_fails_is_asked_after_the_others(
+    servers: tuple[Server, Server], later: Callable[[float], None], pauses: list[float]
+) -> None:
+    """For 30 seconds after a failure; then it is asked as before, and once more is a failure."""
     servers[0].answer = BUSY
-    model = fleet(servers, clock)
+    model = fleet(servers)
     ask(model, 12)
-    assert counts(servers) == [3, 12]
-    for trial, rest in enumerate((2, 4, 8, 16, 30, 30), 1):
-        clock.now += rest - 0.1
+    for failures in (1, 2, 3):
+        assert len(servers[0].asked) == failures
+        later(29)
         ask(model, 4)
-        assert len(servers[0].asked) == 2 + trial
-        clock.now += 0.2
+        assert len(servers[0].asked) == failures
+        later(1.1)
         ask(model, 4)
-        assert len(servers[0].asked) == 3 + trial
-    assert clock.pauses == []
+    assert pauses == []
 
 
-def test_a_server_may_be_away_for_days() -> None:
-    """However often the trials of one process fail, the next one comes within 30 seconds."""
-    breaker = Breaker(3)
-    for now in range(0, 200_000, 40):
-        breaker.fail(now, AttemptError("no"))
-        assert breaker.until <= now + 30
-
-
-def test_a_trial_that_goes_well_closes_the_breaker(servers: tuple[Server, Server]) -> None:
-    """A server that died is asked again once its rest is over, and then as often as the other one."""
-    clock = Clock()
-    model = fleet(servers, clock)
+def test_a_server_that_is_back_is_asked_as_before(
+    servers: tuple[Server, Server], later: Callable[[float], None]
+) -> None:
+    """A server that died is asked again after 30 seconds, and then as often as the other one."""
+    model = fleet(servers)
     ask(model, 4)
     servers[0].die()
     ask(model, 10)
@@ -143,73 +144,70 @@ def test_a_trial_that_goes_well_closes_the_breaker(servers: tuple[Server, Server
     servers[0].start()
     ask(model, 4)
     assert counts(servers) == [2, 16]
-    clock.now += 2
+    later(30)
     ask(model, 8)
     assert counts(servers) == [6, 20]
-    servers[0].answer = BUSY
-    ask(model, 8)
-    assert len(servers[0].asked) == 9  # three failures in a row count anew
-    clock.now += 2.1
-    ask(model, 2)
-    assert len(servers[0].asked) == 10
 
 
-def test_a_dead_server_is_left_alone_for_a_growing_while(server: Server) -> None:
-    """Where nobody has ever listened no call pauses; it is asked again after 2, 4, … 30 s, and then found."""
-    clock = Clock()
+def test_where_nobody_has_listened_no_call_waits(server: Server, pauses: list[float]) -> None:
+    """Each call tells at once that the connection is refused, and finds the server once it is there."""
     server.die()
-    model = server.model(sleep=pytest.fail, clock=clock)
-    for rest in (2, 4, 8, 16, 30, 30):
+    model = server.model()
+    for _ in range(3):
         with pytest.raises(ModelAwayError, match="Connection refused"):
             model.generate(CHAT, FREE)
-        server.start()
-        clock.now += rest - 0.1
-        with pytest.raises(ModelAwayError, match="Connection refused"):
-            model.generate(CHAT, FREE)
-        server.die()
-        clock.now += 0.2
     server.start()
+    time.sleep(0.1)
     ask(model, 2)
+    assert (len(server.asked), pauses) == (2, [])
+
+
+def test_what_takes_long_to_find_out_is_not_found_out_by_each_call(server: Server) -> None:
+    """Where no connection comes about in time, the calls that follow are told so at once for a while."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as clients:
+        for _ in range(3):
+            client = clients.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
+        model = server.model(location=f"http://127.0.0.1:{full.getsockname()[1]}/v1")
+        started = time.monotonic()
+        for _ in range(50):
+            with pytest.raises(ModelAwayError, match="does not answer: timed out"):
+                model.generate(CHAT, replace(FREE, timeout_seconds=1))
+        assert 1 <= time.monotonic() - started < 2.5
+
+
+def test_a_server_that_restarts_is_waited_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has answered is asked again after a pause, since it may be starting anew."""
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda _: server.start()))
+    model = server.model()
+    ask(model)
+    server.die()
+    ask(model)
     assert len(server.asked) == 2
 
 
-def test_a_server_that_restarts_is_waited_for(server: Server) -> None:
-    """One that has answered is asked again after a pause, since it may be starting anew."""
-    clock = Clock()
-
-    def restart(seconds: float) -> None:
-        clock.sleep(seconds)
-        server.start()
-
-    model = server.model(sleep=restart, clock=clock)
-    ask(model)
-    server.die()
-    ask(model)
-    assert len(clock.pauses) == 1
-
-
-def test_a_server_that_does_not_come_back_is_dead(server: Server) -> None:
+def test_a_server_that_does_not_come_back_is_dead(server: Server, pauses: list[float]) -> None:
     """One call waits for a server that has answered before; those that follow do not, until it is back."""
-    clock = Clock()
-    model = server.model(sleep=clock.sleep, clock=clock)
+    model = server.model()
     ask(model)
     server.die()
     for _ in range(2):
         with pytest.raises(ModelAwayError):
             model.generate(CHAT, FREE)
-        assert len(clock.pauses) == 4
+        assert len(pauses) == 4
     server.start()
-    clock.now += 2
+    time.sleep(0.1)
     ask(model)
     assert len(server.asked) == 2
 
 
+@pytest.mark.usefixtures("pauses")
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_busy_server_is_not_dead(status: int, server: Server) -> None:
     """Each call asks a server anew that has too much to do, and tells that it is busy."""
-    clock = Clock()
     server.answer = lambda _: (status, b"too much to do")
-    model = server.model(sleep=clock.sleep, clock=clock)
+    model = server.model()
     for calls in (1, 2):
         with pytest.raises(ModelAwayError, match="the model server of served is busy: HTTP"):
             model.generate(CHAT, FREE)
@@ -247,45 +245,46 @@ def test_workers_as_many_as_servers_do_not_meet(servers: tuple[Server, Server], 
     assert [len(set(server.connections)) for server in servers] == [1, 1]
 
 
-def test_a_pause_that_a_server_asks_for_is_its_own(servers: tuple[Server, Server]) -> None:
+def test_a_pause_that_a_server_asks_for_is_its_own(
+    servers: tuple[Server, Server], later: Callable[[float], None], pauses: list[float]
+) -> None:
     """A server that asks to wait is left alone for that long, while the other one serves."""
-    clock = Clock()
-    servers[0].answer = lambda _: (429, b"slow", {"Retry-After": "30"})
-    model = fleet(servers, clock)
+    servers[0].answer = lambda _: (429, b"slow", {"Retry-After": "40"})
+    model = fleet(servers)
     ask(model, 6)
-    clock.now += 29
+    later(39)
     ask(model, 4)
     assert len(servers[0].asked) == 1
-    clock.now += 1
+    later(1.1)
     ask(model, 2)
     assert len(servers[0].asked) == 2
-    assert clock.pauses == []
+    assert pauses == []
 
 
-def test_all_servers_away_names_each(servers: tuple[Server, Server]) -> None:
+def test_all_servers_away_names_each(servers: tuple[Server, Server], pauses: list[float]) -> None:
     """When no server is left, the call pauses longer each time, and ends with what each one said."""
-    clock = Clock()
     servers[0].answer = BUSY
     servers[1].die()
     with pytest.raises(ModelAwayError) as caught:
-        fleet(servers, clock).generate(CHAT, FREE)
+        fleet(servers).generate(CHAT, FREE)
     assert "2 of 2 model servers of served do not answer: " in caught.value.message
     assert f"{servers[0].url}: HTTP 503: loading" in caught.value.message
     assert f"{servers[1].url}: [Errno 111] Connection refused" in caught.value.message
     assert caught.value.where == "models.served.location"
     assert caught.value.exit_code == 75
     assert len(servers[0].asked) == 5
-    assert clock.pauses == sorted(clock.pauses)
-    assert len(clock.pauses) == 4
+    assert pauses == sorted(pauses)
+    assert len(pauses) == 4
 
 
 def test_the_time_is_that_of_the_whole_call(servers: tuple[Server, Server]) -> None:
     """Pauses and attempts at all servers together take no longer than the call may."""
-    clock = Clock()
     servers[0].answer = servers[1].answer = BUSY
+    started = time.monotonic()
     with pytest.raises(ModelAwayError):
-        fleet(servers, clock, timeout_seconds=3).generate(CHAT, FREE)
-    assert 0 < sum(clock.pauses) < 3
+        fleet(servers, timeout_seconds=2).generate(CHAT, FREE)
+    assert 0.5 < time.monotonic() - started < 2
+    assert len(servers[0].asked) == 2
 
 
 def test_a_server_that_hangs(servers: tuple[Server, Server]) -> None:
@@ -295,13 +294,10 @@ def test_a_server_that_hangs(servers: tuple[Server, Server]) -> None:
     ask(fleet(servers, attempt_seconds=2))
     assert counts(servers) == [1, 1]
     model = fleet(servers)
-    short = replace(FREE, timeout_seconds=1)
-    for _ in range(3):
-        with pytest.raises(ModelTimeoutError, match="1 seconds"):
-            model.generate(CHAT, short)
-        ask(model)
-    ask(model, 4)
-    assert len(servers[0].asked) == 4
+    with pytest.raises(ModelTimeoutError, match="1 seconds"):
+        model.generate(CHAT, replace(FREE, timeout_seconds=1))
+    ask(model, 8)
+    assert counts(servers) == [2, 9]
     gate.opened.set()
 
 
@@ -380,7 +376,7 @@ def test_a_server_that_fails_half_of_its_requests(servers: tuple[Server, Server]
         return good(servers[0], body)
 
     servers[0].answer, servers[1].answer = flaky, lambda body: good(servers[1], body)
-    model = fleet(servers, attempt_seconds=2, sleep=time.sleep)
+    model = fleet(servers, attempt_seconds=2)
 
     def call(number: int) -> str:
         return model.generate((Message("user", f"call {number}"),), FREE).text

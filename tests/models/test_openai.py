@@ -4,6 +4,7 @@ import json
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeout
 from panda.models.contract import GenerateParams, Message, Usage
 from panda.models.models_file import DIALECTS
 from tests.loopback import Answer, reply
-from tests.models.conftest import Clock, Server
+from tests.models.conftest import Server
 
 CHAT = (Message("system", "Be brief."), Message("user", "Hi"))
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "x-options": "spans"}}}
@@ -91,7 +92,7 @@ def test_unknown_usage_is_none(server: Server) -> None:
 def test_a_refused_dialect_is_found_out_and_remembered(status: int, server: Server, tmp_path: Path) -> None:
     """The next dialect is tried, here and in later processes that one first; the schema is told in words."""
     server.answer = refusing("json_schema", status=status)
-    model = server.model(cache_dir=tmp_path, sleep=pytest.fail)
+    model = server.model(cache_dir=tmp_path)
     assert model.generate(CHAT, PARAMS).text == GOOD
     assert model.dialects == {server.url: "json_object"}
     server.asked.clear()
@@ -245,42 +246,52 @@ def test_thinking_counts_against_the_window(server: Server) -> None:
         (200, reply(None)[1], ReplyError),
     ],
 )
+@pytest.mark.usefixtures("pauses")
 def test_refusals_are_told_apart(status: int, data: bytes, error: type[Problem], server: Server) -> None:
     """A server that is down, one that refuses, and one that answers nonsense are different errors."""
     server.answer = lambda _: (status, data)
     with pytest.raises(error) as caught:
-        server.model(sleep=lambda _: None, api_key="who").generate(CHAT, FREE)
+        server.model(api_key="who").generate(CHAT, FREE)
     assert type(caught.value) is error
     assert caught.value.fix
     words = {500: "HTTP 500: broken", 429: "slow down", 401: "[key] are you", 400: "HTTP 400"}
     assert words.get(status, "") in caught.value.message
 
 
-def test_passing_failures_are_asked_again(server: Server) -> None:
-    """429, 503 and a lost connection are asked again after a pause, as long as the server says if it does."""
-    server.answer = in_turn((429, b"slow", {"Retry-After": "3"}), (503, b"loading"), None, reply("Hello"))
-    clock = Clock()
-    assert server.model(sleep=clock.sleep, clock=clock).generate(CHAT, FREE).text == "Hello"
-    assert len(server.asked) == 4
-    assert clock.pauses[0] == 3
-    assert 0.5 <= clock.pauses[1] < clock.pauses[2] < 4
+def test_passing_failures_are_asked_again(server: Server, pauses: list[float]) -> None:
+    """429, 5xx and a lost connection are asked again, after pauses that grow."""
+    server.answer = in_turn((429, b"slow"), (503, b"loading"), None, (520, b"odd"), reply("Hello"))
+    assert server.model().generate(CHAT, FREE).text == "Hello"
+    assert len(server.asked) == 5
+    assert 0.5 <= pauses[0] <= 1 <= pauses[1] <= 1.5 <= pauses[2] <= 2.5 < pauses[3] <= 4.5
+
+
+def test_a_pause_is_as_long_as_the_server_says(server: Server) -> None:
+    """The server is left alone for as long as Retry-After says, by this call and by those that follow."""
+    server.answer = in_turn((429, b"slow", {"Retry-After": "2"}), reply("Hello"))
+    model, started = server.model(), time.monotonic()
+    with pytest.raises(ModelAwayError, match="HTTP 429: slow"):
+        model.generate(CHAT, replace(FREE, timeout_seconds=1))
+    assert model.generate(CHAT, FREE).text == "Hello"
+    assert 2 <= time.monotonic() - started < 4
+    assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize("after", ["3600", "Wed, 21 Oct 2099 07:28:00 GMT"])
-def test_a_pause_beyond_the_time_is_not_waited_for(after: str, server: Server) -> None:
+def test_a_pause_beyond_the_time_is_not_waited_for(after: str, server: Server, pauses: list[float]) -> None:
     """A server that asks to wait longer than the call may take is away at once, in its own words."""
     server.answer = lambda _: (429, b'{"error": {"message": "quota used up"}}', {"Retry-After": after})
     with pytest.raises(ModelAwayError, match=r"HTTP 429: quota used up \(it asks to wait [\d,]+ seconds\)"):
-        server.model(sleep=pytest.fail).generate(CHAT, FREE)
-    assert len(server.asked) == 1
+        server.model().generate(CHAT, FREE)
+    assert (len(server.asked), pauses) == (1, [])
 
 
-def test_connections_that_stay_lost_are_away(server: Server) -> None:
+def test_connections_that_stay_lost_are_away(server: Server, pauses: list[float]) -> None:
     """A server that hangs up each time is away after five attempts."""
     server.answer = lambda _: None
     with pytest.raises(ModelAwayError, match="disconnected"):
-        server.model(sleep=lambda _: None).generate(CHAT, FREE)
-    assert len(server.asked) == 5
+        server.model().generate(CHAT, FREE)
+    assert (len(server.asked), len(pauses)) == (5, 4)
 
 
 def test_one_connection_is_kept(server: Server) -> None:
@@ -303,11 +314,11 @@ def test_time_of_the_model_counts(server: Server) -> None:
         server.model(timeout_seconds=0.1).generate(CHAT, FREE)
 
 
-def test_nobody_listening_is_away(server: Server) -> None:
-    """A connection refused is an error that may pass, with the URL."""
+def test_nobody_listening_is_away(server: Server, pauses: list[float]) -> None:
+    """A connection refused is an error that may pass, with the URL; nobody is waited for."""
     with pytest.raises(ModelAwayError) as caught:
-        server.model(location="http://127.0.0.1:9/v1", sleep=lambda _: None).generate(CHAT, FREE)
-    assert caught.value.where == "http://127.0.0.1:9/v1"
+        server.model(location="http://127.0.0.1:9/v1").generate(CHAT, FREE)
+    assert (caught.value.where, pauses) == ("http://127.0.0.1:9/v1", [])
 
 
 def test_a_silent_server_is_known_soon(server: Server) -> None:

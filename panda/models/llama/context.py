@@ -2,7 +2,6 @@
 
 import ctypes
 import hashlib
-import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -13,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from panda.errors import ModelFileError, ModelTimeoutError
+from panda.errors import ModelFileError
+from panda.models.contract import Deadline
 from panda.models.cores import usable_cores
 from panda.models.llama.gguf import (
     SEQUENCE,
@@ -25,33 +25,6 @@ from panda.models.llama.gguf import (
     write_cache_file,
 )
 from panda.models.llama.projector import Seen
-
-
-class Deadline:
-    """The end of a call's allowed time, which begins now."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.start = time.monotonic()
-
-    @property
-    def elapsed_seconds(self) -> float:
-        return time.monotonic() - self.start
-
-    @property
-    def passed(self) -> bool:
-        return self.elapsed_seconds >= self.seconds
-
-    def check(self) -> None:
-        """Raises ModelTimeoutError where the time is over."""
-        if self.passed:
-            raise ModelTimeoutError(
-                f"the model took longer than {self.seconds:g} seconds",
-                fix="raise timeout_ms in the recipe, or use a faster model",
-                expected=f"a reply within {self.seconds:g} seconds",
-                received=f"nothing complete after {self.elapsed_seconds:.1f} seconds",
-            )
-
 
 _MEMORY_BYTES = 4 * 2**20
 _DISK_BYTES = 2**30

@@ -14,6 +14,7 @@ from panda.documents.pictures import Picture
 from panda.errors import HaltError, ModelFileError, RecipeSchemaError
 from panda.models.contract import (
     Completion,
+    Deadline,
     GenerateParams,
     Message,
     ModelInfo,
@@ -23,7 +24,7 @@ from panda.models.contract import (
     TokenScores,
     Usage,
 )
-from panda.models.llama.context import Deadline, LlamaContext
+from panda.models.llama.context import LlamaContext
 from panda.models.llama.gguf import Weights
 from panda.models.llama.projector import Projector, Seen
 from panda.models.replies import END_OF_THOUGHTS, THINK, compile_schema, split_reasoning

@@ -1,0 +1,270 @@
+"""The servers of one model: failures that pass are asked again and elsewhere, others told in words."""
+
+import os
+import re
+import time
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from multiprocessing import current_process
+from typing import Any, Literal, TypeVar
+
+import httpx
+import stamina
+from stamina.instrumentation import set_on_retry_hooks
+
+from panda.documents.json_text import load_json
+from panda.errors import HaltError, ModelAwayError, ModelFileError
+from panda.models.contract import Deadline
+
+_Reply = TypeVar("_Reply")
+PASSING = frozenset({429, *range(500, 600)} - {501})
+"""Statuses that may be another one a moment later."""
+_ROUNDS = 5
+"""How often one call asks the servers there are."""
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, _JITTER_SECONDS = 0.5, 8.0, 0.5
+_AVOIDED_SECONDS = 30.0
+"""How long a server that has failed is asked only after the others."""
+_CONNECT_SECONDS = 5.0
+_KEPT_SECONDS = 60.0
+"""How long a connection that nobody uses is kept: a turn may compute in between two calls."""
+_MOST_REPLY_BYTES = 16 * 2**20
+_MOST_WORDS = 300
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+FailureKind = Literal["away", "busy", "failing"]
+"""Nobody listens there; it has too much to do; or it answers with an error, too late, or not to the end."""
+_START = "start the server, or correct location in models.yaml; then run the command again"
+_WAIT = "run the command again once it has less to do, or name more servers"
+_MEND = "see the server's log; if it lacks memory, give it a smaller model, context or number of slots"
+_TOLD: Mapping[FailureKind, tuple[str, str, str]] = {
+    "away": ("does not answer", "do not answer", _START),
+    "busy": ("is busy", "are busy", _WAIT),
+    "failing": ("fails", "fail", _MEND),
+}
+"""What is told of one server and of several that failed in one way, and what to do about it."""
+
+set_on_retry_hooks([])  # stamina would log each pause
+
+
+class ServerFailure(Exception):  # noqa: N818  # an error only once no server is left
+    """
+    A server failed in a way that may pass, and need not hold for another one.
+
+    Args:
+        words: What it said, or what became of the connection, in one line.
+        pause_seconds: How long it is not to be asked again.
+        is_final: Whether this call does not ask it again.
+    """
+
+    def __init__(
+        self, words: str, kind: FailureKind, *, pause_seconds: float = 0.0, is_final: bool = False
+    ) -> None:
+        super().__init__(words)
+        self.words, self.kind, self.is_final = words, kind, is_final
+        self.time = time.monotonic()
+        self.until = self.time + pause_seconds
+
+
+class _AllFailedError(Exception):
+    def __init__(self, failures: Mapping[str, ServerFailure]) -> None:
+        self.failures = failures  # of each server, by URL
+
+
+class Servers:
+    """
+    The servers of one model, by base URL; for several threads. Worker i of a pool prefers server i, counted
+    round; another process, of which there may be several on different machines, takes them in turn and begins
+    where its id says. *secret* is kept out of what is told of their words.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        urls: Sequence[str],
+        *,
+        headers: Mapping[str, str],
+        secret: str | None = None,
+        attempt_seconds: float | None = None,
+    ) -> None:
+        self.urls = tuple(url.rstrip("/") for url in urls)
+        self._name, self._headers, self._secret = name, headers, secret
+        self._attempt_seconds = attempt_seconds
+        worker = re.search(r"-(\d+)$", current_process().name)
+        self._first, self._step = (int(worker[1]), 0) if worker else (os.getpid(), 1)
+        self._failures: dict[str, ServerFailure] = {}  # the last of each server that has not answered since
+        self._expected: set[str] = set()  # who has answered: when away, it may only be starting anew
+
+    def ask(self, exchange: Callable[[str], _Reply], deadline: Deadline) -> _Reply:
+        """
+        What an exchange with one of the servers gives. One that raises ServerFailure is followed by the next
+        at once; when all have failed there is a pause, as long as one of them may come back in time. Raises
+        ModelAwayError that names each, ModelTimeoutError where the time was over while a server was at it.
+        """
+
+        def pause(exc: Exception) -> bool | float:
+            failures = exc.failures.values() if isinstance(exc, _AllFailedError) else ()
+            awaited = [failure.until for failure in failures if not failure.is_final]
+            if not awaited:
+                return False
+            asked = min(awaited) - time.monotonic()
+            if max(asked, attempt.next_wait + _JITTER_SECONDS) >= deadline.left_seconds:
+                return False
+            return asked if asked > attempt.next_wait else True
+
+        waits = (_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, _JITTER_SECONDS)
+        try:
+            for attempt in stamina.retry_context(pause, _ROUNDS, None, *waits):
+                with attempt:
+                    return self._ask_each(exchange)
+        except _AllFailedError as exc:
+            words = {url: exc.failures[url].words for url in self.urls}
+            kinds = {url: exc.failures[url].kind for url in self.urls}
+            self._expected -= {url for url in self.urls if kinds[url] == "away"}  # waited for once, in vain
+            kind, *others = set(kinds.values())
+            raise self._away(words, "away" if others else kind) from None
+        raise AssertionError("no attempt was made")
+
+    def post(
+        self,
+        url: str,
+        path: str,
+        body: Mapping[str, Any],
+        deadline: Deadline,
+        passing: Collection[int] = PASSING,
+    ) -> httpx.Response:
+        """
+        The answer of one server to one request, sent once. ServerFailure: no connection holds, the attempt
+        took too long, or the status is one that passes. ModelTimeoutError: the time of the call is over.
+        HaltError: the answer is too long.
+        """
+        left = deadline.left_seconds
+        seconds = min(left, self._attempt_seconds or left)
+        started = time.monotonic()
+        try:
+            answer = self._send("POST", url + path, body, seconds)
+        except (httpx.ReadTimeout, httpx.WriteTimeout) as exc:
+            failure = self._failed(url, ServerFailure(f"no reply within {seconds:g} seconds", "failing"))
+            if seconds < left:
+                raise failure from exc
+            fix = f"set models.{self._name}.timeout_seconds in models.yaml, or use a faster model"
+            raise deadline.error(f"the model {self._name}", where=url, fix=fix) from exc
+        except httpx.TransportError as exc:
+            words = str(exc) or type(exc).__name__
+            if not isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout):
+                raise self._failed(url, ServerFailure(words, "failing")) from exc
+            is_dead = url not in self._expected
+            # Where it takes long to find nobody, not each call needs to find out anew.
+            pause = 2 * (time.monotonic() - started) if is_dead else 0.0
+            failure = ServerFailure(words, "away", pause_seconds=pause, is_final=is_dead)
+            raise self._failed(url, failure) from exc
+        if answer.status_code in passing:
+            raise self.failure(url, answer)
+        self._failures.pop(url, None)
+        self._expected.add(url)
+        return answer
+
+    def check_alive(self, *, within_seconds: float) -> None:
+        """Raises ModelAwayError that names each server that gives no answer, whatever it is, in time."""
+        dead: dict[str, str] = {}
+        for url in self.urls:
+            try:
+                self._send("GET", f"{url}/models", None, within_seconds)
+            except httpx.TimeoutException:
+                dead[url] = f"nothing within {within_seconds:g} seconds"
+            except httpx.TransportError as exc:
+                dead[url] = str(exc) or type(exc).__name__
+        if dead:
+            raise self._away(dead, "away")
+
+    def failure(self, url: str, answer: httpx.Response, *, is_final: bool = False) -> ServerFailure:
+        """What is to be raised for an answer that says that the server is overloaded or broken."""
+        pause = _asked_pause(answer)
+        words = self.words_of(answer) + (f" (it asks to wait {pause:,.0f} seconds)" if pause else "")
+        kind: FailureKind = "busy" if answer.status_code in (429, 503) else "failing"
+        return self._failed(url, ServerFailure(words, kind, pause_seconds=pause, is_final=is_final))
+
+    def words_of(self, answer: httpx.Response) -> str:
+        """Status and own words of an answer, in one line: the message of a JSON error, else the body."""
+        try:
+            value = load_json(answer.content)
+        except (ValueError, RecursionError):
+            value = answer.content.decode("utf-8", "replace")
+        while isinstance(value, Mapping):
+            value = next((value[key] for key in ("error", "message", "detail") if key in value), str(value))
+        words = f"HTTP {answer.status_code}: {' '.join(str(value).split())[:_MOST_WORDS]}"
+        return words.replace(self._secret, "[key]") if self._secret else words
+
+    def close(self) -> None:
+        """Give the connections up; the next request makes another one."""
+        if client := self.__dict__.pop("_client", None):
+            client.close()
+
+    def _ask_each(self, exchange: Callable[[str], _Reply]) -> _Reply:
+        first = self._first % len(self.urls)
+        self._first += self._step
+        now = time.monotonic()
+        known = self._failures.copy()
+        avoided = {url for url in known if now < max(known[url].until, known[url].time + _AVOIDED_SECONDS)}
+        for url in sorted(self.urls[first:] + self.urls[:first], key=avoided.__contains__):
+            if url not in known or known[url].until <= now:
+                try:
+                    return exchange(url)
+                except ServerFailure as exc:
+                    known[url] = exc
+        raise _AllFailedError(known)
+
+    def _failed(self, url: str, failure: ServerFailure) -> ServerFailure:
+        self._failures[url] = failure
+        return failure
+
+    def _away(self, words: Mapping[str, str], kind: FailureKind) -> ModelAwayError:
+        """The error that names each server that failed, with what it said."""
+        one, several, fix = _TOLD[kind]
+        if len(self.urls) == 1:
+            ((url, reason),) = words.items()
+            return ModelAwayError(f"the model server of {self._name} {one}: {reason}", where=url, fix=fix)
+        told = "; ".join(f"{url}: {reason}" for url, reason in words.items())
+        count = f"{len(words)} of {len(self.urls)} model servers of {self._name}"
+        return ModelAwayError(f"{count} {several}: {told}", where=f"models.{self._name}.location", fix=fix)
+
+    def _send(self, method: str, url: str, body: Mapping[str, Any] | None, seconds: float) -> httpx.Response:
+        end = Deadline(seconds)
+        timeout = httpx.Timeout(max(0.001, seconds), connect=max(0.001, min(_CONNECT_SECONDS, seconds)))
+        data = bytearray()
+        try:
+            with self._client.stream(method, url, json=body, timeout=timeout) as response:
+                for chunk in response.iter_bytes():
+                    data += chunk
+                    if end.passed:
+                        raise httpx.ReadTimeout("")
+                    if len(data) > _MOST_REPLY_BYTES:
+                        message = f"the reply of {self._name} is longer than {_MOST_REPLY_BYTES:,} bytes"
+                        fix = "check that the URL is that of a model server"
+                        raise HaltError(message, where=url, fix=fix)
+        except httpx.InvalidURL as exc:
+            raise ModelFileError(f"the URL is not valid: {exc}", url, fix="correct models.yaml") from exc
+        headers = {name: text for name, text in response.headers.items() if name == "retry-after"}
+        return httpx.Response(response.status_code, headers=headers, content=bytes(data))
+
+    @cached_property
+    def _client(self) -> httpx.Client:
+        limits = httpx.Limits(max_connections=None, keepalive_expiry=_KEPT_SECONDS)
+        mounts = {f"all://{host}": None for host in _LOOPBACK}  # no proxy to this machine
+        client = httpx.Client(headers=self._headers, limits=limits, mounts=mounts)
+        weakref.finalize(self, client.close)  # a command ends without closing its models
+        return client
+
+
+def _asked_pause(answer: httpx.Response) -> float:
+    """Seconds of `Retry-After`, which may be a number or a date; 0 if there is none."""
+    text = answer.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    return max(0.0, (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
