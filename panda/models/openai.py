@@ -214,7 +214,7 @@ class OpenAiModel:
 
     def _refused(self, url: str, answer: httpx.Response) -> Problem | ServerFailure:
         if answer.status_code == 429 or answer.status_code >= 500:
-            return self._servers.failure(url, answer, is_final=True)
+            return self._servers.failure(answer, is_final=True)
         said = self._servers.words_of(answer)
         who = f"the model server {url}" if self._spec.further_servers else "the model server"
         where = f"models.{self._info.name}"

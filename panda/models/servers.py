@@ -5,6 +5,7 @@ import re
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -16,7 +17,7 @@ import stamina
 from stamina.instrumentation import set_on_retry_hooks
 
 from panda.documents.json_text import load_json
-from panda.errors import HaltError, ModelAwayError, ModelFileError
+from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeoutError
 from panda.models.contract import Deadline
 
 _Reply = TypeVar("_Reply")
@@ -25,13 +26,16 @@ PASSING = frozenset({429, *range(500, 600)} - {501})
 _ROUNDS = 5
 """How often one call asks the servers there are."""
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, _JITTER_SECONDS = 0.5, 8.0, 0.5
-_AVOIDED_SECONDS = 30.0
-"""How long a server that has failed is asked only after the others."""
+_AVOIDED_TIMES, _MOST_AVOIDED_SECONDS = 10, 30.0
+"""How many times as long as it took to fail a server is asked only after the others, and at most how long."""
+_DEAD_TIMES, _LONG_SECONDS = 2, 1.0
+"""How many times as long as it took to find nobody there, if that was long, nobody is looked for anew."""
 _CONNECT_SECONDS = 5.0
 _KEPT_SECONDS = 60.0
 """How long a connection that nobody uses is kept: a turn may compute in between two calls."""
 _MOST_REPLY_BYTES = 16 * 2**20
 _MOST_WORDS = 300
+_CONNECT_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout)
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 FailureKind = Literal["away", "busy", "failing"]
@@ -49,23 +53,26 @@ _TOLD: Mapping[FailureKind, tuple[str, str, str]] = {
 set_on_retry_hooks([])  # stamina would log each pause
 
 
+@dataclass(eq=False)
 class ServerFailure(Exception):  # noqa: N818  # an error only once no server is left
-    """
-    A server failed in a way that may pass, and need not hold for another one.
+    """A server failed in a way that may pass, and need not hold for another one."""
 
-    Args:
-        words: What it said, or what became of the connection, in one line.
-        pause_seconds: How long it is not to be asked again.
-        is_final: Whether this call does not ask it again.
-    """
+    words: str  # what it said, or what became of the connection, in one line
+    kind: FailureKind
+    pause_seconds: float = 0.0  # how long it asks to be left alone
+    is_final: bool = False  # whether this call does not ask it again
+    time: float = field(default_factory=lambda: time.monotonic())
+    took_seconds: float = 0.0  # how long it took to fail
 
-    def __init__(
-        self, words: str, kind: FailureKind, *, pause_seconds: float = 0.0, is_final: bool = False
-    ) -> None:
-        super().__init__(words)
-        self.words, self.kind, self.is_final = words, kind, is_final
-        self.time = time.monotonic()
-        self.until = self.time + pause_seconds
+    @property
+    def until(self) -> float:
+        """When it may be asked again; where it took long to find nobody, not each call finds out anew."""
+        is_slow = self.kind == "away" and self.is_final and self.took_seconds >= _LONG_SECONDS
+        return self.time + (_DEAD_TIMES * self.took_seconds if is_slow else self.pause_seconds)
+
+    @property
+    def avoided_until(self) -> float:
+        return self.time + min(_AVOIDED_TIMES * self.took_seconds, _MOST_AVOIDED_SECONDS)
 
 
 class _AllFailedError(Exception):
@@ -142,26 +149,19 @@ class Servers:
         """
         left = deadline.left_seconds
         seconds = min(left, self._attempt_seconds or left)
-        started = time.monotonic()
         try:
-            answer = self._send("POST", url + path, body, seconds)
+            answer = self._send("POST", url + path, body, Deadline(seconds))
         except (httpx.ReadTimeout, httpx.WriteTimeout) as exc:
-            failure = self._failed(url, ServerFailure(f"no reply within {seconds:g} seconds", "failing"))
             if seconds < left:
-                raise failure from exc
+                raise ServerFailure(f"no reply within {seconds:g} seconds", "failing") from exc
             fix = f"set models.{self._name}.timeout_seconds in models.yaml, or use a faster model"
             raise deadline.error(f"the model {self._name}", where=url, fix=fix) from exc
         except httpx.TransportError as exc:
-            words = str(exc) or type(exc).__name__
-            if not isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout):
-                raise self._failed(url, ServerFailure(words, "failing")) from exc
-            is_dead = url not in self._expected
-            # Where it takes long to find nobody, not each call needs to find out anew.
-            pause = 2 * (time.monotonic() - started) if is_dead else 0.0
-            failure = ServerFailure(words, "away", pause_seconds=pause, is_final=is_dead)
-            raise self._failed(url, failure) from exc
+            words, is_away = str(exc) or type(exc).__name__, isinstance(exc, _CONNECT_ERRORS)
+            is_dead = is_away and url not in self._expected
+            raise ServerFailure(words, "away" if is_away else "failing", is_final=is_dead) from exc
         if answer.status_code in passing:
-            raise self.failure(url, answer)
+            raise self.failure(answer)
         self._failures.pop(url, None)
         self._expected.add(url)
         return answer
@@ -171,7 +171,7 @@ class Servers:
         dead: dict[str, str] = {}
         for url in self.urls:
             try:
-                self._send("GET", f"{url}/models", None, within_seconds)
+                self._send("GET", f"{url}/models", None, Deadline(within_seconds))
             except httpx.TimeoutException:
                 dead[url] = f"nothing within {within_seconds:g} seconds"
             except httpx.TransportError as exc:
@@ -179,12 +179,13 @@ class Servers:
         if dead:
             raise self._away(dead, "away")
 
-    def failure(self, url: str, answer: httpx.Response, *, is_final: bool = False) -> ServerFailure:
+    def failure(self, answer: httpx.Response, *, is_final: bool = False) -> ServerFailure:
         """What is to be raised for an answer that says that the server is overloaded or broken."""
         pause = _asked_pause(answer)
         words = self.words_of(answer) + (f" (it asks to wait {pause:,.0f} seconds)" if pause else "")
-        kind: FailureKind = "busy" if answer.status_code in (429, 503) else "failing"
-        return self._failed(url, ServerFailure(words, kind, pause_seconds=pause, is_final=is_final))
+        return ServerFailure(
+            words, "busy" if answer.status_code in (429, 503) else "failing", pause, is_final
+        )
 
     def words_of(self, answer: httpx.Response) -> str:
         """Status and own words of an answer, in one line: the message of a JSON error, else the body."""
@@ -207,18 +208,21 @@ class Servers:
         self._first += self._step
         now = time.monotonic()
         known = self._failures.copy()
-        avoided = {url for url in known if now < max(known[url].until, known[url].time + _AVOIDED_SECONDS)}
+        avoided = {url for url in known if now < known[url].avoided_until}
         for url in sorted(self.urls[first:] + self.urls[:first], key=avoided.__contains__):
-            if url not in known or known[url].until <= now:
-                try:
-                    return exchange(url)
-                except ServerFailure as exc:
-                    known[url] = exc
+            if url in known and now < known[url].until:
+                continue
+            started = time.monotonic()
+            try:
+                return exchange(url)
+            except ServerFailure as exc:
+                exc.took_seconds = time.monotonic() - started
+                known[url] = self._failures[url] = exc
+            except ModelTimeoutError as exc:
+                took = time.monotonic() - started
+                self._failures[url] = ServerFailure(exc.message, "failing", took_seconds=took)
+                raise
         raise _AllFailedError(known)
-
-    def _failed(self, url: str, failure: ServerFailure) -> ServerFailure:
-        self._failures[url] = failure
-        return failure
 
     def _away(self, words: Mapping[str, str], kind: FailureKind) -> ModelAwayError:
         """The error that names each server that failed, with what it said."""
@@ -230,9 +234,9 @@ class Servers:
         count = f"{len(words)} of {len(self.urls)} model servers of {self._name}"
         return ModelAwayError(f"{count} {several}: {told}", where=f"models.{self._name}.location", fix=fix)
 
-    def _send(self, method: str, url: str, body: Mapping[str, Any] | None, seconds: float) -> httpx.Response:
-        end = Deadline(seconds)
-        timeout = httpx.Timeout(max(0.001, seconds), connect=max(0.001, min(_CONNECT_SECONDS, seconds)))
+    def _send(self, method: str, url: str, body: Mapping[str, Any] | None, end: Deadline) -> httpx.Response:
+        seconds = max(0.001, end.seconds)
+        timeout = httpx.Timeout(seconds, connect=min(_CONNECT_SECONDS, seconds))
         data = bytearray()
         try:
             with self._client.stream(method, url, json=body, timeout=timeout) as response:
