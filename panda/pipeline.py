@@ -146,7 +146,8 @@ class Pipeline:
             turn.warn(f"{cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
             now, layer, model = render_time(turn.folder.clock()), None, None
             if executor is not None and cut.method == REWRITE:
-                layer, model = executor.runs(RECIPES[cut.content_type])
+                key = RECIPES[cut.content_type]
+                layer, model = executor.book.load_recipe(key).model_layer, executor.model(key).info.name
             line = compressed_line(cut, timestamp=now, recipe=None, layer=layer, model=model)
             append_json_line(turn.store.executions_log, {**line, **whose_turn(turn)})
         turn.write_context(document)

@@ -16,6 +16,7 @@ from panda.models.contract import Model
 from panda.phases.turn import Turn, check_query
 from panda.pipeline import mark_turn
 from panda.recipes.messages import Request, build_messages
+from panda.recipes.plan import capability_of
 from panda.recipes.recipe import Recipe
 from panda.recipes.steps import STEPS
 from panda.store.layout import (
@@ -253,11 +254,10 @@ def plan_turn(app: App, query: str, mode: str, *, with_image: bool = False) -> l
 
 
 def _call(app: App, step: str, recipe: Recipe, model: Model, query: str, mode: str) -> dict[str, object]:
-    texts = [app.book.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files]
-    prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
     given = dict.fromkeys(STEPS[step].variables, "") | {"tools": describe_tools(recipe.tools_available)}
     variables = {"mode": mode, "session_id": app.settings.session or "", **given}
-    messages = build_messages(recipe, prompt, Request(query, variables=variables), [])
+    plan, prompt = app.book.plan(recipe.key, capability_of(model.info)), app.book.prompt_of(recipe)
+    messages = build_messages(plan, prompt, Request(query, variables=variables), [])
     static = count_tokens(messages[0].content)
     budget = recipe.token_budget
     return {

@@ -1,6 +1,6 @@
 """`panda recipe`: the recipes in force, what they send, and their versions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import Annotated
@@ -11,13 +11,14 @@ from panda.errors import RecipeError, UsageError
 from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
 from panda.recipes.book import RecipeBook, read_own_text
 from panda.recipes.messages import Preview, preview_recipe
+from panda.recipes.plan import CAPABILITIES
 from panda.recipes.recipe import Recipe
 from panda.recipes.versions import SHORT, RecipeVersion, VersionStore, version_in_force, write_version
 from panda.settings import Settings
 from panda.store.files import work_directory
 from panda.trust import is_trusted
 
-_COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose")
+_COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose", "decides")
 
 
 _Name = Annotated[
@@ -27,21 +28,22 @@ _Name = Annotated[
 
 def list_recipes(invocation: Invocation) -> Result:
     """
-    List the recipes in force: layer, mode, token budgets, risk and purpose.
+    List the recipes in force: layer, what decides with the models that are set, token budgets and purpose.
 
     Example: panda recipe list
     """
-    book = invocation.book()
+    book, models = invocation.book(), _models(invocation)
     recipes = [recipe for key in book.recipe_keys() if (recipe := _read(invocation, book, key))]
     entries = {key: entry for entry in book.registry() for key in entry.recipes.values()}
-    found = [(recipe, entries.get(recipe.key)) for recipe in recipes]
+    found = [(r, entries.get(r.key), book.deciders(r, models) if models else None) for r in recipes]
     rows = [
         (
             *(r.key, r.model_layer, r.mode or "any"),
             *(r.token_budget.total, r.token_budget.prompt, r.token_budget.input, r.token_budget.output),
             *((entry.risk, entry.purpose) if entry else (None, r.description)),
+            decides,
         )
-        for r, entry in found
+        for r, entry, decides in found
     ]
     data = [
         {
@@ -50,23 +52,24 @@ def list_recipes(invocation: Invocation) -> Result:
             "description": r.description,
             "path": str(r.path),
             "model_layer": r.model_layer,
+            "decides": decides,
             "mode": r.mode,
             "token_budget": asdict(r.token_budget),
             "step": entry.step if entry else None,
             "purpose": entry.purpose if entry else None,
             "risk": entry.risk if entry else None,
         }
-        for r, entry in found
+        for r, entry, decides in found
     ]
     return Result({"recipes": data}, Table(_COLUMNS, rows))
 
 
 def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
     """
-    Show a recipe's file as it is; with --json the values that were read from it, defaults included.
+    Show a recipe's file as it is, and below how each kind of model comes to each property of the reply.
 
-    Prompts that no model which is set is ever sent are told on stderr. `panda recipe eject` copies the recipe
-    into the project, to be edited there.
+    With --json the values that were read from it, defaults included. Prompts that no model which is set is
+    ever sent are told on stderr. `panda recipe eject` copies the recipe into the project, to be edited there.
 
     Example: panda recipe show pipeline/phase1_reflection
     """
@@ -78,8 +81,20 @@ def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
     recipe = _read(invocation, book, name)
     if recipe is not None:
         _tell_unsent(invocation, book, recipe)
-    values = {**asdict(recipe), "path": str(path)} if recipe else None
-    return Result(values, Document(read_own_text(path).encode("utf-8"), markdown=False, raw=raw))
+    values, text = None, read_own_text(path)
+    if recipe is not None:
+        plans = {capability: book.plan(name, capability, recipe).how() for capability in CAPABILITIES}
+        values = {**asdict(recipe), "path": str(path), "plans": plans}
+        tables = "".join(map(_plan_table, plans.items()))
+        text = f"{text.rstrip()}\n{tables}"
+    return Result(values, Document(text.encode("utf-8"), markdown=False, raw=raw))
+
+
+def _plan_table(plan: tuple[str, Mapping[str, str]]) -> str:
+    """A table below the file, as a comment of it."""
+    capability, how = plan
+    width = max(map(len, how), default=0)
+    return f"\n# A model that {capability}:\n" + "".join(f"#   {k:{width}}  {v}\n" for k, v in how.items())
 
 
 def render(
@@ -124,7 +139,10 @@ def render(
 
 def _read(invocation: Invocation, book: RecipeBook, key: str) -> Recipe | None:
     """A recipe; its faults become warnings."""
-    return book.inspect(key, lambda fault: invocation.reporter.warn(f"{fault.where}: {fault.message}"))
+    recipe, faults = book.inspect(key)
+    for fault in faults:
+        invocation.reporter.warn(f"{fault.where}: {fault.message}")
+    return recipe
 
 
 def _model_of(invocation: Invocation, recipe: Recipe) -> ModelSpec | None:

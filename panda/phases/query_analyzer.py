@@ -61,7 +61,14 @@ from panda.session.registry import (
 )
 from panda.store.carry import Carry, Entity
 from panda.store.layout import IMAGE_JSON
-from panda.store.records import ContentReference, DataRequirements, Image, QueryAnalysis, ReferenceResolution
+from panda.store.records import (
+    ContentReference,
+    DataRequirements,
+    Image,
+    Intent,
+    QueryAnalysis,
+    ReferenceResolution,
+)
 from panda.store.turns import load_picture
 
 _MOST_NODES = 6
@@ -406,7 +413,7 @@ class QueryAnalyzer:
         elif subject is not None:
             resolved = resolved or subject[0]
         prices = values["needs_current_prices"]
-        intent = values["intent"]
+        intent: Intent = values["intent"] if values["intent"] in get_args(Intent) else "query"
         if intent == "greeting" and not reading.talk and not _is_undecided(reply, "small_talk"):
             intent = "query"
         live = values["needs_live_data"] and (written is not None or prices or not reading.details)

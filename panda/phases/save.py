@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from msgspec import structs
@@ -34,7 +34,15 @@ from panda.store.layout import (
     RESPONSE_MD,
     UserStore,
 )
-from panda.store.records import IndexSummary, QueryAnalysis, Research, SessionTexts, StagedMemory, Summary
+from panda.store.records import (
+    IndexSummary,
+    ModelCall,
+    QueryAnalysis,
+    Research,
+    SessionTexts,
+    StagedMemory,
+    Summary,
+)
 from panda.store.turns import TurnFolder
 from panda.store.visits import SAVED_STATUSES
 
@@ -85,7 +93,7 @@ class _SavedTurn(Turn):
     def count_execution(self, recipe: str) -> None:
         """Its own executions were counted when it ran."""
 
-    def add_call(self, record: Mapping[str, object]) -> None:
+    def add_call(self, call: ModelCall) -> None:
         """After the save, calls.jsonl does not change."""
 
 

@@ -76,9 +76,8 @@ class Synthesizer:
         rejected = [item for document in turn.superseded() for item in _rejected(document)]
         texts = dict.fromkeys(item.text for item in rejected)
         kept = kept_again(turn)
-        quotes = not self._executor.writes(
-            self._executor.book.recipe_for("phase5_synthesizer", turn.mode).key
-        )
+        recipe = self._executor.book.recipe_for("phase5_synthesizer", turn.mode)
+        quotes = not self._executor.writes(recipe.key)
         by_value = quotes and asks_by_value(turn.query)
         followed = follow_up(turn, self._reader) if quotes and not by_value else None
         recalled = recalled_items(turn) or list(followed.items if followed else ())
@@ -92,10 +91,9 @@ class Synthesizer:
         rated = self._closest.rate(turn.meant, spans) if quotes else spans
         named = self._closest.rate(turn.meant, of_named_pages(turn, spans))
         repair = None if quotes else repair_of(turn, told)
-        recipe = self._executor.book.recipe_for("phase5_synthesizer", turn.mode)
         names = dict.fromkeys(node_id for span in spans for node_id in span.node_ids)
         sources = [Option(node_id, node_id) for node_id in names]
-        if recipe.output_format != "json":  # paragraphs cite them by number
+        if recipe.output_format != "json" and not quotes:  # paragraphs cite them by number
             sources = [replace(one, id=str(n)) for n, one in enumerate(sources, 1)]
         reply = ask(
             self._executor,
@@ -262,7 +260,8 @@ class Synthesizer:
         if kept:
             return "Word for word, as it was kept:"
         if turn.analysis.intent == "greeting":
-            text = self._executor.book.recipe_for("phase5_synthesizer", turn.mode).variables["greeting"]
+            recipe = self._executor.book.recipe_for("phase5_synthesizer", turn.mode)
+            text = recipe.variables.get("greeting", "Hello.")
             return without_greeting(text) if turn.carry.flow.greeted else text
         if turn.reading.only_tells:
             return "All right."

@@ -3,8 +3,10 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+from msgspec import structs
 
 from panda.documents.context import SECTIONS, ContextDocument
 from panda.documents.records import encode
@@ -16,7 +18,7 @@ from panda.session.fold import carry_within
 from panda.session.turn_files import TurnFiles
 from panda.store.carry import EMPTY, Carry
 from panda.store.files import read_text
-from panda.store.layout import CALLS_JSONL, UserStore
+from panda.store.layout import UserStore
 from panda.store.records import (
     ChoiceCall,
     GatheredContext,
@@ -32,7 +34,6 @@ from panda.store.records import (
     Step,
     find,
     load,
-    parse_call,
 )
 from panda.store.turns import TurnFolder
 from panda.store.visits import SAVED_STATUSES
@@ -241,16 +242,15 @@ class Turn:
                 fix="see calls.jsonl for what repeats; change the prompt that asks for more",
             )
 
-    def add_call(self, record: Mapping[str, object]) -> None:
+    def add_call(self, call: ModelCall) -> None:
         """Append one line to calls.jsonl, unless a killed run of this phase has written it already."""
         passed = {"execution": self._executions, "round": self.round, "revision": self.attempt}
-        placed = {"n": len(self._calls) + 1, **passed, **record}
-        call = parse_call(placed, where=str(self.folder.paths / CALLS_JSONL))
+        call = structs.replace(call, n=len(self._calls) + 1, **passed)
         identity = _identity(call)
         if self._made[identity]:
             self._made[identity] -= 1
             return
-        self.folder.append_call(placed)
+        self.folder.append_call(call)
         self._calls.append(call)
 
     def knows_prefix(self, digest: str) -> bool:

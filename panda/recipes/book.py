@@ -1,11 +1,14 @@
 """Recipes and prompts by name: loading, registry, and the recipe for a phase and mode (S3 §9, §17, §18)."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from panda.choosing.decision import Step
 from panda.choosing.fits import FITS_DIR, Fit, load_fit
 from panda.documents.records import Words, decode
 from panda.documents.text import nearest
@@ -17,19 +20,14 @@ from panda.errors import (
     RecipeError,
     RecipeKeyError,
     RecipeNotFoundError,
+    StoreError,
 )
 from panda.models.models_file import ModelsFile
+from panda.recipes.plan import CallPlan, Capability, capability_of, compile_call, reached_steps
 from panda.recipes.recipe import Recipe, parse_recipe
+from panda.recipes.steps import STEPS
 from panda.store.files import read_text
 from panda.store.layout import asset
-
-Report = Callable[[RecipeError], None]
-"""Takes a fault. It raises, and reading ends; or it notes the fault, and reading goes on."""
-
-
-def raise_fault(fault: RecipeError) -> None:
-    """The report of everybody who only wants a file that is right."""
-    raise fault
 
 
 def read_own_text(path: Path) -> str:
@@ -82,7 +80,10 @@ class RecipeBook:
         file that is not there.
         """
         if key not in self._recipes:
-            self._recipes[key] = self._read_recipe(key, raise_fault)
+            recipe, faults = self._read(key)
+            for fault in faults:
+                raise fault
+            self._recipes[key] = recipe
         return self._recipes[key]
 
     def load_prompt(self, name: str, *, where: str) -> str:
@@ -106,6 +107,25 @@ class RecipeBook:
             )
         return path
 
+    def plan(self, key: str, capability: Capability, recipe: Recipe | None = None) -> CallPlan:
+        """The call of a recipe under a capability; raises as load_recipe, unless the recipe is given."""
+        recipe, step = recipe or self.load_recipe(key), self.step_of(key)
+        known = step is not None and step in STEPS and capability == "chooses"
+        packaged = packaged_book().recipe_for(step, recipe.mode or "chat") if step and known else None
+        return compile_call(recipe, capability, STEPS.get(step or ""), packaged)
+
+    def deciders(self, recipe: Recipe, models: ModelsFile) -> str:
+        """What decides in calls of a recipe with the models that are set, in words."""
+        model = models.models.get(models.layers.get(recipe.model_layer) or "")
+        if model is None:
+            return "no model"
+        plan = self.plan(recipe.key, capability_of(model), recipe)
+        return plan.deciders(partial(self.has_fit, models))
+
+    def has_fit(self, models: ModelsFile, step: Step) -> bool:
+        """Whether a step's fit is there for the encoder that is set."""
+        return bool(models.has_packaged_encoder and step.fit and self.fit_classes(step.fit))
+
     def unsent_prompts(self, recipe: Recipe, models: ModelsFile | None) -> list[str]:
         """
         The prompt files of a recipe that no model is ever sent: none under one that writes, nor where it is
@@ -116,18 +136,10 @@ class RecipeBook:
             return []
         sent: set[str] = set()
         for spec in recipe.choices:
-            is_fitted = False
-            for step in spec.steps:
-                if step.unfitted and is_fitted:
-                    continue
+            for step in reached_steps(spec, partial(self.has_fit, models)):
                 if step.scores:
                     sent |= set(recipe.prompt_files) if step.scorer == "label" else {step.prompt or ""}
-                has_fit = bool(models.has_packaged_encoder and step.fit and self.fit_classes(step.fit))
-                is_fitted = is_fitted or (has_fit and step.scorer == "options")
-                always = step.at_least is None and (step.choose is not None or (has_fit and not step.class_))
-                if always:
-                    break
-        return [name for name in named_prompts(recipe) if name not in sent]
+        return [name for name in recipe.named_prompts if name not in sent]
 
     def prompt_of(self, recipe: Recipe) -> str:
         """The prompt of a recipe: its own text, or that of its files; raises as load_prompt."""
@@ -138,7 +150,7 @@ class RecipeBook:
     def prompts_of(self, key: str) -> dict[str, str]:
         """Every prompt file that a recipe names, those of its choices included, with its text."""
         recipe = self.load_recipe(key)
-        return {name: self.load_prompt(name, where=str(recipe.path)) for name in named_prompts(recipe)}
+        return {name: self.load_prompt(name, where=str(recipe.path)) for name in recipe.named_prompts}
 
     def fit(self, name: str) -> Fit | None:
         """The fit of that file name; None if no folder has it. FileFormatError: the file is no fit."""
@@ -155,7 +167,12 @@ class RecipeBook:
     def registry(self) -> tuple[RegistryEntry, ...]:
         """All entries of registry.yaml; raises RecipeError where it is missing or broken."""
         if self._registry is None:
-            self._registry = self.inspect_registry(raise_fault)
+            path = self.registry_path
+            if not _is_file(path):
+                message = "there is no recipes/registry.yaml"
+                raise RecipeNotFoundError(message, where=str(path), fix="restore the file")
+            path = place_within(path.parent, path.name, str(path))
+            self._registry = _parse_registry(read_own_text(path), str(path))
         return self._registry
 
     @property
@@ -165,19 +182,11 @@ class RecipeBook:
         found = (folder / name for folder in self._recipe_dirs if _is_file(folder / name))
         return next(found, self._recipe_dirs[0] / name)
 
-    def inspect_registry(self, report: Report) -> tuple[RegistryEntry, ...]:
-        """All entries of registry.yaml; a fault goes to *report*, and then there are none."""
-        path = self.registry_path
-        if not _is_file(path):
-            message = "there is no recipes/registry.yaml"
-            report(RecipeNotFoundError(message, where=str(path), fix="restore the file"))
-            return ()
-        try:
-            path = place_within(path.parent, path.name, str(path))
-            return _parse_registry(read_own_text(path), str(path))
-        except RecipeError as fault:
-            report(fault)
-            return ()
+    def step_of(self, key: str) -> str | None:
+        """The step that a recipe serves; None if the registry names it for none, or is broken."""
+        with suppress(RecipeError, StoreError):
+            return next((entry.step for entry in self.registry() if key in entry.recipes.values()), None)
+        return None
 
     def key_for(self, step: str, mode: str) -> str:
         """Name of the recipe that serves a step, e.g. "phase3_planner", in a mode."""
@@ -198,16 +207,15 @@ class RecipeBook:
         """The recipe that serves a step in a mode; raises as key_for and load_recipe."""
         return self.load_recipe(self.key_for(step, mode))
 
-    def inspect(self, key: str, report: Report) -> Recipe | None:
+    def inspect(self, key: str) -> tuple[Recipe | None, list[RecipeError]]:
         """
         The recipe of a name, though it names prompts that are not there; None if it is not there or its file
-        is wrong. Faults go to *report*.
+        is wrong; and its faults.
         """
         try:
-            return self._read_recipe(key, report)
+            return self._read(key)
         except RecipeError as fault:
-            report(fault)
-            return None
+            return None, [fault]
 
     def path_of(self, key: str, where: str | None = None) -> Path | None:
         """
@@ -215,7 +223,8 @@ class RecipeBook:
         """
         return _first(self._recipe_dirs, f"{key}.yaml", where or key)
 
-    def _read_recipe(self, key: str, report: Report) -> Recipe:
+    def _read(self, key: str) -> tuple[Recipe, list[RecipeError]]:
+        """A recipe, and a fault for each prompt that cannot be loaded."""
         path = self.path_of(key)
         if path is None:
             raise RecipeNotFoundError(
@@ -223,22 +232,19 @@ class RecipeBook:
                 where=", ".join(str(folder) for folder in self._recipe_dirs),
                 fix=nearest(key, self.recipe_keys(), "see `panda recipe list`"),
             )
-        recipe = parse_recipe(read_own_text(path), path=path, key=key)
-        for name, place in named_prompts(recipe).items():
+        recipe, faults = parse_recipe(read_own_text(path), path=path, key=key), []
+        for name, place in recipe.named_prompts.items():
             try:
                 self.load_prompt(name, where=Location(path, key=place))
             except RecipeError as fault:
-                report(fault)
-        return recipe
+                faults.append(fault)
+        return recipe, faults
 
 
-def named_prompts(recipe: Recipe) -> dict[str, str]:
-    """The prompt files that a recipe names, each with the key that names it."""
-    named = dict.fromkeys(recipe.prompt_files, "prompt_files")
-    for spec in recipe.choices:
-        place = f"output_schema.properties.{spec.name}.x-decide"
-        named |= {step.prompt: place for step in spec.steps if step.prompt}
-    return named
+@lru_cache(maxsize=1)
+def packaged_book() -> RecipeBook:
+    """The recipes that come with the program."""
+    return RecipeBook([asset("recipes")], [asset("prompts")])
 
 
 def place_within(folder: Path, name: str, where: str) -> Path:

@@ -5,9 +5,9 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from panda.choosing.ask import Pass
 from panda.errors import HaltError
@@ -23,13 +23,25 @@ _TAIL = 400
 _RULES = "rules"  # method of an execution for which no model was asked
 
 
+Cause = Literal["recipe changed", "asked otherwise", "not recorded"]
+
+
 @dataclass(frozen=True)
 class Miss:
     """A call that no recording answers, because what it asks has changed."""
 
-    recipe: str  # the recipe
-    kind: str  # generate or choose
+    recipe: str  # the recipe, or the tool
+    kind: str  # generate, choose or tool
     difference: str  # unified diff from the nearest recorded prompt to the present one
+    cause: Cause = "asked otherwise"
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who asks for a recorded answer."""
+
+    recipe: str  # key of the recipe
+    version: str  # digest of its file and prompts
 
 
 class Recordings:
@@ -46,7 +58,7 @@ class Recordings:
         for call in calls:
             self._take(call)
 
-    def score(self, recipe: str, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:
+    def score(self, asker: Asker, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:
         """Log-probability and number of tokens of a continuation, if it was scored before."""
         return self._scores.get((digest, prefix, case.context, case.continuation))
 
@@ -55,7 +67,7 @@ class Recordings:
         return None
 
     def completion(
-        self, recipe: str, digest: str, messages: Sequence[Message], params: GenerateParams
+        self, asker: Asker, digest: str, messages: Sequence[Message], params: GenerateParams
     ) -> Completion | None:
         """The completion of the same messages with the same parameters, if one was made before."""
         asked = [(m.role, m.content, *(picture.sha256 for picture in m.pictures)) for m in messages]
@@ -85,12 +97,17 @@ class LiveOnMiss(Recordings):
     calls of the turn, as its steps/ hold them; each answers once.
     """
 
+    answers_all = False
+
     def __init__(self, calls: Sequence[ModelCall], steps: Sequence[Step] = ()) -> None:
         super().__init__(calls)
         self.misses: list[Miss] = []
         self.restore: Callable[[Step], None] = lambda step: None
         """Told of a recorded step that answers, to bring back the files that it made."""
         self._steps = list(steps)
+        self._versions: dict[str, set[str | None]] = {}
+        for call in calls:
+            self._versions.setdefault(call.recipe, set()).add(call.hashes.get("version"))
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Step | None:
         for place, step in enumerate(self._steps):
@@ -100,19 +117,60 @@ class LiveOnMiss(Recordings):
         self.misses.append(Miss(tool, "tool", f"+{json.dumps(arguments, ensure_ascii=False)}"))
         return None
 
-    def score(self, recipe: str, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:
-        found = super().score(recipe, digest, prefix, case)
-        if found is None:
-            self.misses.append(Miss(recipe, "choose", f"+{prefix}{case.context}{case.continuation}"[-_TAIL:]))
-        return found
+    def score(self, asker: Asker, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:
+        found = super().score(asker, digest, prefix, case)
+        if found is not None:
+            return found
+        choices = [call for call in self._calls if isinstance(call, ChoiceCall)]
+        candidates = [
+            (
+                f"{self._text(call.prefix)}{option.context}{option.continuation}",
+                (option.logprob, option.tokens),
+            )
+            for call in choices
+            if call.recipe == asker.recipe
+            for option in call.options
+        ]
+        return self._miss(asker, "choose", f"{prefix}{case.context}{case.continuation}", candidates)
 
     def completion(
-        self, recipe: str, digest: str, messages: Sequence[Message], params: GenerateParams
+        self, asker: Asker, digest: str, messages: Sequence[Message], params: GenerateParams
     ) -> Completion | None:
-        found = super().completion(recipe, digest, messages, params)
-        if found is None:
-            self.misses.append(Miss(recipe, "generate", f"+{messages[-1].content}"[-_TAIL:]))
-        return found
+        found = super().completion(asker, digest, messages, params)
+        if found is not None:
+            return found
+        texts = [call for call in self._calls if isinstance(call, GeneratedCall)]
+        candidates = [
+            ("\n".join(self._text(part) for part in call.messages), replace(_completion(call), reasoning=""))
+            for call in texts
+            if call.recipe == asker.recipe
+        ]
+        asked = "\n".join(message.content for message in messages)
+        return self._miss(asker, "generate", asked, candidates)
+
+    def _miss(self, asker: Asker, kind: str, asked: str, candidates: Sequence[tuple[str, _T]]) -> _T | None:
+        """Notes a miss and how it differs from the nearest recorded call; that one's answer, if it counts."""
+
+        def likeness(candidate: tuple[str, _T]) -> float:
+            return difflib.SequenceMatcher(None, candidate[0][-600:], asked[-600:], autojunk=False).ratio()
+
+        versions = self._versions.get(asker.recipe)
+        cause: Cause = "asked otherwise" if versions else "not recorded"
+        if versions and asker.version not in versions:
+            cause = "recipe changed"
+        best = max(candidates, key=likeness, default=None) if self.answers_all else None
+        sides = (best[0] if best else "").splitlines(), asked.splitlines()
+        shown = list(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=1))
+        more = [f"[…] {len(shown) - _SHOWN_LINES} more lines"] if len(shown) > _SHOWN_LINES else []
+        difference = "\n".join(shown[:_SHOWN_LINES] + more) if self.answers_all else f"+{asked[-_TAIL:]}"
+        self.misses.append(Miss(asker.recipe, kind, difference, cause))
+        if best is None and self.answers_all:
+            raise HaltError(
+                f"{asker.recipe}: no call of this recipe is recorded",
+                where=asker.recipe,
+                fix="the turn did not ask this recipe when it was recorded; record it anew",
+            )
+        return best[1] if best else None
 
 
 class Replay(LiveOnMiss):
@@ -120,6 +178,8 @@ class Replay(LiveOnMiss):
     Recordings that answer everything: what was not asked before is a miss, answered by the nearest recording
     of the same recipe so that all misses of a turn come to light; a tool that was not called fails.
     """
+
+    answers_all = True
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Step:
         return super().step(tool, arguments) or Step(
@@ -135,52 +195,6 @@ class Replay(LiveOnMiss):
             status="error",
             error="this call is not recorded",
         )
-
-    def score(self, recipe: str, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int]:
-        found = Recordings.score(self, recipe, digest, prefix, case)
-        if found is not None:
-            return found
-        asked = f"{prefix}{case.context}{case.continuation}"
-        candidates = [
-            (f"{self._text(call.prefix)}{option.context}{option.continuation}", option)
-            for call in self._calls
-            if isinstance(call, ChoiceCall) and call.recipe == recipe
-            for option in call.options
-        ]
-        option = self._nearest(recipe, "choose", asked, candidates)
-        return option.logprob, option.tokens
-
-    def completion(
-        self, recipe: str, digest: str, messages: Sequence[Message], params: GenerateParams
-    ) -> Completion:
-        found = Recordings.completion(self, recipe, digest, messages, params)
-        if found is not None:
-            return found
-        candidates = [
-            ("\n".join(self._text(part) for part in call.messages), call)
-            for call in self._calls
-            if isinstance(call, GeneratedCall) and call.recipe == recipe
-        ]
-        asked = "\n".join(message.content for message in messages)
-        return replace(_completion(self._nearest(recipe, "generate", asked, candidates)), reasoning="")
-
-    def _nearest(self, recipe: str, kind: str, asked: str, candidates: Sequence[tuple[str, _T]]) -> _T:
-        def likeness(candidate: tuple[str, _T]) -> float:
-            return difflib.SequenceMatcher(None, candidate[0][-600:], asked[-600:], autojunk=False).ratio()
-
-        best = max(candidates, key=likeness, default=None)
-        text = best[0] if best else ""
-        sides = text.splitlines(), asked.splitlines()
-        shown = list(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=1))
-        more = [f"[…] {len(shown) - _SHOWN_LINES} more lines"] if len(shown) > _SHOWN_LINES else []
-        self.misses.append(Miss(recipe, kind, "\n".join(shown[:_SHOWN_LINES] + more)))
-        if best is None:
-            raise HaltError(
-                f"{recipe}: no call of this recipe is recorded",
-                where=recipe,
-                fix="the turn did not ask this recipe when it was recorded; record it anew",
-            )
-        return best[1]
 
 
 def _key(digest: str, messages: Sequence[tuple[str, ...]], params: Mapping[str, Any]) -> str:
@@ -216,7 +230,7 @@ class Journal(Protocol):
     def count_execution(self, recipe: str) -> None:
         """Count one recipe execution; raises HaltError past the most a turn may have."""
 
-    def add_call(self, record: Mapping[str, object]) -> None:
+    def add_call(self, call: ModelCall) -> None:
         """Append one line to calls.jsonl; the journal numbers it."""
 
     def knows_prefix(self, digest: str) -> bool:
@@ -240,7 +254,7 @@ class NoTurn:
     def count_execution(self, recipe: str) -> None:
         """There is no limit."""
 
-    def add_call(self, record: Mapping[str, object]) -> None:
+    def add_call(self, call: ModelCall) -> None:
         """Dropped."""
 
     def knows_prefix(self, digest: str) -> bool:
@@ -254,6 +268,8 @@ class CallWriter:
     def __init__(
         self, journal: Journal, recipe: Recipe, prompts: Mapping[str, str], model: ModelInfo
     ) -> None:
+        self.asker = Asker(recipe.key, recipe_digest(recipe.text, prompts))
+        self.totals = Usage(0, 0, 0)
         self._journal = journal
         self._recipe = recipe
         self._model = model
@@ -261,11 +277,9 @@ class CallWriter:
             "recipe": text_digest(recipe.text),
             "prompts": text_digest(json.dumps(sorted(prompts.items()), ensure_ascii=False)),
             "schema": text_digest(json.dumps(recipe.output_schema, sort_keys=True, default=str)),
-            "model": model.digest,
-            "version": recipe_digest(recipe.text, prompts),
+            "version": self.asker.version,
         }
-        self.totals = Usage(0, 0, 0)
-        self._kinds: dict[str, None] = {}
+        self._asked: dict[str, ModelInfo] = {}  # model that answered last, by kind of call
 
     def write_generate(
         self,
@@ -276,80 +290,68 @@ class CallWriter:
         lenient: Sequence[str] = (),
     ) -> None:
         """Write down one completion; *lenient* names the properties whose faults refuse no reply."""
-        record = {
-            "parameters": {**vars(params)},
-            "messages": [self._message(message) for message in messages],
-            "output": completion.text,
-            "finish_reason": completion.finish_reason,
-        }
-        if lenient:
-            record["lenient"] = list(lenient)
-        if completion.reasoning:
-            record["reasoning"] = completion.reasoning
-        self._write("generate", record, completion.usage, completion.seconds, attempt, self._model)
+        line = GeneratedCall(
+            **self._common("generate", attempt, self._model, completion.usage, completion.seconds),
+            messages=tuple(map(self._message, messages)),
+            parameters={**vars(params)},
+            output=completion.text,
+            finish_reason=completion.finish_reason,
+            lenient=tuple(lenient) or UNSET,
+            reasoning=completion.reasoning or UNSET,
+        )
+        self._journal.add_call(line)
 
     def write_choose(self, name: str, made: Pass, attempt: int) -> None:
         """Write down one scoring pass of a property."""
-        options = [
-            {
-                "context": case.context,
-                "continuation": case.continuation,
-                "logprob": value,
-                "tokens": count,
-                **({"known": True} if known else {}),
-            }
-            for case, (value, count), known in zip(made.cases, made.found, made.known, strict=True)
-        ]
-        record = {"property": name, "prefix": self._prefix(made.prefix), "options": options}
-        self._write("choose", record, made.usage, made.seconds, attempt, made.by)
+        answered = zip(made.cases, made.found, made.known, strict=True)
+        line = ChoiceCall(
+            **self._common("choose", attempt, made.by, made.usage, made.seconds),
+            property=name,
+            prefix=Prefix(**self._prefix(str(made.prefix))),  # a rendered chat is more than a text
+            options=tuple(
+                records.Option(case.context, case.continuation, logprob, tokens, known)
+                for case, (logprob, tokens), known in answered
+            ),
+        )
+        self._journal.add_call(line)
 
     def log_fields(self, *, was_away: bool) -> dict[str, object]:
-        """What a line of the executions log says of recipe, model, turn and tokens (S3 §27)."""
+        """What a line of the executions log says of recipe, models, turn and tokens (S3 §27)."""
         if was_away:  # only a server is, and that writes
-            self._kinds.setdefault("generate")
+            self._asked.setdefault("generate", self._model)
+        models = {model.name: model.digest for model in self._asked.values()}
         return {
             "recipe": self._recipe.name,
             "key": self._recipe.key,
-            "version": self._hashes["version"],
+            "version": self.asker.version,
             "phase": self._journal.phase,
             "model_layer": self._recipe.model_layer,
-            "method": "+".join(self._kinds) or _RULES,
-            "model": self._model.name if self._kinds else None,
-            "model_digest": self._model.digest if self._kinds else None,
+            "method": "+".join(self._asked) or _RULES,
+            "model": "+".join(models) or None,
+            "model_digest": "+".join(models.values()) or None,
             **whose_turn(self._journal),
             "tokens": token_fields(self.totals),
         }
 
-    def _write(
-        self,
-        kind: str,
-        record: Mapping[str, object],
-        usage: Usage,
-        seconds: float,
-        attempt: int,
-        by: ModelInfo,
-    ) -> None:
-        self._kinds.setdefault(kind)
-        self._journal.add_call(
-            {
-                "phase": self._journal.phase,
-                "recipe": self._recipe.key,
-                "attempt": attempt,
-                "kind": kind,
-                "layer": self._recipe.model_layer,
-                "model": by.name,
-                "hashes": {**self._hashes, "model": by.digest},
-                **record,
-                "usage": {**vars(usage)},
-                "seconds": round(seconds, 4),
-            }
-        )
+    def _common(self, kind: str, attempt: int, by: ModelInfo, usage: Usage, seconds: float) -> dict[str, Any]:
+        self._asked[kind] = by
         self.totals += usage
+        return {
+            "n": 1,  # the journal numbers it
+            "phase": self._journal.phase,
+            "recipe": self._recipe.key,
+            "attempt": attempt,
+            "layer": self._recipe.model_layer,
+            "model": by.name,
+            "hashes": {**self._hashes, "model": by.digest},
+            "usage": records.Usage(**vars(usage)),
+            "seconds": round(seconds, 4),
+        }
 
-    def _message(self, message: Message) -> dict[str, object]:
+    def _message(self, message: Message) -> records.Message:
         content = self._prefix(message.content) if message.role == "system" else {"content": message.content}
-        digests = [picture.sha256 for picture in message.pictures]
-        return {"role": message.role, **content, **({"pictures": digests} if digests else {})}
+        pictures = tuple(picture.sha256 for picture in message.pictures)
+        return records.Message(message.role, **content, pictures=pictures)
 
     def _prefix(self, text: str) -> dict[str, str]:
         digest = text_digest(text)

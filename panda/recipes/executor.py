@@ -39,12 +39,12 @@ from panda.errors import (
     ReplyError,
     TryAgainError,
 )
-from panda.models.contract import Encoder, GenerateParams, Layers, Message, ScoreCase
+from panda.models.contract import Encoder, GenerateParams, Layers, Message, Model, ScoreCase
 from panda.models.replies import as_written
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import CallWriter, Journal, whose_turn
 from panda.recipes.messages import Request, Room, build_messages, shown_to_writer
-from panda.recipes.recipe import Recipe
+from panda.recipes.plan import capability_of
 from panda.recipes.reply import (
     Gate,
     Reply,
@@ -54,7 +54,7 @@ from panda.recipes.reply import (
     parse_object,
     value_span,
 )
-from panda.recipes.schema import lenient_properties, lower_limits, plain_schema
+from panda.recipes.schema import lower_limits, plain_schema
 from panda.store.log import AWAY
 
 _COMMON_CHARS = 3
@@ -79,19 +79,18 @@ class RecipeExecutor:
     ) -> None:
         self.limits = limits or Limits()
         self.book = book
+        self.encoder = encoder
+        self.memo = Memo()
         self._layers = layers
-        self._encoder = encoder
         self._clock = clock
         self._log = log
-        self._memo = Memo()
+
+    def model(self, key: str) -> Model:
+        """The model that runs a recipe."""
+        return self._layers.model(self.book.load_recipe(key).model_layer)
 
     def writes(self, key: str) -> bool:
-        return self._layers.model(self.book.load_recipe(key).model_layer).info.writes
-
-    def runs(self, key: str) -> tuple[str, str]:
-        """Layer and name of the model that runs a recipe."""
-        layer = self.book.load_recipe(key).model_layer
-        return layer, self._layers.model(layer).info.name
+        return self.model(key).info.writes
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """
@@ -99,79 +98,75 @@ class RecipeExecutor:
         inputs do not fit. ReplyError: the reply stayed invalid after all retries. GateError: below the
         confidence threshold, and the recipe halts then.
         """
-        recipe = self.book.load_recipe(key)
-        execution = _Execution(self, recipe, request, journal)
+        execution = _Execution(self, key, request, journal)
         started = time.monotonic()
+        ended: _Ended
         try:
-            reply = execution.run()
+            ended = execution.run()
         except (HaltError, ModelAwayError) as exc:
-            self._write_log(execution, time.monotonic() - started, exc)
-            raise
+            ended = exc
         finally:
-            self._layers.release(recipe.model_layer)
-        self._write_log(execution, time.monotonic() - started, reply)
-        return reply
+            self._layers.release(execution.recipe.model_layer)
+        timestamp = render_time(self._clock())
+        for line in execution.log_lines(time.monotonic() - started, ended, timestamp=timestamp):
+            self._log(line)
+        if isinstance(ended, Reply):
+            return ended
+        raise ended
 
     def decide(self, key: str, name: str, request: Request, journal: Journal) -> Choice:
         """The choice of the property *name* of a recipe, as an execution would make it: for measuring."""
-        self._memo.clear()
-        return _Execution(self, self.book.load_recipe(key), request, journal).decide(name)
+        self.memo.clear()
+        execution = _Execution(self, key, request, journal)
+        execution.attempts += 1
+        return execution.choose(execution.recipe.choice(name), lambda: execution.messages(None))
 
     def asking(
         self, key: str, name: str, request: Request, journal: Journal
     ) -> tuple[ChoiceSpec, ChoiceInputs, Ask]:
         """One choice of a recipe, what it looks at, and what its scorers ask: for tuning."""
-        execution = _Execution(self, self.book.load_recipe(key), request, journal)
-        spec = execution.spec(name)
+        execution = _Execution(self, key, request, journal)
+        spec = execution.recipe.choice(name)
         return spec, execution.inputs(str), execution.ask(spec)
-
-    def _write_log(self, execution: "_Execution", seconds: float, ended: "_Ended") -> None:
-        for line in execution.log_lines(seconds, ended, timestamp=render_time(self._clock())):
-            self._log(line)
 
 
 class _Execution:
-    def __init__(self, executor: RecipeExecutor, recipe: Recipe, request: Request, journal: Journal) -> None:
+    """One execution of a recipe: its plan is asked, the reply checked, asked for anew, and written down."""
+
+    def __init__(self, executor: RecipeExecutor, key: str, request: Request, journal: Journal) -> None:
         self.executor = executor
-        self.recipe = recipe
         self.request = request
         self.journal = journal
-        self.model = executor._layers.model(recipe.model_layer)
-        self.prompt = executor.book.prompt_of(recipe)
-        self.writes = self.model.info.writes
-        self.lenient = lenient_properties(recipe.output_schema)
-        if self.writes:
-            self.optional = recipe.template_sources
-            self.specs = [spec for spec in recipe.choices if spec.name not in self.optional]
-            self.shown = shown_to_writer(recipe, request, self.prompt)
-        else:
-            self.optional = set(recipe.replaced_texts)
-            self.specs = list(recipe.choices)
-            self.shown = request
-        self.room = Room(recipe, self.model, executor.limits)
+        self.model = executor.model(key)
+        self.plan = executor.book.plan(key, capability_of(self.model.info))
+        self.recipe = self.plan.recipe
+        self.prompt = executor.book.prompt_of(self.recipe)
+        self.shown = shown_to_writer(self.plan, request, self.prompt) if self.plan.writes else request
+        self.room = Room(self.recipe, self.model, executor.limits)
+        self.by_list = self.model.info.scores and not self.plan.writes
         self.cuts: list[Cut] = []
         self.attempts = 0
         self.times_cut = 0
-        self.room_tokens = recipe.token_budget.output
+        self.room_tokens = self.recipe.token_budget.output
         self.reasoning = ""
-        self.writer = CallWriter(journal, recipe, executor.book.prompts_of(recipe.key), self.model.info)
+        prompts = executor.book.prompts_of(key)
+        self.writer = CallWriter(journal, self.recipe, prompts, self.model.info)
 
     def run(self) -> Reply:
-        gates = self.recipe.quality_gates
+        gates, recipe = self.recipe.quality_gates, self.recipe
         error: str | None = None
         received: str | None = None
         for _ in range(gates.max_retries + 1):
-            if self.recipe.key not in RECIPES.values():  # compression is not counted
-                self.journal.count_execution(self.recipe.key)
+            if recipe.key not in RECIPES.values():  # compression is not counted
+                self.journal.count_execution(recipe.key)
             self.attempts += 1
-            messages = self._messages(error)
-            received, reply, error = self._attempt(messages)
+            received, reply, error = self._attempt(self.messages(error))
             if reply is not None and self._gate_passes(reply):
                 return reply
             error = error or f"the confidence of the reply is below {gates.confidence_threshold}"
         raise ReplyError(
-            f"{self.recipe.key}: no valid reply in {self.attempts} attempts: {error}",
-            where=str(self.recipe.path),
+            f"{recipe.key}: no valid reply in {self.attempts} attempts: {error}",
+            where=str(recipe.path),
             fix="see calls.jsonl of the turn; change the prompt or the model, then resume the turn",
             expected="a reply that satisfies output_schema and the quality gates",
             received=received,
@@ -190,26 +185,24 @@ class _Execution:
             )
         return False
 
-    def _messages(self, error: str | None) -> Sequence[Message]:
+    def messages(self, error: str | None) -> Sequence[Message]:
         """The messages of an attempt; scorers with prompts of their own see no documents: none is cut."""
-        asked = (*self._written(), *(spec.name for spec in self.specs))
-        asking = replace(self.recipe, output_schema=self._schema(asked))
+        names = (*self._texts(), *(spec.name for spec in self.plan.choices))
+        schema = plain_schema(self._limited(names), only=names, options={})
 
         def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
-            return build_messages(asking, self.prompt, self.shown, documents, error=error, asked=asked)
+            return build_messages(self.plan, self.prompt, self.shown, documents, error=error, schema=schema)
 
-        labels = any(step.scorer == "label" and step.scores for spec in self.specs for step in spec.steps)
-        if not (self.writes or labels or not self.model.info.scores):
+        if self.by_list and not self.plan.reads_messages:
             return build(self.request.documents)
         documents, self.cuts = self.room.fit(self.shown, build)
         return build(documents)
 
-    def _written(self) -> tuple[str, ...]:
+    def _texts(self) -> list[str]:
         """The texts that the model writes, after a reply that was cut only those that may not be missing."""
-        left_out = self.lenient if self.times_cut else ()
-        return tuple(name for name in self.recipe.texts if name not in left_out) if self.writes else ()
+        return [name for name in self.plan.texts if not self.times_cut or name not in self.plan.lenient]
 
-    def _schema(self, names: Sequence[str]) -> Mapping[str, Any]:
+    def _limited(self, names: Sequence[str]) -> Mapping[str, Any]:
         """The output schema; after a reply that was cut with limits under which these properties fit."""
         schema = self.recipe.output_schema
         if not self.times_cut or not schema:
@@ -217,20 +210,19 @@ class _Execution:
         asked = {**schema, "properties": {name: schema["properties"][name] for name in names}}
         is_last = self.attempts > self.recipe.quality_gates.max_retries
         per_token = _LEAST_CHARS if is_last or self.times_cut > 1 else _COMMON_CHARS
-        lowered = lower_limits(asked, self.room_tokens * per_token, self.request.option_ids)
-        return {**schema, "properties": {**schema["properties"], **lowered["properties"]}}
+        return lower_limits(asked, self.room_tokens * per_token, self.request.option_ids)
 
     def _attempt(self, messages: Sequence[Message]) -> tuple[str | None, Reply | None, str | None]:
         """One attempt: what the model said, the reply if it passed, and else why it did not."""
-        recipe, options = self.recipe, self.request.options
-        scores = self.model.info.scores
-        by_list = scores and not self.writes
-        drawn = [spec.name for spec in self.specs if not by_list and (spec.values or options.get(spec.name))]
-        names = [*self._written(), *drawn]
+        recipe, plan, options = self.recipe, self.plan, self.request.options
+        drawn = [
+            spec for spec in plan.choices if not self.by_list and (spec.values or options.get(spec.name))
+        ]
+        names = [*self._texts(), *(spec.name for spec in drawn)]
         values: dict[str, Any] = {}
         choices: dict[str, Choice] = {}
         received = error = None
-        if recipe.output_format != "json" and self.writes:
+        if recipe.output_format != "json" and plan.writes:
             received, error = self._generate(messages, None)
             values["text"] = received
         elif names:
@@ -240,18 +232,17 @@ class _Execution:
             error = error or self._fault(values, names)
         if error:
             return received, None, error
-        for spec in self.specs:
-            if by_list:
-                choices[spec.name] = self._choose(spec, lambda: messages)
+        for spec in plan.choices:
+            if self.by_list:
+                choices[spec.name] = self.choose(spec, lambda: messages)
             elif spec.name in values or spec.many:  # a subset of no options is empty
                 choices[spec.name] = written_choice(spec, values.get(spec.name, []))
-        if scores and self.writes and received is not None:
+        if plan.capability == "writes and scores" and received is not None:
             self._measure(choices, messages, received)
         for name, choice in choices.items():
             if choice.value is not None:
                 values[name] = list(choice.value) if isinstance(choice.value, tuple) else choice.value
-        if not self.writes:
-            values |= fill_templates(recipe, self.request, choices, values)
+        values |= fill_templates(plan, self.request, choices, values)
         error = self._fault(values, None) or find_unlinked(recipe, self.request, values)
         if error:
             return json.dumps(values, ensure_ascii=False), None, error
@@ -259,8 +250,8 @@ class _Execution:
 
     def _measure(self, choices: dict[str, Choice], messages: Sequence[Message], text: str) -> None:
         """Give the deciding choice of a written reply the probability of its value there as confidence."""
-        spec = next((spec for spec in reversed(self.specs) if spec.values and spec.name in choices), None)
-        place = value_span(text, spec.name) if spec else None
+        spec = self.plan.deciding
+        place = value_span(text, spec.name) if spec and spec.name in choices else None
         if spec is None or place is None:
             return
         chat = self.model.render_chat(messages)
@@ -272,7 +263,7 @@ class _Execution:
     def _generate(self, messages: Sequence[Message], names: Sequence[str] | None) -> tuple[str, str | None]:
         recipe, request, schema = self.recipe, self.request, None
         if names is not None:
-            limited, ids = self._schema(names), request.option_ids
+            limited, ids = self._limited(names), request.option_ids
             schema = plain_schema(limited, only=names, options=ids, arguments=request.arguments)
         self.room_tokens = self.room.output(messages)
         params = GenerateParams(
@@ -282,11 +273,11 @@ class _Execution:
             timeout_seconds=recipe.quality_gates.timeout_ms / 1000,
             schema=schema,
         )
-        digest = self.model.info.digest
-        recorded = self.journal.recordings.completion(recipe.key, digest, messages, params)
+        recordings, digest = self.journal.recordings, self.model.info.digest
+        recorded = recordings.completion(self.writer.asker, digest, messages, params)
         completion = recorded or self.model.generate(messages, params)
         self.reasoning = completion.reasoning
-        lenient = [name for name in self.lenient if name in (names or ())]
+        lenient = [name for name in self.plan.lenient if name in (names or ())]
         self.writer.write_generate(messages, params, completion, self.attempts, lenient)
         if completion.finish_reason == "length":
             self.times_cut += 1
@@ -294,7 +285,7 @@ class _Execution:
             return completion.text, told + (" within the limits of the schema" if schema else "")
         return completion.text, None
 
-    def _choose(self, spec: ChoiceSpec, messages: Callable[[], Sequence[Message]]) -> Choice:
+    def choose(self, spec: ChoiceSpec, messages: Callable[[], Sequence[Message]]) -> Choice:
         """One choice; the messages are made only if a scorer reads them."""
         return choose(spec, self.inputs(lambda: self.model.render_chat(messages())), self.ask(spec))
 
@@ -306,36 +297,31 @@ class _Execution:
         book, recipe = self.executor.book, self.recipe
         return Ask(
             self.model,
-            self.executor._encoder,
-            self.executor._memo,
+            self.executor.encoder,
+            self.executor.memo,
             partial(book.load_prompt, where=str(recipe.path)),
             book.fit,
-            partial(self.journal.recordings.score, recipe.key),
+            partial(self.journal.recordings.score, self.writer.asker),
             partial(self.writer.write_choose, spec.name, attempt=self.attempts),
             recipe.quality_gates.timeout_ms / 1000,
         )
-
-    def spec(self, name: str) -> ChoiceSpec:
-        return next(spec for spec in self.recipe.choices if spec.name == name)
-
-    def decide(self, name: str) -> Choice:
-        self.attempts += 1
-        return self._choose(self.spec(name), lambda: self._messages(None))
 
     def _fault(self, values: Mapping[str, Any], names: Sequence[str] | None) -> str | None:
         """What is wrong with the values so far; with names, those properties alone are looked at."""
         if not self.recipe.quality_gates.schema_validation or not self.recipe.output_schema:
             return None
         schema = plain_schema(self.recipe.output_schema, only=names, options=self.request.option_ids)
-        return find_fault(values, schema, optional=sorted(self.optional), lenient=self.lenient)
+        return find_fault(values, schema, optional=self.plan.optional, lenient=self.plan.lenient)
 
-    def _reply(self, values: Mapping[str, Any], choices: Mapping[str, Choice]) -> Reply:
-        deciding = next((spec.name for spec in reversed(self.recipe.choices) if spec.values), "")
-        confidence = choices[deciding].confidence if deciding in choices else None
+    def _reply(self, values: dict[str, Any], choices: Mapping[str, Choice]) -> Reply:
+        deciding = self.plan.deciding
+        confidence = choices[deciding.name].confidence if deciding and deciding.name in choices else None
         threshold = self.recipe.quality_gates.confidence_threshold
         gate: Gate | None = None
         if threshold is not None:
             gate = "not_measured" if confidence is None else "below" if confidence < threshold else "passed"
+        computed = {"confidence": confidence} if self.plan.computes_confidence else {}
+        values = {**self.plan.defaults, **computed, **values}
         return Reply(self.recipe, values, choices, confidence, gate, self.attempts, tuple(self.cuts))
 
     def log_lines(self, seconds: float, ended: "_Ended", *, timestamp: str) -> Iterator[Mapping[str, object]]:

@@ -23,9 +23,10 @@ from panda.models.cl100k import count_tokens
 from panda.models.contract import Message, Model
 from panda.models.replies import with_schema
 from panda.recipes.book import RecipeBook
+from panda.recipes.plan import CallPlan, compile_call
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import option_places, plain_schema
-from panda.recipes.steps import BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, STEPS
+from panda.recipes.steps import BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, STEPS, StepInputs
 from panda.store.layout import CONTEXT_MD, TOOLRESULTS_MD
 from panda.store.turns import TurnFolder, read_turn_file
 
@@ -71,41 +72,37 @@ class Request:
 
 
 def build_messages(
-    recipe: Recipe,
+    plan: CallPlan,
     prompt: str,
     request: Request,
     documents: Sequence[InputDocument],
     *,
     error: str | None = None,
-    asked: Sequence[str] | None = None,
+    schema: Mapping[str, Any] | None = None,
 ) -> list[Message]:
     """
     The messages of one call, what never changes first: a system message that is the same for every call of
     the recipe, and a user message of documents, options, guidance, query, task. What follows a line `# Task`
-    of the prompt goes last. *error* says why the previous attempt was refused; *asked* are the properties of
-    the schema that the model is asked for, None all.
+    of the prompt goes last. *error* says why the previous attempt was refused; *schema* stands for that of
+    the properties that the plan asks for.
     """
+    recipe = plan.recipe
     given = {"query": request.query, **request.variables}
     place = str(recipe.path)
     own = {name: fill(value, given, where=place) for name, value in recipe.variables.items()}
     variables = {**given, **own}
     role, _, task = prompt.partition("\n# Task\n")
     system = [role.strip()]
-    if recipe.output_format == "json" and asked != ():
-        plain = plain_schema(recipe.output_schema, only=asked, options={})
-        schema = json.dumps(plain, ensure_ascii=False)
-        system.append(f"Reply with one JSON object of this schema:\n{schema}")
+    if recipe.output_format == "json" and plan.asked:
+        asked = schema or plain_schema(recipe.output_schema, only=plan.asked, options={})
+        system.append(f"Reply with one JSON object of this schema:\n{json.dumps(asked, ensure_ascii=False)}")
     system += [f"Example:\n{example.strip()}" for example in recipe.examples]
-    user = [
-        f"===== {one_line(document.name)} =====\n{escape_prompt_lines(document.text)}"
-        for document in documents
-        if document.text
-    ]
+    user = [_block(one_line(document.name), document.text) for document in documents if document.text]
     user += [_render_options(name, options) for name, options in request.options.items() if options]
     if request.guidance:
-        user.append(f"===== Guidance =====\n{escape_prompt_lines(request.guidance)}")
+        user.append(_block("Guidance", request.guidance))
     if error:
-        user.append(f"===== Your last reply was refused =====\n{escape_prompt_lines(error)}")
+        user.append(_block("Your last reply was refused", error))
     user.append(f"User query: {escape_prompt_lines(request.query)}")
     if request.meant:
         user.append(f"The query with names for what it refers to: {escape_prompt_lines(request.meant)}")
@@ -115,6 +112,10 @@ def build_messages(
         Message("system", fill("\n\n".join(system), variables, where=place)),
         Message("user", "\n\n".join(user), request.pictures),
     ]
+
+
+def _block(title: str, text: str) -> str:
+    return f"===== {title} =====\n{escape_prompt_lines(text)}"
 
 
 def _render_options(name: str, options: Sequence[Option]) -> str:
@@ -137,26 +138,22 @@ def fill(text: str, variables: Mapping[str, str], *, where: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", value, text)
 
 
-def shown_to_writer(recipe: Recipe, request: Request, prompt: str) -> Request:
+def shown_to_writer(plan: CallPlan, request: Request, prompt: str) -> Request:
     """
     The request as a model that writes sees it, so that nothing is sent twice: with the options that the model
     chooses from, those that its prompt names, as in `the options "pages"`, and plain ids. Options that stand
     in for texts that it writes are left out. Of lines, which only scorers look at, those stay that no
-    document holds. Without a schema all stay.
+    document holds.
     """
-    replaced = {name for choices in recipe.replaced_texts.values() for name in choices}
-    chosen = set(option_places(recipe.output_schema)) - recipe.template_sources
     documents = " ".join(" ".join(document.text.split()) for document in request.documents)
 
-    def is_shown(name: str, option: Option) -> bool:
-        text = " ".join((option.shown or option.text).split())
-        named = name in chosen or f'"{name}"' in prompt or recipe.output_format != "json"
-        return named or option.id == option.text or text not in documents
+    def is_shown(option: Option) -> bool:
+        return option.id == option.text or " ".join((option.shown or option.text).split()) not in documents
 
     options = {
-        name: [option for option in given if is_shown(name, option)]
+        name: given if plan.is_shown_whole(name, prompt) else list(filter(is_shown, given))
         for name, given in request.options.items()
-        if name not in replaced
+        if name not in plan.hidden
     }
     return replace(request, options=options)
 
@@ -359,41 +356,40 @@ def preview_recipe(
     book: RecipeBook, recipe: Recipe, turn: TurnFolder | None, *, dialect: str | None = None
 ) -> Preview:
     """
-    The messages of a recipe for a saved turn, or with a placeholder for each document, without sending them.
-    *dialect* is how its model is asked for a reply of a schema, None for one that is not asked in words.
+    The messages of a recipe for a model that writes and a saved turn, or with a placeholder for each
+    document, without sending them. *dialect* is how its model is asked for a reply of a schema, None for one
+    that is not asked in words.
     """
-    served = {key: entry.step for entry in book.registry() for key in entry.recipes.values()}
-    given = STEPS.get(served.get(recipe.key, ""))
-    prompt = book.prompt_of(recipe)
+    given = STEPS.get(book.step_of(recipe.key) or "", StepInputs())
+    plan, prompt = compile_call(recipe, "writes", given), book.prompt_of(recipe)
     known = turn.read_metadata() if turn else None
     query = known.query if known else "<query>"
-    variables = {name: f"<{name}>" for name in (*BASE_VARIABLES, *(given.variables if given else ()))}
+    variables = {name: f"<{name}>" for name in (*BASE_VARIABLES, *given.variables)}
     if known:
         variables |= {name: str(getattr(known, name)) for name in BASE_VARIABLES}
-    extra = {name: f"<{name}, given by the phase>" for name in (given.documents if given else ())}
+    extra = {name: f"<{name}, given by the phase>" for name in given.documents}
     if known and RAW_QUERY in extra:
         extra[RAW_QUERY] = query
-    named = [name for name in (given.options if given else ()) if f'"{name}"' in prompt]
-    names = dict.fromkeys([*option_places(recipe.output_schema), *named])
-    options = {name: [Option("<id>", f"<options of {name}, given by the phase>")] for name in names}
+    names = dict.fromkeys([*option_places(recipe.output_schema), *given.options])
+    options = {
+        name: [Option("<id>", f"<options of {name}, given by the phase>")]
+        for name in names
+        if plan.is_shown_whole(name, prompt)
+    }
     shown, keep = _preserved(recipe, _preview_documents(recipe, turn, extra))
     room = max(0, recipe.token_budget.input - count_tokens(query))
     documents, cuts = fit_documents(shown, room_tokens=room, query=known.query if known else None, keep=keep)
-    request = Request(query, documents, options, variables)
-    written = shown_to_writer(recipe, request, prompt)
-    left_out = {*recipe.texts, *recipe.template_sources}
-    properties = recipe.output_schema.get("properties", ())
-    asked = (*recipe.texts, *(name for name in properties if name not in left_out))
-    messages = build_messages(recipe, prompt, written, documents, asked=asked)
+    written = shown_to_writer(plan, Request(query, documents, options, variables), prompt)
+    messages = build_messages(plan, prompt, written, documents)
     inputs = [query, *(document.text for document in documents)]
     inputs += [_render_options(name, offered) for name, offered in written.options.items()]
     blank = Request("", variables={**variables, "query": ""})
     schema = None
     if recipe.output_format == "json":
-        schema = plain_schema(recipe.output_schema, only=asked, options=request.option_ids)
+        schema = plain_schema(recipe.output_schema, only=plan.asked, options=written.option_ids)
     return Preview(
         tuple(messages if schema is None else with_schema(messages, schema, dialect)),
-        sum(count_tokens(m.content) for m in build_messages(recipe, prompt, blank, (), asked=asked)),
+        sum(count_tokens(message.content) for message in build_messages(plan, prompt, blank, ())),
         sum(map(count_tokens, inputs)),
         tuple(cuts),
         schema,
@@ -404,7 +400,8 @@ def _preview_documents(
     recipe: Recipe, turn: TurnFolder | None, extra: Mapping[str, str]
 ) -> list[InputDocument]:
     if turn is not None:
-        return recipe_documents(recipe, turn.read_context(), file_text=partial(_file_text, turn), extra=extra)
+        text_of = partial(_file_text, turn)
+        return recipe_documents(recipe, turn.read_context(), file_text=text_of, extra=extra)
     sections = [InputDocument(f"§{n}", f"<section {n} of context.md>", n == 0) for n in recipe.input_sections]
     names = [name for name in recipe.input_docs if name != CONTEXT_MD]
     return sections + [InputDocument(name, extra.get(name, f"<{name}>")) for name in names]

@@ -22,7 +22,7 @@ PRESERVED = (*(f"section_{number}" for number in range(7)), "tool_errors", "urls
 _Sections = tuple[Literal["§0", "§1", "§2", "§3", "§4", "§5", "§6"], ...]
 _Count = Annotated[int, Meta(ge=0)]
 FORMS = ("spans", "objects", "instead")
-"""Templates that name a choice."""
+"""Templates that name choices."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Compression:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One recipe, checked."""
+    """One recipe, checked; what a call of it asks of a model is its CallPlan."""
 
     path: Path  # file it was read from
     key: str  # name to load it by, category/file
@@ -99,31 +99,17 @@ class Recipe:
         """Names of the properties that are written."""
         return text_properties(self.output_schema)
 
-    @property
-    def replaced_texts(self) -> dict[str, tuple[str, ...]]:
-        """
-        Text properties that only models that write are asked for, each with the choices of all others. A
-        template `{instead: property}` says so, or `{instead: [several]}`: who does not write makes those
-        choices and leaves the text out; who writes sees neither the choices nor their options.
-        """
-        return {
-            name: named_choices(value["instead"])
-            for name, value in self.templates.items()
-            if isinstance(value, Mapping) and "instead" in value
-        }
+    def choice(self, name: str) -> ChoiceSpec:
+        return next(spec for spec in self.choices if spec.name == name)
 
     @property
-    def template_sources(self) -> set[str]:
-        """Choice properties that exist only to feed templates; a model that writes is not asked for them."""
-        forms = [value for value in self.templates.values() if isinstance(value, Mapping)]
-        return {
-            name for value in forms for form in FORMS if form in value for name in named_choices(value[form])
-        }
-
-
-def named_choices(value: object) -> tuple[str, ...]:
-    """The choices that a template names: one, or of `instead` several."""
-    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+    def named_prompts(self) -> dict[str, str]:
+        """The prompt files that it names, those of its scorers included, each with the key that names it."""
+        named = dict.fromkeys(self.prompt_files, "prompt_files")
+        for spec in self.choices:
+            place = f"output_schema.properties.{spec.name}.x-decide"
+            named |= {step.prompt: place for step in spec.steps if step.prompt}
+        return named
 
 
 def parse_recipe(text: str, *, path: Path, key: str) -> Recipe:
@@ -159,5 +145,23 @@ def parse_recipe(text: str, *, path: Path, key: str) -> Recipe:
     for name in recipe.compression.preserve:
         if name not in preservable:
             raise wrong("compression.preserve", f"preserve is {name!r:.60}", nearest(name, preservable))
+    for name, template in recipe.templates.items():
+        if not _is_template(template):
+            message = (
+                "a template is a text, a list of texts, null or one of {spans|objects|instead: property}"
+            )
+            raise wrong(f"templates.{name}", message, "write it so")
     _ = recipe.choices  # raises what is wrong with them
     return recipe
+
+
+def named_choices(value: object) -> tuple[str, ...]:
+    """The choices that a template names: one, or of `instead` several."""
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+def _is_template(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return len(value) == 1 and set(value) <= set(FORMS)
+    texts = value if isinstance(value, list) else [value]
+    return value is None or all(isinstance(text, str) for text in texts)

@@ -1,7 +1,7 @@
 """One checked reply of a recipe: filled from templates, and checked against schema and evidence (S3 §14)."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,8 +9,9 @@ from panda.choosing.decision import Choice, Option
 from panda.compression.documents import Cut
 from panda.documents.evidence import check_evidence
 from panda.documents.json_text import load_json, worst_fault
-from panda.errors import Location, RecipeKeyError
+from panda.errors import Location
 from panda.recipes.messages import Request, fill
+from panda.recipes.plan import CallPlan
 from panda.recipes.recipe import Recipe
 
 Gate = Literal["passed", "below", "not_measured"]
@@ -84,8 +85,8 @@ def find_fault(
     values: Mapping[str, Any],
     schema: Mapping[str, Any],
     *,
-    optional: Sequence[str] = (),
-    lenient: Sequence[str] = (),
+    optional: Collection[str] = (),
+    lenient: Collection[str] = (),
 ) -> str | None:
     """
     The worst way in which a reply breaks its plain JSON Schema, None if it does not. It may lack *optional*
@@ -104,50 +105,36 @@ def find_fault(
 
 
 def fill_templates(
-    recipe: Recipe, request: Request, choices: Mapping[str, Choice], values: Mapping[str, Any]
+    plan: CallPlan, request: Request, choices: Mapping[str, Choice], values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """
-    The text properties of a reply, from the recipe's templates.
-
-    A template is a text with {{name}} (query, the call's variables, or a value already chosen), a list of
-    such texts, null, `{spans: property}`: items {text, node_ids} of what that choice chose, verbatim,
-    `{objects: property}`: an object {property: value} for each value that it chose, or
-    `{instead: property}` (or several): nothing, the property is left out.
-
-    Raises:
-        RecipeKeyError: A template names something that does not exist.
+    The properties of a reply that templates fill: a text with {{name}} (query, the call's variables, or a
+    value already chosen), a list of such texts, null, `{spans: choice}`: items {text, node_ids} of what that
+    choice chose, verbatim, or `{objects: choice}`: an object {choice: value} for each value that it chose.
+    RecipeKeyError: a template names something that does not exist.
     """
     variables = {"query": request.query, **request.variables}
     variables |= {name: value for name, value in values.items() if isinstance(value, str)}
-    where = str(recipe.path)
+    where = Location(plan.recipe.path, key="templates")
 
-    def made(template: object) -> object:
+    def made(template: Any) -> Any:
         if isinstance(template, str):
-            return fill(template, variables, where=Location(where, key="templates"))
+            return fill(template, variables, where=where)
         if isinstance(template, list):
             return [made(item) for item in template]
-        if isinstance(template, Mapping) and set(template) == {"spans"}:
-            return _items(template["spans"])
-        if isinstance(template, Mapping) and set(template) == {"objects"}:
-            return [{template["objects"]: value} for value in _chosen(template["objects"])]
         if template is None:
             return None
-        raise RecipeKeyError(
-            "a template is a text, a list of texts, null, {spans: …}, {objects: …} or {instead: …}",
-            where=Location(where, key="templates"),
-        )
+        ((form, name),) = template.items()
+        choice = choices.get(name)
+        value = choice.value if choice else None
+        chosen = value if isinstance(value, tuple) else () if value is None else (value,)
+        if form == "objects":
+            return [{name: value} for value in chosen]
+        offered: dict[str, Option] = {option.id: option for option in request.options.get(name, ())}
+        quoted = [offered[str(id_)] for id_ in chosen]
+        return [{"text": option.text, "node_ids": list(option.node_ids)} for option in quoted]
 
-    def _items(name: str) -> list[dict[str, object]]:
-        options: dict[str, Option] = {option.id: option for option in request.options.get(name, ())}
-        ids = [str(id_) for id_ in _chosen(name)]
-        return [{"text": options[id_].text, "node_ids": list(options[id_].node_ids)} for id_ in ids]
-
-    def _chosen(name: str) -> Sequence[str | bool]:
-        value = choices[name].value if name in choices else None
-        return value if isinstance(value, tuple) else () if value is None else (value,)
-
-    written = recipe.replaced_texts
-    return {name: made(template) for name, template in recipe.templates.items() if name not in written}
+    return {name: made(template) for name, template in plan.templates.items()}
 
 
 def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -> str | None:
@@ -158,16 +145,17 @@ def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -
     """
     if not recipe.quality_gates.evidence_required:
         return None
+    offered = [option for options in request.options.values() for option in options]
     if recipe.output_format != "json":
-        given = [request.query, *(document.text for document in request.documents)]
-        given += [option.text for options in request.options.values() for option in options]
+        texts = [*(one.text for one in request.documents), *(option.text for option in offered)]
+        given = [request.query, *texts]
         wrong = check_evidence(str(values.get("text", "")), given)
         return f"{wrong[0].kind} {wrong[0].text} is in no document that was given" if wrong else None
-    offered = {option.id for options in request.options.values() for option in options}
+    ids = {option.id for option in offered}
     for text, node_ids in _items(values):
         if not node_ids:
             return f"{text!r:.80} cites no node"
-        unknown = [node_id for node_id in node_ids if offered and node_id not in offered]
+        unknown = [node_id for node_id in node_ids if ids and node_id not in ids]
         if unknown:
             return f"{text!r:.80} cites {unknown[0]}, which was not offered"
     return None
@@ -177,7 +165,7 @@ def _items(value: Any) -> Iterator[tuple[str, list[str]]]:
     """Text and node ids of every object that has both."""
     if isinstance(value, Mapping):
         if "text" in value and "node_ids" in value:
-            yield str(value["text"]), [str(one) for one in value["node_ids"] or ()]
+            yield str(value["text"]), [str(node_id) for node_id in value["node_ids"] or ()]
         value = list(value.values())
     if isinstance(value, list):
         for part in value:

@@ -64,6 +64,11 @@ def text_properties(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(n for n, value in properties.items() if isinstance(value, Mapping) and not is_choice(value))
 
 
+def is_confidence(name: str, schema: Any) -> bool:
+    """Whether it is the confidence that a reply of the specification names: code computes it (S3 §13.2)."""
+    return name == "confidence" and isinstance(schema, Mapping) and schema.get("type") == "number"
+
+
 def lenient_properties(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of the text properties whose faults refuse no reply."""
     return tuple(name for name in text_properties(schema) if schema["properties"][name].get("x-lenient"))
@@ -212,8 +217,8 @@ _OPEN_CHARS = 200
 """What is left for a mapping that has no limit, such as the arguments of a tool."""
 _UNLIMITED = {"maxLength": 400, "maxItems": 12}
 """What a limit that is missing is lowered from."""
-_STEPS = 24
-"""Lowerings that are tried: each by a fifth; after the last one texts have a word or two."""
+_LOWERINGS = 24
+"""How often limits are lowered by a fifth; after the last time texts have a word or two."""
 
 
 def longest_chars(
@@ -229,35 +234,32 @@ def longest_chars(
     >>> longest_chars({"type": "array", "items": {"enum": ["x", None]}})
     inf
     """
-    options = options or {}
+    ids = (options or {}).get(str(schema.get("x-from", name)), ()) if "x-options" in schema else None
+    longest_id = max((len(id_) + 2.0 for id_ in ids or ()), default=2.0)
 
     def longest(part: Mapping[str, Any], name: str) -> float:
         return longest_chars(part, options, name, open_chars=open_chars)
 
-    if "enum" in schema:
-        return max((len(json.dumps(value, ensure_ascii=False)) for value in schema["enum"]), default=2)
-    if "x-options" in schema and schema.get("type") != "array":
-        return max((len(id_) + 2 for id_ in options.get(str(schema.get("x-from", name)), ())), default=2)
-    if "anyOf" in schema or "oneOf" in schema:
-        return max(longest(part, name) for part in schema.get("anyOf") or schema["oneOf"])
-    kinds = schema.get("type", "object" if "properties" in schema else "null")
-    found: list[float] = [0]
-    for kind in kinds if isinstance(kinds, list) else [kinds]:
+    def longest_of(kind: str) -> float:
         if kind == "object":
             parts: Mapping[str, Any] = schema.get("properties", {})
             inner = sum(len(key) + 6 + longest(part, key) for key, part in parts.items())
-            found.append(2 + (inner if parts else open_chars))
-        elif kind == "array":
-            ids = options.get(str(schema.get("x-from", name)), ()) if "x-options" in schema else None
-            item = longest(schema.get("items", {"type": "string"}), name) if ids is None else 0.0
-            item = max((len(id_) + 2.0 for id_ in ids), default=item) if ids else item
+            return 2 + (inner if parts else open_chars)
+        if kind == "array":
             most = 0 if ids is not None and not ids else schema.get("maxItems", math.inf)
-            found.append(2 + (most * (item + 2) if most else 0))
-        elif kind == "string":
-            found.append(2 + schema.get("maxLength", math.inf))
-        else:
-            found.append(_NUMBER_CHARS if kind in ("integer", "number") else len("false"))
-    return max(found)
+            item = longest_id if ids else longest(schema.get("items", {"type": "string"}), name)
+            return 2 + (most * (item + 2) if most else 0)
+        if kind == "string":
+            return float(2 + schema.get("maxLength", math.inf))
+        return _NUMBER_CHARS if kind in ("integer", "number") else len("false")
+
+    if "enum" in schema:
+        return max((len(json.dumps(value, ensure_ascii=False)) for value in schema["enum"]), default=2)
+    if ids is not None and schema.get("type") != "array":
+        return longest_id
+    if parts := schema.get("anyOf") or schema.get("oneOf"):
+        return max(longest(part, name) for part in parts)
+    return max(map(longest_of, _kinds(schema)), default=0)
 
 
 def lower_limits(
@@ -268,11 +270,16 @@ def lower_limits(
     low as is tried if it never does.
     """
     lowered = dict(schema)
-    for step in range(_STEPS):
+    for step in range(_LOWERINGS):
         lowered = _scaled(schema, 0.8**step) if step else lowered
         if longest_chars(lowered, options, open_chars=_OPEN_CHARS) <= most_chars:
             break
     return lowered
+
+
+def _kinds(schema: Mapping[str, Any]) -> list[str]:
+    kinds = schema.get("type", "object" if "properties" in schema else "null")
+    return kinds if isinstance(kinds, list) else [kinds]
 
 
 def _scaled(schema: Any, share: float) -> Any:
@@ -281,19 +288,12 @@ def _scaled(schema: Any, share: float) -> Any:
         return [_scaled(part, share) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    scaled = {
-        key: {name: _scaled(inner, share) for name, inner in part.items()} if key == "properties"
-        else _scaled(part, share) if key in ("items", "anyOf", "oneOf") else part
-        for key, part in schema.items()
-    }  # fmt: skip
-    kinds = schema.get("type")
+    scaled = {key: _scaled(schema[key], share) for key in ("items", "anyOf", "oneOf") if key in schema}
+    if "properties" in schema:
+        scaled["properties"] = {name: _scaled(part, share) for name, part in schema["properties"].items()}
+    is_free = "enum" not in schema and "const" not in schema
     for kind, most, least in (("string", "maxLength", "minLength"), ("array", "maxItems", "minItems")):
-        is_free = (
-            "enum" not in schema
-            and "const" not in schema
-            and not (kind == "string" and "x-options" in schema)
-        )
-        if is_free and (kind == kinds or (isinstance(kinds, list) and kind in kinds)):
+        if is_free and kind in _kinds(schema) and not (kind == "string" and "x-options" in schema):
             limit = schema.get(most, _UNLIMITED[most])
             scaled[most] = max(schema.get(least, 0), min(limit, 1), int(limit * share))
-    return scaled
+    return {**schema, **scaled}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from panda.documents.context import HEADINGS
 from panda.store import layout
@@ -49,7 +50,9 @@ class StepInputs:
     of_image: bool = False  # whether only turns with an image ask it
     may_ask: bool = False  # whether its phase may ask the user back
     reads: tuple[str, ...] = ()
-    """Properties of the reply that its phase cannot do without; all others have defaults."""
+    """Properties of the reply that its phase cannot do without."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """What its phase reads of the reply besides, with what counts where the recipe's schema has it not."""
     may_be_text: bool = False  # whether the reply may be markdown or text instead of those
     decides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Choices that say how the turn goes on, with the values that its phase acts upon."""
@@ -61,7 +64,13 @@ STEPS: Mapping[str, StepInputs] = {
         ("content_reference", "entities", "kept", "orders", "asks", "tells"),
         ("names", "today"),
         (RAW_QUERY, "turn_summaries"),
-        reads=("query_type", "intent", "needs_current_prices", "needs_live_data", "resolved_query"),
+        defaults={
+            "query_type": "informational",
+            "intent": "query",
+            "needs_current_prices": False,
+            "needs_live_data": False,
+            "resolved_query": "",  # as asked
+        },
     ),
     "phase1_reflection": StepInputs(
         ("entities",),

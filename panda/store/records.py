@@ -349,13 +349,6 @@ ModelCall = ChoiceCall | GeneratedCall
 Call = ModelCall | ForgottenCall
 
 
-def parse_call(value: object, *, where: str) -> ModelCall:
-    """A call that is about to be a line of calls.jsonl; FileFormatError for what is none."""
-    kinds: Any = ModelCall
-    call: ModelCall = decode(kinds, value, where=where)
-    return call
-
-
 _MOST = 10**15
 _Whole = Annotated[int, Meta(ge=0, le=_MOST)]
 _Saved = Annotated[int, Meta(ge=-_MOST, le=_MOST)] | Unset | None
@@ -1045,6 +1038,9 @@ class Answered(Record, frozen=True):
     agreed: bool
 
 
+Intent = Literal["commerce", "query", "recall", "preference", "navigation", "greeting"]
+
+
 class QueryAnalysis(FileRecord, frozen=True, kw_only=True, omit_defaults=True):
     """query_analysis.json: what the query was taken to mean."""
 
@@ -1054,7 +1050,7 @@ class QueryAnalysis(FileRecord, frozen=True, kw_only=True, omit_defaults=True):
     resolved_query: str
     reference_resolution: ReferenceResolution
     query_type: Literal["informational", "transactional", "navigation", "commerce_search", "comparison"]
-    intent: Literal["commerce", "query", "recall", "preference", "navigation", "greeting"]
+    intent: Intent
     entities: tuple[str, ...]
     user_purpose: str | None
     data_requirements: DataRequirements

@@ -1,7 +1,7 @@
 """The folder of a turn: claimed, read and written; the rows of a list of turns."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from panda.documents.context import (
     render_section,
 )
 from panda.documents.pictures import MOST_BYTES, Picture, PictureError, parse_picture
-from panda.documents.records import decode
+from panda.documents.records import decode, encode
 from panda.documents.text import escape_path, shorten, unescape_path
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, NotFoundError, Problem, StoreError, UsageError
@@ -157,10 +157,11 @@ class TurnFolder:
         lines = load_lines(_CALL, self.paths / CALLS_JSONL)
         return [call for call in lines if not isinstance(call, ForgottenCall)]
 
-    def append_call(self, record: Mapping[str, object]) -> None:
+    def append_call(self, call: ModelCall) -> None:
         """Adds a line to calls.jsonl. Raises FileFormatError: it would not be read."""
-        decode(_CALL, record, where=str(self.paths / CALLS_JSONL))
-        append_json_line(self._target(CALLS_JSONL), record)
+        line = encode(call)
+        decode(_CALL, line, where=str(self.paths / CALLS_JSONL))
+        append_json_line(self._target(CALLS_JSONL), line)
 
     def superseded(self) -> list[ContextDocument]:
         """What supersede put away, oldest first (DocumentError if one is damaged)."""

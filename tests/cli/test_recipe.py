@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from panda.cli.main import build_program
 from panda.models.contract import GenerateParams, Message
@@ -65,7 +66,7 @@ def test_list(panda: Project) -> None:
     (row,) = [row for row in rows if row[0] == PLANNER]
     assert row[1:3] == ["MIND", "chat"]
     assert sum(int(part) for part in row[4:7]) <= int(row[3])
-    assert row[7] == "high"
+    assert (row[7], row[9]) == ("high", "encoder head")
 
 
 def test_list_data(panda: Project) -> None:
@@ -87,8 +88,12 @@ def test_list_with_a_broken_recipe(panda: Project) -> None:
 
 
 def test_show(panda: Project) -> None:
-    """`recipe show` prints the file as it is; --json the values, defaults included."""
-    assert panda("recipe", "show", PLANNER).out == packaged(PLANNER)
+    """`recipe show` prints the file, and a comment that says what each kind of model is asked; --json values."""
+    out = panda("recipe", "show", PLANNER).out
+    assert out.startswith(packaged(PLANNER))
+    assert yaml.safe_load(out) == yaml.safe_load(packaged(PLANNER))
+    assert "# A model that writes and scores:\n" in out
+    assert "#   next_step         written, its probability is the confidence\n" in out
     data = panda("recipe", "show", PLANNER, "--json").value["data"]
     assert (data["mode"], data["quality_gates"]["max_retries"]) == ("chat", 2)
     assert data["output_schema"]["properties"]["next_step"]["enum"] == ["coordinator", "synthesis", "clarify"]

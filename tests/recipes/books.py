@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from panda.documents.records import encode
 from panda.errors import HaltError
 from panda.models.contract import Model
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Recordings
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.messages import Request
+from panda.recipes.plan import CallPlan, Capability, compile_call
 from panda.recipes.recipe import Recipe, parse_recipe
+from panda.store.records import ModelCall
 from tests.builders import still_clock
 
 EVIDENCE = """# shots
@@ -67,6 +70,11 @@ def parsed(**changes: object) -> Recipe:
     return parse_recipe(json.dumps(recipe_values(**changes)), path=Path("r.yaml"), key="tests/judge")
 
 
+def planned(capability: Capability = "writes", /, **changes: object) -> CallPlan:
+    """The call of that recipe under a capability."""
+    return compile_call(parsed(**changes), capability)
+
+
 def schema_of(**properties: object) -> dict[str, Any]:
     """An output schema with these properties, all required."""
     return {"type": "object", "required": list(properties), "properties": properties}
@@ -114,9 +122,9 @@ class ListJournal:
         if len(self.executions) > self.most:
             raise HaltError("too many executions")
 
-    def add_call(self, record: Mapping[str, Any]) -> None:
-        """Keep it."""
-        self.calls.append(record)
+    def add_call(self, call: ModelCall) -> None:
+        """Keep its line."""
+        self.calls.append(encode(call))
 
     def knows_prefix(self, digest: str) -> bool:
         """Whether it was asked for before."""

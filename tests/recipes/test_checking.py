@@ -131,7 +131,6 @@ BROKEN: list[tuple[dict[str, Any], type[RecipeError], str, str]] = [
         "no choice",
     ),
     ({"templates": {"question": 7}}, RecipeKeyError, "templates.question", "a template is"),
-    ({"templates": {}}, RecipeKeyError, "templates", "does not write"),
     ({"tools_available": ["doc.serach"]}, RecipeKeyError, "tools_available", "'doc.serach'"),
     ({"input_docs": ["plan.jsn"]}, RecipeKeyError, "input_docs", "'plan.jsn'"),
     (reflection(decision={"not": {}}), RecipeSchemaError, "output_schema", '"not"'),

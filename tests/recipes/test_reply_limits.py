@@ -10,6 +10,7 @@ import pytest
 from panda.models.contract import Completion, GenerateParams, Usage
 from panda.models.scripted import ScriptedModel, in_order
 from panda.recipes.book import RecipeBook
+from panda.recipes.plan import compile_call
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import longest_chars, lower_limits
 from panda.store.layout import asset
@@ -42,9 +43,9 @@ class Ids(Mapping[str, Sequence[str]]):
 
 def asked_of_writers(recipe: Recipe) -> dict[str, Any]:
     """The schema that a model that writes gets, as the executor asks it."""
-    sources = recipe.template_sources
     properties = recipe.output_schema["properties"]
-    return {**recipe.output_schema, "properties": {n: properties[n] for n in properties if n not in sources}}
+    asked = compile_call(recipe, "writes").asked
+    return {**recipe.output_schema, "properties": {n: properties[n] for n in asked}}
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.key)

@@ -6,7 +6,7 @@ from panda.choosing.decision import Choice, Option
 from panda.errors import RecipeKeyError
 from panda.recipes.messages import Request
 from panda.recipes.reply import fill_templates
-from tests.recipes.books import parsed
+from tests.recipes.books import parsed, planned
 
 REQUEST = Request(
     "Is it so?",
@@ -18,7 +18,7 @@ REQUEST = Request(
 def filled(template: object, *chosen: str, **values: object) -> object:
     """What a template for `why` becomes."""
     choices = {"answer": Choice("answer", chosen, {}, None, "prior")}
-    return fill_templates(parsed(templates={"why": template}), REQUEST, choices, values)["why"]
+    return fill_templates(planned("chooses", templates={"why": template}), REQUEST, choices, values)["why"]
 
 
 def test_texts() -> None:
@@ -37,15 +37,22 @@ def test_spans() -> None:
     assert filled({"spans": "answer"}) == []
 
 
-@pytest.mark.parametrize("template", [7, {"span": "answer"}, "{{nothing}}", [["a"], 1]])
+@pytest.mark.parametrize("template", [7, {"span": "answer"}, [["a"], 1]])
 def test_wrong_template(template: object) -> None:
-    """A template of no known kind, or with a variable that has no value, is an error."""
+    """A template of no known kind is an error where the recipe is loaded."""
     with pytest.raises(RecipeKeyError) as caught:
-        filled(template)
+        parsed(templates={"why": template})
+    assert caught.value.where == "r.yaml:1 (templates.why)"
+
+
+def test_a_variable_without_a_value() -> None:
+    """It is an error that names the templates."""
+    with pytest.raises(RecipeKeyError) as caught:
+        filled("{{nothing}}")
     assert caught.value.where == "r.yaml (templates)"
 
 
 def test_sources() -> None:
-    """Properties that only feed templates are known."""
-    recipe = parsed(templates={"why": {"spans": "answer"}, "other": "text"})
-    assert recipe.template_sources == {"answer"}
+    """A model that writes is not asked for what only feeds templates."""
+    plan = planned(templates={"why": {"spans": "answer"}, "other": "text"})
+    assert plan.replaced == {"answer": ("why",)}

@@ -1,0 +1,151 @@
+"""Recipes that give only what the specification shows (S3 §10, §16) run as they are written."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.api import LAPTOPS, ModelServer, Panda
+from tests.script import PRICE_NODE, Asked, Script
+
+QUERY = "How much is the Lenovo LOQ 15?"
+ANALYZER = """\
+name: query_analyzer
+description: Classify user intent and extract entities
+model_layer: REFLEX
+token_budget: {total: 1500, prompt: 500, input: 700, output: 300}
+prompt_files:
+  - prompts/query_analyzer/analyze.md
+input_docs:
+  - raw_query
+  - turn_summaries
+output_format: json
+output_schema:
+  type: object
+  required: [query_type, intent, entities, resolved_query]
+  properties:
+    query_type:
+      type: string
+      enum: [informational, transactional, navigation, commerce_search, comparison]
+    intent:
+      type: string
+    entities:
+      type: array
+    resolved_query:
+      type: string
+"""
+PLANNER = """\
+name: planner_chat
+description: Strategic planning for chat mode
+model_layer: MIND
+mode: chat
+token_budget: {total: 5750, prompt: 1540, input: 2000, output: 2000, response_reserve: 200}
+prompt_files:
+  - prompts/planner/common.md
+  - prompts/planner/strategic.md
+input_sections: ["§0", "§1", "§2"]
+output_format: json
+output_schema:
+  type: object
+  required: [next_step, confidence]
+  properties:
+    next_step:
+      type: string
+      enum: [coordinator, synthesis, clarify]
+    tasks:
+      type: array
+    confidence:
+      type: number
+quality_gates: {schema_validation: true, max_retries: 2}
+tools_available: [internet.research, memory.query, memory.create, doc.search]
+"""
+SYNTHESIZER = """\
+name: synthesizer_chat
+description: Generate user-facing response
+model_layer: VOICE
+mode: chat
+token_budget: {total: 10000, prompt: 1318, input: 5500, output: 3000}
+prompt_files:
+  - prompts/synthesis/common.md
+  - prompts/synthesis/synthesize.md
+input_sections: ["§0", "§1", "§2", "§3", "§4"]
+input_docs:
+  - toolresults.md
+output_format: markdown
+quality_gates:
+  evidence_required: true
+"""
+PROMPTS = (
+    "query_analyzer/analyze",
+    "planner/common",
+    "planner/strategic",
+    "synthesis/common",
+    "synthesis/synthesize",
+)
+
+
+def writes(asked: Asked) -> object:
+    """What a model writes to these recipes: a confidence of its own is not asked for."""
+    schema = getattr(asked.params, "schema", None)
+    properties = schema["properties"] if schema else {}
+    assert "confidence" not in properties
+    if "You are a test of synthesis/common" in asked.text:
+        return "The Lenovo LOQ 15 costs $697.00."
+    said = Script(
+        analyzer={"query_type": "informational", "intent": "find a price", "entities": [], "resolved_query": ""},
+        planner={"next_step": "synthesis", "tasks": []},
+    )
+    return said(asked)
+
+
+@pytest.fixture
+def panda(tmp_path: Path) -> Iterator[Panda]:
+    """A project with the three recipes in place of the packaged ones."""
+    found = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    for name, text in (
+        ("phase0_query_analyzer", ANALYZER),
+        ("phase3_planner_chat", PLANNER),
+        ("phase5_synthesizer_chat", SYNTHESIZER),
+    ):
+        found.write(f"recipes/pipeline/{name}.yaml", text)
+    for name in PROMPTS:
+        found.write(f"prompts/{name}.md", f"You are a test of {name}.\n")
+    yield found
+
+
+def test_no_check_finds_fault(panda: Panda) -> None:
+    """They pass the checks, with the embedded models."""
+    ended = panda("validate", "recipes", "--json")
+    assert ended.code == 0, ended.out
+
+
+def test_the_embedded_default_runs_them(panda: Panda) -> None:
+    """Choices have the packaged decision lists, texts are left out, the answer is quoted."""
+    ended = panda.turn(QUERY)
+    assert (ended.code, ended.data["status"]) == (0, "approved"), ended.out
+    assert "$697.00" in ended.data["response"]
+    assert PRICE_NODE in [source["node_id"] for source in ended.data["sources"]]
+    assert panda.problems() == []
+
+
+def test_a_model_that_writes_runs_them(panda: Panda) -> None:
+    """Its markdown is the answer; what the phases read beyond the schemas has its defaults."""
+    server = ModelServer(writes)
+    panda.write("models.yaml", server.models())
+    ended = panda.turn(QUERY)
+    server.close()
+    assert (ended.code, ended.data["status"]) == (0, "approved"), ended.out
+    assert "The Lenovo LOQ 15 costs $697.00." in ended.data["response"]
+    assert panda.problems() == []
+
+
+def test_what_is_shown_of_them(panda: Panda) -> None:
+    """`recipe show` tells how each property comes about under each kind of model."""
+    plans = panda.json("recipe", "show", "pipeline/phase3_planner_chat")["plans"]
+    assert (plans["chooses"]["tasks"], plans["chooses"]["confidence"]) == ("left out", "computed")
+    assert "encoder head route" in plans["chooses"]["next_step"]
+    assert plans["writes"]["tasks"] == "written"
+    shown = panda("recipe", "list", "--json").data["recipes"]
+    decides = {recipe["recipe"]: recipe["decides"] for recipe in shown}
+    assert decides["pipeline/phase3_planner_chat"] == "encoder head"
+    assert decides["pipeline/phase2_1_retrieval"] == "encoder"
