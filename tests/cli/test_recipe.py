@@ -88,7 +88,7 @@ def test_list_with_a_broken_recipe(panda: Project) -> None:
 
 
 def test_show(panda: Project) -> None:
-    """`recipe show` prints the file, and a comment that says what each kind of model is asked; --json values."""
+    """`recipe show` prints the file, then as comments how each kind of model is asked; --json the values."""
     out = panda("recipe", "show", PLANNER).out
     assert out.startswith(packaged(PLANNER))
     assert yaml.safe_load(out) == yaml.safe_load(packaged(PLANNER))

@@ -160,14 +160,6 @@ BROKEN: list[tuple[dict[str, Any], type[RecipeError], str, str]] = [
         "'evidnce'",
     ),
     (
-        reflection(
-            decision={"enum": ["yes", "no"], "x-decide": [{**LIKELIHOOD, "prompt": "tests/classes.md"}]}
-        ),
-        RecipeKeyError,
-        "output_schema.properties.decision.x-decide[0].prompt",
-        "no section `# shots`",
-    ),
-    (
         reflection(decision={"enum": ["yes", "no"], "x-decide": [{**CHANNEL, "prompt": "tests/judge.md"}]}),
         RecipeKeyError,
         "output_schema.properties.decision.x-decide[0].prompt",

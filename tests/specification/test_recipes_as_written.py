@@ -1,6 +1,5 @@
 """Recipes that give only what the specification shows (S3 §10, §16) run as they are written."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -91,15 +90,16 @@ def writes(asked: Asked) -> object:
     assert "confidence" not in properties
     if "You are a test of synthesis/common" in asked.text:
         return "The Lenovo LOQ 15 costs $697.00."
+    read = {"query_type": "informational", "intent": "find a price", "entities": [], "resolved_query": ""}
     said = Script(
-        analyzer={"query_type": "informational", "intent": "find a price", "entities": [], "resolved_query": ""},
+        analyzer=read,
         planner={"next_step": "synthesis", "tasks": []},
     )
     return said(asked)
 
 
 @pytest.fixture
-def panda(tmp_path: Path) -> Iterator[Panda]:
+def panda(tmp_path: Path) -> Panda:
     """A project with the three recipes in place of the packaged ones."""
     found = Panda(tmp_path / "project", LAPTOPS, user="ann")
     for name, text in (
@@ -110,7 +110,7 @@ def panda(tmp_path: Path) -> Iterator[Panda]:
         found.write(f"recipes/pipeline/{name}.yaml", text)
     for name in PROMPTS:
         found.write(f"prompts/{name}.md", f"You are a test of {name}.\n")
-    yield found
+    return found
 
 
 def test_no_check_finds_fault(panda: Panda) -> None:
