@@ -84,7 +84,7 @@ class Pipeline:
                 error = MemoryNodeError(exc.message, where=exc.where, fix=exc.fix)
             version = None
             if self._executor is not None and turn.recipe:
-                version = version_in_force(self._executor.book, turn.recipe).digest
+                version = version_in_force(self._executor.book, turn.recipe).version
             halt = write_intervention(
                 turn.store, error, turn=turn.turn, phase=number, recipe=turn.recipe, version=version
             )

@@ -13,9 +13,10 @@ from panda.recipes.book import RecipeBook, read_own_text
 from panda.recipes.messages import Preview, preview_recipe
 from panda.recipes.plan import CAPABILITIES
 from panda.recipes.recipe import Recipe
-from panda.recipes.versions import SHORT, RecipeVersion, VersionStore, version_in_force, write_version
+from panda.recipes.versions import SHORT, VersionStore, version_in_force, write_version
 from panda.settings import Settings
 from panda.store.files import work_directory
+from panda.store.records import RecipeVersion
 from panda.trust import is_trusted
 
 _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose", "decides")
@@ -215,15 +216,15 @@ def history(invocation: Invocation, name: _Name) -> Result:
 
     now, store = version_in_force(invocation.book(), name), _versions(invocation)
     kept = store.versions(name)
-    if now.digest not in {version.digest for version in kept}:
+    if now.version not in {version.version for version in kept}:
         kept.append(now)
     lines = list(recipe_executions(invocation.store(), name))
     versions = []
     for version in kept:
-        ran = [line for line in lines if line.version == version.digest]
+        ran = [line for line in lines if line.version == version.version]
         failed = [line for line in ran if line.has_failed]
-        row: dict[str, object] = {"version": version.digest, "first_seen": version.first_seen}
-        row |= {"in_force": version.digest == now.digest, "executions": len(ran), "failures": len(failed)}
+        row: dict[str, object] = {"version": version.version, "first_seen": version.first_seen}
+        row |= {"in_force": version.version == now.version, "executions": len(ran), "failures": len(failed)}
         versions.append({**row, "last_run": ran[-1].timestamp if ran else None})
     models: list[dict[str, object]] = []  # a new entry whenever layer, model or its file changed
     for line in lines:
@@ -262,7 +263,7 @@ def eject(
         invocation.reporter.warn(f"{other} uses a prompt that this changes")
     if (recipe := _read(invocation, invocation.book(), name)) is not None:
         _tell_unsent(invocation, book, recipe)
-    data = {"recipe": name, "version": wanted.digest, "written": written}
+    data = {"recipe": name, "version": wanted.version, "written": written}
     return Result(data, "\n".join(written) or "nothing to write: the project has that version")
 
 
@@ -344,9 +345,9 @@ def _versions(invocation: Invocation) -> VersionStore:
 def _sharing(book: RecipeBook, version: RecipeVersion) -> list[str]:
     """Other recipes that use a prompt whose text the version would change."""
     changed = {
-        name for name, text in version.prompts.items() if book.load_prompt(name, where=version.key) != text
+        name for name, text in version.prompts.items() if book.load_prompt(name, where=version.recipe) != text
     }
-    others: Sequence[str] = [key for key in book.recipe_keys() if key != version.key]
+    others: Sequence[str] = [key for key in book.recipe_keys() if key != version.recipe]
     return [key for key in others if changed & book.prompts_of(key).keys()]
 
 

@@ -1,39 +1,26 @@
 """The versions of a recipe: its file and every prompt it names, by the hash of their content (S3 §28)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import structs
 
 from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, NotFoundError, UsageError
 from panda.recipes.book import RecipeBook, place_within
 from panda.recipes.calls import recipe_digest
-from panda.store import records
 from panda.store.files import write_atomic
-from panda.store.records import load, save
+from panda.store.records import RecipeVersion, load, save
 
 SHORT = 12
 """Characters of a version's digest that are shown; any unambiguous beginning is understood."""
 
 
-@dataclass(frozen=True)
-class RecipeVersion:
-    """A recipe as it was at one time."""
-
-    key: str  # recipe name, e.g. "pipeline/phase1_reflection"
-    text: str  # its file
-    prompts: Mapping[str, str]  # each prompt file that it names, those of its choices included, with its text
-    first_seen: str | None = None  # when it first ran in this store; None if it never did
-
-    @property
-    def digest(self) -> str:
-        """sha256 of file and prompts, hex: the same for the same content, whatever the machine."""
-        return recipe_digest(self.text, self.prompts)
-
-
 def version_in_force(book: RecipeBook, key: str) -> RecipeVersion:
-    """The version of a recipe that a turn of now would run; raises as book.load_recipe."""
-    return RecipeVersion(key, book.load_recipe(key).text, book.prompts_of(key))
+    """The version of a recipe that a turn of now would run, not yet seen; raises as book.load_recipe."""
+    text, prompts = book.load_recipe(key).text, book.prompts_of(key)
+    return RecipeVersion(
+        recipe=key, version=recipe_digest(text, prompts), first_seen=None, text=text, prompts=prompts
+    )
 
 
 class VersionStore:
@@ -53,37 +40,34 @@ class VersionStore:
 
     def keep(self, version: RecipeVersion) -> None:
         """Keep a version, unless it is there already; raises StoreError where it cannot be written."""
-        path = self._directory / version.key / f"{version.digest}.json"
+        path = self._directory / version.recipe / f"{version.version}.json"
         if not path.is_file():
-            now, prompts = render_time(self._clock()), dict(version.prompts)
-            kept = records.RecipeVersion(
-                recipe=version.key,
-                version=version.digest,
-                first_seen=now,
-                text=version.text,
-                prompts=prompts,
-            )
-            save(kept, path)
-        self._kept.add((version.key, version.digest))
+            save(structs.replace(version, first_seen=render_time(self._clock())), path)
+        self._kept.add((version.recipe, version.version))
 
     def versions(self, key: str) -> list[RecipeVersion]:
         """The versions of a recipe that ran, oldest first; FileFormatError: a file is damaged."""
-        found = [_read(path) for path in (self._directory / key).glob("*.json")]
-        return sorted(found, key=lambda version: (parse_time(version.first_seen or ""), version.digest))
+        kept = [load(RecipeVersion, path) for path in (self._directory / key).glob("*.json")]
+        for version in kept:
+            if recipe_digest(version.text, version.prompts) != version.version:
+                path = str(self._directory / key / f"{version.version}.json")
+                message = "its content is not that of its hash"
+                raise FileFormatError(message, where=path, fix="delete the file")
+        return sorted(kept, key=lambda version: (parse_time(version.first_seen or ""), version.version))
 
     def find(self, key: str, start: str) -> RecipeVersion:
         """The version of a recipe whose digest begins so; UsageError if there are several."""
-        found = [version for version in self.versions(key) if version.digest.startswith(start)]
-        if not found or not start:
+        kept = [version for version in self.versions(key) if version.version.startswith(start)]
+        if not kept or not start:
             raise NotFoundError(
                 f"no version {start!r} of {key} ever ran in this store",
                 where=str(self._directory / key),
                 fix=f"panda recipe history {key} lists those that did",
             )
-        if len(found) > 1:
-            names = ", ".join(version.digest[: SHORT + 4] for version in found)
+        if len(kept) > 1:
+            names = ", ".join(version.version[: SHORT + 4] for version in kept)
             raise UsageError(f"{start!r} is the beginning of several versions", where="HASH", fix=names)
-        return found[0]
+        return kept[0]
 
 
 def write_version(
@@ -94,9 +78,9 @@ def write_version(
     Gives the files that had another content or were not there; the others are left alone. Nothing is written
     where a name or link leads out of its folder, or another file is there and *overwrites* is not set.
     """
-    wanted = {place_within(recipes, f"{version.key}.yaml", version.key): version.text}
+    wanted = {place_within(recipes, f"{version.recipe}.yaml", version.recipe): version.text}
     for name, text in version.prompts.items():
-        wanted[place_within(prompts, name.removeprefix("prompts/"), f"{version.key} ({name})")] = text
+        wanted[place_within(prompts, name.removeprefix("prompts/"), f"{version.recipe} ({name})")] = text
     changed = [
         path for path, text in wanted.items() if not path.is_file() or path.read_bytes() != text.encode()
     ]
@@ -107,11 +91,3 @@ def write_version(
     for path in changed:
         write_atomic(path, wanted[path])
     return changed
-
-
-def _read(path: Path) -> RecipeVersion:
-    kept = load(records.RecipeVersion, path)
-    version = RecipeVersion(kept.recipe, kept.text, kept.prompts, kept.first_seen)
-    if version.digest != kept.version:
-        raise FileFormatError("its content is not that of its hash", where=str(path), fix="delete the file")
-    return version

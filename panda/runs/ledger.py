@@ -278,7 +278,7 @@ def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerpri
     """What a run that is begun now depends on; each model is loaded as far as its digest needs."""
     book, recipes, used = RecipeBook(settings.recipe_dirs, settings.prompt_dirs), {}, set()
     for key in book.recipe_keys():
-        recipes[key] = version_in_force(book, key).digest
+        recipes[key] = version_in_force(book, key).version
         used.add(book.load_recipe(key).model_layer)
     models: dict[str, dict[str, str]] = {}
     with open_layers(settings, environ) as layers:

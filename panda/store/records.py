@@ -940,8 +940,8 @@ class RecipeVersion(FileRecord, frozen=True, kw_only=True):
 
     schema: Literal["panda.recipe_version/1"] = "panda.recipe_version/1"
     recipe: Place
-    version: Sha256
-    first_seen: str
+    version: Sha256  # of file and prompts: the same for the same content, whatever the machine
+    first_seen: str | None  # when it first ran in this store
     text: str
     prompts: dict[str, str]
 

@@ -13,7 +13,8 @@ from panda.errors import (
     RecipeNotFoundError,
 )
 from panda.recipes.book import RecipeBook
-from panda.recipes.versions import RecipeVersion, write_version
+from panda.recipes.versions import write_version
+from panda.store.records import RecipeVersion
 from tests.recipes.books import schema_of, write_book, write_recipe
 
 REGISTRY = "judge:\n  recipes: {chat: tests/judge}\n  purpose: judge\n  risk: low\n"
@@ -118,7 +119,8 @@ def test_recipe_names_stay_inside(tmp_path: Path, key: str) -> None:
 def test_a_kept_version_is_written_inside(tmp_path: Path, key: str) -> None:
     """A version from a store that names files outside of the folders is refused as a whole."""
     prompts = {"prompts/tests/judge.md": "x", "../x.md" if key == "tests/judge" else "tests/y.md": "x"}
-    version = RecipeVersion(key.format(root=tmp_path), "text", prompts)
+    name = key.format(root=tmp_path)
+    version = RecipeVersion(recipe=name, version="", first_seen=None, text="text", prompts=prompts)
     with pytest.raises(RecipeKeyError):
         write_version(version, recipes=tmp_path / "project/recipes", prompts=tmp_path / "project/prompts")
     assert list(tmp_path.iterdir()) == []

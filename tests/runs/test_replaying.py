@@ -165,14 +165,14 @@ def test_an_earlier_version_is_ejected(
     own.write_text(packaged.prompts["pipeline/phase1_reflection.md"] + "- Another.\n", encoding="utf-8")
     listed = panda("recipe", "history", name)["data"]["versions"]
     assert [one["in_force"] for one in listed] == [False, True]
-    refused = panda("recipe", "eject", name, "--version", packaged.digest[:10])
+    refused = panda("recipe", "eject", name, "--version", packaged.version[:10])
     assert (refused["exit_code"], refused["error"]["where"]) == (2, str(own))
     assert own.read_text(encoding="utf-8").endswith("- Another.\n")
     assert not (tmp_path / "recipes").exists()
-    found = panda("recipe", "eject", name, "--version", packaged.digest[:10], "--force")
+    found = panda("recipe", "eject", name, "--version", packaged.version[:10], "--force")
     assert str(own) in found["data"]["written"]
     assert own.read_text(encoding="utf-8") == packaged.prompts["pipeline/phase1_reflection.md"]
     listed = panda("recipe", "history", name)["data"]["versions"]
-    assert {one["version"] for one in listed if one["in_force"]} == {packaged.digest}
+    assert {one["version"] for one in listed if one["in_force"]} == {packaged.version}
     assert len(listed) == 2
     assert panda("recipe", "eject", name, "--version", "ffff0000")["exit_code"] == 2
