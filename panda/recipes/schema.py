@@ -6,25 +6,10 @@ property is text; one with `x-lenient: true` is checked by the phase that reads 
 wrong in it, and never refused. The x- keys of a choice say how it is made:
 
     x-options   candidates or spans: the options come with the call, each with an id and a text
-    x-many      {max, at_least, within}: a subset instead of one; at_least is the lowest score that is taken,
-                within how far below the best a further one may be. With share, at_least is for the best one,
-                and further ones need that share of its score
-    x-written   values of an enum that only models that write choose; no fit can choose them, and `panda
-                validate` names others that no step chooses
-    x-decide    a list of steps; the first step that reaches its bar decides. A step has
-                choose    the value it stands for; without it the best of the offered options is taken
-                scorer    label, likelihood, cosine, head, options, prior or channel; a fit that was not
-                          made for the models in force is passed over, so another step must follow
-                fit       for head and options: name of the fit
-                reads     for head and options: what the fit reads, in order
-                prompt    the prompt file that the scorer reads
-                over      name of the options it looks at, if not the property's own
-                class     for cosine, head and channel: the class whose probability must reach at_least
-                at_least  lowest score that counts; a probability for label and channel
-                prior     weight of the options' own prior (their rank by words)
-                cue       for label: the words that the label completes
-                many      bars of a subset that count instead of x-many when this step decides
-                unfitted  true for a step that only stands in for the fits before it, when those are missing
+    x-from      name of these options, if not that of the property
+    x-many      a subset instead of one, as Many has it
+    x-written   values of an enum that only models that write choose
+    x-decide    a decision list, as Step has it; the first step that reaches its bar decides
 """
 
 import json
