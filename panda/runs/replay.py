@@ -144,7 +144,7 @@ def _tell(line: TurnLine) -> None:
     for finding in line.findings:
         _log.info(finding)
     for miss in line.misses:
-        _log.info(f"miss in {miss.recipe} ({miss.kind}):\n{miss.difference}")
+        _log.info(f"miss in {miss.recipe} ({miss.kind}, {miss.cause}):\n{miss.difference}")
     for name, difference in line.different.items():
         _log.info(f"{name}:\n{difference}")
 

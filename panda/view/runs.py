@@ -286,7 +286,8 @@ def _documents(line: TurnLine) -> tuple[tuple[Document, ...], tuple[Document, ..
     names = sorted(line.different)[:_MOST_DOCUMENTS]
     documents = tuple(_document(name, line.different[name]) for name in names)
     misses = (
-        _document(f"{miss.recipe}, {miss.kind}", miss.difference) for miss in line.misses[:_MOST_MISSES]
+        _document(f"{miss.recipe}, {miss.kind}, {miss.cause}", miss.difference)
+        for miss in line.misses[:_MOST_MISSES]
     )
     return documents, tuple(misses)
 

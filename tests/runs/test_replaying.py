@@ -123,6 +123,28 @@ def test_a_turn_of_the_project_s_own_store(
     assert ended.value["data"]["results"] == {"same": 1}
 
 
+def test_a_changed_recipe_is_named(
+    store: Layout, panda: Panda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a recipe of today asks and a turn never asked is a miss that says so; that turn is not the same."""
+    monkeypatch.chdir(tmp_path)
+    key = "pipeline/phase1_reflection"
+    text = asset("recipes").joinpath(f"{key}.yaml").read_text(encoding="utf-8")
+    fitted = "{scorer: head, fit: clear, reads: [query, order, antecedents]}"
+    assert fitted in text
+    own = tmp_path / "recipes" / f"{key}.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text(text.replace(fitted, "{scorer: cosine, prompt: shared/two.md}"), encoding="utf-8")
+    prompt = tmp_path / "prompts" / "shared" / "two.md"
+    prompt.parent.mkdir(parents=True)
+    prompt.write_text("# PROCEED\n- How much is it?\n\n# CLARIFY\n- And that?\n", encoding="utf-8")
+    found = panda("replay", TURN)
+    assert found["exit_code"] == 3, found
+    (turn,) = found["data"]["turns"]
+    assert turn["result"] in ("differs", "halted")
+    assert {miss["cause"] for miss in turn["misses"]} == {"recipe changed"}
+
+
 def test_a_selection(store: Layout, panda: Panda) -> None:
     """Directories, sessions and times select; each turn is taken once; nothing selected is wrong usage."""
     found = panda("replay", TURN, str(turn_of(store)))
