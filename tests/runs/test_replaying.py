@@ -126,7 +126,7 @@ def test_a_turn_of_the_project_s_own_store(
 def test_a_changed_recipe_is_named(
     store: Layout, panda: Panda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a recipe of today asks and a turn never asked is a miss that says so; that turn is not the same."""
+    """What is asked only since the recipe was changed is a miss that says so; the turn is not the same."""
     monkeypatch.chdir(tmp_path)
     key = "pipeline/phase1_reflection"
     text = asset("recipes").joinpath(f"{key}.yaml").read_text(encoding="utf-8")
