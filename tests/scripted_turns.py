@@ -194,12 +194,17 @@ def add_research(layout: Layout, *visits: str) -> None:
 
 
 def scripted_app(
-    layout: Layout, model: ScriptedModel, *, session: str = "default", project: Path | None = None
+    layout: Layout,
+    model: ScriptedModel,
+    *,
+    session: str = "default",
+    project: Path | None = None,
+    encoder: Encoder | None = None,
 ) -> App:
     """The program for user ann at a fixed time, with this model in every layer, in a project's directory."""
     given = {"root": str(layout.root), "user": USER, "session": session, "now": NOW, "trust": True}
     settings = load_settings(given, {"HOME": "/nowhere"}, project or layout.root)
-    return App(settings, settings.store, OneModel(model))
+    return App(settings, settings.store, OneModel(model, encoder))
 
 
 def run_turn(
@@ -212,6 +217,7 @@ def run_turn(
     session: str = "default",
     model: Any = None,
     project: Path | None = None,
+    encoder: Encoder | None = None,
 ) -> Ran:
     """
     One turn to its end.
@@ -225,9 +231,10 @@ def run_turn(
         session: Session of the turn.
         model: Asked instead of a scripted one.
         project: Directory of the project; None is the store.
+        encoder: Turns texts into vectors; without one words decide.
     """
     model = model or ScriptedModel(answer or Script(), writes=writes, scores=scores)
-    app = scripted_app(layout, model, session=session, project=project)
+    app = scripted_app(layout, model, session=session, project=project, encoder=encoder)
     turn = app.start_turn(query, "chat")
     try:
         app.run_turn(turn)

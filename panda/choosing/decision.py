@@ -12,7 +12,7 @@ from panda.documents.text import shorten
 from panda.documents.times import without_last_seen
 from panda.language.statements import clause_texts
 
-Scorer = Literal["label", "likelihood", "cosine", "head", "options", "prior", "channel"]
+Scorer = Literal["label", "cosine", "head", "options", "prior"]
 SCORERS: tuple[Scorer, ...] = get_args(Scorer)
 FITTED: tuple[Scorer, ...] = ("head", "options")  # those that need a fit, and are passed over without
 PHRASES = "phrases"

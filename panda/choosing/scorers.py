@@ -4,12 +4,10 @@ A choice by its decision list, the first step that reaches its bar decides; and 
 A scorer maps a question to a score by option; where it cannot tell (no options, no encoder, no fit made for
 the models in force) there are no scores, and the step is passed over.
 
-- likelihood: how much likelier the query becomes when an option is put before it, compared with notes that
-  have nothing to do with it. Ranks evidence and candidates.
-- channel: how likely the query is after examples of each class. Sorts queries into classes.
-- label: how likely each label is after the whole prompt. For models that follow instructions.
+- label: how likely each label is after the whole prompt: the one call of a language model for a decision that
+  has no list. For models that follow instructions.
 - cosine: how near options, or the examples of classes, are to the query. Without an encoder the same step is
-  decided by `channel`, or by the words that options share with the query.
+  decided by the words that they share with it.
 - head: the classes of a fit, read of the message (`heads.py`).
 - options: by how close they are to the query; a fit on a few values of the closest says whether any answers.
 - prior: the order that the options came with.
@@ -33,10 +31,8 @@ from panda.choosing.decision import (
 from panda.choosing.fits import fit_name, softmax
 from panda.choosing.heads import score_head
 from panda.models.contract import ScoreCase, Usage
-from panda.retrieval.relevance import WORDS_WEIGHT, shares_by_rarity
+from panda.retrieval.relevance import WORDS_WEIGHT, share_of_words, shares_by_rarity
 
-MOST_ASKED = 8
-"""So many options, the nearest in meaning, the language model reads; the others count as the last of them."""
 _SHARPNESS = 15.0  # what a cosine is multiplied by, so that the softmax over classes becomes a probability
 LAYOUT = 4  # to be raised with every change of what a value is: fits of another layout are not found
 ANSWERED = "answered"  # the class of a fit of options that says that the closest one answers
@@ -51,59 +47,20 @@ def score_labels(question: Question, ask: Ask) -> dict[str, float]:
     return softmax({o.id: value for o, (value, _) in zip(question.options, found, strict=True)})
 
 
-def score_examples(question: Question, ask: Ask) -> dict[str, float]:
-    """Probability of each class by how likely the query is after its examples in the prompt file."""
-    sections, query = ask.sections(question.step), question.inputs.query
-    found: dict[str, float] = {}
-    for option in question.options:
-        examples = sections.get(option.text)
-        if examples:
-            lines = "\n".join(f"Message: {line}" for line in section_items(examples))
-            found[option.id] = ask.score(lines + "\n", [ScoreCase("Message:", f" {query}\n")])[0][0]
-    return softmax(found)
-
-
-def score_likelihood(question: Question, ask: Ask) -> dict[str, float]:
-    """Nats a token by which the query becomes likelier after each option than after foreign notes."""
-    step, query = question.step, question.inputs.query
-    asked = _nearest_options(question, ask)
-    found = ask.score(*forward_cases(asked, ask.sections(step), query))
-    foreign, given = found[: -len(asked)], found[-len(asked) :]
-    base = sum(value for value, _ in foreign) / len(foreign)
-    gains = {option.id: (value - base) / count for option, (value, count) in zip(asked, given, strict=True)}
-    least = min(gains.values())
-    return {option.id: gains.get(option.id, least) + step.prior * option.prior for option in question.options}
-
-
-def _nearest_options(question: Question, ask: Ask) -> Sequence[Option]:
-    """In their order; all of them without an encoder."""
-    options = question.options
-    if len(options) <= MOST_ASKED or ask.encoder is None:
-        return options
-    near = ask.judge_cosines(question.inputs.query, [option.near for option in options])
-    first = sorted(range(len(options)), key=lambda n: -near[n])[:MOST_ASKED]
-    return [options[n] for n in sorted(first)]
-
-
-def forward_cases(
-    options: Sequence[Option], sections: Mapping[str, str], query: str
-) -> tuple[str, list[ScoreCase]]:
-    """Prefix and cases of the query after each note of `# foreign`, then after each option."""
-    texts = [*section_items(sections["foreign"]), *(option.scored for option in options)]
-    cases = [ScoreCase(f"Evidence: {text}\nQuestion:", f" {query}\n") for text in texts]
-    return sections["shots"].strip() + "\n\n", cases
-
-
 def score_cosine(question: Question, ask: Ask) -> dict[str, float]:
     """Cosine and weighted prior of each option; with a prompt file, the probability of each class."""
     if question.step.prompt is not None:
-        return _score_classes(question, ask) if ask.encoder is not None else score_examples(question, ask)
-    if ask.encoder is None:
-        return {option.id: option.prior for option in question.options}
-    texts = [option.near for option in question.options]
-    found = ask.judge_cosines(question.inputs.query, texts)
+        return _score_classes(question, ask)
+    found = _nearness(question.inputs.query, [option.near for option in question.options], ask)
     weight = question.step.prior
     return {one.id: near + weight * one.prior for one, near in zip(question.options, found, strict=True)}
+
+
+def _nearness(query: str, texts: Sequence[str], ask: Ask) -> list[float]:
+    """Cosine of each text with the query; without an encoder the share of the query's words that it has."""
+    if ask.encoder is None:
+        return [share_of_words(query, text) for text in texts]
+    return ask.judge_cosines(query, texts)
 
 
 def _score_classes(question: Question, ask: Ask) -> dict[str, float]:
@@ -114,9 +71,8 @@ def _score_classes(question: Question, ask: Ask) -> dict[str, float]:
         for option in question.options
         if (items := section_items(sections.get(option.text, "")))
     }
-    found = iter(
-        ask.judge_cosines(question.inputs.query, [item for items in examples.values() for item in items])
-    )
+    query, texts = question.inputs.query, [item for items in examples.values() for item in items]
+    found = iter(_nearness(query, texts, ask))
     near = {name: [next(found) for _ in items] for name, items in examples.items()}
     return softmax(
         {name: _SHARPNESS * (max(all_) + sum(all_) / len(all_)) / 2 for name, all_ in near.items()}
@@ -173,15 +129,13 @@ def read_options(question: Question, ask: Ask) -> tuple[list[float], list[float]
 
 _SCORERS: Mapping[str, Callable[[Question, Ask], Mapping[str, float]]] = {
     "label": score_labels,
-    "likelihood": score_likelihood,
     "cosine": score_cosine,
     "head": score_head,
     "options": score_options,
     "prior": lambda question, ask: {option.id: option.prior for option in question.options},
-    "channel": score_examples,
 }
 assert tuple(_SCORERS) == SCORERS
-_PROBABLE = ("label", "channel", *FITTED)  # scorers whose scores are probabilities
+_PROBABLE = ("label", *FITTED)  # scorers whose scores are probabilities
 
 
 def choose(spec: ChoiceSpec, inputs: ChoiceInputs, ask: Ask) -> Choice:
@@ -248,6 +202,4 @@ def _take(spec: ChoiceSpec, step: Step, scores: Mapping[str, float]) -> Choice |
 def _confidence(step: Step, best: float) -> float | None:
     if step.scorer in _PROBABLE or (step.scorer == "cosine" and step.prompt is not None):
         return round(best, 4)
-    if step.scorer != "likelihood":
-        return None
-    return round(1 / (1 + math.exp(-max(-50.0, min(50.0, best)))), 4)
+    return None

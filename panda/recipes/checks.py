@@ -261,7 +261,7 @@ class _RecipeCheck:
     def _scorer_prompt(self, spec: ChoiceSpec, step: Step, place: str) -> Iterator[Problem]:
         """Whether the prompt file of a step has examples of the classes that are compared."""
         text = self._prompt(step.prompt)
-        if text is None or step.scorer in ("label", "likelihood"):
+        if text is None or step.scorer == "label":
             return
         key = f"{place}.prompt"
         try:

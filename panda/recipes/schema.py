@@ -176,10 +176,8 @@ class _Source:
         if step.choose is not None and allowed and step.choose not in allowed:
             message = f"choose is {step.choose!r}, which is not among the values"
             raise self.wrong(f"{at}.choose", message, f"use one of {', '.join(map(str, allowed))}")
-        if scorer in ("likelihood", "channel") and not step.prompt:
-            raise self.wrong(f"{at}.prompt", f"the scorer {scorer} needs a prompt file", "add prompt:")
-        if step.class_ is not None and scorer not in ("channel", "cosine", "head"):
-            message = f"class goes with cosine, head and channel, not {scorer}"
+        if step.class_ is not None and scorer not in ("cosine", "head"):
+            message = f"class goes with cosine and head, not {scorer}"
             raise self.wrong(f"{at}.class", message, "leave it out")
         if scorer in FITTED:
             if not step.fit or not step.reads:

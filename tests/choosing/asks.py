@@ -53,16 +53,6 @@ def recorded_of(one: Pass) -> dict[tuple[str, str, ScoreCase], tuple[float, int]
     return {(one.by.digest, one.prefix, case): value for case, value in found}
 
 
-def by_words(scores: Mapping[str, float], other: float = -10.0) -> ScoreFunction:
-    """Scores a case by the first of these words in it; one token each."""
-
-    def score(prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
-        texts = [prefix + case.context + case.continuation for case in cases]
-        return [(next((scores[w] for w in scores if w in text), other), 1) for text in texts]
-
-    return score
-
-
 def forbidden(prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
     """The score function of a test in which nothing may be scored."""
     raise AssertionError("a score was asked for")

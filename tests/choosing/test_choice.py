@@ -13,10 +13,10 @@ from panda.errors import RecipeKeyError
 from panda.models.contract import Encoder, ScoreCase
 from panda.models.scripted import ScriptedEncoder
 from panda.recipes.schema import choice_specs
-from tests.choosing.asks import ScoreFunction, asking, by_words, forbidden, recorded_of
-from tests.recipes.books import CLASSES, EVIDENCE, schema_of
+from tests.choosing.asks import ScoreFunction, asking, forbidden, recorded_of
+from tests.recipes.books import CLASSES, schema_of
 
-PROMPTS = {"evidence.md": EVIDENCE, "classes.md": CLASSES}
+PROMPTS = {"classes.md": CLASSES}
 SPANS = (Option("s1", "The tent costs $90.", ("visit:a",), 0.5), Option("s2", "Bees hum.", ("turn:1",), 0.1))
 
 
@@ -26,11 +26,12 @@ def decide(
     options: Mapping[str, Sequence[Option]] | None = None,
     pack: Callable[[], str] = lambda: "PACK",
     encoder: Encoder | None = None,
+    prompts: Mapping[str, str] = PROMPTS,
 ) -> Choice:
     """Make the one choice of a schema; the query is "What is the price?"."""
     (spec,) = choice_specs(schema_of(p=schema), path=Path("r.yaml"))
     inputs = ChoiceInputs("What is the price?", options or {}, pack)
-    return choose(spec, inputs, asking(score, PROMPTS, encoder=encoder))
+    return choose(spec, inputs, asking(score, prompts, encoder=encoder))
 
 
 def steps(*given: Mapping[str, object], **schema: object) -> dict[str, object]:
@@ -38,8 +39,8 @@ def steps(*given: Mapping[str, object], **schema: object) -> dict[str, object]:
     return {**schema, "x-decide": list(given)}
 
 
-LIKELIHOOD = {"scorer": "likelihood", "prompt": "evidence.md"}
-CHANNEL = {"scorer": "channel", "prompt": "classes.md"}
+COSINE = {"scorer": "cosine"}
+CLASSES_STEP = {"scorer": "cosine", "prompt": "classes.md"}
 
 
 def test_label() -> None:
@@ -57,72 +58,15 @@ def test_label() -> None:
     assert sum(choice.scores.values()) == pytest.approx(1)
 
 
-def test_channel() -> None:
-    """channel takes the class after whose examples the query is likeliest."""
-    choice = decide(steps(CHANNEL, enum=["yes", "no"]), by_words({"Do it": -9.0, "Stop": -5.0}))
-    assert (choice.value, choice.scorer) == ("no", "channel")
-    assert choice.scores["no"] == pytest.approx(1 / (1 + math.exp(-4)))
-
-
-def test_channel_sees_the_examples() -> None:
-    """channel puts each example on a line of its own and asks for the query after them."""
-    asked: list[tuple[str, ScoreCase]] = []
-
-    def score(prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
-        asked.extend((prefix, case) for case in cases)
-        return [(0.0, 1)]
-
-    decide(steps(CHANNEL, enum=["yes", "no"]), score)
-    case = ScoreCase("Message:", " What is the price?\n")
-    assert asked == [("Message: Do it.\nMessage: Go on.\n", case), ("Message: Stop.\n", case)]
-
-
-def test_likelihood() -> None:
-    """likelihood takes the evidence that makes the query likelier than foreign texts do, per token."""
-    choice = decide(
-        steps(LIKELIHOOD, **{"type": "string", "x-options": "spans"}),
-        by_words({"tent": -4.0, "Bees live": -9.0, "cello": -7.0}),
-        {"p": SPANS},
-    )
-    assert choice.value == "s1"
-    assert choice.scores == {"s1": 4.0, "s2": -2.0}
-    assert choice.confidence == pytest.approx(1 / (1 + math.exp(-4)), abs=1e-4)
-
-
-def test_likelihood_with_prior() -> None:
-    """The weight of the prior is added on top."""
-    step = {**LIKELIHOOD, "prior": 2.0}
-    choice = decide(steps(step, **{"type": "string", "x-options": "spans"}), by_words({}), {"p": SPANS})
-    assert choice.scores == {"s1": 1.0, "s2": 0.2}
-
-
-def test_only_the_nearest_are_read() -> None:
-    """Of many options the eight nearest in meaning are read; the others count as the last."""
-    asked: list[str] = []
-    options = [Option(f"s{n}", f"The price is {n}." if n % 3 else f"Bees hum {n}.") for n in range(11)]
-
-    def score(prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
-        asked.extend(case.context for case in cases)
-        return [(-4.0 if "price" in case.context else -9.0, 1) for case in cases]
-
-    schema = steps(LIKELIHOOD, **{"type": "string", "x-options": "spans"})
-    choice = decide(schema, score, {"p": options}, encoder=ScriptedEncoder())
-    assert sum("price" in context for context in asked) == 7
-    assert sum("hum" in context for context in asked) == 1
-    assert [choice.scores[f"s{n}"] > choice.scores["s0"] for n in range(11)] == [n % 3 > 0 for n in range(11)]
-
-
 def test_cosine_with_prior() -> None:
-    """The weight of the prior is added to the cosine; without an encoder the prior decides alone."""
+    """The weight of the prior is added to the cosine, and without an encoder to the share of words."""
     schema = steps({"scorer": "cosine", "prior": 0.5}, **{"type": "string", "x-options": "spans"})
     plain = steps({"scorer": "cosine"}, **{"type": "string", "x-options": "spans"})
     both = decide(schema, forbidden, {"p": SPANS}, encoder=ScriptedEncoder()).scores
     near = decide(plain, forbidden, {"p": SPANS}, encoder=ScriptedEncoder()).scores
     assert both == pytest.approx({one.id: near[one.id] + 0.5 * one.prior for one in SPANS})
-    assert decide(schema, forbidden, {"p": SPANS}).scores == {one.id: one.prior for one in SPANS}
-
-
-COSINE = {"scorer": "cosine"}
+    assert decide(plain, forbidden, {"p": SPANS}).scores == {"s1": 0.0, "s2": 0.0}
+    assert decide(schema, forbidden, {"p": SPANS}).scores == {one.id: 0.5 * one.prior for one in SPANS}
 
 
 def test_cosine_of_options() -> None:
@@ -135,11 +79,13 @@ def test_cosine_of_options() -> None:
 
 
 def test_cosine_without_an_encoder() -> None:
-    """Without an encoder the same step goes by the words in common, and for classes by likelihood."""
+    """Without an encoder the same step goes by the words in common, for classes with their examples."""
     schema = steps(COSINE, **{"type": "string", "x-options": "spans"})
-    assert decide(schema, forbidden, {"p": SPANS}).scores == {"s1": 0.5, "s2": 0.1}
-    classes = steps({**COSINE, "prompt": "classes.md"}, enum=["yes", "no"])
-    assert decide(classes, by_words({"Do it": -9.0, "Stop": -5.0})).value == "no"
+    priced = (SPANS[1], Option("s3", "The price is $90."))
+    assert decide(schema, forbidden, {"p": priced}).scores == {"s2": 0.0, "s3": 1.0}
+    classes = steps(CLASSES_STEP, enum=["yes", "no"])
+    prompts = {"classes.md": "# yes\n- Do it.\n\n# no\n- Name a price.\n"}
+    assert decide(classes, forbidden, prompts=prompts).value == "no"
 
 
 def test_a_recorded_cosine_is_not_computed_again() -> None:
@@ -157,7 +103,7 @@ def test_a_recorded_cosine_is_not_computed_again() -> None:
 
 def test_cosine_of_classes() -> None:
     """With a prompt file cosine compares the query with the examples of each class."""
-    classes = steps({**COSINE, "prompt": "classes.md"}, enum=["yes", "no"])
+    classes = steps(CLASSES_STEP, enum=["yes", "no"])
     choice = decide(classes, forbidden, encoder=ScriptedEncoder({"price": "stop"}))
     assert choice.value == "no"
     assert choice.confidence is not None
@@ -174,40 +120,41 @@ def test_prior() -> None:
 def test_first_step_over_its_bar_decides() -> None:
     """A step that reaches its bar chooses its value; the steps after it are not scored."""
     schema = steps(
-        {**LIKELIHOOD, "choose": "yes", "over": "evidence", "at_least": 1.0},
+        {**COSINE, "choose": "yes", "over": "evidence", "at_least": 0.5},
         {"choose": "no"},
         enum=["yes", "no"],
     )
-    near = decide(schema, by_words({"tent": -8.0}), {"evidence": SPANS})
-    far = decide(schema, by_words({"tent": -9.5}), {"evidence": SPANS})
-    assert (near.value, near.scorer, near.scores["s1"]) == ("yes", "likelihood", 2.0)
+    near = decide(schema, forbidden, {"evidence": [Option("s1", "The price is $90.")]})
+    far = decide(schema, forbidden, {"evidence": SPANS})
+    assert (near.value, near.scorer, near.scores["s1"]) == ("yes", "cosine", 1.0)
     assert (far.value, far.confidence) == ("no", None)
 
 
 def test_step_without_options_is_passed_over() -> None:
     """A step that has nothing to look at does not decide."""
     schema = steps(
-        {**LIKELIHOOD, "choose": "yes", "over": "evidence", "at_least": -99.0},
+        {**COSINE, "choose": "yes", "over": "evidence", "at_least": -99.0},
         {"choose": "no"},
         enum=["yes", "no"],
     )
     assert decide(schema, forbidden, {"evidence": ()}).value == "no"
 
 
-def test_class_of_a_channel() -> None:
+def test_class_of_examples() -> None:
     """A step with a class decides by the probability of that class among all of the file."""
-    step = {**CHANNEL, "choose": "A", "class": "no", "at_least": 0.9}
-    schema = steps(step, {"choose": "B"}, enum=["A", "B"])
-    sure = decide(schema, by_words({"Do it": -9.0, "Stop": -5.0}))
-    unsure = decide(schema, by_words({"Do it": -5.5, "Stop": -5.0}))
+    schema = steps(
+        {**CLASSES_STEP, "choose": "A", "class": "no", "at_least": 0.9}, {"choose": "B"}, enum=["A", "B"]
+    )
+    sure = decide(schema, forbidden, encoder=ScriptedEncoder({"price": "stop"}))
+    unsure = decide(schema, forbidden, encoder=ScriptedEncoder())
     assert (sure.value, unsure.value) == ("A", "B")
-    assert sure.confidence == pytest.approx(1 / (1 + math.exp(-4)), abs=1e-4)
+    assert sure.confidence == round(sure.scores["no"], 4)
 
 
 def test_nothing_to_choose_from() -> None:
     """Without options a single choice is None and a subset is empty."""
     many = {"max": 2, "at_least": 0.0, "within": 9.0}
-    one = {"type": "string", "x-options": "spans", "x-decide": [LIKELIHOOD]}
+    one = {"type": "string", "x-options": "spans", "x-decide": [COSINE]}
     assert decide(one, forbidden).value is None
     assert decide({**one, "type": "array", "x-many": many}, forbidden).value == ()
 

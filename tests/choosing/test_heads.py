@@ -19,7 +19,7 @@ from panda.models.scripted import ScriptedEncoder
 from panda.recipes.book import RecipeBook
 from panda.recipes.schema import choice_specs
 from panda.store.layout import asset
-from tests.choosing.asks import asking, by_words, forbidden, recorded_of
+from tests.choosing.asks import asking, forbidden, recorded_of
 from tests.recipes.books import CLASSES, schema_of
 
 HEAD = {"scorer": "head", "fit": "kind", "reads": ["query", "antecedents"]}
@@ -45,7 +45,7 @@ def decide(encoder: Encoder | None, made: bool = True, **known: Any) -> Choice:
     """Choose between yes and no; the fit says yes when there is history."""
     spec = spec_of(HEAD, EXAMPLES)
     inputs = ChoiceInputs("And the tent?", {}, lambda: "PACK", HISTORY)
-    ask = asking(by_words({"Do it": -9.0, "Stop": -5.0}), {"classes.md": CLASSES}, encoder=encoder, **known)
+    ask = asking(forbidden, {"classes.md": CLASSES}, encoder=encoder, **known)
     fits = {}
     if encoder is not None and made:
         question = Question(spec, spec.steps[0], (), inputs)
@@ -53,9 +53,7 @@ def decide(encoder: Encoder | None, made: bool = True, **known: Any) -> Choice:
         weights = np.zeros((2, len(values)), np.float32)
         weights[1, -1] = 2.0 / values[-1]
         fits = {name_head(question, ask): Fit(("no", "yes"), weights, np.zeros(2, np.float32), 1.0, "d", 4)}
-    ask = asking(
-        by_words({"Do it": -9.0, "Stop": -5.0}), {"classes.md": CLASSES}, encoder=encoder, fits=fits, **known
-    )
+    ask = asking(forbidden, {"classes.md": CLASSES}, encoder=encoder, fits=fits, **known)
     return choose(spec, inputs, ask)
 
 
@@ -116,7 +114,7 @@ def pick(encoder: Encoder | None, of: tuple[str, str], query: str, offered: Sequ
     spec = next(spec for spec in choice_specs(loaded.output_schema, path=loaded.path) if spec.name == name)
     prompts = {"pipeline/phase4_tools.md": book.load_prompt("pipeline/phase4_tools.md", where="")}
     fits = {path.name: load_fit(path) for path in (asset("recipes") / FITS_DIR).glob("tool-*.json")}
-    ask = asking(by_words({"shoe size": -1.0}), prompts, encoder=encoder, fits=fits)
+    ask = asking(forbidden, prompts, encoder=encoder, fits=fits)
     return choose(spec, ChoiceInputs(query, {name: [Option(one, one) for one in offered]}, str), ask)
 
 
@@ -161,13 +159,13 @@ def test_a_class_that_is_not_on_offer_is_never_taken(encoder: Encoder, of: tuple
 
 def test_where_the_head_knows_nothing_on_offer_the_next_step_decides(encoder: Encoder) -> None:
     """It is passed over, as where nothing is on offer at all."""
-    assert pick(encoder, PLANNER, "Run the tests.", ["test.run", "done"]).scorer == "channel"
+    assert pick(encoder, PLANNER, "Run the tests.", ["test.run", "done"]).scorer == "cosine"
     assert pick(encoder, PLANNER, "Run the tests.", []).value == ()
 
 
 @pytest.mark.parametrize("of", [PLANNER, COORDINATOR])
 def test_tools_without_an_encoder(of: tuple[str, str]) -> None:
     """Examples decide, as before, of the tools on offer."""
-    choice = pick(None, of, "Has the page of the pool changed?", ["memory.query", "doc.search"])
-    assert choice.scorer == "channel"
+    choice = pick(None, of, "What is my shoe size?", ["memory.query", "doc.search"])
+    assert choice.scorer == "cosine"
     assert choice.value in ("memory.query", ("memory.query",))

@@ -12,6 +12,7 @@ from panda.actions.remember import Given, make_statement, read_value
 from panda.errors import Problem, Verdict
 from panda.memory.memory import Memory
 from panda.memory.validation import judge_gathered
+from panda.models.scripted import ScriptedEncoder
 from panda.store.layout import Layout, UserStore
 from tests.api import run_here
 from tests.builders import NOW
@@ -242,7 +243,7 @@ def test_what_code_renders_and_quotes(tmp_path: Path, before: str, after: str, f
     layout = laptop_store(tmp_path)
     scorer = Preferring("PROCEED", "Compared laptops", "price $697", "turn:1")
     query = "What were the specs of the Lenovo LOQ 15?" if "ago" in before else "Which laptop won in turn 1?"
-    ran = run_turn(layout, query, scorer, writes=False, scores=True)
+    ran = run_turn(layout, query, scorer, writes=False, scores=True, encoder=ScriptedEncoder())
     assert ran.error is None
     assert problems(layout) == []
     edit(layout, before, after)

@@ -36,7 +36,8 @@ def test_answer_with_sources(tmp_path: Path) -> None:
 def test_model_that_only_scores_quotes(tmp_path: Path) -> None:
     """A model that does not write answers with evidence word by word."""
     model = Preferring("PROCEED", "commerce", "question", "Lenovo LOQ 15: price")
-    ran = run_turn(laptop_store(tmp_path), answer=model, writes=False, scores=True)
+    query = "What is the price of the Lenovo LOQ 15?"
+    ran = run_turn(laptop_store(tmp_path), query, answer=model, writes=False, scores=True)
     assert ran.response.splitlines()[0] == f"{PRICE} [1]"
     assert ran.metadata.status == "approved"
     assert ran.problems == []

@@ -228,9 +228,6 @@ def test_a_page_that_the_query_names(tmp_path: Path, site: Site) -> None:
     assert ran.turn.steps()[0].arguments == {"url": url}
     assert ran.response.startswith("The harbour floods at spring tides, by 2 metres. [1]")
     assert ran.metadata.status == "approved"
-    scored = [case.continuation for asked in ran.model.asked for case in asked.cases]
-    assert any("the page say about the harbour" in text for text in scored)
-    assert not any(url in text for text in scored)
 
 
 def test_the_planned_tool_is_tried(tmp_path: Path, site: Site) -> None:

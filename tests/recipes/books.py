@@ -18,22 +18,6 @@ from panda.recipes.recipe import Recipe, parse_recipe
 from panda.store.records import ModelCall
 from tests.builders import still_clock
 
-EVIDENCE = """# shots
-Evidence: The ferry leaves at 08:15.
-Question: When does the ferry leave?
-
-# foreign
-- Bees live on nectar.
-- The cello is out of tune.
-
-# reverse
-Question: When does the ferry leave?
-Evidence: The ferry leaves at 08:15.
-
-# unrelated question
-Who won?
-"""
-
 CLASSES = """# yes
 - Do it.
 - Go on.
@@ -42,7 +26,7 @@ CLASSES = """# yes
 - Stop.
 """
 
-PROMPTS = {"judge.md": "You judge.\n\n# Task\nJudge.", "evidence.md": EVIDENCE, "classes.md": CLASSES}
+PROMPTS = {"judge.md": "You judge.\n\n# Task\nJudge.", "classes.md": CLASSES}
 
 
 def recipe_values(**changes: object) -> dict[str, Any]:

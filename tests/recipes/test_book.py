@@ -49,7 +49,7 @@ def test_missing_prompt(tmp_path: Path) -> None:
 
 def test_missing_scorer_prompt(tmp_path: Path) -> None:
     """So is one that a choice's step names."""
-    schema = schema_of(ok={"type": "boolean", "x-decide": [{"scorer": "channel", "prompt": "tests/no.md"}]})
+    schema = schema_of(ok={"type": "boolean", "x-decide": [{"scorer": "cosine", "prompt": "tests/no.md"}]})
     with pytest.raises(PromptNotFoundError) as caught:
         write_book(tmp_path, output_schema=schema).load_recipe("tests/judge")
     assert str(caught.value.where).endswith("(output_schema.properties.ok.x-decide)")
@@ -73,7 +73,7 @@ def test_prompts_stay_inside_the_prompt_folders(tmp_path: Path, name: str) -> No
     with pytest.raises(RecipeKeyError, match="leads out of prompts/") as caught:
         write_book(tmp_path, prompt_files=[name]).load_recipe("tests/judge")
     assert str(caught.value.where).endswith("tests/judge.yaml (prompt_files)")
-    step = {"scorer": "channel", "prompt": name}
+    step = {"scorer": "cosine", "prompt": name}
     schema = schema_of(ok={"type": "boolean", "x-decide": [step]})
     with pytest.raises(RecipeError):
         write_book(tmp_path, output_schema=schema).load_recipe("tests/judge")

@@ -27,8 +27,7 @@ from panda.tools.table import TOOLS
 from tests.recipes.books import PROMPTS, schema_of
 
 REFLECTION = "pipeline/phase1_reflection"
-CHANNEL = {"scorer": "channel", "prompt": "tests/classes.md"}
-LIKELIHOOD = {"scorer": "likelihood", "prompt": "tests/evidence.md"}
+CLASSES = {"scorer": "cosine", "prompt": "tests/classes.md"}
 
 
 class Project:
@@ -154,25 +153,25 @@ BROKEN: list[tuple[dict[str, Any], type[RecipeError], str, str]] = [
         "no phase gives options called 'decision'",
     ),
     (
-        reflection(decision={"enum": ["a"], "x-decide": [{**LIKELIHOOD, "over": "evidnce"}]}),
+        reflection(decision={"enum": ["a"], "x-decide": [{"scorer": "cosine", "over": "evidnce"}]}),
         RecipeKeyError,
         "output_schema.properties.decision.x-decide[0].over",
         "'evidnce'",
     ),
     (
-        reflection(decision={"enum": ["yes", "no"], "x-decide": [{**CHANNEL, "prompt": "tests/judge.md"}]}),
+        reflection(decision={"enum": ["yes", "no"], "x-decide": [{**CLASSES, "prompt": "tests/judge.md"}]}),
         RecipeKeyError,
         "output_schema.properties.decision.x-decide[0].prompt",
         "no line that begins|examples of",
     ),
     (
-        reflection(decision={"enum": ["yes", "maybe"], "x-decide": [CHANNEL]}),
+        reflection(decision={"enum": ["yes", "maybe"], "x-decide": [CLASSES]}),
         RecipeKeyError,
         "output_schema.properties.decision.x-decide[0].prompt",
         "examples of 1 classes|class 'no'",
     ),
     (
-        reflection(decision={"enum": ["a"], "x-decide": [{**CHANNEL, "class": "maybe", "choose": "a"}]}),
+        reflection(decision={"enum": ["a"], "x-decide": [{**CLASSES, "class": "maybe", "choose": "a"}]}),
         RecipeKeyError,
         "output_schema.properties.decision.x-decide[0].class",
         "no class 'maybe'",

@@ -50,8 +50,8 @@ def test_default_step() -> None:
 def test_steps() -> None:
     """A decision list is read with all keys of its steps."""
     decide = [
-        {"choose": "x", "scorer": "channel", "prompt": "p.md", "class": "c", "at_least": -1.5, "over": "o"},
-        {"scorer": "likelihood", "prompt": "p.md", "prior": 0.5},
+        {"choose": "x", "scorer": "cosine", "prompt": "p.md", "class": "c", "at_least": -1.5, "over": "o"},
+        {"scorer": "cosine", "prior": 0.5},
         {"choose": "y"},
     ]
     first, second, last = spec_of(**{"enum": ["x", "y"], "x-decide": decide}).steps
@@ -82,7 +82,6 @@ def decide(**step: object) -> dict[str, object]:
         ({"type": "boolean", "x-decide": "label"}, "p.x-decide"),
         ({"type": "boolean", "x-decide": ["label"]}, "p.x-decide[0]"),
         (decide(scorer="guess"), "p.x-decide[0].scorer"),
-        (decide(scorer="channel"), "p.x-decide[0].prompt"),
         (decide(scorer="label", **{"class": "x"}), "p.x-decide[0].class"),
         (decide(choose="z"), "p.x-decide[0].choose"),
         (decide(choose=1), "p.x-decide[0].choose"),
