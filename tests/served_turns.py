@@ -1,8 +1,9 @@
 """Whole turns with a model server on loopback that answers as a script says."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from panda.models.contract import Completion, GenerateParams, Message
 from panda.models.models_file import ModelSpec

@@ -167,7 +167,7 @@ def _tell_unsent(invocation: Invocation, book: RecipeBook, recipe: Recipe) -> No
 
 def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
     """How a server is asked for JSON, of several the first of which it is known; None for other models."""
-    if model is None or model.backend != "openai" or not is_trusted(invocation.settings, "cache_dir"):
+    if model is None or not model.servers or not is_trusted(invocation.settings, "cache_dir"):
         return None
     from panda.models.openai import known_dialects  # httpx takes half a second to import
 
@@ -179,7 +179,7 @@ def _asked_how(model: ModelSpec, dialect: str | None) -> str:
     """How the model of a recipe is asked."""
     if not model.writes:
         return f"{model.name} only chooses: it is asked by the scorers of the recipe, not with these messages"
-    if model.backend != "openai":
+    if not model.servers:
         return f"{model.name} writes under the grammar of the schema"
     return f"{model.name} is asked for JSON by {dialect or 'the first way that its server takes'}"
 

@@ -1,31 +1,30 @@
 """Layers → models, built when first asked for and shared."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from panda.models.contract import Encoder, Model
 from panda.models.models_file import LAYERS, ModelsFile, ModelSpec
 
 if TYPE_CHECKING:
     from panda.models.llama.loaded import LoadedGgufs
-    from panda.models.openai import OpenAiModel
 
 EYES = "EYES"
 """The layer that sees; loaded on demand, freed after use."""
 
 
-class Layers:
-    """The models of one process."""
+class Layers(AbstractContextManager["Layers"]):
+    """The models of one process; none may be used any more once they are closed."""
 
     def __init__(self, models_file: ModelsFile, *, cache_dir: Path, environ: Mapping[str, str]) -> None:
         from panda.models.llama.loaded import LoadedGgufs
 
-        self._file = models_file
-        self._environ = environ
-        self._cache_dir = cache_dir
-        self._servers: list[OpenAiModel] = []
+        self._file, self._environ, self._cache_dir = models_file, environ, cache_dir
+        self._servers = ExitStack()
         self._ggufs, self._seeing_ggufs = LoadedGgufs(cache_dir), LoadedGgufs(cache_dir)
         self._models: dict[str, Model] = {}
         self._seeing: Model | None = None
@@ -41,7 +40,8 @@ class Layers:
         if layer != EYES:
             return self.named(name)
         if self._seeing is None:
-            self._seeing = self._build_seeing(self._file.models[name])
+            self._check_sees(self._file.models[name])
+            self._seeing = self._build(self._file.models[name], self._seeing_ggufs)
         return self._seeing
 
     def release(self, layer: str) -> None:
@@ -57,54 +57,45 @@ class Layers:
 
     def on_server(self, name: str, url: str) -> Model:
         """The model of that key in models.yaml on one of its servers alone."""
-        spec = replace(self._file.models[name], location=url, further_servers=())
-        return self._build(spec, self._ggufs)
+        return self._build(replace(self._file.models[name], location=url, further_servers=()), self._ggufs)
 
     def encoder(self) -> Encoder | None:
-        """The model that turns texts into vectors, as encoder_named; None if models.yaml sets none."""
+        """The model that turns texts into vectors; None if models.yaml sets none."""
         return None if self._file.encoder is None else self.encoder_named(self._file.encoder)
 
     def encoder_named(self, name: str) -> Encoder:
         return self._ggufs.encoder(self._file.models[name], relative_to=self._file.path.parent)
 
     def close(self) -> None:
-        """Free all models. None of those given out may be used any more."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
+        self._servers.close()
         self._models.clear()
         self._seeing = None
         self._seeing_ggufs.close()
         self._ggufs.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def _build(self, spec: ModelSpec, ggufs: "LoadedGgufs") -> Model:
-        if spec.backend == "llama_cpp":
+        if not spec.servers:
             return ggufs.model(spec, relative_to=self._file.path.parent)
         from panda.models.openai import OpenAiModel
 
-        key = None if spec.api_key_env is None else self._environ.get(spec.api_key_env, "").strip()
-        if spec.api_key_env is not None and not key:
+        key = self._environ.get(spec.api_key_env, "").strip() if spec.api_key_env else None
+        if spec.api_key_env and not key:
             message = f"the environment variable {spec.api_key_env} is not set"
             fix = f"export {spec.api_key_env} with the server's key"
             raise self._file.error(f"models.{spec.name}.api_key_env", message, fix)
         server = OpenAiModel(spec, api_key=key, cache_dir=self._cache_dir)
-        self._servers.append(server)
+        self._servers.callback(server.close)
         return server
 
-    def _build_seeing(self, spec: ModelSpec) -> Model:
+    def _check_sees(self, spec: ModelSpec) -> None:
         at, of_eyes = f"models.{spec.name}", f"the model {spec.name} of the layer EYES"
         if not spec.writes:
             message = f"{of_eyes} does not write, so it cannot describe a picture"
-            raise self._file.error(
-                f"{at}.writes", message, "set writes: true, or name another model for EYES"
-            )
-        if spec.backend == "llama_cpp" and spec.projector is None:
+            fix = "set writes: true, or name another model for EYES"
+            raise self._file.error(f"{at}.writes", message, fix)
+        if not spec.servers and spec.projector is None:
             fix = "name the projector file (mmproj-….gguf) that comes with the model"
             raise self._file.error(f"{at}.projector", f"{of_eyes} has no projector, so it cannot see", fix)
-        return self._build(spec, self._seeing_ggufs)

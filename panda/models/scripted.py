@@ -31,11 +31,11 @@ _WORD = re.compile(r"\s*\S+\s*|\s+")
 
 @dataclass(frozen=True)
 class Asked:
-    """One call that a scripted model got."""
+    """One call that a scripted model got: messages of generate, or prefix and cases of score."""
 
-    messages: tuple[Message, ...] = ()  # of generate; empty for score
-    prefix: str = ""  # of score
-    cases: tuple[ScoreCase, ...] = ()  # of score; empty for generate
+    messages: tuple[Message, ...] = ()
+    prefix: str = ""
+    cases: tuple[ScoreCase, ...] = ()
     params: GenerateParams | ScoreParams | None = None  # as given
 
     @property
@@ -66,7 +66,7 @@ def by_text(replies: Mapping[str, Reply]) -> Callable[[Asked], Reply | None]:
 
 
 class ScriptedModel:
-    """A model that replies as told. One token is one word."""
+    """A model that replies as told, and fails where it is not told. One token is one word."""
 
     def __init__(
         self,
@@ -88,14 +88,14 @@ class ScriptedModel:
         return self._info
 
     def count_model_tokens(self, text: str) -> int:
-        return len(_words(text))
+        return len(_WORD.findall(text))
 
     def render_chat(self, messages: Sequence[Message]) -> str:
         """One paragraph a message."""
         return "".join(f"{message.role}: {message.content}\n\n" for message in messages) + "assistant:"
 
     def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
-        """The scripted completion, cut after params.max_tokens words; fails without a reply to this call."""
+        """The scripted completion, cut after params.max_tokens words."""
         if params.schema is not None:
             compile_schema(params.schema)
         prompt = self.count_model_tokens(self.render_chat(messages))
@@ -104,20 +104,16 @@ class ScriptedModel:
         if isinstance(reply, Completion):
             return reply
         assert isinstance(reply, str), f"the scripted reply to a generate call is {reply!r}"
-        words = _words(reply)
-        return Completion(
-            text="".join(words[: params.max_tokens]),
-            finish_reason="length" if len(words) > params.max_tokens else "stop",
-            usage=Usage(prompt=prompt, reused=0, output=min(len(words), params.max_tokens)),
-            seconds=0.0,
-        )
+        words = _WORD.findall(reply)
+        written = words[: params.max_tokens]
+        usage = Usage(prompt, reused=0, output=len(written))
+        return Completion("".join(written), "stop" if written == words else "length", usage, seconds=0.0)
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
-        """The scripted log-probabilities; fails without a reply to this call, or one number a case."""
+        """The scripted log-probabilities, one number a case."""
         if not self._info.scores:
-            raise HaltError(
-                f"the model {self._info.name} does not score options", fix="give the layer another model"
-            )
+            fix = "give the layer another model"
+            raise HaltError(f"the model {self._info.name} does not score options", fix=fix)
         counts = [self.count_model_tokens(case.continuation) for case in cases]
         shared = self.count_model_tokens(prefix)
         contexts = [self.count_model_tokens(case.context) for case in cases]
@@ -133,9 +129,9 @@ class ScriptedModel:
 
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
         """The scripted log-probabilities, one a word; the call looks like a score of one case a word."""
-        words = _words(text)
+        words = _WORD.findall(text)
         scores = self.score(prefix, [ScoreCase("", word) for word in words], params)
-        ends = tuple(sum(len(word) for word in words[: n + 1]) for n in range(len(words)))
+        ends = tuple(sum(map(len, words[: n + 1])) for n in range(len(words)))
         return TokenScores(scores.logprobs, ends, scores.usage, scores.seconds)
 
     def _reply(self, asked: Asked) -> str | Completion | Scores | Sequence[float]:
@@ -164,19 +160,15 @@ class ScriptedEncoder:
     def encode(self, texts: Sequence[str]) -> "Vectors":
         """The sum of fixed directions, one for each different word, shape (n, 256); zeros without words."""
         self.asked += texts
-        found = np.zeros((len(texts), _WIDTH), np.float32)
+        vectors = np.zeros((len(texts), _WIDTH), np.float32)
         for row, text in enumerate(texts):
             for word in {self._same.get(word, word) for word in re.findall(r"\w+", text.casefold())}:
                 bits = np.unpackbits(np.frombuffer(hashlib.sha256(word.encode()).digest(), np.uint8))
-                found[row] += bits * np.float32(2) - 1
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
-        return (found / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+                vectors[row] += bits * np.float32(2) - 1
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
     def encode_words(self, text: str) -> "list[tuple[str, Vectors]]":
         """Each word with its direction, whatever stands beside it."""
         words = re.findall(r"\w+", text.casefold())
         return list(zip(words, self.encode(words), strict=True))
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text)

@@ -1,11 +1,10 @@
 """Whether the models of models.yaml are there and work, and each of their servers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from time import monotonic
 
 from panda.errors import CheckError, Problem, ReplyError
-from panda.models.contract import GenerateParams, Message, ModelInfo, ScoreCase, ScoreParams
+from panda.models.contract import Deadline, GenerateParams, Message, ModelInfo, ScoreCase, ScoreParams
 from panda.models.layers import Layers
 from panda.models.models_file import ModelsFile, ModelSpec
 from panda.models.replies import is_of
@@ -24,28 +23,6 @@ _MEASURED_TOKENS = 48
 
 
 @dataclass(frozen=True)
-class ModelState:
-    """One model of models.yaml, and what came of looking at it."""
-
-    spec: ModelSpec  # its entry
-    layers: tuple[str, ...]  # the layers that use it
-    info: ModelInfo | None  # what its file says; None if that cannot be told
-    error: Problem | None  # why it cannot be used
-    trial: "Trial | None" = None
-    """What came of using it; None if it was not tried, failed, or runs on several servers."""
-    servers: tuple["ServerState", ...] = ()  # its servers in the order of the file; empty if it has none
-
-
-@dataclass(frozen=True)
-class ServerState:
-    """One server of a model, and what came of looking at it."""
-
-    url: str  # base URL
-    error: Problem | None = None  # why it cannot be used
-    trial: "Trial | None" = None  # what came of using it; None if it was not tried or failed
-
-
-@dataclass(frozen=True)
 class Trial:
     seconds: float  # wall clock of all, loading included
     tokens_per_second: float | None = None
@@ -55,77 +32,86 @@ class Trial:
     logprobs: bool | None = None  # whether it tells how probable options or, on a server, its own tokens are
 
 
+@dataclass(frozen=True)
+class ServerState:
+    """One server of a model, and what came of looking at it."""
+
+    url: str  # base URL
+    error: Problem | None = None  # why it cannot be used
+    trial: Trial | None = None  # what came of using it; None if it was not tried or failed
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """One model of models.yaml, and what came of looking at it."""
+
+    spec: ModelSpec  # its entry
+    layers: tuple[str, ...]  # the layers that use it
+    info: ModelInfo | None  # what its file says; None if that cannot be told
+    error: Problem | None  # why it cannot be used
+    trial: Trial | None = None
+    """What came of using it; None if it was not tried, failed, or runs on several servers."""
+    servers: tuple[ServerState, ...] = ()  # its servers in the order of the file; empty if it has none
+
+
 def survey_models(models_file: ModelsFile, layers: Layers) -> list[ModelState]:
     """The state of every model, in the order of models.yaml, without loading one."""
     return [_look(models_file, layers, spec) for spec in models_file.models.values()]
 
 
 def check_models(models_file: ModelsFile, open_layers: Callable[[], Layers]) -> Iterator[ModelState]:
-    """
-    Use every model for one small request, and free it before the next one; states in the order of
-    models.yaml.
-    """
+    """Use every model for one small request, and free it before the next one, in the order of models.yaml."""
     for spec in models_file.models.values():
         with open_layers() as layers:
             state = _look(models_file, layers, spec)
             if state.error is None:
-                state = _try_servers(layers, state) if state.servers else _try_one(layers, state)
+                state = _try(layers, state)
         yield state
 
 
-def _try_one(layers: Layers, state: ModelState) -> ModelState:
-    try:
-        return replace(state, trial=_try_out(layers, state.spec))
-    except Problem as exc:
-        return replace(state, info=None, error=exc)
-
-
-def _try_servers(layers: Layers, state: ModelState) -> ModelState:
-    servers = []
-    for url in state.spec.servers:
-        try:
-            servers.append(ServerState(url, trial=_try_out(layers, state.spec, url)))
-        except Problem as exc:
-            servers.append(ServerState(url, error=exc))
-    trial = servers[0].trial if len(servers) == 1 else None
-    error = _error_of(state.spec, servers)
-    info = None if error else state.info
-    return replace(state, info=info, error=error, trial=trial, servers=tuple(servers))
-
-
-def _error_of(spec: ModelSpec, servers: Sequence[ServerState]) -> Problem | None:
-    """Why a model cannot be used as it should: each server that can't be is named; None if all can."""
-    errors = {server.url: server.error for server in servers if server.error is not None}
-    if not errors or len(servers) == 1:
-        return next(iter(errors.values()), None)
-    told = "; ".join(f"{url}: {error.message}" for url, error in errors.items())
-    return CheckError(
-        f"{len(errors)} of {len(servers)} servers of {spec.name} cannot be used: {told}",
-        where=f"models.{spec.name}.location",
-        fix=next(iter(errors.values())).fix,
-    )
-
-
 def _look(models_file: ModelsFile, layers: Layers, spec: ModelSpec) -> ModelState:
-    used = tuple(layer for layer, name in models_file.layers.items() if name == spec.name)
-    if models_file.encoder == spec.name:
-        used = (*used, "encoder")
+    users = {**models_file.layers, "encoder": models_file.encoder}
+    used = tuple(user for user, name in users.items() if name == spec.name)
+    info, error = None, None
     try:
         info = (layers.encoder_named if spec.embeds else layers.named)(spec.name).info
     except Problem as exc:
-        return ModelState(spec, used, None, exc, servers=tuple(ServerState(url, exc) for url in spec.servers))
-    return ModelState(spec, used, info, None, servers=tuple(ServerState(url) for url in spec.servers))
+        error = exc
+    return ModelState(spec, used, info, error, servers=tuple(ServerState(url, error) for url in spec.servers))
 
 
-def _try_out(layers: Layers, spec: ModelSpec, url: str | None = None) -> Trial:
+def _try(layers: Layers, state: ModelState) -> ModelState:
+    """The state of a model after it was used on each of its servers: those that can't be are named."""
+    spec, tried = state.spec, []
+    for url in spec.servers or [spec.location]:
+        try:
+            tried.append(ServerState(url, trial=_try_out(layers, spec, url)))
+        except Problem as exc:
+            tried.append(ServerState(url, error=exc))
+    errors = {server.url: server.error for server in tried if server.error is not None}
+    error = next(iter(errors.values()), None)
+    if error is not None and len(tried) > 1:
+        told = "; ".join(f"{url}: {error.message}" for url, error in errors.items())
+        message = f"{len(errors)} of {len(tried)} servers of {spec.name} cannot be used: {told}"
+        error = CheckError(message, f"models.{spec.name}.location", fix=error.fix)
+    return replace(
+        state,
+        info=None if error else state.info,
+        error=error,
+        trial=tried[0].trial if len(tried) == 1 else None,
+        servers=tuple(tried) if spec.servers else (),
+    )
+
+
+def _try_out(layers: Layers, spec: ModelSpec, url: str) -> Trial:
     from panda.models.openai import OpenAiModel  # httpx takes half a second to import
 
-    started = monotonic()
+    seconds = spec.timeout_seconds or _TIMEOUT_SECONDS
+    clock = Deadline(seconds)
     if spec.embeds:
         layers.encoder_named(spec.name).encode(["yes"])
-        return Trial(monotonic() - started)
-    model = layers.named(spec.name) if url is None else layers.on_server(spec.name, url)
-    seconds = spec.timeout_seconds or _TIMEOUT_SECONDS
+        return Trial(clock.elapsed_seconds)
+    model = layers.on_server(spec.name, url) if spec.servers else layers.named(spec.name)
     if isinstance(model, OpenAiModel):
         model.check_alive(within_seconds=_ALIVE_SECONDS)
     logprobs: bool | None = None
@@ -133,26 +119,19 @@ def _try_out(layers: Layers, spec: ModelSpec, url: str | None = None) -> Trial:
         model.score("Are you there? Say", [ScoreCase("", " yes")], ScoreParams(timeout_seconds=seconds))
         logprobs = True
     if spec.scores and not spec.writes:
-        return Trial(monotonic() - started, logprobs=logprobs)
+        return Trial(clock.elapsed_seconds, logprobs=logprobs)
     params = GenerateParams(temperature=0, max_tokens=100, seed=0, timeout_seconds=seconds, schema=_SCHEMA)
     completion = model.generate(_MESSAGES, params)
     if not is_of(_SCHEMA, completion.text):
-        raise ReplyError(
-            f"the model {spec.name} does not reply as the schema asks, but {completion.text!r:.80}",
-            where=f"models.{spec.name}",
-            fix="set structured to json_object or prompt, thinking_tokens if it thinks, or another model",
-        )
+        message = f"the model {spec.name} does not reply as the schema asks, but {completion.text!r:.80}"
+        fix = "set structured to json_object or prompt, thinking_tokens if it thinks, or another model"
+        raise ReplyError(message, where=f"models.{spec.name}", fix=fix)
     thinks, dialect = bool(completion.reasoning), None
     if (completion.usage.output or 0) < _MEASURED_TOKENS:
         completion = model.generate(_MESSAGES, replace(params, schema=None, max_tokens=_MEASURED_TOKENS))
-    output = completion.usage.output
     if isinstance(model, OpenAiModel):
         (dialect,) = model.dialects.values()
         logprobs = model.gives_logprobs(_MESSAGES, timeout_seconds=seconds)
-    return Trial(
-        monotonic() - started,
-        tokens_per_second=output / completion.seconds if output and completion.seconds else None,
-        structured=dialect,
-        thinks=thinks or bool(completion.reasoning),
-        logprobs=logprobs,
-    )
+    output = completion.usage.output
+    speed = output / completion.seconds if output and completion.seconds else None
+    return Trial(clock.elapsed_seconds, speed, dialect, thinks or bool(completion.reasoning), logprobs)

@@ -1,11 +1,11 @@
 """The embedded model, loaded once for all tests, and a model server on loopback."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from panda.models.llama.loaded import LoadedGgufs
 from panda.models.llama.model import LlamaCppModel

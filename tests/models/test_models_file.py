@@ -1,6 +1,8 @@
 """models.yaml and the layers built from it."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,8 @@ from panda.models.layers import Layers
 from panda.models.models_file import LAYERS, load_models_file, parse_models_file
 from panda.models.survey import survey_models
 from tests.api import run_here
-from tests.models.conftest import Server
+from tests.loopback import Answer
+from tests.models.conftest import Server, reply
 
 PACKAGED = Path(__file__).parents[2] / "models.yaml"
 LOCAL = "{backend: llama_cpp, location: a.gguf, n_ctx: 2048}"
@@ -193,15 +196,70 @@ def test_validate_accepts_the_documented_servers(example: int, demo: Path, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("backend", "port"),
-    [("ollama", 11434), ("Ollama", 11434), ("llama-server", 8080), ("llama_server", 8080)],
+    ("backend", "port"), [("ollama", 11434), ("llama-server", 8080), ("lmstudio", 1234), ("vllm", 8000)]
 )
-def test_a_server_is_no_backend(backend: str, port: int) -> None:
-    """Who names a server's program as backend is told how it is written."""
+def test_the_program_of_a_server_is_a_backend(backend: str, port: int) -> None:
+    """It stands for its URL on this machine; what else is wrong is told as of any server."""
+    text = f"models: {{a: {{backend: {backend}, model: m, n_ctx: 9}}}}\nlayers: {{}}"
+    spec = parse_models_file(text, path=Path("models.yaml")).models["a"]
+    assert (spec.servers, spec.scores) == ((f"http://localhost:{port}/v1",), False)
+    with pytest.raises(ModelFileError, match="no location for"):
+        parse_models_file(text.replace("n_ctx", "location: a.gguf, n_ctx"), path=Path("models.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("backend", "meant"), [("Ollama", "ollama"), ("llama_server", "llama-server"), ("LMStudio", "lmstudio")]
+)
+def test_another_spelling_of_a_backend(backend: str, meant: str) -> None:
+    """Who writes it otherwise is told how it is written."""
     with pytest.raises(ModelFileError) as caught:
         parse_models_file(f"models: {{a: {{backend: {backend}}}}}\nlayers: {{}}", path=Path("models.yaml"))
-    assert caught.value.key == "models.a.backend"
-    assert caught.value.fix == f"set backend: openai and location: http://localhost:{port}/v1"
+    assert (caught.value.key, caught.value.fix) == ("models.a.backend", f"did you mean {meant}?")
+
+
+def _like_ollama(body: dict[str, Any]) -> tuple[int, bytes]:
+    """Knows one model, thinks in `reasoning`, follows a schema, tells no log-probabilities."""
+    if body["model"] != "qwen3:8b":
+        words = {"message": f"model '{body['model']}' not found", "type": "not_found_error"}
+        return 404, json.dumps({"error": words}).encode()
+    return reply(_said(body), reasoning="The sky.", usage={"prompt_tokens": 9, "completion_tokens": 50})
+
+
+def _like_llama_server(body: dict[str, Any]) -> tuple[int, bytes]:
+    """Takes any name of its model, thinks in `reasoning_content`, follows a schema, tells probabilities."""
+    status, data = reply(_said(body), reasoning_content="The sky.", usage={"completion_tokens": 50})
+    value = json.loads(data)
+    if body.get("logprobs"):
+        value["choices"][0]["logprobs"] = {"content": [{"token": "{", "logprob": -0.1, "top_logprobs": []}]}
+    return status, json.dumps(value | {"timings": {"prompt_n": 9}}).encode()
+
+
+def _said(body: dict[str, Any]) -> str:
+    schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+    return '{"colour": "blue"}' if schema and "colour" in schema["properties"] else "Blue."
+
+
+@pytest.mark.parametrize(
+    ("example", "answer", "logprobs"), [(1, _like_ollama, "no"), (2, _like_llama_server, "yes")]
+)
+def test_what_check_finds_of_the_documented_servers(
+    example: int, answer: Answer, logprobs: str, server: Server, tmp_path: Path
+) -> None:
+    """The examples of Ollama and llama-server, but for the port, as `panda models check` tells of them."""
+    server.answer = answer
+    text = documented()[example].replace("{backend:", f"{{location: '{server.url}', backend:")
+    (tmp_path / "models.yaml").write_text(text + "encoder: null\n", encoding="utf-8")
+    environ = {"PANDA_MODELS_FILE": str(tmp_path / "models.yaml"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    ended = run_here(["models", "check"], environ)
+    assert ended.code == 0, ended.err
+    head, row = (line.split("\t") for line in ended.out.splitlines())
+    cells = dict(zip(head, row, strict=True))
+    assert (cells["replies"], cells["thinks"], cells["logprobs"]) == ("json_schema", "yes", logprobs)
+    (tmp_path / "models.yaml").write_text(text.replace("qwen3:8b", "qwen"), encoding="utf-8")
+    other = run_here(["models", "check"], environ)
+    assert (other.code, "HTTP 404: model 'qwen' not found" in other.out) == (
+        (3, True) if example == 1 else (0, False)
+    )
 
 
 @pytest.mark.parametrize(
