@@ -179,7 +179,7 @@ def compare_runs(before: Side, after: Side) -> RunDiff:
         not_judged=tuple(not_judged),
         faults=tuple(side.fault for side in (before, after) if side.fault is not None),
         flips=tuple(flip for pair in shared for flip in _flips(*pair)),
-        answers=tuple(_change(*pair) for pair in shared if pair[0].answer != pair[1].answer),
+        answers=tuple(_change(*pair) for pair in shared if pair[0].compared != pair[1].compared),
         recipes_changed=_changed(shared, "version"),
         models_changed=_changed(shared, "model"),
         phases=_costs(shared, by_recipe=False),

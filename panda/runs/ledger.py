@@ -1,6 +1,7 @@
 """The files of a run: what was to be judged, and what each turn came to, one line as it finishes."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -118,6 +119,12 @@ class Outcome(Whole, frozen=True):
     @property
     def key(self) -> TurnKey:
         return self.user, self.turn if self.item is None else self.item
+
+    @property
+    def compared(self) -> str | None:
+        """The answer without the number of its own turn, which an item of a batch has anew in each run."""
+        own = rf"\bturn(?::|s/turn_0*){self.turn}\b"
+        return self.answer if self.item is None or self.answer is None else re.sub(own, "turn", self.answer)
 
 
 class TurnLine(Whole, frozen=True):

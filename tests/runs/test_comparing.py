@@ -49,6 +49,15 @@ def test_same_runs_have_no_difference() -> None:
     assert find_regressions(diff, Thresholds()) == []
 
 
+def test_an_items_own_number_is_no_difference() -> None:
+    """A batch numbers its turns by what the store holds: what is told of the turn itself is the same."""
+    said = "Noted: “My car is red.” [1]\n\nSources:\n- [1] turn:{n}, turns/turn_{n:06d}/context.md"
+    one, two = (replace(outcome(n, answer=said.format(n=n)), item="q1") for n in (815, 1816))
+    assert compare_runs(side(one), side(two)).verdict is Verdict.SOUND
+    other = replace(two, answer=said.format(n=815))
+    assert compare_runs(side(one), side(other)).verdict is Verdict.UNSOUND
+
+
 def test_the_first_flip_names_the_recipe() -> None:
     """Of several flips in a turn, the first is where the change began; the regression names its recipe."""
     diff = compare_runs(
