@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from panda.errors import Problem
-from panda.models.scripted import ScriptedModel
 from tests.script import Script
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import Ran, laptop_store, scripted_app
 
 SOURCE = "def add_up(values):\n    return sum(values)\n"

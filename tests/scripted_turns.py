@@ -14,7 +14,6 @@ from panda.choosing.ask import prompt_sections, section_items
 from panda.errors import Problem
 from panda.models.contract import Encoder, ScoreCase
 from panda.models.layers import Layers
-from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.phases.turn import Turn
 from panda.settings import load_settings
 from panda.store.layout import Layout, UserStore, asset
@@ -24,6 +23,7 @@ from panda.store.validate import check_store
 from panda.trust import open_layers
 from tests.builders import NOW, build_store, import_line, still_clock
 from tests.script import Script, step_of
+from tests.scripted_model import Asked, Reply, ScriptedModel
 from tests.stores import write_research, write_visit
 
 USER = "ann"

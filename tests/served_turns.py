@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from panda.models.contract import Completion, GenerateParams, Message
 from panda.models.models_file import ModelSpec
 from panda.models.openai import OpenAiModel
-from panda.models.scripted import Asked, Reply
 from tests.loopback import Server, reply
+from tests.scripted_model import Asked, Reply
 
 
 class Served(OpenAiModel):

@@ -11,10 +11,10 @@ import pytest
 from panda.errors import HaltError, ModelTimeoutError, Problem, QueryError, RecipeError
 from panda.models.cl100k import count_tokens
 from panda.models.contract import Completion, Usage
-from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.store.layout import METADATA_JSON, Layout, UserStore, asset
 from tests.builders import still_clock, tree
 from tests.script import APPROVED, PRICE_NODE, Script, step_of
+from tests.scripted_model import Asked, Reply, ScriptedModel
 from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn, scripted_app
 
 LOADED_LATER = {

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.runs.replay import simulate
 from panda.store.layout import Layout, UserStore
 from panda.store.seals import part_of
 from tests.builders import still_clock
 from tests.script import Script, pick, step_of
+from tests.scripted_model import Asked, Reply, ScriptedModel
 from tests.scripted_turns import USER, OneModel, laptop_store, scripted_app
 
 PROCESSES = 3

@@ -1,7 +1,6 @@
 """The files of a run: what was to be judged, and what each turn came to, one line as it finishes."""
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -123,8 +122,8 @@ class Outcome(Whole, frozen=True):
     @property
     def compared(self) -> str | None:
         """The answer without the number of its own turn, which an item of a batch has anew in each run."""
-        own = rf"\bturn(?::|s/turn_0*){self.turn}\b"
-        return self.answer if self.item is None or self.answer is None else re.sub(own, "turn", self.answer)
+        own = f"turn:{self.turn}, turns/{turn_name(self.turn)}/"
+        return self.answer if self.item is None or self.answer is None else self.answer.replace(own, "")
 
 
 class TurnLine(Whole, frozen=True):

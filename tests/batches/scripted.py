@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from panda.models.contract import Completion, GenerateParams, Message
-from panda.models.scripted import ScriptedModel
 from panda.runs.batch import Batch, begin_batch, resume_batch
 from panda.runs.dask import DaskCluster, remote_worker
 from panda.runs.item import BatchWorker
@@ -22,6 +21,7 @@ from panda.settings import Settings, load_settings
 from panda.store.layout import Layout
 from tests.builders import NOW
 from tests.script import Asked, Script
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import USER, OneModel
 
 QUESTION = "How much is the Lenovo LOQ 15?"

@@ -15,7 +15,6 @@ import pytest
 from panda.errors import UsageError
 from panda.index.index import Index
 from panda.memory.files import Projection
-from panda.models.scripted import ScriptedModel
 from panda.runs.batch import Batch, begin_batch
 from panda.runs.compare import Thresholds, compare_runs, find_regressions, load_sides
 from panda.runs.item import Files, Items, Task
@@ -28,6 +27,7 @@ from panda.store.records import Intervention
 from panda.store.validate import check_store
 from tests.batches.scripted import QUESTION, Moody, run_batch, scripted_models, settings_of
 from tests.effort import tried
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import USER, laptop_store, scripted_app
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from panda.models.contract import GenerateParams, Message
 from panda.models.models_file import load_models_file
-from panda.models.scripted import Asked
 from panda.runs.batch import Batch, begin_batch
 from panda.runs.item import BatchWorker
 from panda.runs.pool import Processes
@@ -22,6 +21,7 @@ from tests.batches.test_batch import check_sound, made_turns
 from tests.builders import NOW
 from tests.loopback import Server, reply
 from tests.script import Script
+from tests.scripted_model import Asked
 from tests.scripted_turns import USER, laptop_store
 
 

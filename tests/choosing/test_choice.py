@@ -11,10 +11,10 @@ from panda.choosing.decision import Choice, ChoiceInputs, Option
 from panda.choosing.scorers import choose
 from panda.errors import RecipeKeyError
 from panda.models.contract import Encoder, ScoreCase
-from panda.models.scripted import ScriptedEncoder
 from panda.recipes.schema import choice_specs
 from tests.choosing.asks import ScoreFunction, asking, forbidden, recorded_of
 from tests.recipes.books import CLASSES, schema_of
+from tests.scripted_model import ScriptedEncoder
 
 PROMPTS = {"classes.md": CLASSES}
 SPANS = (Option("s1", "The tent costs $90.", ("visit:a",), 0.5), Option("s2", "Bees hum.", ("turn:1",), 0.1))

@@ -15,12 +15,12 @@ from panda.choosing.scorers import choose
 from panda.models.contract import Encoder
 from panda.models.layers import Layers
 from panda.models.models_file import parse_models_file
-from panda.models.scripted import ScriptedEncoder
 from panda.recipes.book import RecipeBook
 from panda.recipes.schema import choice_specs
 from panda.store.layout import asset
 from tests.choosing.asks import asking, forbidden, recorded_of
 from tests.recipes.books import CLASSES, schema_of
+from tests.scripted_model import ScriptedEncoder
 
 HEAD = {"scorer": "head", "fit": "kind", "reads": ["query", "antecedents"]}
 LINES = {"scorer": "head", "fit": "route", "reads": ["lines"], "over": "evidence"}

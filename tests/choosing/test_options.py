@@ -12,10 +12,10 @@ from panda.choosing.fits import Fit
 from panda.choosing.scorers import choose, name_options, read_options
 from panda.errors import RecipeKeyError
 from panda.models.contract import Encoder
-from panda.models.scripted import ScriptedEncoder
 from panda.recipes.schema import choice_specs
 from tests.choosing.asks import asking, forbidden
 from tests.recipes.books import schema_of
+from tests.scripted_model import ScriptedEncoder
 
 SPANS = [Option("s1", "Bees hum."), Option("s2", "the tent costs 90")]
 INPUTS = ChoiceInputs("the tent costs", {"p": SPANS}, str)

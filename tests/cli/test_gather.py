@@ -8,10 +8,10 @@ import pytest
 
 from panda.actions.turn import Until, check_gatherable, gather
 from panda.errors import HaltError, UsageError
-from panda.models.scripted import ScriptedModel
 from tests.builders import file_of
 from tests.cli.test_resume import COMMAND
 from tests.script import PRICE_NODE, Script
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import USER, laptop_store, scripted_app
 
 

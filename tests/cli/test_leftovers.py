@@ -13,11 +13,11 @@ import pytest
 
 from panda.cli.boundary import run
 from panda.cli.main import build_program
-from panda.models.scripted import ScriptedModel
 from panda.store.files import begin_writing, is_temporary
 from tests.builders import import_line
 from tests.code_mode import QUERY, RENAME, repository
 from tests.script import Script
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import laptop_store, scripted_app
 
 Act = Callable[[], object]

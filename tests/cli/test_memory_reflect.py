@@ -12,11 +12,11 @@ from msgspec import structs
 from panda.actions.reflection import Reflected, reflect, settle
 from panda.documents.times import render_time
 from panda.memory.memory import Memory
-from panda.models.scripted import Asked, ScriptedModel
 from panda.store.layout import Layout, UserStore
 from panda.store.records import Proposal
 from panda.tools.lessons import SaidTurn, find_candidates
 from tests.api import Ended, run_here
+from tests.scripted_model import Asked, ScriptedModel
 from tests.scripted_turns import scripted_app
 from tests.stores import NOW, write_turn
 

@@ -9,7 +9,6 @@ import pytest
 from panda.documents.times import render_time
 from panda.errors import HaltError
 from panda.models.contract import GenerateParams, Message
-from panda.models.scripted import Asked, ScriptedModel
 from panda.runs.replay import simulate
 from panda.store.turns import load_picture
 from panda.store.validate import check_store
@@ -18,6 +17,7 @@ from tests.builders import NOW, file_of
 from tests.loopback import Server, reply
 from tests.models.projectors import png
 from tests.script import Script, step_of
+from tests.scripted_model import Asked, ScriptedModel
 from tests.scripted_turns import OneModel, Ran, laptop_store, scripted_app
 
 SEEN = "A laptop with the label Lenovo LOQ 15 and a price tag of $999."

@@ -11,7 +11,6 @@ import pytest
 
 from panda.actions.unfinished import ResumedTurn, discard_turn, error_of, resume_all
 from panda.errors import CheckError, LockHeldError, ModelAwayError, TryAgainError
-from panda.models.scripted import ScriptedModel
 from panda.settings import Settings, load_settings
 from panda.store.files import begin_writing, end_writing, held_lock, is_temporary, write_json
 from panda.store.interventions import list_interventions
@@ -24,6 +23,7 @@ from tests.builders import NOW, still_clock, tree
 from tests.cli.test_resume import start, turn_file, wait_for
 from tests.kills import kills_of, run_killed
 from tests.script import APPROVED, Script
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import USER, laptop_store, run_turn, scripted_app
 
 

@@ -2,7 +2,7 @@
 
 from panda.compression.signals import NervesReader, UnitText
 from panda.models.llama.model import LlamaCppModel
-from panda.models.scripted import Asked, ScriptedModel
+from tests.scripted_model import Asked, ScriptedModel
 
 UNITS = [UnitText("Plain words here.", 1), UnitText("Strange words there.", 1), UnitText("Plain again.", 2)]
 

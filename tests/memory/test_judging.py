@@ -12,11 +12,11 @@ from panda.actions.remember import Given, make_statement, read_value
 from panda.errors import Problem, Verdict
 from panda.memory.memory import Memory
 from panda.memory.validation import judge_gathered
-from panda.models.scripted import ScriptedEncoder
 from panda.store.layout import Layout, UserStore
 from tests.api import run_here
 from tests.builders import NOW
 from tests.script import Script, pick
+from tests.scripted_model import ScriptedEncoder
 from tests.scripted_turns import USER, Preferring, Ran, add_research, laptop_store, run_turn
 from tests.stores import write_visit
 

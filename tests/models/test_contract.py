@@ -10,8 +10,8 @@ import pytest
 from panda.errors import HaltError, ModelTimeoutError, RecipeSchemaError
 from panda.models.contract import GenerateParams, Message, Model, ScoreCase, ScoreParams
 from panda.models.llama.model import LlamaCppModel
-from panda.models.scripted import Asked, Reply, ScriptedModel
 from tests.models.conftest import Server, reply
+from tests.scripted_model import Asked, Reply, ScriptedModel
 
 CHAT = (Message("system", "You are brief."), Message("user", "Name a colour."))
 CHOICE = {"type": "object", "properties": {"a": {"enum": ["x", "yy"]}}, "required": ["a"]}

@@ -13,8 +13,8 @@ from panda.index.vectors import Block, VectorStore
 from panda.models.kept_encoder import KeptEncoder, pack, unpack
 from panda.models.layers import Layers
 from panda.models.models_file import parse_models_file
-from panda.models.scripted import ScriptedEncoder
 from panda.store.layout import Layout
+from tests.scripted_model import ScriptedEncoder
 
 TEXTS = ["a red tent", "the tent is red", "bees fly in May", ""]
 

@@ -4,7 +4,7 @@ import pytest
 
 from panda.errors import ModelAwayError
 from panda.models.contract import GenerateParams, Message, ScoreCase, ScoreParams
-from panda.models.scripted import ScriptedModel, by_text, in_order
+from tests.scripted_model import ScriptedModel, by_text, in_order
 
 PARAMS = GenerateParams(temperature=0, max_tokens=50, seed=0, timeout_seconds=1)
 

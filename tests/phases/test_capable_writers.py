@@ -13,7 +13,6 @@ from panda.errors import ModelAwayError
 from panda.models.cl100k import count_tokens
 from panda.models.contract import GenerateParams
 from panda.models.replies import compile_schema
-from panda.models.scripted import Reply, ScriptedModel
 from panda.recipes.book import RecipeBook
 from panda.recipes.schema import plain_schema
 from panda.store.layout import Layout, asset
@@ -21,6 +20,7 @@ from panda.tools.table import TOOLS
 from tests.builders import file_of
 from tests.loopback import Server
 from tests.script import PRICE_NODE, Asked, Script, loaded_lines, offered, pick
+from tests.scripted_model import Reply, ScriptedModel
 from tests.scripted_turns import USER, Ran, laptop_store, run_turn
 from tests.served_turns import Served
 from tests.stores import NOW, write_visit

@@ -8,9 +8,9 @@ import pytest
 
 from panda.actions.turn import run_turn
 from panda.cli.turn import turn_result
-from panda.models.scripted import ScriptedModel
 from tests.code_mode import QUERY, SOURCE, call, code_script, git, replies, repository, run_code
 from tests.script import Script
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import laptop_store, scripted_app
 
 

@@ -11,11 +11,11 @@ import pytest
 from panda.actions.turn import gather
 from panda.errors import HaltError
 from panda.memory.validation import judge_gathered
-from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.store.files import held_lock
 from panda.store.layout import Layout
 from tests.builders import NOW, file_of
 from tests.script import PRICE, PRICE_NODE, Script, loaded_lines, pick
+from tests.scripted_model import Asked, Reply, ScriptedModel
 from tests.scripted_turns import USER, Preferring, Ran, add_research, laptop_store, run_turn, scripted_app
 from tests.stores import write_visit
 

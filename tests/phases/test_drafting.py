@@ -7,10 +7,10 @@ from panda.errors import MemoryNodeError
 from panda.language.reading import Reading
 from panda.memory.budget import LoadedDocument
 from panda.memory.node import Line, Node, SourceType, line_title, node_lines
-from panda.models.scripted import ScriptedEncoder
 from panda.phases.context_gatherer import draft_of, line_options
 from panda.phases.evidence_spans import ClosestLines
 from panda.retrieval.candidates import Candidate, build_plan
+from tests.scripted_model import ScriptedEncoder
 from tests.stores import NOW
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from panda.models.scripted import Asked
 from tests.builders import file_of
 from tests.script import Script
+from tests.scripted_model import Asked
 from tests.scripted_turns import Ran, laptop_store, run_turn
 
 LOGPROB = -0.1

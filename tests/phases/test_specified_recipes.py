@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from panda.models.scripted import Asked
 from panda.recipes.checks import check_recipes
 from panda.store.layout import asset
 from tests.builders import file_of
 from tests.script import PRICE_NODE, Script
+from tests.scripted_model import Asked
 from tests.scripted_turns import Ran, laptop_store, run_turn
 
 PLANNER = """name: planner_chat

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from panda.errors import StoreError
-from panda.models.scripted import ScriptedModel
 from tests.builders import file_of
 from tests.script import Script
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import laptop_store, run_turn, scripted_app
 
 ROUTE = {"tools": [], "next_step": "coordinator"}

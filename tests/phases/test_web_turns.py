@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from panda.models.scripted import ScriptedModel
 from panda.phases.evidence_spans import tool_spans
 from panda.phases.synthesizer import of_named_pages
 from panda.runs.replay import simulate
@@ -20,6 +19,7 @@ from panda.store.visits import place_visit
 from panda.tools.table import run_tool
 from tests.builders import NOW, file_of
 from tests.script import Pick, Script, offered, pick
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import USER, OneModel, Preferring, Ran, laptop_store, scripted_app
 from tests.web.site import PAGES, Site, running_site
 

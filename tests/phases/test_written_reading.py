@@ -8,11 +8,11 @@ import pytest
 
 from panda.models.contract import GenerateParams
 from panda.models.openai import OpenAiModel
-from panda.models.scripted import Asked
 from panda.session.file import load_session
 from tests.builders import file_of
 from tests.loopback import Server
 from tests.script import APPROVED, PRICE, Script
+from tests.scripted_model import Asked
 from tests.scripted_turns import Preferring, Ran, laptop_store, run_turn
 from tests.served_turns import Served
 

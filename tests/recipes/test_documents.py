@@ -5,10 +5,10 @@ from pathlib import Path
 from panda.compression.documents import MARK
 from panda.documents.context import ContextDocument, FrontMatter, Meta, Section, Text
 from panda.models.cl100k import count_tokens
-from panda.models.scripted import ScriptedModel, in_order
 from panda.recipes.messages import recipe_documents
 from tests.builders import still_clock
 from tests.recipes.books import Runner, parsed, write_book
+from tests.scripted_model import ScriptedModel, in_order
 
 SAID = '{"why": "So.", "verdict": "yes"}'
 OLDER = "\n".join(f"- The ferry {n} leaves at {n % 24}:15 from pier {n}." for n in range(300))

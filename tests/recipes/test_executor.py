@@ -10,8 +10,8 @@ from panda.choosing.decision import Option
 from panda.compression.documents import InputDocument
 from panda.errors import BudgetExceededError, GateError, HaltError, ModelTimeoutError, ReplyError
 from panda.models.contract import Completion, GenerateParams, ScoreParams, Usage
-from panda.models.scripted import Asked, Reply, ScriptedModel, in_order
 from tests.recipes.books import ListJournal, Runner, schema_of, write_book
+from tests.scripted_model import Asked, Reply, ScriptedModel, in_order
 
 TEXT = {"type": "string"}
 SAID = '{"why": "So.", "verdict": "yes"}'

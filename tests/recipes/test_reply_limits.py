@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from panda.models.contract import Completion, GenerateParams, Usage
-from panda.models.scripted import ScriptedModel, in_order
 from panda.recipes.book import RecipeBook
 from panda.recipes.plan import compile_call
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import longest_chars, lower_limits
 from panda.store.layout import asset
 from tests.recipes.books import Runner, schema_of, write_book
+from tests.scripted_model import ScriptedModel, in_order
 
 BOOK = RecipeBook([asset("recipes")], [asset("prompts")])
 RECIPES = [recipe for key in BOOK.recipe_keys() if (recipe := BOOK.load_recipe(key)).output_schema]

@@ -9,8 +9,8 @@ from panda.choosing.decision import Option
 from panda.compression.budgets import Limits
 from panda.compression.documents import InputDocument
 from panda.errors import BudgetExceededError
-from panda.models.scripted import Asked, Reply, ScriptedModel, in_order
 from tests.recipes.books import Runner, schema_of, write_book
+from tests.scripted_model import Asked, Reply, ScriptedModel, in_order
 
 SAID = '{"why": "So.", "verdict": "yes"}'
 """A reply that is right."""

@@ -10,12 +10,12 @@ from panda.index.index import Index
 from panda.index.tables import AsOf
 from panda.index.vectors import VectorStore
 from panda.models.kept_encoder import KeptEncoder
-from panda.models.scripted import ScriptedEncoder
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, Ranked, rank_rows
 from panda.store.layout import Layout
 from tests.builders import still_clock
+from tests.scripted_model import ScriptedEncoder
 from tests.stores import dump_vectors, write_turn
 
 SAME = {"cost": "price", "costs": "price", "notebook": "laptop", "huhn": "laptop"}

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from panda.errors import Problem, Verdict
-from panda.models.scripted import Asked
 from panda.runs.verdict import judge_turn
 from tests.code_mode import code_script, repository, run_code
 from tests.phases.test_recalling import QUERY as RECAP
 from tests.script import Script, pick
+from tests.scripted_model import Asked
 from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn
 
 DRAFT = "Dear [name],\n\nthe laptop is fine.\n"

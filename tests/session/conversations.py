@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from panda.documents.records import encode
-from panda.models.scripted import Asked
 from panda.session.file import load_session, verify_session
 from panda.store.carry import Carry
 from panda.store.layout import Layout
 from tests.builders import file_of
 from tests.script import PRICE_NODE, Script
+from tests.scripted_model import Asked
 from tests.scripted_turns import USER, laptop_store, run_turn
 
 SESSION = "talk"

@@ -13,7 +13,6 @@ from typing import Any
 
 import panda
 from panda.models.contract import GenerateParams, Message
-from panda.models.scripted import Asked
 from panda.session.file import verify_session
 from panda.store.records import Metadata
 from panda.store.turns import TurnFolder
@@ -21,6 +20,7 @@ from panda.store.validate import check_store
 from tests.builders import NOW
 from tests.loopback import Server, reply
 from tests.script import Script, step_of
+from tests.scripted_model import Asked
 from tests.scripted_turns import USER, open_turn
 from tests.session.conversations import SESSION, Talk
 

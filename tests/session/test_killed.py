@@ -10,7 +10,6 @@ import pytest
 from panda.memory.fact import typed_value
 from panda.memory.memory import Memory
 from panda.memory.validation import check_memory
-from panda.models.scripted import ScriptedModel
 from panda.session.file import load_session, verify_session
 from panda.store.fact import Assertion
 from panda.store.layout import Layout, UserStore
@@ -18,6 +17,7 @@ from panda.store.validate import check_store
 from tests.builders import NOW, file_of, still_clock
 from tests.kills import Kill, kills_of, run_killed
 from tests.script import Script
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import USER, open_turn, run_turn, scripted_app
 from tests.session.conversations import DONE, SESSION, TOOLS, Talk
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from panda.errors import HaltError
-from panda.models.scripted import Asked
 from panda.session.file import load_session, verify_session
 from panda.store.records import Reused
 from tests.builders import file_of
 from tests.script import PRICE_NODE, Script, pick
+from tests.scripted_model import Asked
 from tests.scripted_turns import USER
 from tests.session.conversations import (
     CALL,

@@ -13,11 +13,11 @@ from panda.cli.main import build_program
 from panda.documents.times import render_time
 from panda.index.index import Index
 from panda.index.tables import IndexView
-from panda.models.scripted import ScriptedModel
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.store.layout import Layout
 from tests.builders import NOW, tree
 from tests.script import Script
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import USER, laptop_store, scripted_app
 from tests.stores import write_turn
 from tests.unprivileged import unprivileged

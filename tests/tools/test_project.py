@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from panda.models.scripted import ScriptedModel
 from panda.store.layout import Layout
 from panda.store.validate import check_store
 from panda.tools.project import Project
 from tests.code_mode import SOURCE, call, code_script, replies, repository, run_code
 from tests.kills import FORKSERVER
 from tests.script import Script
+from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import scripted_app
 
 LINES = 20_000
