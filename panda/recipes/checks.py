@@ -84,7 +84,7 @@ def check_recipes_of_mode(
             for fault in check.faults():
                 raise fault
             plan = check.plan()
-            if plan.writes or plan.model_choices or not (model and model.scores):
+            if plan.writes or plan.scores_labels or not (model and model.scores):
                 layers[recipe.model_layer] = None
     return list(layers)
 

@@ -193,7 +193,7 @@ class _Execution:
         def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
             return build_messages(self.plan, self.prompt, self.shown, documents, error=error, schema=schema)
 
-        if self.by_list and not self.plan.reads_messages:
+        if self.by_list and not self.plan.scores_labels:
             return build(self.request.documents)
         documents, self.cuts = self.room.fit(self.shown, build)
         return build(documents)

@@ -67,14 +67,9 @@ class CallPlan:
         return next((spec for spec in reversed(self.choices) if spec.values), None)
 
     @property
-    def model_choices(self) -> list[ChoiceSpec]:
-        """Choices for which a language model that only chooses may be asked how likely options are."""
-        return [spec for spec in self.choices if any(map(asks_language_model, spec.steps))]
-
-    @property
-    def reads_messages(self) -> bool:
-        """Whether a scorer reads the whole prompt."""
-        return any(step.scorer == "label" and step.scores for spec in self.choices for step in spec.steps)
+    def scores_labels(self) -> bool:
+        """Whether a language model that only chooses may be asked, with the whole prompt."""
+        return any(asks_language_model(step) for spec in self.choices for step in spec.steps)
 
     def is_shown_whole(self, options: str, prompt: str) -> bool:
         """Whether a model that writes sees all options of that name, and not only those in no document."""
