@@ -1,5 +1,6 @@
 """Recipes that give only what the specification shows (S3 §10, §16) run as they are written."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,13 @@ def test_what_is_shown_of_them(panda: Panda) -> None:
     decides = {recipe["recipe"]: recipe["decides"] for recipe in shown}
     assert decides["pipeline/phase3_planner_chat"] == "encoder head"
     assert decides["pipeline/phase2_1_retrieval"] == "encoder"
+
+
+def test_the_log_names_what_answered(tmp_path: Path) -> None:
+    """Each execution has its layer, how it was decided, and the model that was asked: the encoder, or none."""
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    assert panda.turn(QUERY).code == 0
+    lines = (panda.store / "logs" / "executions.jsonl").read_text(encoding="utf-8").splitlines()
+    ran = [json.loads(line) for line in lines]
+    assert {(line["method"], line["model"]) for line in ran} == {("choose", "minilm-l6"), ("rules", None)}
+    assert {line["model_layer"] for line in ran} == {"REFLEX", "MIND", "VOICE"}
