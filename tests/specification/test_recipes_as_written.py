@@ -152,9 +152,8 @@ def test_what_is_shown_of_them(panda: Panda) -> None:
     assert decides["pipeline/phase2_1_retrieval"] == "encoder"
 
 
-def test_the_log_names_what_answered(tmp_path: Path) -> None:
-    """Each execution has its layer, how it was decided, and the model that was asked: the encoder, or none."""
-    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+def test_the_log_names_what_answered(panda: Panda) -> None:
+    """Each execution has its layer, how it was decided, and the model that was asked: the encoder or none."""
     assert panda.turn(QUERY).code == 0
     lines = (panda.store / "logs" / "executions.jsonl").read_text(encoding="utf-8").splitlines()
     ran = [json.loads(line) for line in lines]
