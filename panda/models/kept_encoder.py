@@ -22,14 +22,12 @@ _DIGEST_BYTES = 16
 class KeptEncoder:
     """
     Gives each vector as whole numbers from -127 to 127 describe its direction, whether it was kept or is new:
-    so a cosine is the same either way. What it computes it remembers as long as the process lives; `save`
-    writes what lasts: the texts of the store's own nodes, not what was asked about them.
+    so a cosine is the same either way. What it computes it remembers as long as the process lives; what is
+    saved in *store* lasts: the texts of the store's own nodes, not what was asked about them.
     """
 
     def __init__(self, encoder: Encoder, store: VectorStore) -> None:
-        self._encoder = encoder
-        self.store = store
-        """Where vectors last."""
+        self._encoder, self.store = encoder, store
         self._known: dict[bytes, bytes] = {}
 
     @property
@@ -38,7 +36,7 @@ class KeptEncoder:
 
     @cached_property
     def width(self) -> int:
-        """How many numbers a vector has (raises as encode)."""
+        """How many numbers a vector has."""
         return len(self.encode_packed([""])[0])
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
@@ -46,22 +44,18 @@ class KeptEncoder:
         return unpack(self.encode_packed(texts))
 
     def encode_words(self, text: str) -> "list[tuple[str, Vectors]]":
-        """Each word of a text with its vector in its place; none is kept (raises as encode)."""
+        """Each word of a text with its vector in its place; none is kept."""
         return self._encoder.encode_words(plain_signs(text))
 
     def encode_packed(self, texts: Sequence[str]) -> list[bytes]:
-        """The same as `pack` gives them (raises as encode)."""
+        """The vectors of texts as `pack` gives them."""
         digests = [self.digest(text) for text in texts]
-        found = self.find(digests)
-        new = {
-            digest: plain_signs(text)
-            for digest, text in zip(digests, texts, strict=True)
-            if digest not in found
-        }
+        vectors = self.find(digests)
+        new = {key: plain_signs(text) for key, text in zip(digests, texts, strict=True) if key not in vectors}
         if new:
-            found.update(zip(new, pack(self._encoder.encode([*new.values()])), strict=True))
-            self._remember(found)
-        return [found[digest] for digest in digests]
+            vectors.update(zip(new, pack(self._encoder.encode([*new.values()])), strict=True))
+            self._remember(vectors)
+        return [vectors[digest] for digest in digests]
 
     def digest(self, text: str) -> bytes:
         """By what a text's vector is kept: the text, in plain signs, and the model."""
@@ -70,15 +64,15 @@ class KeptEncoder:
 
     def find(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
         """The packed vectors that are known already, by digest."""
-        found = {digest: self._known[digest] for digest in digests if digest in self._known}
-        kept = self.store.load(digest for digest in digests if digest not in found)
+        known = {digest: self._known[digest] for digest in digests if digest in self._known}
+        kept = self.store.load(digest for digest in digests if digest not in known)
         self._remember(kept)
-        return found | kept
+        return known | kept
 
-    def _remember(self, found: Mapping[bytes, bytes]) -> None:
+    def _remember(self, vectors: Mapping[bytes, bytes]) -> None:
         if len(self._known) > _MOST_IN_MEMORY:
             self._known.clear()
-        self._known.update(found)
+        self._known.update(vectors)
 
 
 def pack(vectors: "Vectors") -> list[bytes]:

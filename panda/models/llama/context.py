@@ -221,18 +221,12 @@ class LlamaContext:
         return self._row(-1).copy() if logits else np.empty(0, np.float32)
 
     def compute_picture(self, seen: Seen, deadline: Deadline) -> None:
-        """
-        Append a picture; the deadline is checked between its parts alone. A ModelTimeoutError leaves the
-        window empty.
-        """
-        for stretch in seen.stretches():
-            if isinstance(stretch, list):
-                self.compute(stretch, deadline, logits=False)
-                continue
+        """Append a picture; the deadline is checked between its parts alone."""
+        for part in seen.parts():
             deadline.check()
             take_error()
             n_batch = min(CHUNK_TOKENS, self.n_ctx)
-            code, self._position = seen.decode_into(self._ctx, stretch, self._position, n_batch)
+            code, self._position = seen.decode_into(self._ctx, part, self._position, n_batch)
             if code != 0:
                 self._clear()
                 raise RuntimeError(f"computing a picture gave {code}: {take_error()}")

@@ -26,29 +26,25 @@ class LlamaEncoder:
         self.info = info
         self._load_weights = load_weights
         self._weights: Weights | None = None
-        self._ctx: Any = None
-        self._words_ctx: Any = None
+        self._contexts: dict[int | None, Any] = {}  # by the pooling asked for; None leaves it to the model
         self._batch: Any = None
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
         weights = self._open()
-        found = np.empty((len(texts), weights.n_embd), np.float32)
+        vectors = np.empty((len(texts), weights.n_embd), np.float32)
         for row, text in enumerate(texts):
-            self._decode(self._ctx, weights, text)
-            found[row] = _unit(_floats(load_library().llama_get_embeddings_seq(self._ctx, 0), weights.n_embd))
-        return found
+            ctx, _ = self._decode(weights, text, None)
+            vectors[row] = _unit(_floats(load_library().llama_get_embeddings_seq(ctx, 0), weights.n_embd))
+        return vectors
 
     def encode_words(self, text: str) -> list[tuple[str, "Vectors"]]:
-        """Each word of a text with its vector in its place, in order (raises as encode)."""
         weights, lib = self._open(), load_library()
-        if self._words_ctx is None:
-            self._words_ctx = self._new_context(weights, lib.LLAMA_POOLING_TYPE_NONE)
-        tokens = self._decode(self._words_ctx, weights, text)
+        ctx, tokens = self._decode(weights, text, lib.LLAMA_POOLING_TYPE_NONE)
         words: list[tuple[str, list[Vectors]]] = []
         for place, piece in enumerate(weights.piece(token).decode("utf-8", "replace") for token in tokens):
             if not piece:
                 continue  # a mark that begins or ends a text
-            row = _floats(lib.llama_get_embeddings_ith(self._words_ctx, place), weights.n_embd)
+            row = _floats(lib.llama_get_embeddings_ith(ctx, place), weights.n_embd)
             if words and not piece.startswith(" "):
                 words[-1] = (words[-1][0] + piece, [*words[-1][1], row])
             else:
@@ -57,32 +53,31 @@ class LlamaEncoder:
 
     def close(self) -> None:
         """Free the memory of the contexts; the weights belong to who gave them."""
-        if self._ctx:
+        if self._contexts:
             load_library().llama_batch_free(self._batch)
-            load_library().llama_free(self._ctx)
-        if self._words_ctx:
-            load_library().llama_free(self._words_ctx)
-        self._ctx = self._words_ctx = self._weights = None
+        for ctx in self._contexts.values():
+            load_library().llama_free(ctx)
+        self._contexts.clear()
+        self._weights = None
 
     def _open(self) -> Weights:
-        if self._weights is not None:
-            return self._weights
-        weights, lib = self._load_weights(), load_library()
-        take_error()
-        self._ctx = self._new_context(weights)
-        self._batch = lib.llama_batch_init(self.info.n_ctx, 0, 1)
-        if not self._ctx or lib.llama_pooling_type(self._ctx) == lib.LLAMA_POOLING_TYPE_NONE:
-            reason = take_error() if not self._ctx else "it gives no vector for a whole text"
-            self.close()
-            raise ModelFileError(
-                f"the model {self.info.name} is no encoder: {reason}",
-                where=str(weights.path),
-                fix="name an embedding GGUF for `encoder` in models.yaml, or set encoder: null",
-            )
-        self._weights = weights
-        return weights
+        if self._weights is None:
+            weights, lib = self._load_weights(), load_library()
+            take_error()
+            ctx = self._new_context(weights, None)
+            reason = "it gives no vector for a whole text" if ctx else take_error()
+            if ctx:
+                self._batch = lib.llama_batch_init(self.info.n_ctx, 0, 1)
+                self._contexts[None] = ctx
+            if not ctx or lib.llama_pooling_type(ctx) == lib.LLAMA_POOLING_TYPE_NONE:
+                self.close()
+                message = f"the model {self.info.name} is no encoder: {reason}"
+                fix = "name an embedding GGUF for `encoder` in models.yaml, or set encoder: null"
+                raise ModelFileError(message, str(weights.path), fix=fix)
+            self._weights = weights
+        return self._weights
 
-    def _new_context(self, weights: Weights, pooling: int | None = None) -> Any:
+    def _new_context(self, weights: Weights, pooling: int | None) -> Any:
         window = self.info.n_ctx
         params = weights.context_params(window, threads=1, batch_threads=1)
         params.n_ctx = params.n_batch = params.n_ubatch = max(window, _FEWEST_CONTEXT_TOKENS)
@@ -91,8 +86,11 @@ class LlamaEncoder:
             params.pooling_type = pooling
         return load_library().llama_init_from_model(weights.model, params)
 
-    def _decode(self, ctx: Any, weights: Weights, text: str) -> list[int]:
-        lib = load_library()
+    def _decode(self, weights: Weights, text: str, pooling: int | None) -> tuple[Any, list[int]]:
+        """The context that holds the vectors of a text now, and its tokens."""
+        if pooling not in self._contexts:
+            self._contexts[pooling] = self._new_context(weights, pooling)
+        lib, ctx = load_library(), self._contexts[pooling]
         tokens = weights.tokenise(text, with_ends=True)
         window = int(lib.llama_n_ctx(ctx))
         if len(tokens) > window:  # the closing mark stays
@@ -105,7 +103,7 @@ class LlamaEncoder:
         code = lib.llama_decode(ctx, self._batch)
         if code != 0:
             raise RuntimeError(f"llama_decode gave {code} for {len(tokens)} tokens: {take_error()}")
-        return tokens
+        return ctx, tokens
 
 
 def _floats(pointer: Any, width: int) -> "Vectors":

@@ -2,7 +2,6 @@
 
 import ctypes
 import hashlib
-import json
 import os
 import sys
 from collections import deque
@@ -22,8 +21,7 @@ from panda.store.files import held_temporary, sweep
 from panda.store.layout import asset
 
 SEQUENCE = 0
-_ERROR_LEVEL = 4
-_CONTINUED_LEVEL = 5
+_ERROR_LEVEL, _CONTINUED_LEVEL = 4, 5
 _errors: deque[str] = deque(maxlen=20)
 _alive: list[Any] = []  # callbacks that C still points to
 
@@ -40,14 +38,12 @@ def load_library() -> Any:
 
     def keep_errors(level: int, text: bytes, _: object) -> None:
         nonlocal last_level
-        if level != _CONTINUED_LEVEL:
-            last_level = level
+        last_level = last_level if level == _CONTINUED_LEVEL else level
         if last_level == _ERROR_LEVEL:
             _errors.append(text.decode("utf-8", "replace").strip())
 
-    callback = llama_cpp.llama_log_callback(keep_errors)
-    _alive.append(callback)
-    llama_cpp.llama_log_set(callback, ctypes.c_void_p(0))
+    _alive.append(llama_cpp.llama_log_callback(keep_errors))
+    llama_cpp.llama_log_set(_alive[0], ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
     return llama_cpp
 
@@ -74,8 +70,7 @@ def take_error() -> str:
 @cache
 def library_identity() -> str:
     """Version and processor features: what decides the bits of a computation besides the weights."""
-    lib = load_library()
-    features = lib.llama_print_system_info().decode("utf-8", "replace")
+    features = load_library().llama_print_system_info().decode("utf-8", "replace")
     return f"{version('llama-cpp-python')} {features}"
 
 
@@ -108,21 +103,18 @@ def find_gguf(location: str, *, relative_to: Path) -> Path:
         return asset("encoder") / _PACKAGED[name]
     package = _BUILTINS.get(name)
     if package is None:
-        known = ", ".join(BUILTIN_PREFIX + n for n in (*_BUILTINS, *_PACKAGED))
-        raise ModelFileError(f"there is no embedded model {name!r}", where=location, fix=f"use {known}")
-    fix = f"install the embedded model: pip install {package}"
+        known = ", ".join(BUILTIN_PREFIX + each for each in (*_BUILTINS, *_PACKAGED))
+        raise ModelFileError(f"there is no embedded model {name!r}", location, fix=f"use {known}")
     try:
         files = distribution(package).files or []
     except PackageNotFoundError as exc:
-        raise ModelFileError(f"the embedded model {name} is not installed", where=location, fix=fix) from exc
-    found = [Path(str(f.locate())) for f in files if f.suffix == ".gguf"]
-    if len(found) != 1 or not found[0].is_file():
-        raise ModelFileError(
-            f"the package {package} does not hold its GGUF file",
-            where=location,
-            fix=f"pip install --force-reinstall {package}",
-        )
-    return found[0]
+        fix = f"install the embedded model: pip install {package}"
+        raise ModelFileError(f"the embedded model {name} is not installed", location, fix=fix) from exc
+    paths = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
+    if len(paths) != 1 or not paths[0].is_file():
+        message, fix = f"the package {package} does not hold its GGUF file", "pip install --force-reinstall"
+        raise ModelFileError(message, location, fix=f"{fix} {package}")
+    return paths[0]
 
 
 def write_cache_file(path: Path, data: bytes) -> None:
@@ -144,20 +136,18 @@ class GgufFile:
 
     @cached_property
     def sha256(self) -> str:
-        """
-        Hex; remembered in the cache, once a model that ran has made one, by path, size and time of change.
-        """
+        """Hex; remembered in the cache, once a model that ran has made one, until the file is another."""
         try:
             with self.path.open("rb") as stream:
                 magic = stream.read(4)
                 if magic != b"GGUF":
                     raise self._error(f"{self.path.name} is not a GGUF file (it begins with {magic!r})")
-                stamp = _stamp(self.path)
-                key = hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()[:24]
-                note = self.cache_dir / "digests" / f"{key}.json"
-                known = _read_note(note)
-                if known and known == _digest_note(stamp, str(known.get("sha256"))):
-                    return str(known["sha256"])
+                key = _hex(f"{self.path.resolve()} {_stamp(self.path)}")
+                note = self.cache_dir / "digests" / key[:24]
+                known = _read(note)
+                digest = known[:64].decode("ascii", "replace")
+                if known and known == _checked(key, digest):
+                    return digest
                 stream.seek(0)
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except FileNotFoundError as exc:
@@ -165,19 +155,17 @@ class GgufFile:
         except OSError as exc:
             raise self._error(f"the model file cannot be read: {exc.strerror or exc}") from exc
         if self.cache_dir.is_dir():  # a command that only looks makes none
-            write_cache_file(note, json.dumps(_digest_note(stamp, digest)).encode())
+            write_cache_file(note, _checked(key, digest))
         return digest
 
     @property
     def digest(self) -> str:
         """Hex sha256 of what decides the output: the file and how it is requantised."""
-        if self.requantize is None:
-            return self.sha256
-        return hashlib.sha256(f"{self.sha256} {self.requantize}".encode()).hexdigest()
+        return self.sha256 if self.requantize is None else _hex(f"{self.sha256} {self.requantize}")
 
     def joined_digest(self, other: str) -> str:
         """Hex sha256 of what two files that work together decide."""
-        return hashlib.sha256(f"{other} {self.digest}".encode()).hexdigest()
+        return _hex(f"{other} {self.digest}")
 
     @contextmanager
     def runnable_path(self) -> Iterator[Path]:
@@ -191,11 +179,11 @@ class GgufFile:
             yield self.path
             return
         target = self.cache_dir / "models" / f"{digest[:32]}-{self.requantize}.gguf"
-        note = target.with_suffix(".json")
+        note = target.with_suffix(".stamp")
         try:
-            if not target.is_file() or _read_note(note).get("stamp") != _stamp(target):
+            if not target.is_file() or _read(note) != _stamp(target).encode():
                 self._requantise(target)
-                write_cache_file(note, json.dumps({"stamp": _stamp(target)}).encode())
+                write_cache_file(note, _stamp(target).encode())
         except (OSError, ModelFileError) as exc:  # llama.cpp does not say that a disk is full
             reason = f"the requantised model cannot be kept: {getattr(exc, 'strerror', None) or exc}"
         else:
@@ -205,7 +193,7 @@ class GgufFile:
         try:
             memory = os.memfd_create(target.name)
         except (OSError, AttributeError) as exc:
-            raise StoreError(reason, where=str(target.parent), fix=advice) from exc
+            raise StoreError(reason, str(target.parent), fix=advice) from exc
         try:
             path = Path(f"/proc/self/fd/{memory}")
             self._quantise_into(path)
@@ -233,28 +221,28 @@ class GgufFile:
             raise self._error(f"the model cannot be requantised to {self.requantize}: {take_error()}")
 
     def _error(self, message: str) -> ModelFileError:
-        return ModelFileError(
-            message, where=str(self.path), fix="put a complete GGUF file there, or correct models.yaml"
-        )
+        fix = "put a complete GGUF file there, or correct models.yaml"
+        return ModelFileError(message, str(self.path), fix=fix)
 
 
-def _stamp(path: Path) -> list[int]:
+def _hex(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _stamp(path: Path) -> str:
     status = path.stat()
-    return [status.st_size, status.st_mtime_ns]
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
-def _digest_note(stamp: list[int], sha256: str) -> dict[str, object]:
+def _checked(key: str, digest: str) -> bytes:
     """What is kept of a digest: a damaged one would pass for another model's, whose fits do not apply."""
-    check = hashlib.sha256(f"{stamp} {sha256}".encode()).hexdigest()[:16]
-    return {"stamp": stamp, "sha256": sha256, "check": check}
+    return f"{digest} {_hex(key + digest)[:16]}".encode()
 
 
-def _read_note(path: Path) -> dict[str, object]:
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}  # not there, or cut off: it is made again
-    return value if isinstance(value, dict) else {}
+def _read(path: Path) -> bytes:
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
 
 
 _SPECIAL_BYTE = b"\xff"  # how llguidance tells control tokens from text
@@ -273,11 +261,9 @@ class Weights:
         params.use_extra_bufts = False
         self.model: Any = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self.model:
-            raise ModelFileError(
-                f"the model file cannot be loaded: {take_error()}",
-                where=str(path),
-                fix="get a complete copy of the file, or name another model in models.yaml",
-            )
+            message = f"the model file cannot be loaded: {take_error()}"
+            fix = "get a complete copy of the file, or name another model in models.yaml"
+            raise ModelFileError(message, str(path), fix=fix)
         self.vocab: Any = lib.llama_model_get_vocab(self.model)
         self.n_vocab = int(lib.llama_vocab_n_tokens(self.vocab))
         self.n_params = int(lib.llama_model_n_params(self.model))
@@ -306,41 +292,35 @@ class Weights:
         not plain text. *with_ends*: with the tokens that begin and end a text for this model.
         """
         data = text.encode("utf-8", "replace")
-        if not data and not with_ends:
-            return []
         room = len(data) + 8
-        buffer = (self._lib.llama_token * room)()
-        count = self._lib.llama_tokenize(self.vocab, data, len(data), buffer, room, with_ends, special)
-        if count < 0:
-            room = -count
+        while data or with_ends:
             buffer = (self._lib.llama_token * room)()
             count = self._lib.llama_tokenize(self.vocab, data, len(data), buffer, room, with_ends, special)
-        return list(buffer[:count])
+            if count >= 0:
+                return list(buffer[:count])
+            room = -count
+        return []
 
     def piece(self, token: int, *, special: bool = False) -> bytes:
         """The bytes of one token; control tokens are empty unless *special*."""
-        buffer = ctypes.create_string_buffer(256)
-        count = self._lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, special)
-        if count < 0:
-            buffer = ctypes.create_string_buffer(-count)
-            count = self._lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, special)
-        return bytes(buffer.raw[:count])
+        room = 256
+        while True:
+            buffer = ctypes.create_string_buffer(room)
+            count = self._lib.llama_token_to_piece(self.vocab, token, buffer, room, 0, special)
+            if count >= 0:
+                return bytes(buffer.raw[:count])
+            room = -count
 
     def ends(self, token: int) -> bool:
         """Whether the token ends a reply (end of text, of turn, …)."""
         return bool(self._lib.llama_vocab_is_eog(self.vocab, token))
 
     def context_params(self, n_ctx: int, *, threads: int, batch_threads: int) -> Any:
-        """
-        llama.cpp's parameters for a window of one sequence; ModelFileError above what the model was trained
-        with.
-        """
+        """llama.cpp's parameters for one sequence; ModelFileError above what the model was trained with."""
         if n_ctx > self.n_ctx_train:
-            raise ModelFileError(
-                f"n_ctx is {n_ctx:,} tokens, but the model was trained with {self.n_ctx_train:,}",
-                where=str(self.path),
-                fix=f"set n_ctx to {self.n_ctx_train} or less in models.yaml",
-            )
+            message = f"n_ctx is {n_ctx:,} tokens, but the model was trained with {self.n_ctx_train:,}"
+            fix = f"set n_ctx to {self.n_ctx_train} or less in models.yaml"
+            raise ModelFileError(message, str(self.path), fix=fix)
         params = self._lib.llama_context_default_params()
         params.n_seq_max = 1
         params.n_threads, params.n_threads_batch = threads, batch_threads
@@ -357,21 +337,18 @@ class Weights:
 
         lib = self._lib
         control, user = lib.LLAMA_TOKEN_ATTR_CONTROL, lib.LLAMA_TOKEN_ATTR_USER_DEFINED
-        pieces, ends = [], []
+        pieces = []
         for token in range(self.n_vocab):
             piece = self.piece(token, special=True)
             kind = lib.llama_vocab_get_attr(self.vocab, token)
             is_marked = piece.startswith(b"<") and piece.endswith(b">")
             is_special = kind & control or (kind & user and is_marked)
             pieces.append(_SPECIAL_BYTE + piece if is_special else piece)
-            if self.ends(token):
-                ends.append(token)
-        function = ctypes.cast(lib._lib.llama_tokenize, ctypes.c_void_p).value
         return LLTokenizer.from_llamacpp(  # type: ignore[attr-defined] # missing in its stubs
             tokens=pieces,
             vocab_ptr=self.vocab,
-            tokenize_fptr=function,
-            eos_token=ends or [self.eos],
+            tokenize_fptr=ctypes.cast(lib._lib.llama_tokenize, ctypes.c_void_p).value,
+            eos_token=[token for token in range(self.n_vocab) if self.ends(token)] or [self.eos],
             slices=LLTokenizer.json_slices(),
         )
 

@@ -1,8 +1,10 @@
 """Every GGUF of one process: loaded once, one context for each window size."""
 
 import hashlib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from panda.models.contract import ModelInfo
 from panda.models.llama.context import KeptPrefixes, LlamaContext
@@ -12,6 +14,8 @@ from panda.models.llama.model import LlamaCppModel
 from panda.models.llama.projector import Projector
 from panda.models.models_file import ModelSpec
 
+_Part = TypeVar("_Part")
+
 
 class LoadedGgufs:
     """
@@ -20,13 +24,9 @@ class LoadedGgufs:
     """
 
     def __init__(self, cache_dir: Path, *, prefill_threads: int | None = None) -> None:
-        self._cache_dir = cache_dir
-        self._prefill_threads = prefill_threads
+        self._cache_dir, self._prefill_threads = cache_dir, prefill_threads
         self._kept = KeptPrefixes(cache_dir / "prefixes")
-        self._weights: dict[str, Weights] = {}
-        self._contexts: dict[tuple[str, int], LlamaContext] = {}
-        self._projectors: dict[str, Projector] = {}
-        self._encoders: dict[tuple[str, int], LlamaEncoder] = {}
+        self._parts: dict[tuple[str, str, int], Any] = {}  # what is loaded, by kind, digest and window
 
     def model(self, spec: ModelSpec, *, relative_to: Path) -> LlamaCppModel:
         """The model of one entry of models.yaml."""
@@ -54,57 +54,55 @@ class LoadedGgufs:
     def encoder(self, spec: ModelSpec, *, relative_to: Path) -> LlamaEncoder:
         """The encoder of one entry of models.yaml; arguments and errors as for `model`."""
         file = self._file(spec, relative_to)
-        key = (file.digest, spec.n_ctx)
-        if key not in self._encoders:
-            digest = hashlib.sha256(f"{file.digest} {spec.n_ctx}".encode()).hexdigest()
-            info = ModelInfo(spec.name, digest, spec.n_ctx, False, False, _origin(spec, file), embeds=True)
-            self._encoders[key] = LlamaEncoder(info, load_weights=partial(self._load_weights, file))
-        return self._encoders[key]
+        digest = hashlib.sha256(f"{file.digest} {spec.n_ctx}".encode()).hexdigest()
+        info = ModelInfo(spec.name, digest, spec.n_ctx, False, False, _origin(spec, file), embeds=True)
+        load = partial(self._load_weights, file)
+        return self._load(("encoder", file.digest, spec.n_ctx), lambda: LlamaEncoder(info, load_weights=load))
 
     def close(self) -> None:
         """Free all memory. Models given out before must not be used any more."""
-        for loaded in (self._encoders, self._projectors, self._contexts, self._weights):
-            for part in loaded.values():
-                part.close()
-            loaded.clear()
+        for key in sorted(self._parts, key=lambda key: key[0] == "weights"):  # which the others need
+            self._parts[key].close()
+        self._parts.clear()
+
+    def _load(self, key: tuple[str, str, int], make: Callable[[], _Part]) -> _Part:
+        if key not in self._parts:
+            self._parts[key] = make()
+        part: _Part = self._parts[key]
+        return part
 
     def _file(self, spec: ModelSpec, relative_to: Path) -> GgufFile:
         return GgufFile(find_gguf(spec.location, relative_to=relative_to), self._cache_dir, spec.requantize)
 
     def _load_weights(self, file: GgufFile, lens: GgufFile | None = None) -> Weights:
         """The weights, with a projector that fits them: what is broken shows before anything is asked."""
-        if file.digest not in self._weights:
+
+        def read() -> Weights:
             with file.runnable_path() as path:
-                self._weights[file.digest] = Weights(path)
+                return Weights(path)
+
+        weights = self._load(("weights", file.digest, 0), read)
         if lens is not None:
             self._load_projector(file, lens)
-        return self._weights[file.digest]
+        return weights
 
     def _load_context(self, file: GgufFile, n_ctx: int, tokens: int) -> LlamaContext:
-        key = (file.digest, n_ctx)
-        if key not in self._contexts:
-            self._contexts[key] = LlamaContext(
-                self._load_weights(file),
-                n_ctx=n_ctx,
-                kept=self._kept,
-                identity=file.digest,
-                prefill_threads=self._prefill_threads,
-            )
-        self._contexts[key].reserve(tokens)
-        return self._contexts[key]
+        weights, threads = self._load_weights(file), self._prefill_threads
+        context = self._load(
+            ("context", file.digest, n_ctx),
+            lambda: LlamaContext(
+                weights, n_ctx=n_ctx, kept=self._kept, identity=file.digest, prefill_threads=threads
+            ),
+        )
+        context.reserve(tokens)
+        return context
 
     def _load_projector(self, file: GgufFile, lens: GgufFile) -> Projector:
-        key = lens.joined_digest(file.digest)
-        if key not in self._projectors:
-            weights = self._load_weights(file)
-            self._projectors[key] = Projector(lens.path, weights, threads=self._prefill_threads)
-        return self._projectors[key]
+        weights, threads = self._load_weights(file), self._prefill_threads
+        key = ("projector", lens.joined_digest(file.digest), 0)
+        return self._load(key, lambda: Projector(lens.path, weights, threads=threads))
 
 
 def _origin(spec: ModelSpec, file: GgufFile) -> dict[str, str | None]:
-    return {
-        "backend": "llama_cpp",
-        "location": spec.location,
-        "file": str(file.path),
-        "requantize": spec.requantize,
-    }
+    facts = {"backend": "llama_cpp", "location": spec.location, "file": str(file.path)}
+    return {**facts, "requantize": spec.requantize}

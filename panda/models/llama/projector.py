@@ -10,7 +10,7 @@ from typing import Any
 from panda.documents.pictures import Picture
 from panda.errors import ModelFileError
 from panda.models.cores import usable_cores
-from panda.models.llama.gguf import Weights, load_library, load_multimodal, take_error
+from panda.models.llama.gguf import SEQUENCE, Weights, load_library, load_multimodal, take_error
 
 
 class Projector:
@@ -23,9 +23,7 @@ class Projector:
         lib, self._mtmd = load_library(), load_multimodal()
         self.path = path
         params = self._mtmd.mtmd_context_params_default()
-        params.use_gpu = False
-        params.print_timings = False
-        params.warmup = False
+        params.use_gpu = params.print_timings = params.warmup = False
         params.n_threads = threads or len(usable_cores())
         params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_DISABLED  # repeatable, as for text
         take_error()
@@ -44,11 +42,8 @@ class Projector:
         take_error()
         bitmap = mtmd.mtmd_helper_bitmap_init_from_buf(self._ctx, data, len(picture.data), False)
         if not bitmap:
-            raise ModelFileError(
-                f"the picture cannot be decoded: {take_error()}",
-                where=picture.file_name,
-                fix="save it again as PNG or JPEG",
-            )
+            message, fix = f"the picture cannot be decoded: {take_error()}", "save it again as PNG or JPEG"
+            raise ModelFileError(message, picture.file_name, fix=fix)
         chunks = mtmd.mtmd_input_chunks_init()
         try:
             marker = mtmd.mtmd_default_marker()
@@ -58,7 +53,7 @@ class Projector:
             if code != 0:
                 raise self._error(f"the picture cannot be prepared for the model ({code}): {take_error()}")
             seen = Seen(mtmd, self._ctx, chunks)
-            if any(token < 0 for part in seen.stretches() if isinstance(part, list) for token in part):
+            if any(token < 0 for part in seen.parts() for token in seen.frame_tokens(part)):
                 raise self._error("the model has no tokens for what the projector puts around a picture")
             yield seen
         finally:
@@ -71,15 +66,12 @@ class Projector:
             self._ctx = None
 
     def _error(self, message: str) -> ModelFileError:
-        return ModelFileError(
-            message,
-            where=str(self.path),
-            fix="name the projector file (mmproj-….gguf) that comes with the model, under models.…projector",
-        )
+        fix = "name the projector file (mmproj-….gguf) that comes with the model, under models.…projector"
+        return ModelFileError(message, str(self.path), fix=fix)
 
 
 class Seen:
-    """A picture cut into what a context takes in."""
+    """A picture cut into what a context takes in: tokens that frame it, and parts of the picture."""
 
     def __init__(self, mtmd: Any, ctx: Any, chunks: Any) -> None:
         self._mtmd, self._ctx, self._chunks = mtmd, ctx, chunks
@@ -88,28 +80,22 @@ class Seen:
     def tokens(self) -> int:
         return int(self._mtmd.mtmd_helper_get_n_tokens(self._chunks))
 
-    def stretches(self) -> Iterator[list[int] | Any]:
-        """What the window takes in, in order: tokens that frame the picture, and parts of the picture."""
-        mtmd = self._mtmd
-        for index in range(mtmd.mtmd_input_chunks_size(self._chunks)):
-            chunk = mtmd.mtmd_input_chunks_get(self._chunks, index)
-            if mtmd.mtmd_input_chunk_get_type(chunk) == mtmd.MTMD_INPUT_CHUNK_TYPE_TEXT:
-                count = ctypes.c_size_t()
-                tokens = mtmd.mtmd_input_chunk_get_tokens_text(chunk, ctypes.byref(count))
-                yield list(tokens[: count.value])
-            else:
-                yield chunk
+    def parts(self) -> Iterator[Any]:
+        for index in range(self._mtmd.mtmd_input_chunks_size(self._chunks)):
+            yield self._mtmd.mtmd_input_chunks_get(self._chunks, index)
 
-    def decode_into(self, llama: Any, chunk: Any, position: int, n_batch: int) -> tuple[int, int]:
-        """Compute one part of the picture; llama.cpp's code, 0 for success, and the position behind it."""
-        mtmd = self._mtmd
-        code = int(mtmd.mtmd_encode_chunk(self._ctx, chunk))
-        if code != 0:
-            return code, position
-        found = mtmd.mtmd_get_output_embd(self._ctx)
-        no_callback = mtmd.mtmd_helper_post_decode_callback()
+    def frame_tokens(self, part: Any) -> list[int]:
+        """Those of a part that frames the picture; none of a part of the picture."""
+        if self._mtmd.mtmd_input_chunk_get_type(part) != self._mtmd.MTMD_INPUT_CHUNK_TYPE_TEXT:
+            return []
+        count = ctypes.c_size_t()
+        tokens = self._mtmd.mtmd_input_chunk_get_tokens_text(part, ctypes.byref(count))
+        return list(tokens[: count.value])
+
+    def decode_into(self, llama: Any, part: Any, position: int, n_batch: int) -> tuple[int, int]:
+        """Compute one part; llama.cpp's code, 0 for success, and the position behind it."""
         behind = load_library().llama_pos(position)
-        code = mtmd.mtmd_helper_decode_image_chunk(
-            self._ctx, llama, chunk, found, position, 0, n_batch, ctypes.byref(behind), no_callback, None
+        code = self._mtmd.mtmd_helper_eval_chunk_single(
+            self._ctx, llama, part, position, SEQUENCE, n_batch, False, ctypes.byref(behind)
         )
         return int(code), int(behind.value)
