@@ -41,9 +41,7 @@ class KeptPrefixes:
     def __init__(
         self, directory: Path | None, *, memory_bytes: int = _MEMORY_BYTES, disk_bytes: int = _DISK_BYTES
     ) -> None:
-        self._directory = directory
-        self._memory_bytes = memory_bytes
-        self._disk_bytes = disk_bytes
+        self._directory, self._memory_bytes, self._disk_bytes = directory, memory_bytes, disk_bytes
         self._states: OrderedDict[str, bytes] = OrderedDict()
 
     def find(self, key: str) -> bytes | None:
@@ -53,16 +51,16 @@ class KeptPrefixes:
             return self._states[key]
         if self._directory is None:
             return None
-        path = self._path(key)
+        path = self._directory / f"{key[:40]}.state"
         try:
             with path.open("rb") as file:
                 state = file.read(max(0, path.stat().st_size - _CHECKSUM_BYTES))
-                checksum = file.read()
+                is_whole = file.read() == _checksum(state)
         except OSError:
             return None
         with suppress(OSError):  # a cache that may only be read
             path.touch()  # recently used
-        if _checksum(state) != checksum:
+        if not is_whole:
             return None
         self._remember(key, state)
         return state
@@ -72,12 +70,8 @@ class KeptPrefixes:
         self._remember(key, state)
         if self._directory is None or tokens < _DISK_LEAST_TOKENS or len(state) > self._disk_bytes:
             return
-        self._make_room(len(state) + _CHECKSUM_BYTES)
-        write_cache_file(self._path(key), state + _checksum(state))
-
-    def _path(self, key: str) -> Path:
-        assert self._directory is not None
-        return self._directory / f"{key[:40]}.state"
+        self._make_room(self._directory, len(state) + _CHECKSUM_BYTES)
+        write_cache_file(self._directory / f"{key[:40]}.state", state + _checksum(state))
 
     def _remember(self, key: str, state: bytes) -> None:
         self._states[key] = state
@@ -87,15 +81,12 @@ class KeptPrefixes:
             _, dropped = self._states.popitem(last=False)
             total -= len(dropped)
 
-    def _make_room(self, needed: int) -> None:
-        assert self._directory is not None
+    def _make_room(self, directory: Path, needed: int) -> None:
         files = []
-        for path in self._directory.glob("*.state"):
-            try:
+        for path in directory.glob("*.state"):
+            with suppress(OSError):  # another process dropped it
                 status = path.stat()
-            except OSError:
-                continue  # another process dropped it
-            files.append((status.st_mtime_ns, status.st_size, path))
+                files.append((status.st_mtime_ns, status.st_size, path))
         total = needed + sum(size for _, size, _ in files)
         for _, size, path in sorted(files):
             if total <= self._disk_bytes:
@@ -143,12 +134,10 @@ class LlamaContext:
         params = weights.context_params(n_ctx, threads=1 if is_small else cores, batch_threads=cores)
         params.n_batch = params.n_ubatch = min(CHUNK_TOKENS, n_ctx)
         params.pooling_type = lib.LLAMA_POOLING_TYPE_NONE
-        self._params = params
+        self._params, self._kept = params, kept
         self._ctx: Any = None
-        self.weights = weights
-        self.n_ctx = n_ctx
+        self.weights, self.n_ctx = weights, n_ctx
         self._grows = not weights.depends_on_window
-        self._kept = kept
         self._identity = f"{identity} {library_identity()} {CHUNK_TOKENS} {0 if self._grows else n_ctx}"
         self._batch: Any = lib.llama_batch_init(CHUNK_TOKENS, 0, 1)
         self._prefix: tuple[int, ...] = ()
@@ -174,11 +163,9 @@ class LlamaContext:
         take_error()
         self._ctx = self._lib.llama_init_from_model(self.weights.model, self._params)
         if not self._ctx:
-            raise ModelFileError(
-                f"no context of {self._params.n_ctx:,} tokens can be made: {take_error()}",
-                where=str(self.weights.path),
-                fix="set a smaller n_ctx in models.yaml",
-            )
+            message = f"no context of {self._params.n_ctx:,} tokens can be made: {take_error()}"
+            fix = "set a smaller n_ctx in models.yaml"
+            raise ModelFileError(message, str(self.weights.path), fix=fix)
         self._memory: Any = self._lib.llama_get_memory(self._ctx)
         self._position, self._prefix = 0, ()
         if self._is_watched:
@@ -237,7 +224,7 @@ class LlamaContext:
         Append tokens but for the last; the log-probability of each from index *first* >= 1 on. A
         ModelTimeoutError leaves the window empty.
         """
-        found: list[float] = []
+        logprobs: list[float] = []
         for start in range(0, len(tokens) - 1, CHUNK_TOKENS):
             following = tokens[start + 1 : start + 1 + CHUNK_TOKENS]
             chunk = tokens[start : start + len(following)]
@@ -246,8 +233,8 @@ class LlamaContext:
             for i in wanted:
                 row, token = self._row(i), following[i]
                 top = row.max()
-                found.append(float(row[token] - top - np.log(np.exp(row - top).sum(dtype=np.float64))))
-        return found
+                logprobs.append(float(row[token] - top - np.log(np.exp(row - top).sum(dtype=np.float64))))
+        return logprobs
 
     def cut(self, position: int) -> None:
         """Forget everything from *position* on; at least the prefix must stay."""

@@ -1,16 +1,14 @@
 """The model contract on llama.cpp."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from panda.documents.pictures import Picture
 from panda.errors import HaltError, ModelFileError, RecipeSchemaError
 from panda.models.contract import (
     Completion,
@@ -31,7 +29,11 @@ from panda.models.replies import END_OF_THOUGHTS, THINK, compile_schema, split_r
 
 LEAST_SHARE = 0.05
 """Tokens less likely than this share of the likeliest one are never drawn (the tail is noise)."""
-
+_TAIL_BYTES = 64
+"""Where the end of thoughts is looked for: the last token may have further bytes behind it."""
+_FIXED_DATE = datetime(2024, 7, 26)
+"""The date that templates write by default; today's would change the text of the same messages."""
+_TEMPLATE_FIX = "use a model whose template knows system, user and assistant messages"
 Logits = NDArray[np.float32]
 
 
@@ -56,11 +58,11 @@ class Sampler:
 class GrammarMatcher:
     """Follows a reply through a grammar of compile_schema."""
 
-    def __init__(self, grammar: str, *, tokenizer: Any, n_vocab: int) -> None:
+    def __init__(self, grammar: str, weights: Weights) -> None:
         from llguidance import LLMatcher
 
-        self._matcher = LLMatcher(tokenizer, grammar, log_level=0)
-        self._n_vocab = n_vocab
+        self._matcher = LLMatcher(weights.grammar_tokenizer, grammar, log_level=0)
+        self._n_vocab = weights.n_vocab
         self._check()
 
     @property
@@ -95,23 +97,16 @@ class GrammarMatcher:
 
     def _check(self) -> None:
         if self._matcher.is_error():
-            raise RecipeSchemaError(
-                f"the schema cannot be followed: {' '.join(self._matcher.get_error().split())[:500]}",
-                fix="make the schema simpler: fewer alternatives, shorter patterns",
-            )
+            reason = " ".join(self._matcher.get_error().split())[:500]
+            fix = "make the schema simpler: fewer alternatives, shorter patterns"
+            raise RecipeSchemaError(f"the schema cannot be followed: {reason}", fix=fix)
 
 
-_FIXED_DATE = datetime(2024, 7, 26)
-"""The date that templates write by default; today's would change the text of the same messages."""
-
-
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A stretch of a rendered chat."""
 
-    text: str  # its text
-    is_content: bool
-    """Whether it is a message's content; only the template's own parts may hold control tokens."""
+    text: str
+    is_content: bool  # of a message; only the template's own parts may hold control tokens
 
 
 class RenderedChat(str):
@@ -133,39 +128,35 @@ def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
     forge a control token, and the parts up to the last leading system message are the same whatever follows.
     """
     if weights.chat_template is None:
-        raise ModelFileError(
-            "the model file has no chat template, so it can score but not reply",
-            where=str(weights.path),
-            fix="use an instruction-tuned model, or set writes: false in models.yaml",
-        )
-    marks = [f"\ue000{i}\ue001" for i in range(len(messages))]
+        message = "the model file has no chat template, so it can score but not reply"
+        fix = "use an instruction-tuned model, or set writes: false in models.yaml"
+        raise ModelFileError(message, str(weights.path), fix=fix)
     import jinja2
 
+    marks = [f"\ue000{i}\ue001" for i in range(len(messages))]
+    bos, eos = (
+        weights.piece(token, special=True).decode("utf-8", "replace") if token >= 0 else ""
+        for token in (weights.bos, weights.eos)
+    )
     try:
         text = _compiled(weights.chat_template).render(
             messages=[{"role": m.role, "content": mark} for m, mark in zip(messages, marks, strict=True)],
             add_generation_prompt=True,
-            bos_token=_name(weights, weights.bos),
-            eos_token=_name(weights, weights.eos),
+            bos_token=bos,
+            eos_token=eos,
             strftime_now=_FIXED_DATE.strftime,
             raise_exception=_refuse,
         )
     except jinja2.TemplateError as exc:
-        raise ModelFileError(
-            f"the chat template of the model file fails: {exc}",
-            where=str(weights.path),
-            fix="use a model whose template knows system, user and assistant messages",
-        ) from exc
+        message = f"the chat template of the model file fails: {exc}"
+        raise ModelFileError(message, str(weights.path), fix=_TEMPLATE_FIX) from exc
     parts: list[Part] = []
-    for message, mark in zip(messages, marks, strict=True):
+    for said, mark in zip(messages, marks, strict=True):
         before, found, text = text.partition(mark)
         if not found or mark in text:
-            raise ModelFileError(
-                f"the chat template of the model does not write the {message.role} message once, in order",
-                where=str(weights.path),
-                fix="use a model whose template knows system, user and assistant messages",
-            )
-        parts += [Part(before, False), Part(message.content, True)]
+            message = f"the chat template of the model does not write the {said.role} message once, in order"
+            raise ModelFileError(message, str(weights.path), fix=_TEMPLATE_FIX)
+        parts += [Part(before, False), Part(said.content, True)]
     return [*parts, Part(text, False)]
 
 
@@ -182,10 +173,6 @@ def tokenise_parts(weights: Weights, parts: Sequence[Part], *, is_start: bool) -
     return tokens
 
 
-def _name(weights: Weights, token: int) -> str:
-    return weights.piece(token, special=True).decode("utf-8", "replace") if token >= 0 else ""
-
-
 def _refuse(message: str) -> None:
     from jinja2 import TemplateError
 
@@ -198,19 +185,12 @@ def _compiled(template: str) -> Any:
     from jinja2.ext import loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
-    )
+    options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "extensions": [loopcontrols]}
     try:
-        return environment.from_string(template)
+        return ImmutableSandboxedEnvironment(**options).from_string(template)
     except TemplateSyntaxError as exc:
-        raise ModelFileError(
-            f"the chat template of the model file cannot be read: {exc}", fix="use another model file"
-        ) from exc
-
-
-_TAIL_BYTES = 64
-"""Where the end of thoughts is looked for: the last token may have further bytes behind it."""
+        message = f"the chat template of the model file cannot be read: {exc}"
+        raise ModelFileError(message, fix="use another model file") from exc
 
 
 class LlamaCppModel:
@@ -227,10 +207,8 @@ class LlamaCppModel:
         load_context: Callable[[int], LlamaContext],
         load_projector: Callable[[], Projector] | None = None,
     ) -> None:
-        self._info = info
-        self._load_weights = load_weights
-        self._load_context = load_context
-        self._load_projector = load_projector
+        self._info, self._load_weights = info, load_weights
+        self._load_context, self._load_projector = load_context, load_projector
 
     @property
     def info(self) -> ModelInfo:
@@ -258,43 +236,32 @@ class LlamaCppModel:
         parts = render_parts(weights, messages)
         leading = next((i for i, m in enumerate(messages) if m.role != "system"), len(messages))
         prefix = tokenise_parts(weights, parts[: 2 * leading], is_start=True) if leading else []
-        matcher = None
-        if grammar is not None:
-            matcher = GrammarMatcher(grammar, tokenizer=weights.grammar_tokenizer, n_vocab=weights.n_vocab)
+        matcher = None if grammar is None else GrammarMatcher(grammar, weights)
+        room = self._info.thinking_tokens
         with ExitStack() as seeing:
-            stretches: list[Sequence[int] | Seen] = []
-            at = 2 * leading
-            for place, picture in self._pictures(messages):
-                stretches.append(tokenise_parts(weights, parts[at:place], is_start=not at))
-                stretches.append(seeing.enter_context(self._projector().seen(picture)))
-                at = place
-            rest = tokenise_parts(weights, parts[at:], is_start=not at)
-            room = self._info.thinking_tokens
-            if room and not parts[-1].text.rstrip().endswith(THINK):
-                rest += weights.tokenise(f"{THINK}\n", special=True)
-            used = len(prefix) + len(rest)
-            used += sum(one.tokens if isinstance(one, Seen) else len(one) for one in stretches)
+            stretches = list(self._stretches(messages, parts, 2 * leading, seeing))
+            used = len(prefix) + sum(s.tokens if isinstance(s, Seen) else len(s) for s in stretches)
             self._info.check_room(used, params.max_tokens + room)
             context = self._load_context(used + params.max_tokens + room)
             reused = context.enter_prefix(prefix, deadline)
-            for one in stretches:
-                if isinstance(one, Seen):
-                    context.compute_picture(one, deadline)
-                elif one:
-                    context.compute(one, deadline, logits=False)
+            rest = stretches.pop()
+            assert isinstance(rest, list)
+            for stretch in stretches:
+                if isinstance(stretch, Seen):
+                    context.compute_picture(stretch, deadline)
+                elif stretch:
+                    context.compute(stretch, deadline, logits=False)
             logits = context.compute(rest, deadline)
             sampler = Sampler(temperature=params.temperature, seed=params.seed)
             thoughts: list[int] = []
             if room:
                 thoughts, logits = _think(context, logits, sampler, room, deadline)
             output, is_finished = _write(context, logits, sampler, matcher, params.max_tokens, deadline)
-        reasoning, text = (
-            _text(weights, thoughts).partition(END_OF_THOUGHTS)[0].strip(),
-            _text(weights, output),
-        )
+        reasoning = _text(weights, thoughts).partition(END_OF_THOUGHTS)[0].strip()
+        text = _text(weights, output)
         if matcher is None:
-            said, text = split_reasoning(text.lstrip("\n") if room else text, is_open=False)
-            reasoning = reasoning or said
+            inner, text = split_reasoning(text.lstrip("\n") if room else text, is_open=False)
+            reasoning = reasoning or inner
         return Completion(
             text=text,
             finish_reason="stop" if is_finished else "length",
@@ -303,27 +270,31 @@ class LlamaCppModel:
             reasoning=reasoning,
         )
 
-    def _pictures(self, messages: Sequence[Message]) -> list[tuple[int, Picture]]:
-        """Each picture with the index of the part before which it is shown."""
-        return [(2 * i + 1, picture) for i, message in enumerate(messages) for picture in message.pictures]
+    def _stretches(
+        self, messages: Sequence[Message], parts: Sequence[Part], at: int, seeing: ExitStack
+    ) -> Iterator[list[int] | Seen]:
+        """What a chat consists of from a part on: tokens and pictures in turn, with tokens at the end."""
+        weights = self._load_weights()
+        for number, message in enumerate(messages):
+            for picture in message.pictures:
+                yield tokenise_parts(weights, parts[at : 2 * number + 1], is_start=not at)
+                yield seeing.enter_context(self._projector().seen(picture))
+                at = 2 * number + 1
+        rest = tokenise_parts(weights, parts[at:], is_start=not at)
+        if self._info.thinking_tokens and not parts[-1].text.rstrip().endswith(THINK):
+            rest += weights.tokenise(f"{THINK}\n", special=True)
+        yield rest
 
     def _projector(self) -> Projector:
         if self._load_projector is None:
-            raise ModelFileError(
-                f"the model {self._info.name} has no projector, so it cannot see",
-                where=f"models.{self._info.name}.projector",
-                fix="name the projector file (mmproj-….gguf) that comes with the model",
-            )
+            message = f"the model {self._info.name} has no projector, so it cannot see"
+            fix = "name the projector file (mmproj-….gguf) that comes with the model"
+            raise ModelFileError(message, f"models.{self._info.name}.projector", fix=fix)
         return self._load_projector()
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
-        """
-        Computed in two parts with a fixed border: the prefix but for its last token, and everything else.
-        """
-        self._check_scores()
-        deadline = Deadline(params.timeout_seconds)
-        weights = self._load_weights()
-        start = _tokenise_start(weights, prefix)
+        """Computed in two parts with a fixed border: the prefix but for its last token, and all else."""
+        deadline, weights, start = self._begin_score(prefix, params)
         kept, tail = start[:-1], start[-1:]
         tokens = [(weights.tokenise(c.context), weights.tokenise(c.continuation)) for c in cases]
         for before, after in tokens:
@@ -334,62 +305,45 @@ class LlamaCppModel:
         logprobs: list[float] = []
         for before, after in tokens:
             context.cut(len(kept))
-            found = context.compute_logprobs([*tail, *before, *after], deadline, first=1 + len(before))
-            logprobs.append(float(sum(found)))
-        return Scores(
-            logprobs=tuple(logprobs),
-            tokens=tuple(len(after) for _, after in tokens),
-            usage=Usage(
-                prompt=len(start) + sum(len(before) for before, _ in tokens),
-                reused=reused,
-                output=sum(len(after) for _, after in tokens),
-            ),
-            seconds=deadline.elapsed_seconds,
-        )
+            values = context.compute_logprobs([*tail, *before, *after], deadline, first=1 + len(before))
+            logprobs.append(float(sum(values)))
+        counts = tuple(len(after) for _, after in tokens)
+        usage = Usage(len(start) + sum(len(before) for before, _ in tokens), reused, sum(counts))
+        return Scores(tuple(logprobs), counts, usage, deadline.elapsed_seconds)
 
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
-        self._check_scores()
-        deadline = Deadline(params.timeout_seconds)
-        weights = self._load_weights()
-        start, tokens = _tokenise_start(weights, prefix), weights.tokenise(text)
+        deadline, weights, start = self._begin_score(prefix, params)
+        tokens = weights.tokenise(text)
         self._info.check_room(len(start), len(tokens))
         context = self._load_context(len(start) + len(tokens))
         context.enter_prefix([], deadline)  # documents differ: nothing of this is worth keeping
         if start[:-1]:
             context.compute(start[:-1], deadline, logits=False)
         logprobs = context.compute_logprobs([start[-1], *tokens], deadline)
-        return TokenScores(
-            logprobs=tuple(logprobs),
-            ends=_ends(text, [weights.piece(token) for token in tokens]),
-            usage=Usage(prompt=len(start), reused=0, output=len(tokens)),
-            seconds=deadline.elapsed_seconds,
-        )
+        ends = _ends(text, [weights.piece(token) for token in tokens])
+        usage = Usage(prompt=len(start), reused=0, output=len(tokens))
+        return TokenScores(tuple(logprobs), ends, usage, deadline.elapsed_seconds)
 
-    def _check_scores(self) -> None:
+    def _begin_score(self, prefix: str, params: ScoreParams) -> tuple[Deadline, Weights, list[int]]:
+        """With the tokens of the prefix, at least one: nothing can be predicted from nothing."""
         if not self._info.scores:
-            raise HaltError(
-                f"the model {self._info.name} is set not to score options",
-                where=f"models.{self._info.name}.scores",
-                fix="set scores: true in models.yaml, or give the layer another model",
-            )
-
-
-def _tokenise_start(weights: Weights, prefix: str) -> list[int]:
-    """The tokens of a prefix, at least one: nothing can be predicted from nothing."""
-    if isinstance(prefix, RenderedChat):
-        return tokenise_parts(weights, prefix.parts, is_start=True)
-    start = weights.tokenise(prefix)
-    if weights.adds_bos or not start:
-        start.insert(0, weights.bos if weights.bos >= 0 else weights.eos)
-    return start
+            fix = "set scores: true in models.yaml, or give the layer another model"
+            message, where = f"the model {self._info.name} is set not to score options", self._info.name
+            raise HaltError(message, where=f"models.{where}.scores", fix=fix)
+        deadline, weights = Deadline(params.timeout_seconds), self._load_weights()
+        if isinstance(prefix, RenderedChat):
+            return deadline, weights, tokenise_parts(weights, prefix.parts, is_start=True)
+        start = weights.tokenise(prefix)
+        if weights.adds_bos or not start:
+            start.insert(0, weights.bos if weights.bos >= 0 else weights.eos)
+        return deadline, weights, start
 
 
 def _ends(text: str, pieces: Sequence[bytes]) -> tuple[int, ...]:
     """Index of characters behind each token; one that ends inside a character ends behind it."""
     if not pieces:
         return ()
-    byte = 0
-    behind = [0]
+    byte, behind = 0, [0]
     for chars, char in enumerate(text, 1):
         behind += [chars] * len(char.encode("utf-8", "surrogatepass"))
     ends = []
@@ -433,14 +387,13 @@ def _write(
 ) -> tuple[list[int], bool]:
     """The tokens written, and whether the reply came to its own end."""
     output: list[int] = []
-    ends = context.weights.ends
     while True:
         step = matcher.forced_tokens() if matcher else []
         if not step:
             if matcher and matcher.is_complete:
                 return output, True
             token = matcher.draw(logits, sampler) if matcher else sampler.draw(logits)
-            if ends(token):
+            if context.weights.ends(token):
                 return output, True
             step = [token]
         output += step
