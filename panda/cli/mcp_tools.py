@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from panda.actions.search import opened_meaning, search
 from panda.actions.synthesis import FactSource
 from panda.actions.turn import Outcome, ask, gather_query
@@ -14,11 +16,12 @@ from panda.app import App, build
 from panda.cli.command import Invocation, LogHandler
 from panda.cli.turn import read_query
 from panda.documents.json_text import worst_fault
+from panda.documents.records import encode
 from panda.documents.text import visible
 from panda.documents.times import time_text
 from panda.errors import NotFoundError, UsageError
 from panda.index.index import Index
-from panda.memory.synthesis import REQUEST_SCHEMA, parse_request, synthesize
+from panda.memory.synthesis import SynthesisRequest, parse_request, synthesize
 from panda.retrieval.ranking import POOL
 from panda.serving.guard import json_bytes
 from panda.serving.mcp_server import Report, ServedText, ServedTool
@@ -90,8 +93,9 @@ class ActionTools:
 
     def listed(self) -> Sequence[ServedTool]:
         """All tools."""
+        request_schema = msgspec.json.schema_components([SynthesisRequest])[1]["SynthesisRequest"]
         return (
-            ServedTool("synthesize_scope", _SYNTHESIZE, REQUEST_SCHEMA, self._synthesize),
+            ServedTool("synthesize_scope", _SYNTHESIZE, request_schema, self._synthesize),
             ServedTool("search_turns", _SEARCH, _SEARCH_SCHEMA, self._search),
             ServedTool("gather_context", _GATHER, _TURN_SCHEMA, self._of_turn(gather_query), read_only=False),
             ServedTool("run_turn", _RUN, _TURN_SCHEMA, self._of_turn(ask), read_only=False),
@@ -99,7 +103,8 @@ class ActionTools:
 
     def _synthesize(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
         asked = parse_request(arguments)
-        return Outcome(synthesize(*self.source.load(), asked, now=self.invocation.settings.clock()).to_json())
+        now = self.invocation.settings.clock()
+        return Outcome(encode(synthesize(*self.source.load(), asked, now=now)))
 
     def _search(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
         _check(arguments, _SEARCH_SCHEMA)

@@ -6,11 +6,14 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
+from msgspec import UNSET
+
 from panda.actions.synthesis import FactSource, file_source, memory_source
 from panda.cli.command import Invocation, NewUser, Result, Stream, Table, excludes, flag, option, requires
 from panda.documents.memory_file import render_value
-from panda.memory.synthesis import CONTRADICTED, Entry, Envelope, parse_request, synthesize
-from panda.store.fact import SCOPES, Fact
+from panda.documents.records import encode
+from panda.memory.synthesis import CONTRADICTED, Envelope, parse_request, synthesize
+from panda.store.fact import SCOPES
 from panda.trust import open_layers
 
 if TYPE_CHECKING:
@@ -62,7 +65,7 @@ def synthesize_scope(
     stored = open_source(invocation, facts).load()
     envelope = synthesize(*stored, request, now=invocation.settings.clock())
     invocation.reporter.step(_counts(envelope))
-    return Result(envelope.to_json(), Table(_COLUMNS, list(_rows(envelope))))
+    return Result(encode(envelope), Table(_COLUMNS, list(_rows(envelope))))
 
 
 def open_source(invocation: Invocation, facts: Path | None) -> FactSource:
@@ -83,16 +86,12 @@ def _counts(envelope: Envelope) -> str:
 
 def _rows(envelope: Envelope) -> Iterator[tuple[object, ...]]:
     for entry in envelope.summary:
-        winner, other = entry.winner, entry.alternative
-        rest = (CONTRADICTED, _text(other, entry), other.confidence) if other else (None, None, None)
-        yield entry.entity, entry.relation, _text(winner, entry), winner.confidence, *rest
-
-
-def _text(fact: Fact, entry: Entry) -> str:
-    """A value as people read it; with its type where two values would look the same."""
-    text, other = render_value(fact.value.v), entry.alternative
-    alike = other is not None and render_value(other.value.v) == render_value(entry.winner.value.v)
-    return f"{text} ({fact.value.type})" if alike else text
+        values = [value for value in (entry.value, entry.alt_value) if value is not UNSET]
+        texts = [render_value(value.v) for value in values]
+        if len(set(texts)) < len(texts):  # two values that would look the same
+            texts = [f"{text} ({value.type})" for text, value in zip(texts, values, strict=True)]
+        rest = (CONTRADICTED, texts[1], entry.alt_confidence) if entry.contradicted else (None, None, None)
+        yield entry.entity, entry.relation, texts[0], entry.confidence, *rest
 
 
 @excludes("facts", "user", fix="leave it out: the facts are those of the file")

@@ -1,30 +1,43 @@
 """What is known now within a scope: one entry an entity and relation, contradictions shown (S2). Pure."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
-from panda.documents.text import nearest
+from msgspec import UNSET, Meta
+from msgspec import UnsetType as Unset
+from msgspec.structs import force_setattr
+
+from panda.documents.records import Record, decode
 from panda.documents.times import render_time
-from panda.errors import UsageError
+from panda.errors import Problem, UsageError
 from panda.memory.fact import canonical_json
-from panda.store.fact import SCOPES, Conflict, Fact, Scope, Subject, entity_name, read_time
+from panda.store.fact import SCOPES, Conflict, Fact, Filled, Scope, Subject, Value, entity_name, read_time
 
+_Share = Annotated[float, Meta(ge=0, le=1)]
+_Count = Annotated[int, Meta(ge=0)]
 CONTRADICTED = "CONTRADICTED"
 """The mark beside whatever something contradicts."""
 _BEFORE_ALL = (-2, 0)
 
 
-@dataclass(frozen=True)
-class SynthesisRequest:
+class SynthesisRequest(Record, frozen=True):
+    """What is asked of a scope."""
+
     scope: Scope  # matched exactly
-    entity: str | None = None  # only this entity, normalised; None for all
-    relation: str | None = None  # only this relation; None for all
-    min_confidence: float | None = None  # least confidence of an entry's winner; None for any
-    include_expired: bool = False  # whether facts past their end compete too
-    as_of: datetime | None = None  # the instant that expiry is judged by; None for the present
+    entity: Filled | None = None  # only this one, as user:default; None for all
+    relation: Filled | None = None  # only this one, case-sensitive; None for all
+    min_confidence: _Share | None = None  # least confidence of an entry's winner; None for any
+    include_expired: bool | None = False  # whether facts past their valid_until compete too
+    as_of: Annotated[str, Meta(extra_json_schema={"format": "date-time"})] | None = None
+    """The instant that expiry is judged by; None for the present."""
+
+    def __post_init__(self) -> None:
+        if self.entity is not None:
+            force_setattr(self, "entity", entity_name(self.entity))
+        if self.as_of is not None:
+            read_time(self.as_of, "as_of: ")
 
 
 def read_scope(value: object) -> Scope:
@@ -34,63 +47,6 @@ def read_scope(value: object) -> Scope:
     raise ValueError(f"{str(value)[:60]!r} is no scope: {', '.join(SCOPES)}")
 
 
-def _share(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"the least confidence is no number: {str(value)[:60]!r}")
-    if not 0 <= value <= 1:
-        raise ValueError(f"the least confidence is {str(value)[:60]}, not from 0 to 1")
-    return float(value)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{str(value)[:60]} is no text")
-    return value
-
-
-def _relation(value: object) -> str:
-    if not _text(value).strip():
-        raise ValueError("the relation is blank")
-    return _text(value)
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"{str(value)[:60]!r} is neither true nor false")
-    return value
-
-
-_FIELDS: Mapping[str, tuple[Callable[[Any], object], str, Mapping[str, object], str]] = {
-    "scope": (read_scope, "string", {"enum": list(SCOPES)}, "Matched exactly."),
-    "entity": (
-        lambda value: entity_name(_text(value)),
-        *("string", {"pattern": r"\S"}, "Only this entity, such as user:default."),
-    ),
-    "relation": (_relation, "string", {"pattern": r"\S"}, "Only this relation; case-sensitive."),
-    "min_confidence": (
-        _share,
-        *("number", {"minimum": 0, "maximum": 1}, "Least confidence of an entry."),
-    ),
-    "include_expired": (_flag, "boolean", {}, "Whether facts past their valid_until count."),
-    "as_of": (
-        lambda value: read_time(_text(value)),
-        *("string", {"format": "date-time"}, "The instant that expiry is judged by, the present if absent."),
-    ),
-}
-"""How each field is read, its JSON type, what else its schema says, and what it means."""
-
-REQUEST_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        name: {"type": kind if name == "scope" else [kind, "null"], **rest, "description": what}
-        for name, (_, kind, rest, what) in _FIELDS.items()
-    },
-    "required": ["scope"],
-    "additionalProperties": False,
-}
-"""JSON Schema of a request."""
-
-
 def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
     """
     A request of JSON values, checked the same way from shell, HTTP and MCP; null counts as not given.
@@ -98,21 +54,14 @@ def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
     """
     if not isinstance(raw, Mapping):
         raise UsageError("the request is no JSON object", where="body", fix='send {"scope": "local"}')
-    for key in raw:
-        if key not in _FIELDS:
-            fix = nearest(str(key), _FIELDS, f"known fields: {', '.join(_FIELDS)}")
-            raise UsageError(f"unknown field {str(key)[:60]!r}", where=f"{where}{str(key)[:60]}", fix=fix)
-    given = {key: value for key, value in raw.items() if value is not None}
-    if "scope" not in given:
-        fix = f"give one of {', '.join(SCOPES)}"
-        raise UsageError("the scope is missing", where=f"{where}scope", fix=fix)
-    values: dict[str, Any] = {}
-    for key, value in given.items():
-        try:
-            values[key] = _FIELDS[key][0](value)
-        except ValueError as exc:
-            raise UsageError(str(exc), where=where + key.replace("_", "-" if where else "_")) from exc
-    return SynthesisRequest(**values)
+    given: dict[Any, Any] = {key: value for key, value in raw.items() if value is not None}
+    try:
+        return decode(SynthesisRequest, given, where="request")
+    except Problem as exc:
+        key = exc.key or exc.message.partition(":")[0]
+        raise UsageError(
+            exc.message, where=where + key.replace("_", "-" if where else "_"), fix=exc.fix
+        ) from exc
 
 
 def settle(facts: Mapping[str, Fact], conflicts: Iterable[Conflict]) -> list[tuple[Subject, Fact]]:
@@ -168,50 +117,29 @@ def _shared_home(
     return set.intersection(*(homes.get(one, {facts[one].subject}) for one in named if one != resolution))
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record, frozen=True):
+    """The most credible value of an entity and relation, and the most credible one that says otherwise."""
+
     entity: str  # normalised
     relation: str  # as written
-    winner: Fact  # the most credible fact
-    alternative: Fact | None  # the most credible one that says otherwise; None if nothing does
-
-    def to_json(self) -> dict[str, object]:
-        entry: dict[str, object] = {
-            "entity": self.entity,
-            "relation": self.relation,
-            "scope": self.winner.scope,
-            "value": self.winner.value.to_json(),
-            "confidence": self.winner.confidence,
-            "hlc": self.winner.hlc,
-            "contradicted": self.alternative is not None,
-        }
-        if self.alternative is not None:
-            entry["alt_value"] = self.alternative.value.to_json()
-            entry["alt_confidence"] = self.alternative.confidence
-        return entry
+    scope: Scope
+    value: Value
+    confidence: _Share
+    hlc: str | None
+    contradicted: bool
+    alt_value: Value | Unset = UNSET
+    alt_confidence: _Share | Unset = UNSET
 
 
-@dataclass(frozen=True)
-class Envelope:
+class Envelope(Record, frozen=True):
+    """What is known within a scope."""
+
     summary: tuple[Entry, ...]  # by confidence, then clock, highest first; then by entity and relation
-    synthesized_at: datetime  # the instant that expiry was judged by
-    scope: str  # the scope asked for
-    fact_count: int  # facts that competed for the entries, those of filtered ones included
-    filtered_count: int  # entries left out because their winner is below the least confidence
-
-    @property
-    def contradiction_count(self) -> int:
-        return sum(entry.alternative is not None for entry in self.summary)
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "summary": [entry.to_json() for entry in self.summary],
-            "synthesized_at": render_time(self.synthesized_at),
-            "scope": self.scope,
-            "fact_count": self.fact_count,
-            "contradiction_count": self.contradiction_count,
-            "filtered_count": self.filtered_count,
-        }
+    synthesized_at: Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+    scope: Scope  # the scope asked for
+    fact_count: _Count  # facts that competed for the entries, those of filtered ones included
+    contradiction_count: _Count
+    filtered_count: _Count  # entries left out because their winner is below the least confidence
 
 
 def synthesize(
@@ -222,18 +150,34 @@ def synthesize(
     that a live fact speaks of, with the winner and the best of what says otherwise. The same for every order
     of the input, repetitions included; the request's own instant goes before *now*.
     """
-    at = request.as_of or now
+    at = read_time(request.as_of) if request.as_of else now
     contenders = find_contenders(facts, conflicts, request, now=at)
-    entries = [Entry(*one[1:], ranked[0], find_alternative(ranked)) for one, ranked in contenders.items()]
-    least = request.min_confidence
-    kept = [entry for entry in entries if least is None or entry.winner.confidence >= least]
-    kept.sort(key=lambda entry: (_strength(entry.winner), entry.entity, entry.relation))
+    least = request.min_confidence or 0
+    kept = [(subject, ranked) for subject, ranked in contenders.items() if ranked[0].confidence >= least]
+    kept.sort(key=lambda pair: (_strength(pair[1][0]), pair[0].entity, pair[0].relation))
+    summary = tuple(_entry(subject, ranked) for subject, ranked in kept)
     return Envelope(
-        summary=tuple(kept),
-        synthesized_at=at,
+        summary=summary,
+        synthesized_at=render_time(at),
         scope=request.scope,
         fact_count=sum(map(len, contenders.values())),
-        filtered_count=len(entries) - len(kept),
+        contradiction_count=sum(entry.contradicted for entry in summary),
+        filtered_count=len(contenders) - len(kept),
+    )
+
+
+def _entry(subject: Subject, ranked: Sequence[Fact]) -> Entry:
+    winner, other = ranked[0], find_alternative(ranked)
+    return Entry(
+        subject.entity,
+        subject.relation,
+        winner.scope,
+        winner.value,
+        winner.confidence,
+        winner.hlc,
+        other is not None,
+        UNSET if other is None else other.value,
+        UNSET if other is None else other.confidence,
     )
 
 

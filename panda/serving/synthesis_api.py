@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
+from msgspec import Meta
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -13,72 +15,30 @@ from starlette.routing import Route
 
 from panda import __version__
 from panda.actions.synthesis import FactSource
+from panda.documents.records import Record, encode
 from panda.errors import FileFormatError, Problem, UsageError
-from panda.memory.synthesis import REQUEST_SCHEMA, SynthesisRequest, parse_request, synthesize
+from panda.memory.synthesis import Envelope, SynthesisRequest, parse_request, synthesize
 from panda.serving.guard import Limits, Refusal, json_bytes
-from panda.store.fact import SCOPES
 from panda.store.files import parse_json
 
 _JSON = "application/json"
-_SCALAR: Mapping[str, Any] = {"type": ["string", "number", "boolean", "null"]}
-_SHARE: Mapping[str, Any] = {"type": "number", "minimum": 0, "maximum": 1}
-_COUNT: Mapping[str, Any] = {"type": "integer", "minimum": 0}
-_TEXT, _TEXT_OR_NULL = {"type": "string"}, {"type": ["string", "null"]}
-_TEXTS = ["string", "text", "datetime", "ref"]
 
 
-def _object(*optional: str, **properties: Any) -> dict[str, Any]:
-    required = [name for name in properties if name not in optional]
-    return {
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": False,
-        "required": required,
-    }
+class Fault(Record, frozen=True):
+    type: str
+    message: str
+    where: str | None
+    fix: str | None
 
 
-def _list(items: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
+class Refused(Record, frozen=True):
+    """The body of a refusal."""
+
+    ok: Annotated[bool, Meta(extra_json_schema={"const": False})]
+    data: None
+    error: Fault
 
 
-def _schema(name: str) -> dict[str, Any]:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-_VALUE: Mapping[str, Any] = {
-    "oneOf": [
-        _object(type={"enum": _TEXTS}, v=_TEXT),
-        _object(type={"enum": ["number"]}, v={"type": "number"}),
-        _object(type={"enum": ["boolean"]}, v={"type": "boolean"}),
-        _object(type={"enum": ["list"]}, v=_list(_SCALAR)),
-        _object(type={"const": "null"}),
-    ]
-}
-_ENTRY = _object(
-    *("alt_value", "alt_confidence"),
-    entity=_TEXT,
-    relation=_TEXT,
-    scope={"enum": list(SCOPES)},
-    value=_schema("Value"),
-    confidence=_SHARE,
-    hlc=_TEXT_OR_NULL,
-    contradicted={"type": "boolean"},
-    alt_value=_schema("Value"),
-    alt_confidence=_SHARE,
-)
-_ENVELOPE = _object(
-    summary=_list(_schema("Entry")),
-    synthesized_at={"type": "string", "format": "date-time"},
-    scope={"enum": list(SCOPES)},
-    fact_count=_COUNT,
-    contradiction_count=_COUNT,
-    filtered_count=_COUNT,
-)
-_ERROR = _object(
-    ok={"const": False},
-    data={"type": "null"},
-    error=_object(type=_TEXT, message=_TEXT, where=_TEXT_OR_NULL, fix=_TEXT_OR_NULL),
-)
 _REFUSALS: Mapping[str, str] = {
     "400": "The request is not what it must be; the error names the field.",
     "401": "The token is missing or wrong.",
@@ -94,7 +54,10 @@ _REFUSALS: Mapping[str, str] = {
 
 def make_openapi(version: str, body_bytes: int, *, token: bool) -> dict[str, Any]:
     """The OpenAPI document; *token* is whether requests need one."""
-    refusals = {status: _answer(text, _schema("Error")) for status, text in _REFUSALS.items()}
+    kinds = [SynthesisRequest, Envelope, Refused]
+    schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    request, envelope, refused = schemas
+    refusals = {status: _answer(text, refused) for status, text in _REFUSALS.items()}
     open_refusals = {status: refusals[status] for status in ("405", "408", "413", "421")}
     synthesis = {
         "summary": "What is known now within a scope, contradictions shown with both values.",
@@ -102,11 +65,11 @@ def make_openapi(version: str, body_bytes: int, *, token: bool) -> dict[str, Any
         "requestBody": {
             "required": True,
             "description": f"At most {body_bytes:,} bytes.",
-            "content": {_JSON: {"schema": _schema("Request")}},
+            "content": {_JSON: {"schema": request}},
         },
-        "responses": {"200": _answer("The answer.", _schema("Envelope")), **refusals},
+        "responses": {"200": _answer("The answer.", envelope), **refusals},
     }
-    alive = _answer("It does.", _object(status={"const": "ok"}, version=_TEXT))
+    alive = _answer("It does.", {"type": "object", "required": ["status", "version"]})
     health = {
         "summary": "Whether the server answers.",
         "operationId": "health",
@@ -119,7 +82,6 @@ def make_openapi(version: str, body_bytes: int, *, token: bool) -> dict[str, Any
         "operationId": "describe",
         "responses": {**shown, **open_refusals},
     }
-    schemas = {"Request": REQUEST_SCHEMA, "Envelope": _ENVELOPE, "Entry": _ENTRY, "Value": _VALUE}
     return {
         "openapi": "3.1.0",
         "info": {"title": "panda", "version": version, "description": "Scope synthesis."},
@@ -129,7 +91,7 @@ def make_openapi(version: str, body_bytes: int, *, token: bool) -> dict[str, Any
             "/openapi.json": {"get": document},
         },
         "components": {
-            "schemas": {**schemas, "Error": _ERROR},
+            "schemas": components,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}] if token else [],
@@ -180,7 +142,7 @@ class SynthesisApi:
             return _response(Refusal(503, "TimeoutError", late, fix="ask for one entity"))
 
     def _answer(self, asked: SynthesisRequest) -> bytes:
-        return json_bytes(synthesize(*self._source.load(), asked, now=self._clock()).to_json())
+        return json_bytes(encode(synthesize(*self._source.load(), asked, now=self._clock())))
 
     async def _health(self, request: Request) -> Response:
         return Response(json_bytes({"status": "ok", "version": __version__}), media_type=_JSON)

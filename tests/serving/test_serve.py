@@ -291,7 +291,7 @@ def test_graceful_stop(number: int, code: int, tmp_path: Path) -> None:
 def test_nothing_asked_for_is_a_path(value: str, client: httpx.Client) -> None:
     """No value of a request and no address leads to a file."""
     schema = client.get("/openapi.json").json()
-    keys = schema["components"]["schemas"]["Request"]["properties"]
+    keys = schema["components"]["schemas"]["SynthesisRequest"]["properties"]
     for key in (*keys, "user", "session", "facts"):
         answer = ask(client, {"scope": "local", key: value})
         assert "root:" not in answer.text
