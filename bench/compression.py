@@ -26,7 +26,7 @@ from sumy.summarizers.lex_rank import LexRankSummarizer
 from sumy.utils import get_stop_words
 
 from panda.compression.compress import compress
-from panda.compression.signals import NervesReader
+from panda.compression.surprise import NervesReader
 from panda.language.text import split_sentences
 from panda.language.words import split_terms
 from panda.models.cl100k import count_tokens

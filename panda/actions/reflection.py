@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from panda.app import App
-from panda.compression.documents import InputDocument
+from panda.compression.fit import InputDocument
 from panda.errors import Problem
 from panda.memory.confidence import REFLECTED
 from panda.memory.fact import typed_value

@@ -8,7 +8,7 @@ from panda.cli.command import Document, Invocation, Raw, Reporter, Result, argum
 from panda.cli.text import clipped, read_argument
 from panda.compression.compress import Compression, CompressionCache
 from panda.compression.compress import compress as compress_text
-from panda.compression.documents import (
+from panda.compression.fit import (
     CONTENT_TYPES,
     RECIPES,
     ContentType,
@@ -17,8 +17,8 @@ from panda.compression.documents import (
     detect_content_type,
     overflow_line,
 )
-from panda.compression.protection import compile_keep
-from panda.compression.signals import NervesReader
+from panda.compression.compress import compile_keep
+from panda.compression.surprise import NervesReader
 from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
 from panda.models.cl100k import count_tokens

@@ -1,12 +1,12 @@
 """Rung 4: a writing model words passages anew in the room that their extract takes, and each is checked."""
 
 import re
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Iterator, Sequence, Set
+from typing import Protocol
 
-from panda.compression.documents import MARK, Rewrite
-from panda.compression.pieces import Piece, TextOutline
-from panda.compression.verification import verify
+from panda.compression.fit import Rewrite
+from panda.compression.pieces import MARK, Piece, Wordings
+from panda.documents.evidence import check_evidence, find_claims
 from panda.errors import HaltError, TryAgainError
 from panda.models.cl100k import count_tokens
 
@@ -14,100 +14,93 @@ _PASSAGE_TOKENS = 380
 _LEAST_TOKENS = 12
 _CITES = re.compile(r"\[\d+\]")
 """How the marks behind an item begin, which are no prose."""
+_QUOTED = re.compile(r"[\"“«„]([^\"”»“\n]{2,80})[\"”»“]")
+_STRUCTURE = ("#", "|", "```", "~~~", ">", "---")
 
 
-def rewrite_passages(
-    outline: TextOutline,
-    kept: Set[int],
-    protected: Set[int],
-    *,
-    rewrite: Rewrite,
-) -> tuple[str | None, list[str]]:
+class _Outline(Protocol):
+    @property
+    def pieces(self) -> Sequence[Piece]: ...
+
+    def text(self, first: int, last: int) -> str: ...
+
+
+def word_passages(
+    outline: _Outline, kept: Set[int], protected: Set[int], rewrite: Rewrite
+) -> tuple[Wordings, set[int], str | None]:
     """
-    The extract with its holes worded anew, None if no wording is accepted; and why others were refused. A
-    wording is no longer than what the extract keeps of its passage, and has no number, date, URL or quoted
-    name that the passage lacks. *kept* are the pieces of the extract, heads included.
+    Other wordings of the passages that an extract has left holes in, what is kept with them, and why others
+    were refused. A wording is no longer than what the extract keeps of its passage. *kept* are the pieces of
+    the extract, heads included.
     """
-    texts: dict[int, str] = {}
-    skipped: set[int] = set()
+    pieces = outline.pieces
+    wordings: dict[int, tuple[int, str]] = {}
     stay = set(kept)
-    notes: list[str] = []
-    for members in _passages(outline.pieces, protected):
-        first, last = members[0], members[-1]
-        stays = [i for i in members if i in kept]
-        if not stays or len(stays) == len(members):
-            continue
-        source = outline.source[outline.pieces[first].start : outline.pieces[last].end]
-        parts = [outline.source[outline.pieces[i].start : outline.pieces[i].end] for i in stays]
-        room = count_tokens(f" {MARK} ".join(parts))
-        mark = _mark_behind(outline.pieces, last)
-        if mark is not None and mark not in kept:
-            room -= count_tokens(outline.pieces[mark].text)
-        if room < _LEAST_TOKENS:
-            continue
-        problem, text = _ask(source, room, rewrite)
-        if problem:
-            notes.append(problem)
+    notes: dict[str, None] = {}
+    for first, last in _passages(pieces, protected):
+        stays = [i for i in range(first, last + 1) if i in kept]
+        room = count_tokens(f" {MARK} ".join(outline.text(i, i) for i in stays))
+        cites = last + 1  # its sources stand behind an item
+        if cites < len(pieces) and pieces[cites].line == pieces[last].line and _CITES.match(pieces[cites].text):
+            room -= 0 if cites in kept else count_tokens(pieces[cites].text)
         else:
-            texts[first] = text
-            skipped.update(members[1:])
-            stay |= {first} if mark is None else {first, mark}
-    return (_reworded(outline, stay, texts, skipped) if texts else None), notes
-
-
-def _reworded(outline: TextOutline, kept: Set[int], texts: Mapping[int, str], skipped: Set[int]) -> str:
-    pieces: list[Piece] = []
-    source = ""
-    place: dict[int, int] = {}
-    end = 0
-    for i, piece in enumerate(outline.pieces):
-        if i in skipped:
-            end = piece.end
+            cites = first
+        if not stays or len(stays) > last - first or room < _LEAST_TOKENS:
             continue
-        source += outline.source[end : piece.start]
-        text = texts.get(i, outline.source[piece.start : piece.end])
-        place[i] = len(pieces)
-        pieces.append(replace(piece, start=len(source), end=len(source) + len(text), text=text))
-        source += text
-        end = piece.end
-    source += outline.source[end:]
-    pieces = [replace(one, heads=tuple(place[h] for h in one.heads if h in place)) for one in pieces]
-    return TextOutline(source, tuple(pieces)).render({place[i] for i in kept if i in place})
+        passage = outline.text(first, last)
+        try:
+            text = " ".join(rewrite(passage, room).split())
+        except (HaltError, TryAgainError) as exc:
+            notes[exc.message] = None
+            continue
+        if fault := find_fault(text, passage, room_tokens=room):
+            notes[fault] = None
+        else:
+            wordings[first] = (last, text)
+            stay |= {first, cites}
+    return wordings, stay, "; ".join(notes) or None
 
 
-def _ask(source: str, room: int, rewrite: Rewrite) -> tuple[str | None, str]:
-    try:
-        text = " ".join(rewrite(source, room).split())
-    except (HaltError, TryAgainError) as exc:
-        return exc.message, ""
-    if not any(char.isalnum() for char in text):
-        return "the rewrite is empty", ""
-    if text.startswith(("#", "|", "```", "~~~", ">", "---")) or MARK in text:
-        return "the rewrite begins a structure of its own", ""
-    problems = verify(text, source, protected=(), budget_tokens=room, is_json=False)
-    return (f"the rewrite was refused: {problems[0]}", "") if problems else (None, text)
+def find_fault(wording: str, passage: str, *, room_tokens: int) -> str | None:
+    """
+    Why a wording must not stand for a passage: it claims what the passage does not hold, or a price, URL,
+    date or name in quotes of the passage is lost.
+
+    >>> find_fault("The fan is $5.", "The fan costs $5, they say, or $6.", room_tokens=9)
+    'the rewrite was refused: price $6 is lost'
+    """
+    if not any(char.isalnum() for char in wording):
+        return "the rewrite is empty"
+    if wording.startswith(_STRUCTURE) or MARK in wording:
+        return "the rewrite begins a structure of its own"
+    problems = []
+    if (size := count_tokens(wording)) > room_tokens:
+        problems.append(f"{size} tokens, {size - room_tokens} more than its room of {room_tokens}")
+    claims = check_evidence(wording, [passage], worded=True)
+    problems += [f"{claim.kind} {claim.text} is not in the source" for claim in claims]
+    said, plain = " ".join(wording.split()), " ".join(passage.split())
+    problems += [f"the quoted {name!r} is not in the source" for name in _QUOTED.findall(said) if name not in plain]
+    kept = {(claim.kind, claim.value) for claim in find_claims(wording)}
+    problems += [
+        f"{claim.kind} {claim.text} is lost"
+        for claim in find_claims(passage)
+        if claim.kind in ("price", "url", "date") and (claim.kind, claim.value) not in kept
+    ]
+    problems += [f"the quoted {name!r} is lost" for name in _QUOTED.findall(plain) if name not in said]
+    return f"the rewrite was refused: {problems[0]}" if problems else None
 
 
-def _mark_behind(pieces: Sequence[Piece], last: int) -> int | None:
-    """The piece that holds the sources of the passage that ends there, if it has one."""
-    at = last + 1
-    is_mark = at < len(pieces) and pieces[at].line == pieces[last].line
-    return at if is_mark and _CITES.match(pieces[at].text) else None
-
-
-def _passages(pieces: Sequence[Piece], protected: Set[int]) -> list[range]:
-    """Runs of sentences of one paragraph that nothing protects, cut to what the recipe takes."""
-    passages: list[range] = []
+def _passages(pieces: Sequence[Piece], protected: Set[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each run of sentences of one paragraph that nothing protects, as long as a call takes."""
     first, tokens = -1, 0
     for i, piece in enumerate(pieces):
         free = piece.kind == "sentence" and i not in protected and not _CITES.match(piece.text)
         size = count_tokens(piece.text) if free else 0
         if first >= 0 and (not free or piece.line != pieces[first].line or tokens + size > _PASSAGE_TOKENS):
-            passages.append(range(first, i))
+            yield first, i - 1
             first, tokens = -1, 0
         if free and size <= _PASSAGE_TOKENS:
             first = i if first < 0 else first
             tokens += size
     if first >= 0:
-        passages.append(range(first, len(pieces)))
-    return passages
+        yield first, len(pieces) - 1

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from panda.choosing.decision import Option
-from panda.compression.documents import InputDocument
+from panda.compression.fit import InputDocument
 from panda.evals.cases import Kind, Said, read_choice
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.relevance import share_of_words

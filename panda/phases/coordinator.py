@@ -9,7 +9,7 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from panda.choosing.decision import Option
-from panda.compression.sections import fit_section
+from panda.compression.fit import fit_section
 from panda.documents.records import encode
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError

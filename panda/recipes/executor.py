@@ -19,8 +19,8 @@ from typing import Any
 from panda.choosing.ask import Ask, Memo
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
 from panda.choosing.scorers import choose, written_choice
-from panda.compression.budgets import Limits
-from panda.compression.documents import (
+from panda.compression.fit import Limits
+from panda.compression.fit import (
     RECIPES,
     ContentType,
     Cut,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from panda.choosing.decision import Choice, Option
-from panda.compression.documents import Cut
+from panda.compression.fit import Cut
 from panda.documents.evidence import check_evidence
 from panda.documents.json_text import load_json, worst_fault
 from panda.errors import Location

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panda.compression.compress import compress
-from panda.compression.documents import ContentType, detect_content_type
-from panda.compression.protection import compile_keep
-from panda.compression.signals import UnitText
-from panda.compression.verification import verify
+from panda.compression.fit import ContentType, detect_content_type
+from panda.compression.compress import compile_keep
+from panda.compression.order import UnitText
 from panda.documents.context import parse_context
 from panda.errors import LimitError
 from panda.models.cl100k import count_tokens

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panda.compression.documents import MARK, Cut, InputDocument, fit_documents
+from panda.compression.fit import Cut, InputDocument, fit_documents
+from panda.compression.pieces import MARK
 from panda.errors import BudgetExceededError
 from panda.models.cl100k import count_tokens
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from panda.compression.compress import Compression, compress
-from panda.compression.documents import detect_content_type
-from panda.compression.json_pieces import load_json
+from panda.compression.fit import detect_content_type
+from panda.compression.json import load_json
 from panda.documents.yaml_text import parse_yaml
 from panda.models.cl100k import count_tokens
 from tests.compression.hard_documents import MAKERS, hard_document

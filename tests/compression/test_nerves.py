@@ -1,6 +1,7 @@
 """What the NERVES model did not expect."""
 
-from panda.compression.signals import NervesReader, UnitText
+from panda.compression.order import UnitText
+from panda.compression.surprise import NervesReader
 from panda.models.llama.model import LlamaCppModel
 from tests.scripted_model import Asked, ScriptedModel
 

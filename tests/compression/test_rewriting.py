@@ -3,7 +3,7 @@
 import pytest
 
 from panda.compression.compress import Compression, compress
-from panda.compression.documents import Rewrite
+from panda.compression.fit import Rewrite
 from panda.errors import ReplyError
 from panda.models.cl100k import count_tokens
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panda.compression.documents import MARK
+from panda.compression.pieces import MARK
 from panda.documents.context import ContextDocument, FrontMatter, Meta, Section, Text
 from panda.models.cl100k import count_tokens
 from panda.recipes.messages import recipe_documents

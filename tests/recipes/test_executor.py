@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from panda.choosing.decision import Option
-from panda.compression.documents import InputDocument
+from panda.compression.fit import InputDocument
 from panda.errors import BudgetExceededError, GateError, HaltError, ModelTimeoutError, ReplyError
 from panda.models.contract import Completion, GenerateParams, ScoreParams, Usage
 from tests.recipes.books import ListJournal, Runner, schema_of, write_book

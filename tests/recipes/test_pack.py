@@ -3,7 +3,7 @@
 import pytest
 
 from panda.choosing.decision import Option
-from panda.compression.documents import InputDocument
+from panda.compression.fit import InputDocument
 from panda.errors import RecipeKeyError
 from panda.recipes.messages import Request, build_messages
 from tests.recipes.books import planned

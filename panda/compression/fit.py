@@ -1,0 +1,403 @@
+"""
+What is brought down to its room before it goes anywhere (S3 §25, §26): inputs of a call, sections, context.md.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from panda.compression.pieces import CONTENT_TYPES, MARK, ContentType
+from panda.documents.context import (
+    SECTIONS,
+    Block,
+    ContextDocument,
+    Meta,
+    Section,
+    Text,
+    render_context,
+    render_section,
+)
+from panda.errors import BudgetExceededError
+from panda.models.cl100k import count_tokens
+from panda.store.log import COMPRESSED, OVERFLOW
+
+Rewrite = Callable[[str, int], str]
+"""Maps a passage and the budget tokens it may have to another wording; raises HaltError when it cannot."""
+
+Rewriter = Callable[[ContentType], Rewrite | None]
+"""Gives what words passages of a type of document anew; None where no model writes."""
+
+REWRITE = "rewrite"
+"""Method of a compression for which passages were worded anew."""
+
+RECIPES = {kind: f"compress/compress_{kind.removesuffix('.md')}" for kind in CONTENT_TYPES}
+"""The recipe that rewrites a document of each type."""
+
+DOCUMENT_TOKENS, DOCUMENT_TARGET_TOKENS = 8_600, 7_500
+"""A context.md above the first is brought down to the second."""
+
+_CALL_SLACK_TOKENS = 1_000
+_LEAST_SAVING_PART = 4
+_BY_MODEL = ("model", REWRITE)
+"""Methods for which a model was asked."""
+_GATHERED, _TOOLS = 2, 4
+_MOST_TRIES = 3
+_SHORT_META = ("step", "steps", "tool", "status")
+"""What stays of the `_meta` of an older result that has no room; the rest stands in steps/."""
+_MARKS: dict[ContentType, re.Pattern[str]] = {
+    "context.md": re.compile(r"^## 0\. User Query\s*$", re.MULTILINE),
+    "research.md": re.compile(r"^## Research Findings\s*$", re.MULTILINE),
+    "prior_turn": re.compile(r"^(?:#{1,6}\s+|\*\*)?Previous Turn\b", re.MULTILINE),
+}
+_TURN_NAME = re.compile(r"(?:^|/)turn_\d+(?:/|\.|$)")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the user can set of how much fits where."""
+
+    enabled: bool = True  # off: what is over its budget is an error
+    call_tokens: int = 12_000  # most budget tokens of one call, prompt and output together
+    reserve_tokens: int = 0  # kept free beside the output of a recipe that states no response_reserve
+    threshold: float = 1.0
+    """Share of a recipe's input budget above which inputs are compressed, and to which they are."""
+    least_saving_tokens: int = 500
+    """What a compression saves at least, once it has started; of a budget below 2,000 at most a quarter."""
+
+    @property
+    def call_trigger_tokens(self) -> int:
+        """Budget tokens of a prompt above which its documents are compressed, however much they may have."""
+        return self.call_tokens - min(_CALL_SLACK_TOKENS, self.call_tokens // 12)
+
+    def target(self, used_tokens: int, room_tokens: int) -> int:
+        """
+        What is aimed at when a compression has started.
+
+        >>> Limits().target(2_600, 2_500), Limits().target(9_000, 2_500), Limits().target(310, 300)
+        (2100, 2500, 235)
+        """
+        saving = min(self.least_saving_tokens, room_tokens // _LEAST_SAVING_PART)
+        return min(room_tokens, used_tokens - saving)
+
+
+def detect_content_type(name: str, text: str) -> ContentType:
+    """
+    The type of a document, by its name first and by its marks second (S3 §22). A mark counts only where it is
+    structure, not where running text mentions it: `ocr_items` must be a key of a JSON document, a heading
+    must be a heading.
+
+    >>> detect_content_type("", "# Notes\\n\\n## Research Findings\\n"), detect_content_type("tool:x", "ok")
+    ('research.md', 'tool_result')
+    """
+    file = name.rsplit("/", 1)[-1]
+    if file == "context.md" or _MARKS["context.md"].search(text):
+        return "context.md"
+    if file == "research.md" or _MARKS["research.md"].search(text):
+        return "research.md"
+    if "page_doc" in file or _is_page(text):
+        return "page_doc"
+    if name.startswith("tool:") or file.startswith("toolresults") or "tool_result" in file:
+        return "tool_result"
+    if _TURN_NAME.search(name) or _MARKS["prior_turn"].search(text):
+        return "prior_turn"
+    return "generic"
+
+
+def _is_page(text: str) -> bool:
+    if not text.lstrip().startswith("{") or ('"ocr_items"' not in text and '"zones"' not in text):
+        return False
+    from panda.compression.json import keys_of  # loaded with the first text that may be a page
+
+    return not keys_of(text).isdisjoint(("ocr_items", "zones"))
+
+
+Trigger = Literal["section", "document", "input", "call", "window", "command"]
+"""
+Budget of a section, of context.md, of a recipe's inputs, of any call, or the model's context window: what is
+over an earlier one is compressed before a later one is looked at. Or `panda compress` was asked to.
+"""
+
+
+@dataclass(frozen=True)
+class InputDocument:
+    """One document that goes into a prompt."""
+
+    name: str  # its title in the prompt
+    text: str  # what it says
+    protected: bool = False  # never cut
+    share: float = 0.0  # part of the room, 0 to 1, that it is left with until all else is cut
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What fitting took from one document."""
+
+    name: str  # the document
+    before_tokens: int  # budget tokens it had
+    after_tokens: int  # budget tokens it kept, the marks included
+    method: str = "lexical"  # how it was compressed: whole pieces, lexical, model or rewrite
+    content_type: ContentType = "generic"  # its type
+    trigger: Trigger = "input"  # which limit it was over
+    seconds: float = 0.0  # what it took
+
+
+def fit_documents(
+    documents: Sequence[InputDocument],
+    *,
+    room_tokens: int,
+    query: str | None = None,
+    keep: Sequence[re.Pattern[str]] = (),
+    rewriter: Rewriter = lambda kind: None,
+) -> tuple[list[InputDocument], list[Cut]]:
+    """
+    Documents, the most important first, that fit the room together, and the cuts. The least important
+    unprotected ones are compressed first, with `[…]` in the place of what was dropped. One with a share of
+    the room goes below it only when all others are cut. BudgetExceededError: what is protected, error
+    messages in the documents included, does not fit.
+    """
+    sizes = [count_tokens(document.text) for document in documents]
+    over = sum(sizes) - room_tokens
+    if over <= 0:
+        return list(documents), []
+    from panda.compression.compress import compress, least_tokens  # loaded with the first that is too long
+
+    fitted = list(documents)
+    cuts: dict[int, Cut] = {}
+    places = [i for i, document in enumerate(documents) if document.text and not document.protected][::-1]
+    for i, is_last in [*((i, False) for i in places), *((i, True) for i in places if documents[i].share)]:
+        if over <= 0:
+            break
+        document = documents[i]
+        kind = detect_content_type(document.name, document.text)
+        floor = least_tokens(document.text, kind=kind, keep=keep)
+        if not is_last:
+            floor = max(floor, int(document.share * room_tokens))
+        if floor >= sizes[i]:
+            continue
+        made = compress(
+            document.text,
+            kind=kind,
+            budget_tokens=max(floor, sizes[i] - over),
+            query=query,
+            keep=keep,
+            rewrite=rewriter(kind),
+        )
+        fitted[i] = replace(document, text=made.text)
+        size = made.after_tokens
+        cuts[i] = Cut(document.name, made.before_tokens, size, made.method, kind, seconds=made.seconds)
+        over -= sizes[i] - size
+        sizes[i] = size
+    if over > 0:
+        raise BudgetExceededError(
+            f"the inputs need {room_tokens + over} tokens when everything that may be cut is cut, "
+            f"{over} more than the room of {room_tokens}",
+            expected=f"at most {room_tokens} tokens",
+            received=f"{room_tokens + over} tokens",
+            fix="raise token_budget.input of the recipe, or use a model with a larger context window",
+        )
+    return fitted, list(cuts.values())
+
+
+def fit_context(
+    document: ContextDocument,
+    number: int,
+    *,
+    query: str,
+    limits: Limits | None = None,
+    rewriter: Rewriter = lambda kind: None,
+) -> tuple[ContextDocument, list[Cut]]:
+    """
+    context.md with a new section, before it is written, and the cuts, with what caused each of them. A
+    section over its budget is compressed alone. Only if the document is over 8,600 tokens all the same, it is
+    brought to 7,500: the largest sections first, down to one common size, the new one last, §0 never.
+    *rewriter* gives what words passages of §2 and §4 anew. BudgetExceededError: something would have to be
+    cut, and compression is off.
+    """
+    limits = limits or Limits()
+    cuts: list[Cut] = []
+    section = document.section(number)
+    if section is not None:
+        section, cut = fit_section(section, query=query, limits=limits, rewriter=rewriter)
+        if cut is not None:
+            document, cuts = document.with_section(section), [cut]
+    total = count_tokens(render_context(document))
+    most = DOCUMENT_TOKENS
+    for is_newest in (False, True):
+        if total <= most:
+            break
+        most = DOCUMENT_TARGET_TOKENS
+        group = [one for one in document.sections if one.number and (one.number == number) is is_newest]
+        for section, budget in _shares(group, total - most):
+            section, cut = _shrink(section, budget, query)
+            if cut is not None:
+                document = document.with_section(section)
+                cuts.append(replace(cut, trigger="document"))
+        total = count_tokens(render_context(document))
+    if cuts and not limits.enabled:
+        first = cuts[0]
+        raise BudgetExceededError(
+            f"{first.name} has {first.before_tokens} tokens, too many for its budget or for context.md, and "
+            "compression is off",
+            where="setting compression_enabled",
+            fix="set compression_enabled = true",
+        )
+    return document, cuts
+
+
+def fit_section(
+    section: Section,
+    *,
+    query: str,
+    limits: Limits | None = None,
+    rewriter: Rewriter = lambda kind: None,
+) -> tuple[Section, Cut | None]:
+    """
+    A section within its budget, before it is written, `_meta` whole; and the cut, None if there was none. In
+    §4 older results shrink before newer ones, then their `_meta` to step, tool and status, then all of them
+    to one mark with their numbers. The newest stays whole unless it alone is over the budget. A section whose
+    `_meta` leaves no room comes back as far down as it goes.
+    """
+    budget = SECTIONS[section.number].budget_tokens
+    before = count_tokens(render_section(section))
+    if section.number == 0 or before <= budget:
+        return section, None
+    aim = (limits or Limits()).target(before, budget)
+    fitted, cut = _shrink(section, aim, query, rewriter)
+    newest = newest_result(section)
+    if section.number == _TOOLS and aim < budget and section.blocks[newest:] != fitted.blocks[newest:]:
+        fitted, cut = _shrink(section, budget, query, rewriter)
+    return fitted, cut
+
+
+def _shrink(
+    section: Section, budget: int, query: str, rewriter: Rewriter = lambda kind: None
+) -> tuple[Section, Cut | None]:
+    """The section in so many tokens, or as near to them as what it must hold allows."""
+    before = count_tokens(render_section(section))
+    kind: ContentType = "tool_result" if section.number == _TOOLS else "context.md"
+    rewrite = rewriter(kind) if section.number in (_GATHERED, _TOOLS) and before > budget else None
+    for given, whole in _forms(section) if before > budget else ():
+        extract = _fit(given, whole, budget, query, None)
+        if extract is None:
+            continue
+        worded = _fit(given, whole, budget, query, rewrite) if rewrite else None
+        fitted, method, seconds = worded or extract
+        after = count_tokens(render_section(fitted))
+        return fitted, Cut(f"§{section.number}", before, after, method, kind, "section", seconds)
+    return section, None
+
+
+def _forms(section: Section) -> Iterator[tuple[Section, int]]:
+    """
+    What a section may be compressed as, the fullest first, with the block from which on it stays whole; of
+    §4 with less and less of the older results, which can be read in steps/.
+    """
+    blocks, end = section.blocks, len(section.blocks)
+    if section.number == _TOOLS:
+        newest = newest_result(section)
+        yield section, newest
+        older = [
+            Meta({name: block.values[name] for name in _SHORT_META if name in block.values})
+            if isinstance(block, Meta)
+            else block
+            for block in blocks[:newest]
+        ]
+        short = Section(_TOOLS, (*older, *blocks[newest:]))
+        yield short, newest
+        numbers: list[object] = []
+        for meta in (block.values for block in older if isinstance(block, Meta)):
+            known = meta.get("steps")
+            numbers += known if isinstance(known, list) else [meta.get("step")]
+        mark: list[Block] = [Meta({"steps": numbers}), Text(MARK)] if numbers else []
+        yield Section(_TOOLS, (*mark, *blocks[newest:])), len(mark)
+        yield section, end
+        yield short, end
+    else:
+        yield section, end
+
+
+def _fit(
+    section: Section, whole: int, budget: int, query: str, rewrite: Rewrite | None
+) -> tuple[Section, str, float] | None:
+    """The section with its texts compressed into the budget, how, and in what time; None if it cannot be."""
+    texts = {place: block.text for place, block in enumerate(section.blocks) if isinstance(block, Text)}
+    order = places = list(texts)
+    if section.number == _TOOLS:
+        order = places[::-1]
+    elif section.number == _GATHERED:
+        order = [*places[-1:], *places[:-1]]  # the constraints, which stand last, are cut last
+    name = "tool_result" if section.number == _TOOLS else SECTIONS[section.number].title
+    given = [InputDocument(name, texts[place], protected=place >= whole) for place in order]
+    size = count_tokens(render_section(section))
+    room = budget - (size - sum(count_tokens(document.text) for document in given))
+    for _ in range(_MOST_TRIES):
+        try:
+            fitted, cuts = fit_documents(
+                given, room_tokens=max(0, room), query=query, rewriter=lambda kind: rewrite
+            )
+        except BudgetExceededError:
+            return None
+        blocks = list(section.blocks)
+        for place, document in zip(order, fitted, strict=True):
+            blocks[place] = Text(document.text)
+        shrunk = Section(section.number, tuple(blocks))
+        over = count_tokens(render_section(shrunk)) - budget  # texts beside each other may take a token more
+        if over <= 0:
+            worded = any(cut.method == REWRITE for cut in cuts)
+            return shrunk, REWRITE if worded else "lexical", sum(cut.seconds for cut in cuts)
+        room -= over
+    return None
+
+
+def newest_result(section: Section) -> int:
+    """Where the newest result of §4 begins; what is said behind it of how the calls ended belongs to it."""
+    steps = [n for n, block in enumerate(section.blocks) if isinstance(block, Meta) and "step" in block.values]
+    return max(steps, default=0)
+
+
+def _shares(sections: Sequence[Section], over: int) -> list[tuple[Section, int]]:
+    """The sections to shrink, largest first, with the common size that takes off so many tokens together."""
+    sizes = sorted(((count_tokens(render_section(one)), one.number, one) for one in sections), reverse=True)
+    cap = 0
+    for n in range(1, len(sizes) + 1):
+        below = sizes[n][0] if n < len(sizes) else 0
+        cap = (sum(size for size, _, _ in sizes[:n]) - over) // n
+        if cap >= below:
+            break
+    return [(section, max(0, cap)) for size, _, section in sizes if size > cap]
+
+
+def compressed_line(
+    cut: Cut, *, timestamp: str, recipe: str | None, layer: str | None, model: str | None = None
+) -> dict[str, object]:
+    """
+    One compression for the log, without whose it was; layer and model are named only if one was asked.
+
+    >>> line = compressed_line(Cut("§4", 3000, 2400), timestamp="", recipe=None, layer="NERVES")
+    >>> line["trigger"], line["tokens_saved"], line["compression_ratio"]
+    ('input', 600, 0.8)
+    """
+    asked = cut.method in _BY_MODEL
+    return {
+        "timestamp": timestamp,
+        "event": COMPRESSED,
+        "trigger": cut.trigger,
+        "document": cut.name,
+        "content_type": cut.content_type,
+        "recipe": recipe,
+        "model_layer": layer if asked else None,
+        "method": cut.method,
+        "model": model if asked else None,
+        "original_tokens": cut.before_tokens,
+        "compressed_tokens": cut.after_tokens,
+        "tokens_saved": cut.before_tokens - cut.after_tokens,
+        "compression_ratio": round(cut.after_tokens / cut.before_tokens, 4) if cut.before_tokens else 1.0,
+        "latency_ms": round(cut.seconds * 1000, 1),
+    }
+
+
+def overflow_line(what: str, message: str, *, timestamp: str, recipe: str | None) -> dict[str, object]:
+    """What could not be brought within its budget, for the log."""
+    line = {"timestamp": timestamp, "event": OVERFLOW, "document": what, "content_type": None}
+    return {**line, "recipe": recipe, "model_layer": None, "message": message}

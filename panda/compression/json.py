@@ -1,0 +1,195 @@
+"""A JSON document into pieces, one a value, and back into valid JSON with some of them left out."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from panda.compression.pieces import MARK, Piece, Wordings, has_value, prose_spans, with_heads
+
+_LONG_CHARS = 160
+_LONG_CHARS_WITH_VALUE = 60
+_DEEPEST = 100
+_NAMES = ("name", "title", "product", "zone", "type", "label", "id", "url")
+"""Keys that say what an object is; the first one there stands wherever something of the object stands …"""
+_SAYS_ITSELF = re.compile(r": (?:https?://\S+|\d{4}-\d\d-\d\d\S*)\Z")
+"""… but for a URL or time alone."""
+
+
+class _Number(str):
+    """As it is written, so it may have any length; NaN and Infinity too."""
+
+
+class _Object(list[tuple[str, Any]]):
+    """Its members; a key may be there twice."""
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_Object, parse_int=_Number, parse_float=_Number, parse_constant=_Number
+)
+
+
+@dataclass
+class _Node:
+    first: int  # index of its first piece
+    last: int = 0  # index behind its last
+    brackets: str = ""  # of an object or list
+    key: str = ""  # its key as JSON, with the colon; empty in a list
+    children: list["_Node"] = field(default_factory=list)  # of an object or list
+    text: str = ""  # of any other, as JSON; of a string in several pieces as it is
+    spans: list[tuple[int, int]] = field(default_factory=list)  # of such a string: where its pieces stand
+
+
+@dataclass(frozen=True)
+class JsonOutline:
+    source: str  # the document
+    pieces: Sequence[Piece]  # its values, long strings in several pieces
+    root: _Node  # the value itself
+
+    def render(self, kept: Set[int], wordings: Wordings | None = None) -> str:
+        """The document with these pieces, `"[…]"` for what was left out."""
+        full = with_heads(self.pieces, kept)
+        counts = [0]
+        for i in range(len(self.pieces)):
+            counts.append(counts[-1] + (i in full))
+        text = _render(self.root, full, counts, wordings or {})
+        return text + ("\n" if self.source.endswith("\n") else "")
+
+    def text(self, first: int, last: int) -> str:
+        """What the pieces from one to another say, which are those of one string."""
+        return " ".join(piece.text for piece in self.pieces[first : last + 1])
+
+
+def _render(node: _Node, kept: Set[int], counts: Sequence[int], wordings: Wordings) -> str:
+    if node.spans:
+        return json.dumps(_render_text(node, kept, wordings), ensure_ascii=False)
+    if not node.brackets:
+        return node.text if node.first in kept else f'"{MARK}"'
+    parts = []
+    missing = False
+    for child in node.children:
+        if counts[child.last] == counts[child.first]:
+            missing = True
+            continue
+        if missing and node.brackets == "[]":
+            parts.append(f'"{MARK}"')
+            missing = False
+        parts.append(child.key + _render(child, kept, counts, wordings))
+    if missing:
+        parts.append(f'"{MARK}"' if node.brackets == "[]" else f'"{MARK}": null')
+    return f"{node.brackets[0]}{', '.join(parts)}{node.brackets[1]}"
+
+
+def _render_text(node: _Node, kept: Set[int], wordings: Wordings) -> str:
+    parts: list[str] = []
+    last, end = node.first - 1, 0
+    for i, (start, stop) in enumerate(node.spans, node.first):
+        if i not in kept or i <= last:
+            continue
+        parts.append(node.text[end:start] if i == last + 1 else f" {MARK} " if parts else f"{MARK} ")
+        last, text = wordings.get(i, (i, node.text[start:stop]))
+        end = node.spans[last - node.first][1]
+        parts.append(text)
+    return "".join(parts) + (f" {MARK}" if last < node.last - 1 else "")
+
+
+def parse_json(source: str) -> JsonOutline | None:
+    """
+    The pieces of a JSON object or list, None for any other text. What is nested too deeply is one piece.
+
+    >>> outline = parse_json('{"price": 697.00, "tags": ["a", "b"]}')
+    >>> [piece.text for piece in outline.pieces]
+    ['price: 697.00', 'tags: a', 'tags: b']
+    >>> outline.render({0, 2})
+    '{"price": 697.00, "tags": ["[…]", "b"]}'
+    """
+    if source.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        value = _DECODER.decode(source)
+        parser = _Parser()
+        root = parser.parse(value, (), 0)
+    except (ValueError, RecursionError):
+        return None
+    return JsonOutline(source, tuple(parser.pieces), root)
+
+
+def keys_of(text: str) -> frozenset[str]:
+    """The keys of a JSON object; none of any other text."""
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return frozenset()
+    return frozenset(key for key, _ in value) if isinstance(value, _Object) else frozenset()
+
+
+class _Parser:
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+        self.line = 0
+
+    def parse(self, value: Any, path: tuple[str, ...], depth: int) -> _Node:
+        node = _Node(len(self.pieces))
+        if isinstance(value, _Number) or not (value and isinstance(value, str | list)):
+            node.text = _dumps(value)
+            self._leaf(path, value if isinstance(value, str) else node.text)
+        elif isinstance(value, str):
+            self._string(node, value, path)
+        elif depth > _DEEPEST:
+            node.text = _dumps(value)
+            self._leaf(path, node.text)
+        elif isinstance(value, _Object):
+            node.brackets = "{}"
+            for key, member in value:
+                child = self.parse(member, (*path, key) if key else path, depth + 1)
+                child.key = json.dumps(key, ensure_ascii=False) + ": "
+                node.children.append(child)
+            self._name(node, dict(value))
+        else:
+            node.brackets = "[]"
+            node.children = [self.parse(item, path, depth + 1) for item in value]
+        node.last = len(self.pieces)
+        return node
+
+    def _name(self, node: _Node, members: Mapping[str, Any]) -> None:
+        """Let what an object is called stand wherever something of it stands."""
+        places = {child.key[1:-3].lower(): child for child in node.children if not child.brackets}
+        name = next((places[key] for key in _NAMES if key in places), None)
+        if name is None or name.last != name.first + 1:
+            return
+        for i in range(node.first, len(self.pieces)):
+            if i != name.first and not _SAYS_ITSELF.search(self.pieces[i].text):
+                self.pieces[i] = replace(self.pieces[i], heads=(*self.pieces[i].heads, name.first))
+
+    def _string(self, node: _Node, text: str, path: tuple[str, ...]) -> None:
+        if len(text) <= (_LONG_CHARS_WITH_VALUE if has_value(text) else _LONG_CHARS):
+            node.text = json.dumps(text, ensure_ascii=False)
+            self._leaf(path, text)
+            return
+        node.text = text
+        self.line += 1
+        for sentence in prose_spans(text, 0, len(text)):
+            node.spans += sentence
+            for start, end in sentence:
+                self._add(path, text[start:end], "sentence")
+
+    def _leaf(self, path: tuple[str, ...], text: str) -> None:
+        self.line += 1
+        self._add(path, f"{path[-1]}: {text}" if path else text, "field")
+
+    def _add(self, path: tuple[str, ...], text: str, kind: Any) -> None:
+        at = len(self.pieces)
+        self.pieces.append(Piece(at, at + 1, kind, text, self.line, at, path=path))
+
+
+def _dumps(value: Any) -> str:
+    """A decoded value as JSON, however deeply it is nested."""
+    if isinstance(value, _Number):
+        return str(value)
+    if isinstance(value, _Object):
+        members = (f"{json.dumps(key, ensure_ascii=False)}: {_dumps(member)}" for key, member in value)
+        return f"{{{', '.join(members)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_dumps, value))}]"
+    return json.dumps(value, ensure_ascii=False)
