@@ -24,8 +24,7 @@ MOST_WORDS = 2
 FORMATS = {
     "choosing/heads.py:_TURN": "a line of our history",
     "cli/replay.py:result_of": "heads of a table that is printed",
-    "compression/documents.py:_PRIOR_TURN_LINE": "a line of our context.md",
-    "compression/json_pieces.py:_SCALAR": "JSON",
+    "compression/fit.py:_MARKS": "lines of our documents",
     "documents/memory_file.py:_TURN": "our own mark",
     "forget.py:_FIXED": "ids of ours",
     "settings.py:_read_file": "what the TOML parser says",

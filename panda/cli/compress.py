@@ -6,18 +6,16 @@ from typing import Annotated
 
 from panda.cli.command import Document, Invocation, Raw, Reporter, Result, argument, flag, option, out_file
 from panda.cli.text import clipped, read_argument
-from panda.compression.compress import Compression, CompressionCache
+from panda.compression.compress import Compression, CompressionCache, compile_keep
 from panda.compression.compress import compress as compress_text
 from panda.compression.fit import (
-    CONTENT_TYPES,
     RECIPES,
-    ContentType,
     Cut,
     compressed_line,
     detect_content_type,
     overflow_line,
 )
-from panda.compression.compress import compile_keep
+from panda.compression.pieces import CONTENT_TYPES, ContentType
 from panda.compression.surprise import NervesReader
 from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError

@@ -1,6 +1,4 @@
-"""
-What is brought down to its room before it goes anywhere (S3 §25, §26): inputs of a call, sections, context.md.
-"""
+"""What is brought down to its room (S3 §25, §26): the inputs of a call, sections, context.md."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -352,7 +350,9 @@ def _fit(
 
 def newest_result(section: Section) -> int:
     """Where the newest result of §4 begins; what is said behind it of how the calls ended belongs to it."""
-    steps = [n for n, block in enumerate(section.blocks) if isinstance(block, Meta) and "step" in block.values]
+    steps = [
+        n for n, block in enumerate(section.blocks) if isinstance(block, Meta) and "step" in block.values
+    ]
     return max(steps, default=0)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from panda.compression.pieces import WORDED_DATE, ContentType, Piece, with_heads
+from panda.documents.context import SECTIONS, heading
 from panda.documents.evidence import find_claims
 from panda.language.text import count_kind, wanted_kind
 from panda.language.words import FUNCTION_WORDS, phrases, split_terms
@@ -43,17 +44,29 @@ _DIGIT = re.compile(r"\d")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"(?<=\d)[T ,]+(?=\d\d?:\d)")
 _WORDED_DATE = re.compile(WORDED_DATE)
-_KEY_FIELDS = ("name", "title", "product", "price", "url", "availability", "rating", "confidence", "zone", "type")
+_KEY_FIELDS = (
+    "name",
+    "title",
+    "product",
+    "price",
+    "url",
+    "availability",
+    "rating",
+    "confidence",
+    "zone",
+    "type",
+)
 _PAGE_LOW = frozenset(("navigation", "nav", "footer", "header", "menu", "sidebar", "ads"))
 _PAGE_ORDER = (("pric", 0.4), ("product", 0.3), ("name", 0.3), ("review", 0.1), ("url", 0.2), ("time", 0.1))
 _SURE, _UNSURE = 0.8, 0.5
 """Confidence of a zone of a page from which on it stays, and below which it goes first (S3 §22)."""
+_SECTION_HEADINGS = frozenset(heading(kind.number) for kind in SECTIONS)
 _STRUCTURE = ("heading", "label", "fence", "table_head")
 _STOP_WORDS = frozenset(split_terms(" ".join(FUNCTION_WORDS)))
 _SHARED_START = 5
 _SAME_LINE, _LINE_BEFORE, _LINE_AFTER = 0.4, 0.4, 0.2
 """An answer often stands beside the words that the question shares: in the same line, or below a question."""
-_SAYS = 0.25
+_SAYS = 0.2
 """What it counts that a unit is telling as such, beside its fit to the query."""
 _FACT, _FACT_WITH_QUERY = 30.0, 1.0
 """What a price, URL or date counts, by the tokens that it takes."""
@@ -61,7 +74,7 @@ _AS_WRITTEN = 0.3
 """What it counts that a known price or date is written in another way, beside 1 for a new one."""
 _MARK_TOKENS = 4
 _WHOLE_TOKENS, _CLAUSE_TOKENS, _HUGE_TOKENS = 48, 20, 160
-"""A unit up to the first is kept whole, of a longer one clauses of the second; a piece over the third goes."""
+"""A unit up to the first is kept whole, a longer one by clauses of the second; no piece over the third is."""
 
 Unit = Sequence[int]
 """Indexes of pieces that are weighed together, ascending: of a sentence, a row, a value."""
@@ -136,13 +149,9 @@ def find_protected(
     for i, piece in enumerate(pieces) if kind == "context.md" else ():
         if piece.section == 0:
             reasons[i] = "section 0"
-        elif piece.kind == "front" or (piece.kind == "heading" and piece.section is not None and _is_canonical(piece)):
+        elif piece.kind == "front" or piece.text in _SECTION_HEADINGS:
             reasons[i] = "structure"
     return reasons
-
-
-def _is_canonical(piece: Piece) -> bool:
-    return piece.text.startswith("## ")
 
 
 def rank(
@@ -202,7 +211,7 @@ class _Order:
         self.below: dict[int, list[int]] = {}  # offers with facts that need a head
 
     def offer(self, unit: Unit, score: float) -> None:
-        """A unit at once, or of a long one so many pieces as make a clause; its facts and what is low apart."""
+        """A unit at once, of a long one as many pieces as make a clause; its facts and what is low apart."""
         most = _WHOLE_TOKENS if sum(self.tokens[i] for i in unit) <= _WHOLE_TOKENS else _CLAUSE_TOKENS
         parts: list[tuple[int, ...]] = []
         for i in unit:
@@ -413,7 +422,7 @@ def _telling(text: str) -> float:
 def _query_fits(
     units: Sequence[UnitText], terms: Sequence[Sequence[str]], rarity: Mapping[str, float], query: str
 ) -> list[float]:
-    """How far each unit answers the query, 0 to about 2: by the words that they share, and what is beside it."""
+    """How far each unit answers the query, 0 to about 2: by words that it, or what is beside it, shares."""
     asked = list(dict.fromkeys(term for term in split_terms(query) if term not in _STOP_WORDS))
     if not asked:
         return [0.0] * len(units)

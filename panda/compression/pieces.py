@@ -50,7 +50,7 @@ _VALUE = rf"""
   | (?<![A-Za-z]){CURRENCY_BEFORE}[ ]?(?:{DIGITS})
   | (?:{DIGITS})\s?(?:[€£¥₽円元]|(?i:USD|EUR|GBP|JPY|dollars?|euros?|руб)\b)
 """
-_BREAK = rf"""\s+(?=\S) | (?<=[{_WIDE}])(?=[{_WIDE}]) | (?<=[\]}}"]),(?=[\[{{"])"""
+_BREAK = rf"""\s+(?=\S) | (?<=\d),(?=[-+]?\d) | (?<=[{_WIDE}])(?=[{_WIDE}]) | (?<=[\]}}"]),(?=[\[{{"])"""
 _HAS_VALUE = re.compile(_VALUE, re.VERBOSE)
 _VALUE_OR_BREAK = re.compile(rf"(?P<value>{_VALUE}) | {_BREAK}", re.VERBOSE)
 _MAY_HAVE_VALUE = re.compile(r"\d|://")
@@ -192,7 +192,7 @@ def chunk_spans(source: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             edges |= {free} if is_behind_value else set()
             is_behind_value = False
             cuts.append((left, right, False))
-        elif source[right].isdigit() and source[left - 1] in "0123456789,;":
+        elif source[right] in "0123456789+-" and source[left - 1] in "0123456789,;":
             cuts.append((left, right, True))
     begin = start
     for n, (left, right, is_row) in enumerate(cuts):
@@ -280,7 +280,7 @@ class _Parser:
         return len(self.pieces) - 1
 
     def _fence(self, first: int, end: int, is_closed: bool) -> None:
-        if is_closed and self._text(first).strip() == "```yaml" and self._text(first + 1).startswith("_meta:"):
+        if is_closed and self.source.startswith("```yaml\n_meta:", self.lines[first][0]):
             self._add(self.lines[first][0], self.lines[end - 1][1], "meta")
             return
         both = [*self.above, len(self.pieces)]

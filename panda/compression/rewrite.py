@@ -40,11 +40,9 @@ def word_passages(
     for first, last in _passages(pieces, protected):
         stays = [i for i in range(first, last + 1) if i in kept]
         room = count_tokens(f" {MARK} ".join(outline.text(i, i) for i in stays))
-        cites = last + 1  # its sources stand behind an item
-        if cites < len(pieces) and pieces[cites].line == pieces[last].line and _CITES.match(pieces[cites].text):
-            room -= 0 if cites in kept else count_tokens(pieces[cites].text)
-        else:
-            cites = first
+        behind = pieces[min(last + 1, len(pieces) - 1)]
+        cites = [last + 1] if behind.line == pieces[last].line and _CITES.match(behind.text) else []
+        room -= sum(count_tokens(pieces[i].text) for i in cites if i not in kept)
         if not stays or len(stays) > last - first or room < _LEAST_TOKENS:
             continue
         passage = outline.text(first, last)
@@ -57,7 +55,7 @@ def word_passages(
             notes[fault] = None
         else:
             wordings[first] = (last, text)
-            stay |= {first, cites}
+            stay.update([first, *cites])
     return wordings, stay, "; ".join(notes) or None
 
 
@@ -79,7 +77,9 @@ def find_fault(wording: str, passage: str, *, room_tokens: int) -> str | None:
     claims = check_evidence(wording, [passage], worded=True)
     problems += [f"{claim.kind} {claim.text} is not in the source" for claim in claims]
     said, plain = " ".join(wording.split()), " ".join(passage.split())
-    problems += [f"the quoted {name!r} is not in the source" for name in _QUOTED.findall(said) if name not in plain]
+    problems += [
+        f"the quoted {name!r} is not in the source" for name in _QUOTED.findall(said) if name not in plain
+    ]
     kept = {(claim.kind, claim.value) for claim in find_claims(wording)}
     problems += [
         f"{claim.kind} {claim.text} is lost"
@@ -91,7 +91,7 @@ def find_fault(wording: str, passage: str, *, room_tokens: int) -> str | None:
 
 
 def _passages(pieces: Sequence[Piece], protected: Set[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each run of sentences of one paragraph that nothing protects, as long as a call takes."""
+    """First and last of each run of free sentences of one paragraph, no longer than a call takes."""
     first, tokens = -1, 0
     for i, piece in enumerate(pieces):
         free = piece.kind == "sentence" and i not in protected and not _CITES.match(piece.text)

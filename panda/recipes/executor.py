@@ -19,16 +19,16 @@ from typing import Any
 from panda.choosing.ask import Ask, Memo
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
 from panda.choosing.scorers import choose, written_choice
-from panda.compression.fit import Limits
 from panda.compression.fit import (
     RECIPES,
-    ContentType,
     Cut,
     InputDocument,
+    Limits,
     Rewrite,
     compressed_line,
     overflow_line,
 )
+from panda.compression.pieces import ContentType
 from panda.documents.times import Clock, render_time
 from panda.errors import (
     BudgetExceededError,

@@ -2,9 +2,8 @@
 
 import pytest
 
-from panda.compression.compress import compress
+from panda.compression.compress import compile_keep, compress
 from panda.compression.fit import detect_content_type
-from panda.compression.compress import compile_keep
 from panda.models.cl100k import count_tokens
 from tests.compression.fact_documents import MAKERS, fact_document
 from tests.compression.found_facts import found_facts

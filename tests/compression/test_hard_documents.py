@@ -1,16 +1,13 @@
 """Hard documents: within budget, nothing invented, structure whole, more budget never keeps less."""
 
-import json
 import re
-from typing import Any
 
 import pytest
 
 from panda.compression.compress import Compression, compress
 from panda.compression.fit import detect_content_type
-from panda.compression.json import load_json
-from panda.documents.yaml_text import parse_yaml
 from panda.models.cl100k import count_tokens
+from tests.compression.faults import damaged, invented
 from tests.compression.hard_documents import MAKERS, hard_document
 
 SCALE = 0.03
@@ -49,48 +46,3 @@ def test_more_budget_keeps_no_less(name: str) -> None:
         before = [part.strip(" |") for part in re.split(r"\n|\[…\]", made.text) if part.strip(" |")]
         assert before or name in NOTHING_SMALLER
         budget *= 2
-
-
-def invented(output: str, source: str) -> list[str]:
-    """Numbers and URLs of a result that its source lacks, found without what compression uses."""
-    said = output.replace("[…]", " ")
-    numbers = re.findall(r"\d+(?:[.,:]\d+)*", said)
-    urls = [url.rstrip('.,;\\"') for url in re.findall(r"https?://[^\s<>\"')\]|`]+", said)]
-    return [found for found in (*numbers, *urls) if found not in source]
-
-
-def damaged(output: str, source: str, *, is_json: bool) -> list[str]:
-    """What is broken in the form of a result."""
-    if is_json:
-        load_json(output)
-        return []
-    problems = []
-    if is_open(output) and not is_open(source):
-        problems.append("a fence is open")
-    rest = iter(line.rstrip() for line in source.split("\n"))
-    for line in output.split("\n"):
-        if re.match(r"#{1,6} ", line) and line.rstrip() not in rest:
-            problems.append(f"out of order: {line}")
-    for block in re.findall(r"^```yaml\n(_meta:.*?)^```", output, re.DOTALL | re.MULTILINE):
-        values: Any = parse_yaml(block)
-        json.dumps(values)
-    lines = output.split("\n")
-    rows = {line.strip() for line in source.split("\n")}
-    for k, line in enumerate(lines):
-        if "| […] |" in line and line.strip() not in rows:
-            head = next(lines[n] for n in range(k, -1, -1) if re.fullmatch(r"[\s|:-]*-[\s|:-]*", lines[n]))
-            if line.count("|") != head.strip().strip("|").count("|") + 2:
-                problems.append(f"lost cells: {line}")
-    return problems
-
-
-def is_open(text: str) -> bool:
-    """Whether a fence is left open."""
-    mark = ""
-    for line in text.split("\n"):
-        found = re.match(r"\s*(?:[-*+]\s+)?(`{3,}(?=[^`]*$)|~{3,})", line)
-        if mark:
-            mark = "" if line.strip().startswith(mark) and set(line.strip()) == {mark[0]} else mark
-        elif found:
-            mark = found[1]
-    return bool(mark)

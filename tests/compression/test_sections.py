@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from panda.compression.fit import DOCUMENT_TARGET_TOKENS, Limits
-from panda.compression.fit import fit_context, fit_section
+from panda.compression.fit import DOCUMENT_TARGET_TOKENS, Limits, fit_context, fit_section
 from panda.documents.context import (
     SECTIONS,
     Block,

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from panda.choosing.decision import Option
-from panda.compression.fit import Limits
-from panda.compression.fit import InputDocument
+from panda.compression.fit import InputDocument, Limits
 from panda.errors import BudgetExceededError
 from tests.recipes.books import Runner, schema_of, write_book
 from tests.scripted_model import Asked, Reply, ScriptedModel, in_order
