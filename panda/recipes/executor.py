@@ -251,7 +251,8 @@ class _Execution:
     def _measure(self, choices: dict[str, Choice], messages: Sequence[Message], text: str) -> None:
         """Give the deciding choice of a written reply the probability of its value there as confidence."""
         spec = self.plan.deciding
-        place = value_span(text, spec.name) if spec and spec.name in choices else None
+        made = choices.get(spec.name) if spec else None
+        place = value_span(text, spec.name, made.value) if spec and made else None
         if spec is None or place is None:
             return
         chat = self.model.render_chat(messages)

@@ -59,26 +59,18 @@ def parse_object(text: str) -> tuple[dict[str, Any], str | None]:
     return value, None
 
 
-def value_span(text: str, name: str) -> tuple[int, int] | None:
+def value_span(text: str, name: str, value: object) -> tuple[int, int] | None:
     """
-    Where the value of an object's own property stands in JSON, without quotation marks; None if it does not.
+    Where the value of the last property of a name stands in JSON, without quotation marks; None: nowhere.
 
     >>> said = '{"why": {"verdict": 1}, "verdict": "FAIL"}'
-    >>> said[slice(*value_span(said, "verdict"))], value_span(said, "reason")
+    >>> said[slice(*value_span(said, "verdict", "FAIL"))], value_span(said, "reason", "FAIL")
     ('FAIL', None)
     """
-    decoder = json.JSONDecoder()
-    at = text.index("{") + 1
-    while text[at:].lstrip(" \t\n\r,")[:1] == '"':
-        at = text.index('"', at)
-        key, at = decoder.raw_decode(text, at)
-        at = text.index(":", at) + 1
-        at += len(text[at:]) - len(text[at:].lstrip())
-        _, end = decoder.raw_decode(text, at)
-        if key == name:
-            return (at + 1, end - 1) if text[at] == '"' else (at, end)
-        at = end
-    return None
+    said = value if isinstance(value, str) else json.dumps(value)
+    at = text.rfind(f'"{name}"')
+    start = text.find(said, at + len(name) + 2)
+    return None if at < 0 or start < 0 else (start, start + len(said))
 
 
 def find_fault(
