@@ -10,7 +10,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from panda.errors import NotFoundError, Problem
-from panda.view.pages import PAGES, Page
 from panda.view.shelf import Shelf
 from panda.view.site import ASSETS, POLICY, Served, Site, read_asset
 
@@ -32,25 +31,19 @@ class ViewApplication:
 
     def application(self) -> Starlette:
         """As ASGI."""
-        routes = [
-            Route("/assets/{name}", _asset, methods=["GET"]),
-            *(Route(f"/{page.address}", self._endpoint(page), methods=["GET"]) for page in PAGES),
-        ]
-        application = Starlette(
-            routes=routes,
+        return Starlette(
+            routes=[
+                Route("/assets/{name}", _asset, methods=["GET"]),
+                Route("/{path:path}", self._answer, methods=["GET"]),
+            ],
             exception_handlers={HTTPException: self._refuse_route, Problem: self._refuse},
         )
-        application.router.redirect_slashes = False
-        return application
 
-    def _endpoint(self, page: Page):  # type: ignore[no-untyped-def]  # a plain function: run in a thread
-        def answer(request: Request) -> Response:
-            fields = dict(request.query_params)
-            if not page.address and (user := fields.pop("user", None)):  # of the filter: their own list
-                return RedirectResponse(Served().link("", f"turns/{user}", fields, ""), 303, _HEADERS)
-            return _html(request, self._site.render(page, request.path_params, fields))
-
-        return answer
+    def _answer(self, request: Request) -> Response:  # a plain function: run in a thread
+        path, fields = request.path_params["path"], dict(request.query_params)
+        if not path and (user := fields.pop("user", None)):  # of the filter: their own list
+            return RedirectResponse(Served().link("", f"turns/{user}", fields, ""), 303, _HEADERS)
+        return _html(request, self._site.render(path, fields))
 
     async def _refuse(self, request: Request, exc: Exception) -> Response:
         assert isinstance(exc, Problem)

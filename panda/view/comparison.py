@@ -23,7 +23,7 @@ from panda.store.files import read_text
 from panda.store.layout import CONTEXT_MD, is_id
 from panda.view.attempts import DiffLine, compare_lines
 from panda.view.plots import share_of
-from panda.view.runs import SAVED, earlier_run, find_run, run_names
+from panda.view.runs import SAVED, find_run, run_names
 from panda.view.shelf import Query, Shelf
 
 _MOST_TURNS = 50  # that are shown side by side
@@ -93,17 +93,6 @@ class Compared:
     differing_left: int
     same: tuple[tuple[str, str | None], ...]  # name and page of the turns that are the same
     same_left: int
-
-
-def compared_pairs(shelf: Shelf) -> Iterator[tuple[str, str]]:
-    """What is compared where pages are written: runs with the saved turns, and with the one before them."""
-    for name in run_names(shelf):
-        plan = find_run(shelf, name).read().plan
-        if plan is not None and plan.mode in ("simulate", "rerun"):
-            yield SAVED, name
-        earlier = earlier_run(shelf, name)
-        if earlier is not None:
-            yield earlier, name
 
 
 def load_comparison(shelf: Shelf, query: Query) -> Compared:

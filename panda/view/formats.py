@@ -1,10 +1,16 @@
 """Values as pages write them: instants, ages, numbers, confidences."""
 
+import json
+import math
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
+from panda.documents.text import shorten
+from panda.documents.times import parse_time
 from panda.memory.confidence import level
+from panda.view.shelf import Part
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
@@ -90,6 +96,24 @@ def size(count: int) -> str:
     return f"{count / 1024:,.1f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:,.1f} MB"
 
 
+def moment(text: str | None) -> datetime | None:
+    """The instant that a text of a file means; None if it means none."""
+    with suppress(ValueError):
+        return parse_time(text).astimezone(UTC) if text else None
+    return None
+
+
+def turn_of(node_id: str | None) -> int | None:
+    """
+    The turn that a node or a source is.
+
+    >>> turn_of("turn:813"), turn_of("user:ann"), turn_of(None)
+    (813, None, None)
+    """
+    kind, _, name = (node_id or "").partition(":")
+    return int(name) if kind == "turn" and name.isascii() and name.isdigit() and len(name) < 16 else None
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "instant": instant,
     "day": day,
@@ -97,6 +121,12 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "seconds": seconds,
     "number": number,
     "size": size,
+    "moment": moment,
+    "turn_of": turn_of,
+    "part": Part,
+    "shorten": shorten,
     "level": lambda confidence: level(confidence).lower(),
+    "likelihood": lambda logprob: math.exp(min(0.0, logprob)),
+    "json": lambda value: json.dumps(value, ensure_ascii=False, indent=2),
 }
 """What templates may write behind a value, by name."""

@@ -2,108 +2,114 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import closing
 from datetime import datetime, timedelta
+from pathlib import Path
+from threading import Lock
+from types import SimpleNamespace
 
 from panda.documents.memory_file import render_value
 from panda.documents.text import shorten
-from panda.errors import NotFoundError
-from panda.memory.confidence import DECAYS, Decay, confidence_at
-from panda.memory.conflicts import Contradiction
+from panda.errors import NotFoundError, Problem, StoreError
+from panda.memory.confidence import DECAYS, confidence_at
+from panda.memory.conflicts import Contradiction, find_contradictions
 from panda.memory.fact import file_value
+from panda.memory.files import KINDS, Projection
 from panda.memory.log import MemoryLog
-from panda.memory.memory import Remembered
+from panda.memory.memory import Remembered, load_remembered
 from panda.store.fact import Assertion, Conflict, Subject
-from panda.view.memory_reader import MemoryReader, MemoryState
-from panda.view.plots import Line, Plot, share_of
-from panda.view.shelf import Query, Shelf
+from panda.store.files import read_text
+from panda.store.layout import CONFLICTS_JSONL, MEMORY_JSONL, UserStore
+from panda.store.lines import LineTail
+from panda.view.plots import Line, Plot, Point, share_of
+from panda.view.shelf import Part, Query, Shelf
 
-PAGE_ROWS = 200
+_PAGE_ROWS = 200
 _VALUE_CHARS = 400
 _MOST_CONFLICTS = 50
 _MOST_HISTORY = 300
+_MOST_BAD = 50
 _AHEAD_DAYS = 90
 _STEPS = 40
 
 
-@dataclass(frozen=True)
-class Saying:
-    """What somebody said, as of now."""
+class MemoryReader:
+    """
+    A user's memory, read again and again, each line once, as far as it can be; writes nothing, takes no edits
+    in. What it holds is that of the last `read`.
+    """
 
-    id: str
-    text: str
-    confidence: float | None  # when it was said; None for a retraction
-    now: float | None  # now, as far as it still holds
-    source: str  # who says so
-    turn: int | None  # the turn in which it was said
-    at: datetime | None
-    until: datetime | None  # the last instant at which it holds
-    clock: str
+    def __init__(self, store: UserStore) -> None:
+        self._state = Projection(store)
+        self._logs = (store.memory_log, store.conflicts_log)
+        self.guard = Lock()
+        self.values: list[Remembered] = []  # what holds; [] if the log is damaged
+        self.contradictions: list[Contradiction] = []  # those that stand
+        self.problems: list[tuple[str, str]] = []  # name of each damaged file, and what is wrong with it
+        self.lines: list[Assertion] | None = None
+        """The lines of a damaged log that can be read, in its order; None if it is sound."""
 
+    @property
+    def log(self) -> MemoryLog:
+        """What was said."""
+        return self._state.log
 
-@dataclass(frozen=True)
-class ValueRow:
-    """One value that holds."""
+    def subjects(self) -> list[Subject]:
+        """What was ever spoken of; nothing of a damaged log, where any line may have retracted anything."""
+        return [one for one in self.log.subjects() if not one.is_system] if self.lines is None else []
 
-    address: str  # of its page
-    key: str
-    kind: str  # preference or fact
-    scope: str
-    saying: Saying
-    content_type: str  # how it ages
-    is_expired: bool
-    is_contradicted: bool
-    is_typed: bool  # whether it was typed by hand and is not in the log yet
+    def read(self, now: datetime) -> None:
+        """What it says now."""
+        self.values, self.contradictions, self.lines = [], [], None
+        try:
+            for path in self._logs:  # a pipe or a device would be read for ever
+                if path.exists() and not path.is_file():
+                    raise StoreError("not a regular file", where=str(path))
+            self.log.refresh()
+        except (Problem, OSError) as exc:
+            parts = list(_sound(self._logs[0]))
+            self.lines = [part for part in parts if isinstance(part, Assertion)]
+            bad = [(MEMORY_JSONL, part) for part in parts if isinstance(part, str)]
+            name = CONFLICTS_JSONL if self._logs[0].is_file() else MEMORY_JSONL
+            self.problems = bad[:_MOST_BAD] or [(name, _message(exc))]
+            return
+        self.problems = list(self._load_texts())
+        self.values = load_remembered(self._state, now)
+        self.contradictions = find_contradictions(self.log, now)
 
-
-@dataclass(frozen=True)
-class Against:
-    """A contradiction, both sides of it, and how it was settled if it was."""
-
-    id: str
-    key: str
-    scope: str
-    address: str  # of the page of the value
-    sides: tuple[Saying, ...]  # what holds first; of a settled one in the order of the record
-    settled: Saying | None  # what holds instead; None while it stands
-    missing: tuple[str, ...] = ()  # facts that the record names and the log does not have
-
-
-@dataclass(frozen=True)
-class MemoryPage:
-    """What the page of a memory shows."""
-
-    user: str
-    users: list[str]
-    values: tuple[ValueRow, ...]
-    total: int  # number of values
-    place: int  # number of this page, from 1
-    places: int  # number of pages
-    contradicted: int  # number of contradictions that stand
-    open: tuple[Against, ...]
-    settled: tuple[Against, ...]  # the newest first
-    conflicts_left: int  # contradictions that are not shown
-    former: tuple[tuple[str, str, str], ...]  # address, key and scope of what is said no longer
-    former_left: int
-    problems: tuple[tuple[str, str], ...]
-    lines: tuple[Saying, ...] | None  # lines of a damaged log, newest first
-    lines_left: int
+    def _load_texts(self) -> Iterator[tuple[str, str]]:
+        try:
+            self._state.refresh()
+        except (Problem, OSError):
+            self._state.texts = dict.fromkeys(KINDS)
+            for kind, path in self._state.paths.items():
+                try:
+                    self._state.texts[kind] = read_text(path) if path.exists() else None
+                except (Problem, OSError) as exc:
+                    yield path.name, _message(exc)
+        for kind, path in self._state.paths.items():
+            try:
+                self._state.entries(kind)
+            except Problem as exc:
+                self._state.texts[kind] = None
+                yield path.name, _message(exc)
 
 
-@dataclass(frozen=True)
-class ValuePage:
-    """What the page of one value shows."""
+def _sound(path: Path) -> Iterator[Assertion | str]:
+    if not path.is_file():
+        return
+    try:
+        with closing(LineTail(path, Assertion).read()[1]) as parts:
+            for part in parts:
+                yield f"line {part.line}: {part.message}" if isinstance(part, Problem) else part.record
+    except (Problem, OSError) as exc:
+        yield _message(exc)
 
-    user: str
-    key: str
-    subject: Subject
-    current: ValueRow | None  # what holds; None if nothing does
-    decay: Decay | None  # how that ages
-    history: tuple[Saying, ...]  # newest first
-    history_left: int
-    plot: Plot | None  # how far it was and will be believed
-    conflicts: tuple[Against, ...]
-    problems: tuple[tuple[str, str], ...]
+
+def _message(error: Problem | OSError) -> str:
+    if isinstance(error, Problem):
+        return f"{error.where}: {error.message}" if error.where else error.message
+    return error.strerror or "it cannot be read"
 
 
 def address_of(subject: Subject) -> str:
@@ -111,165 +117,92 @@ def address_of(subject: Subject) -> str:
     return hashlib.sha256("\0".join(subject).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def read_memory(shelf: Shelf, user: str) -> MemoryState:
-    """A user's memory as it is now. Raises NotFoundError: the store has nothing of them."""
-    shelf.turns(user)
-    reader = shelf.kept(("memory", user), lambda: MemoryReader(shelf.turns(user)))
-    return reader.read(shelf.store.clock())
+def value_text(fact: Assertion) -> str:
+    """What was said, cut where it is long."""
+    return shorten(render_value(file_value(fact.value)), _VALUE_CHARS)
 
 
-def load_memory(shelf: Shelf, query: Query) -> MemoryPage:
+def belief(fact: Assertion, now: datetime) -> float | None:
+    """How far it is to be believed now; None of a retraction, or if it holds no more."""
+    if not fact.confidence or (fact.valid_until is not None and fact.valid_until < now):
+        return None
+    return confidence_at(fact.confidence, fact.content_type, fact.asserted_at, now)
+
+
+def _reader(shelf: Shelf, user: str) -> MemoryReader:
+    return shelf.kept(("memory", user), lambda: MemoryReader(shelf.turns(user)))
+
+
+def load_memory(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a memory. Raises UsageError: its place is no number."""
-    user, now = (
-        query.parameters.get("user") or query.fields.get("user") or shelf.store.user,
-        shelf.store.clock(),
-    )
-    state = read_memory(shelf, user)
-    place = max(1, query.number("place") or 1)
-    rows = state.values[(place - 1) * PAGE_ROWS : place * PAGE_ROWS]
-    standing = [_standing(one, user, now) for one in state.contradictions[:_MOST_CONFLICTS]]
-    records = [one for one in reversed(state.log.conflicts) if one.status == "resolved"]
-    held = {one.subject for one in state.values}
-    former = [] if state.lines is not None else [one for one in _spoken(state.log) if one not in held]
-    lines = None if state.lines is None else [_said(one, now) for one in reversed(state.lines)]
-    left = max(0, len(state.contradictions) - _MOST_CONFLICTS) + max(0, len(records) - _MOST_CONFLICTS)
-    return MemoryPage(
-        user=user,
-        users=shelf.users(),
-        values=tuple(_row(one, now) for one in rows),
-        total=len(state.values),
-        place=place,
-        places=_places(state),
-        contradicted=len(state.contradictions),
-        open=tuple(standing),
-        settled=tuple(_settled(one, state.log, user, now) for one in records[:_MOST_CONFLICTS]),
-        conflicts_left=left,
-        former=tuple((address_of(one), one.key(user), one.scope) for one in former[:PAGE_ROWS]),
-        former_left=max(0, len(former) - PAGE_ROWS),
-        problems=state.problems,
-        lines=None if lines is None else tuple(lines[:PAGE_ROWS]),
-        lines_left=max(0, len(lines or ()) - PAGE_ROWS),
-    )
+    user, now = query.parameters["user"], shelf.store.clock()
+    shelf.turns(user)
+    memory = _reader(shelf, user)
+    with memory.guard:
+        memory.read(now)
+        settled = [one for one in reversed(memory.log.conflicts) if one.status == "resolved"]
+        held = {one.subject for one in memory.values}
+        shown = Part(settled, _MOST_CONFLICTS)
+        standing = Part(memory.contradictions, _MOST_CONFLICTS)
+        return SimpleNamespace(
+            user=user,
+            users=shelf.users(),
+            values=query.part(memory.values, _PAGE_ROWS),
+            contradicted=standing.total,
+            open=[_standing(one) for one in standing],
+            settled=[_settled(one, memory.log) for one in shown],
+            conflicts_left=standing.left + shown.left,
+            former=Part([one for one in memory.subjects() if one not in held], _PAGE_ROWS),
+            problems=memory.problems,
+            lines=None if memory.lines is None else Part(memory.lines[::-1], _PAGE_ROWS),
+        )
 
 
-def memory_places(shelf: Shelf, user: str) -> range:
-    """The pages of a user's memory behind the first."""
-    return range(2, _places(read_memory(shelf, user)) + 1)
-
-
-def value_addresses(shelf: Shelf, user: str) -> Iterator[str]:
-    """What names each value that there is a page of."""
-    state = read_memory(shelf, user)
-    if state.lines is None:
-        subjects = dict.fromkeys([*(one.subject for one in state.values), *_spoken(state.log)])
-        yield from map(address_of, subjects)
-
-
-def load_value(shelf: Shelf, query: Query) -> ValuePage:
+def load_value(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a value. Raises NotFoundError: nothing was ever said of it."""
     user, address, now = query.parameters["user"], query.parameters["value"], shelf.store.clock()
-    state = read_memory(shelf, user)
-    current = next((one for one in state.values if address_of(one.subject) == address), None)
-    subjects = _spoken(state.log) if state.lines is None else ()
-    subject = next((one for one in subjects if address_of(one) == address), None)
-    subject = subject or (current.subject if current else None)
-    if subject is None:
-        raise NotFoundError(f"nothing was ever said of {address[:80]}", where=str(shelf.turns(user).home))
-    said = state.log.of(subject)
-    row = _row(current, now) if current else None
-    ids = {one.id for one in said}
-    records = [one for one in state.log.conflicts if {one.fact_a, one.fact_b} & ids]
-    standing = [_standing(one, user, now) for one in state.contradictions if one.subject == subject]
-    settled = [_settled(one, state.log, user, now) for one in records if one.status == "resolved"]
-    return ValuePage(
-        user=user,
-        key=subject.key(user),
-        subject=subject,
-        current=row,
-        decay=DECAYS.get(row.content_type, DECAYS["default"]) if row else None,
-        history=tuple(_said(one, now) for one in reversed(said[-_MOST_HISTORY:])),
-        history_left=max(0, len(said) - _MOST_HISTORY),
-        plot=_plot(said[-_MOST_HISTORY:], current, now),
-        conflicts=tuple([*standing, *settled][:_MOST_CONFLICTS]),
-        problems=state.problems,
-    )
+    store = shelf.turns(user)
+    memory = _reader(shelf, user)
+    with memory.guard:
+        memory.read(now)
+        current = next((one for one in memory.values if address_of(one.subject) == address), None)
+        named = [one for one in memory.subjects() if address_of(one) == address]
+        if not named and current is None:
+            raise NotFoundError(f"nothing was ever said of {address[:80]}", where=str(store.home))
+        subject = named[0] if named else current.subject  # type: ignore[union-attr]  # it is there
+        said = memory.log.of(subject)
+        ids = {one.id for one in said}
+        conflicts = [_standing(one) for one in memory.contradictions if one.subject == subject]
+        for record in memory.log.conflicts:
+            if record.status == "resolved" and {record.fact_a, record.fact_b} & ids:
+                conflicts.append(_settled(record, memory.log))
+        return SimpleNamespace(
+            user=user,
+            key=subject.key(user),
+            subject=subject,
+            current=current,
+            decay=DECAYS.get(current.content_type, DECAYS["default"]) if current else None,
+            history=Part(said[::-1], _MOST_HISTORY),
+            plot=_plot(said[-_MOST_HISTORY:], current, now),
+            conflicts=conflicts[:_MOST_CONFLICTS],
+            problems=memory.problems,
+        )
 
 
-def _places(state: MemoryState) -> int:
-    return max(1, -(-len(state.values) // PAGE_ROWS))
+def _standing(one: Contradiction) -> SimpleNamespace:
+    """A contradiction that stands: what holds, and what is against it."""
+    sides = (one.winner, one.rival)
+    return SimpleNamespace(id=one.conflict_id, subject=one.subject, sides=sides, settled=None, missing=())
 
 
-def _spoken(log: MemoryLog) -> list[Subject]:
-    return [one for one in log.subjects() if not one.is_system]
-
-
-def _row(one: Remembered, now: datetime) -> ValueRow:
-    confidence = one.confidence(now, missing=0.5)
-    saying = Saying(
-        id=one.fact.id if one.fact else "",
-        text=shorten(one.text, _VALUE_CHARS),
-        confidence=one.start,
-        now=confidence,
-        source=one.source or "",
-        turn=one.source_turn,
-        at=one.at,
-        until=one.fact.valid_until if one.fact else None,
-        clock=one.fact.hlc or "" if one.fact else "",
-    )
-    return ValueRow(
-        address=address_of(one.subject),
-        key=one.key,
-        kind=one.kind,
-        scope=one.subject.scope,
-        saying=saying,
-        content_type=one.content_type,
-        is_expired=one.expired,
-        is_contradicted=one.alternative is not None,
-        is_typed=one.fact is None,
-    )
-
-
-def _said(one: Assertion, now: datetime) -> Saying:
-    confidence = None
-    if one.confidence and (one.valid_until is None or one.valid_until >= now):
-        confidence = confidence_at(one.confidence, one.content_type, one.asserted_at, now)
-    return Saying(
-        id=one.id,
-        text=shorten(render_value(file_value(one.value)), _VALUE_CHARS),
-        confidence=one.confidence or None,
-        now=confidence,
-        source=one.source or "",
-        turn=one.source_turn or _turn_of(one.source),
-        at=one.asserted_at,
-        until=one.valid_until,
-        clock=one.hlc or "",
-    )
-
-
-def _turn_of(source: str | None) -> int | None:
-    kind, _, number = (source or "").partition(":")
-    return (
-        int(number) if kind == "turn" and number.isascii() and number.isdigit() and len(number) < 16 else None
-    )
-
-
-def _standing(one: Contradiction, user: str, now: datetime) -> Against:
-    sides = (_said(one.winner, now), _said(one.rival, now))
-    address = address_of(one.subject)
-    return Against(one.conflict_id, one.subject.key(user), one.subject.scope, address, sides, None)
-
-
-def _settled(record: Conflict, log: MemoryLog, user: str, now: datetime) -> Against:
-    found = [one for one in map(log.get, (record.fact_a, record.fact_b)) if one is not None]
-    resolution = log.get(record.resolution_fact or "")
-    subject = found[0].subject if found else None
-    return Against(
+def _settled(record: Conflict, log: MemoryLog) -> SimpleNamespace:
+    """A settled one: what the log has of both sides in the order of the record, and what holds instead."""
+    sides = [fact for id_ in (record.fact_a, record.fact_b) if (fact := log.get(id_)) is not None]
+    return SimpleNamespace(
         id=record.conflict_id,
-        key=subject.key(user) if subject else "",
-        scope=subject.scope if subject else "",
-        address=address_of(subject) if subject else "",
-        sides=tuple(_said(one, now) for one in found),
-        settled=_said(resolution, now) if resolution else None,
+        subject=sides[0].subject if sides else None,
+        sides=sides,
+        settled=log.get(record.resolution_fact or ""),
         missing=log.missing_facts(record),
     )
 
@@ -291,31 +224,29 @@ def _plot(said: Sequence[Assertion], current: Remembered | None, now: datetime) 
             past.append(_curve(one, one.asserted_at, min(end, max(now, one.asserted_at)), first, last))
             if end > now:
                 ahead.append(_curve(one, max(now, one.asserted_at), end, first, last))
-    lines = [Line("so far", "one", tuple(past))]
+    lines = [Line("so far", "one", past)]
     if current is not None and ahead:
-        lines.append(Line("from now on, if nothing is said", "ahead", tuple(ahead)))
+        lines.append(Line("from now on, if nothing is said", "ahead", ahead))
     rows = [(f"{one.asserted_at:%Y-%m-%d %H:%M}", f"{one.confidence:.2f}") for one in by_time]
     return Plot(
         id="confidence",
         title="How far what was said last is believed",
-        lines=tuple(lines),
+        lines=lines,
         top="1.0",
         bottom="0",
-        marks=((50.0, "0.5"), (20.0, "0.8")),
+        marks=[(50.0, "0.5"), (20.0, "0.8")],
         ends=(f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"),
         now=share_of((now - first).total_seconds(), (last - first).total_seconds()),
         heads=("said", "confidence then"),
-        rows=tuple(rows),
+        rows=rows,
     )
 
 
-def _curve(
-    one: Assertion, start: datetime, end: datetime, first: datetime, last: datetime
-) -> tuple[tuple[float, float], ...]:
+def _curve(one: Assertion, start: datetime, end: datetime, first: datetime, last: datetime) -> list[Point]:
     whole = (last - first).total_seconds()
     points = []
     for step in range(_STEPS + 1):
         at = start + (end - start) * (step / _STEPS)
         sure = confidence_at(one.confidence, one.content_type, one.asserted_at, at)
         points.append((share_of((at - first).total_seconds(), whole), 100 * (1 - sure)))
-    return tuple(points)
+    return points

@@ -5,7 +5,6 @@ from pathlib import Path
 from panda.documents.progress import progress
 from panda.errors import UsageError
 from panda.store.files import make_directory, store_errors, write_atomic
-from panda.view.pages import PAGES
 from panda.view.shelf import Shelf
 from panda.view.site import ASSETS, Site, Written, file_name, read_asset
 
@@ -27,31 +26,25 @@ def check_target(directory: Path, shelf: Shelf) -> None:
             )
 
 
-def list_pages(shelf: Shelf) -> list[tuple[int, dict[str, str]]]:
-    """Every page that is written: its place in PAGES and its parameters."""
-    return [(at, dict(one)) for at, page in enumerate(PAGES) for one in page.written(shelf)]
-
-
 def write_site(directory: Path, shelf: Shelf) -> list[str]:
     """
-    Write all pages of a shelf.
+    Write all pages of a shelf: the first one, and what pages lead to.
 
     Returns:
         The paths of the written files below it, in the order in which they were written.
     """
-    listed = list_pages(shelf)
-    site = Site(shelf, Written(frozenset(PAGES[at].path(parameters) for at, parameters in listed)))
-    written = []
+    links = Written(shelf)
+    site, written = Site(shelf, links), []
     for name in ASSETS:
         written.append(f"assets/{name}")
         _write(directory / written[-1], read_asset(name))
-    with progress("pages", len(listed)) as advance:
-        for at, parameters in listed:
-            page = PAGES[at]
-            html = site.render(page, parameters, {})
-            written.append(file_name(page.path(parameters)))
+    with progress("turns", sum(len(shelf.numbers(user)) for user in shelf.users())) as advance:
+        for path in links.paths:  # it grows with each page
+            html = site.render(path, {})
+            written.append(file_name(path))
             _write(directory / written[-1], html.encode("utf-8", errors="replace"))
-            advance()
+            if links.is_turn(path):
+                advance()
     return written
 
 

@@ -2,39 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _WIDEST = 8.0  # percent that a column takes at most
 Point = tuple[float, float]
 """Across and down, in percent, from the upper left corner."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line, perhaps in several stretches."""
+class Line(NamedTuple):
+    """A line of a plot, perhaps in several stretches."""
 
     name: str  # as the legend has it
     style: str  # one, two, ahead or even
-    stretches: tuple[tuple[Point, ...], ...]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column, standing on the ground."""
-
-    left: float  # percent
-    width: float  # percent
-    height: float  # percent
-    text: str  # what it says when it is pointed at
-
-
-@dataclass(frozen=True)
-class Dot:
-    """One dot."""
-
-    across: float  # percent
-    down: float  # percent
-    radius: float  # pixels
-    text: str  # what it says when it is pointed at
+    stretches: Sequence[Sequence[Point]]
 
 
 @dataclass(frozen=True)
@@ -44,14 +24,14 @@ class Plot:
     id: str
     title: str
     heads: tuple[str, ...]  # of the table of its numbers
-    rows: tuple[tuple[str, ...], ...]  # the table; the first cell of a row names it
+    rows: Sequence[tuple[str, ...]]  # the table; the first cell of a row names it
     top: str  # label of the upper end
     bottom: str  # label of the lower end
     ends: tuple[str, str]  # labels of the left and the right end
-    lines: tuple[Line, ...] = ()
-    columns: tuple[Column, ...] = ()
-    dots: tuple[Dot, ...] = ()
-    marks: tuple[tuple[float, str], ...] = ()  # lines across: percent from above, and what they mean
+    lines: Sequence[Line] = ()
+    columns: Sequence[tuple[float, float, float, str]] = ()  # left, width, height, all in percent, and text
+    dots: Sequence[tuple[float, float, float, str]] = ()  # across and down in percent, radius, and text
+    marks: Sequence[tuple[float, str]] = ()  # lines across: percent from above, and what they mean
     now: float | None = None  # a line down at the present, in percent from the left
     is_square: bool = False  # whether it is as high as wide
 
@@ -68,13 +48,13 @@ def share_of(part: float, whole: float) -> float:
 
 def plot_columns(
     names: Sequence[str], values: Sequence[float | None], texts: Sequence[str]
-) -> tuple[Column, ...]:
+) -> list[tuple[float, float, float, str]]:
     """A column for each value that there is, side by side, the highest as high as the plot."""
     most = max((value for value in values if value), default=0) or 1
     slot = 100 / max(1, len(values))
     width = min(slot * 0.8, _WIDEST)
-    return tuple(
-        Column(
+    return [
+        (
             round(place * slot + (slot - width) / 2, 3),
             round(width, 3),
             share_of(value, most),
@@ -82,7 +62,7 @@ def plot_columns(
         )
         for place, (name, value, text) in enumerate(zip(names, values, texts, strict=True))
         if value
-    )
+    ]
 
 
 def plot_line(name: str, style: str, values: Sequence[float | None], most: float) -> Line:
@@ -94,4 +74,4 @@ def plot_line(name: str, style: str, values: Sequence[float | None], most: float
         else:
             across = share_of(place + 0.5, len(values))
             stretches[-1].append((across, 100 - share_of(value, most)))
-    return Line(name, style, tuple(tuple(one) for one in stretches if one))
+    return Line(name, style, [stretch for stretch in stretches if stretch])

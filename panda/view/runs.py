@@ -1,7 +1,7 @@
 """The pages of runs: the list of replays and batches, and what came of each turn of one."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -136,19 +136,6 @@ def turns_of_run(layout: Layout, name: str) -> dict[str, list[int]]:
 def _is_here(layout: Layout, root: str | None) -> bool:
     """Whether a run means this store, wherever it lies by now."""
     return root is None or ("\0" not in root and Path(root).resolve() == layout.root.resolve())
-
-
-def run_places(shelf: Shelf) -> range:
-    """The pages of the list behind the first."""
-    return range(2, _places(len(run_names(shelf)), PAGE_ROWS) + 1)
-
-
-def turn_places(shelf: Shelf) -> Iterator[tuple[str, int]]:
-    """The pages of every run behind the first."""
-    for name in run_names(shelf):
-        state = find_run(shelf, name).read()
-        count = len(state.ended) + len(state.left)
-        yield from ((name, place) for place in range(2, _places(count, PAGE_TURNS) + 1))
 
 
 def load_run_list(shelf: Shelf, query: Query) -> RunList:

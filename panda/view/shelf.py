@@ -114,6 +114,17 @@ class Shelf:
         return []
 
 
+class Part(list[_T]):
+    """Some of many rows: those of one page, or the first of them where no more are shown."""
+
+    def __init__(self, rows: Sequence[_T], size: int, place: int = 1) -> None:
+        super().__init__(rows[(place - 1) * size : place * size])
+        self.total = len(rows)
+        self.place = place  # number of the page, from 1
+        self.places = max(1, -(-self.total // size))
+        self.left = max(0, self.total - place * size)  # rows behind these
+
+
 class Query:
     """What an address asks for: its parameters and what stands behind the question mark."""
 
@@ -130,6 +141,10 @@ class Query:
             raise UsageError(f"{text[:80]!r} is no whole number", where=name)
         return int(text)
 
+    def part(self, rows: Sequence[_T], size: int) -> Part[_T]:
+        """The rows of the page that is asked for. Raises UsageError: its place is no number."""
+        return Part(rows, size, max(1, self.number("place") or 1))
+
 
 Load = Callable[[Shelf, Query], object]
-"""Makes what a page shows: a plain value, from files alone."""
+"""Gives what the template of a page shows as `page`: records of the store and what belongs to them."""

@@ -1,9 +1,14 @@
-"""The pages as one site: a page rendered, and links that fit where it stands."""
+"""
+The pages as one site: where each is, what it shows, and links that fit where it stands.
+
+A page is added by a line in PAGES, a template in templates/ that extends frame.html.j2, and a function that
+gives what it shows; if people should find it from everywhere, by a line in NAVIGATION.
+"""
 
 import hashlib
 import posixpath
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from urllib.parse import quote, urlencode
@@ -15,19 +20,64 @@ from panda import __version__
 from panda.documents.text import visible
 from panda.errors import NotFoundError, Problem, UsageError
 from panda.view.answer import render_markdown
+from panda.view.comparison import load_comparison
 from panda.view.formats import FILTERS
-from panda.view.pages import NAVIGATION, Page
-from panda.view.shelf import Query, Shelf
+from panda.view.interventions import load_interventions
+from panda.view.memory import address_of, belief, load_memory, load_value, value_text
+from panda.view.runs import load_run, load_run_list, run_names
+from panda.view.sessions import load_session_list, load_session_page, session_names
+from panda.view.shelf import Load, Query, Shelf
+from panda.view.stats import load_stats
+from panda.view.turn import load_turn
+from panda.view.turn_file import load_turn_file
+from panda.view.turn_list import load_turn_list
 
+PAGES: tuple[tuple[str, str, Load], ...] = (
+    ("", "turn_list", load_turn_list),
+    ("turns/{user}", "turn_list", load_turn_list),
+    ("turns/{user}/before/{before}", "turn_list", load_turn_list),
+    ("turns/{user}/{turn}", "turn", load_turn),
+    ("turns/{user}/{turn}/files/{name:path}", "turn_file", load_turn_file),
+    ("memory/{user}", "memory", load_memory),
+    ("memory/{user}/page/{place}", "memory", load_memory),
+    ("memory/{user}/{value}", "value", load_value),
+    ("sessions/{user}", "session_list", load_session_list),
+    ("sessions/{user}/page/{place}", "session_list", load_session_list),
+    ("sessions/{user}/{session}", "session", load_session_page),
+    ("runs", "run_list", load_run_list),
+    ("runs/page/{place}", "run_list", load_run_list),
+    ("runs/compare", "comparison", load_comparison),
+    ("runs/compare/{before}/{after}", "comparison", load_comparison),
+    ("runs/{run}", "run", load_run),
+    ("runs/{run}/page/{place}", "run", load_run),
+    ("stats/{user}", "stats", load_stats),
+    ("interventions", "interventions", load_interventions),
+)
+"""
+Address, template and content of each kind of page, in the order in which they are tried. Parts of an address
+in braces are parameters, `{name:path}` takes the rest.
+"""
+NAVIGATION: tuple[tuple[str, str], ...] = (
+    ("Turns", "turns/{user}"),
+    ("Memory", "memory/{user}"),
+    ("Sessions", "sessions/{user}"),
+    ("Runs", "runs"),
+    ("Stats", "stats/{user}"),
+    ("Interventions", "interventions"),
+)
+"""Name and address of what every page leads to; {user} is whose pages are looked at."""
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'"
 )
 """What a page may load: nothing but what lies beside it. A served one may not be framed either."""
 ASSETS = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_PATTERNS = [
+    re.compile(re.sub(r"\{(\w+)(:path)?\}", lambda m: f"(?P<{m[1]}>{'.*' if m[2] else '[^/]+'})", address))
+    for address, _, _ in PAGES
+]
 
 
-@dataclass(frozen=True)
 class Served:
     """Links of pages that a server gives."""
 
@@ -43,19 +93,46 @@ class Served:
         return f"/assets/{name}?{_digest(name)}"
 
 
-@dataclass(frozen=True)
 class Written:
-    """Links of pages that are files, which open from a disk."""
-
-    paths: Collection[str]  # the pages that there are
+    """Links of pages that are files, which open from a disk: of a selection only its turns and runs."""
 
     is_static = True
 
+    def __init__(self, shelf: Shelf) -> None:
+        self.paths = [""]
+        """Every page that is to be written: the first one, and what the others lead to."""
+        self._known = {""}
+        self._is_selection, self._users = shelf.is_selection, shelf.users()
+        self._there = {f"turns/{user}/{number}" for user in self._users for number in shelf.numbers(user)}
+        self._there.update(f"runs/{name}" for name in run_names(shelf))
+        if not shelf.is_selection:
+            self._there.update(
+                f"sessions/{u}/{name}" for u in self._users for name in session_names(shelf, u)
+            )
+        self._has_runs = bool(shelf.runs) or not shelf.is_selection
+
     def link(self, here: str, path: str, fields: Mapping[str, object], fragment: str) -> str | None:
-        """From the page *here* to another one; None if that was not written."""
-        if path not in self.paths:
-            return None
+        """From the page *here* to another one, which is written then; None if there is none."""
+        if path not in self._known:
+            if not self._is_there(path):
+                return None
+            self._known.add(path)
+            self.paths.append(path)
         return quote(_relative(here, file_name(path))) + (f"#{fragment}" if fragment else "")
+
+    def _is_there(self, path: str) -> bool:
+        kind, *names = path.split("/")
+        if (kind, len(names)) in (("turns", 2), ("sessions", 2), ("runs", 1)):
+            return path in self._there
+        if kind == "runs":
+            return self._has_runs
+        if kind == "turns":
+            return names[0] in self._users and names[2:3] != ["files"]
+        return not self._is_selection
+
+    def is_turn(self, path: str) -> bool:
+        """Whether it is the page of a turn."""
+        return path in self._there and path.startswith("turns/")
 
     def asset(self, here: str, name: str) -> str:
         """To a file that all pages share."""
@@ -79,7 +156,7 @@ def _relative(here: str, name: str) -> str:
 @cache
 def read_asset(name: str) -> bytes:
     """A file that all pages share; KeyError if there is none of that name."""
-    return (files("panda.view") / "assets" / {one: one for one in ASSETS}[name]).read_bytes()
+    return (files("panda.view") / "assets" / {asset: asset for asset in ASSETS}[name]).read_bytes()
 
 
 @cache
@@ -101,27 +178,32 @@ class Site:
             lstrip_blocks=True,
             finalize=_shown,
         )
-        self._environment.filters |= {**FILTERS, "markdown": render_markdown}
+        self._environment.filters |= FILTERS
+        for function in (address_of, belief, value_text, render_markdown):
+            self._environment.filters[function.__name__] = function
         for name in self._environment.list_templates(extensions=["j2"]):
             self._environment.get_template(name)  # compiled now, not while somebody waits for a page
 
-    def render(self, page: Page, parameters: Mapping[str, str], fields: Mapping[str, str]) -> str:
+    def render(self, path: str, fields: Mapping[str, str]) -> str:
         """A page as HTML. Raises NotFoundError: there is no such page. UsageError: a field is wrong."""
-        query = Query(parameters, fields)
-        shown = page.load(self.shelf, query)
-        return self._filled(page.template, page.path(parameters), parameters.get("user"), page=shown)
+        for (_, template, load), pattern in zip(PAGES, _PATTERNS, strict=True):
+            if match := pattern.fullmatch(path):
+                user = match.groupdict().get("user")
+                page = load(self.shelf, Query(match.groupdict(), fields))
+                return self._filled(template, path, user, page=page)
+        raise NotFoundError("there is no such page", where=f"/{path}")
 
     def render_error(self, path: str, error: Problem) -> tuple[int, str]:
         """The page that says why there is none, with its HTTP status."""
         status = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
-        return status, self._filled("error.html.j2", path, None, error=error)
+        return status, self._filled("error", path, None, error=error)
 
     def _filled(self, template: str, here: str, user: str | None, **values: object) -> str:
         def link(path: str, fragment: str = "", **fields: object) -> str | None:
             return self.links.link(here, path, fields, fragment)
 
         shown = [(name, path.format(user=user or self.shelf.store.user)) for name, path in NAVIGATION]
-        return self._environment.get_template(template).render(
+        return self._environment.get_template(f"{template}.html.j2").render(
             link=link,
             asset=lambda name: self.links.asset(here, name),
             is_static=self.links.is_static,

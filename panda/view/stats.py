@@ -1,8 +1,8 @@
 """The page of stats: latency, tokens, validity, confidence against verdicts, by day, recipe, layer, phase."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
+from types import SimpleNamespace
 from typing import Any
 
 from panda.documents.times import read_instant
@@ -11,53 +11,16 @@ from panda.index.executions import BINS, BY, MOST_TURNS, Executions, ExecutionSt
 from panda.store.files import why_unread
 from panda.view.formats import number as number_text
 from panda.view.formats import seconds as seconds_text
-from panda.view.plots import Dot, Line, Plot, plot_columns, plot_line, share_of
-from panda.view.shelf import Query, Shelf
+from panda.view.plots import Line, Plot, plot_columns, plot_line, share_of
+from panda.view.shelf import Part, Query, Shelf
 
 _MOST_DAYS = 366
 _MOST_GROUPS = 100
-_MOST_DAMAGED = 20
 
 
-@dataclass(frozen=True)
-class Group:
-    """The groups of one kind."""
-
-    by: str
-    rows: tuple[tuple[str, ExecutionStats], ...]  # those with most executions, sorted by name
-    left: int
-
-    def most(self, name: str) -> float:
-        """The highest of one of their sums."""
-        return max(getattr(sums, name) or 0 for _, sums in self.rows)
-
-
-@dataclass(frozen=True)
-class StatsPage:
-    """What the page shows."""
-
-    user: str
-    users: list[str]
-    fields: Mapping[str, str]  # the filter as it was typed
-    offered: Mapping[str, Sequence[str]]  # what the filter offers
-    total: int  # executions of the user
-    whole: ExecutionStats | None  # of those that were asked for; None if there are none
-    first: str  # first and last day of these
-    last: str
-    plots: tuple[Plot, ...]  # by day
-    days_left: int  # older days that are not shown
-    calibration: Plot | None
-    turns_left: int  # older turns of which it was not looked up how they ended
-    most_turns: int
-    groups: tuple[Group, ...]
-    damaged: Sequence[Problem]
-    damaged_left: int
-    problem: str | None  # why the log cannot be read at all
-
-
-def load_stats(shelf: Shelf, query: Query) -> StatsPage:
+def load_stats(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The stats of a user. Raises UsageError: a field of the filter is wrong."""
-    user = query.parameters.get("user") or shelf.store.user
+    user = query.parameters["user"]
     shelf.turns(user)
     log = shelf.kept("executions", lambda: Executions(shelf.store))
     with log.guard:
@@ -72,9 +35,8 @@ def load_stats(shelf: Shelf, query: Query) -> StatsPage:
             for name in ("recipe", "layer")
         }
         where = {**own, **_filter(query, offered)}
-        whole = log.sums(where).get("")
-        days = log.sums(where, "day")
-        return StatsPage(
+        whole, days = log.sums(where).get(""), log.sums(where, "day")
+        return SimpleNamespace(
             user=user,
             users=shelf.users(),
             fields=query.fields,
@@ -83,14 +45,13 @@ def load_stats(shelf: Shelf, query: Query) -> StatsPage:
             whole=whole,
             first=min(days, default=""),
             last=max(days, default=""),
-            plots=tuple(_day_plots(dict(list(days.items())[-_MOST_DAYS:]))) if days else (),
+            plots=_day_plots(dict(list(days.items())[-_MOST_DAYS:])) if days else (),
             days_left=max(0, len(days) - _MOST_DAYS),
             calibration=_calibration(log.bins(where)),
             turns_left=turns_left,
             most_turns=MOST_TURNS,
-            groups=tuple(_group(by, log.sums(where, by)) for by in BY if by != "day") if whole else (),
-            damaged=log.damaged[:_MOST_DAMAGED],
-            damaged_left=max(0, len(log.damaged) - _MOST_DAMAGED),
+            groups={by: _largest(log.sums(where, by)) for by in BY if by != "day"} if whole else {},
+            damaged=list(log.damaged),
             problem=problem,
         )
 
@@ -109,9 +70,11 @@ def _filter(query: Query, offered: Mapping[str, Sequence[str]]) -> Where:
     return where
 
 
-def _group(by: str, sums: Mapping[str, ExecutionStats]) -> Group:
-    largest = sorted(sums, key=lambda name: -sums[name].executions)[:_MOST_GROUPS]
-    return Group(by, tuple((name, sums[name]) for name in sorted(largest)), len(sums) - len(largest))
+def _largest(sums: Mapping[str, ExecutionStats]) -> Part[tuple[str, ExecutionStats]]:
+    """The groups with most executions, sorted by name."""
+    largest = Part(sorted(sums.items(), key=lambda group: -group[1].executions), _MOST_GROUPS)
+    largest.sort(key=lambda group: group[0])
+    return largest
 
 
 def _day_plots(days: Mapping[str, ExecutionStats]) -> list[Plot]:
@@ -121,46 +84,47 @@ def _day_plots(days: Mapping[str, ExecutionStats]) -> list[Plot]:
         return [value_of(days[name]) if name in days else None for name in names]
 
     def plot(
-        plot_id: str, title: str, heads: Mapping[str, Sequence[float | None]], top: str, **marks: Any
+        plot_id: str, title: str, top: str, heads: Mapping[str, Sequence[float | None]], **marks: Any
     ) -> Plot:
-        rows = tuple(
+        rows = [
             (name, *map(number_text, cells))
             for name, *cells in zip(names, *heads.values(), strict=True)
             if any(cell is not None for cell in cells)
-        )
+        ]
         ends = (names[0], names[-1] if len(names) > 1 else "")
         return Plot(plot_id, title, ("day", *heads), rows[::-1], top, "0", ends, **marks)
 
     def columns(plot_id: str, title: str, counts: Sequence[float | None]) -> Plot:
         top = number_text(max((count for count in counts if count is not None), default=0))
-        return plot(
-            plot_id,
-            title,
-            {plot_id: counts},
-            top,
-            columns=plot_columns(names, counts, [*map(number_text, counts)]),
-        )
+        texts = [number_text(count) for count in counts]
+        return plot(plot_id, title, top, {plot_id: counts}, columns=plot_columns(names, counts, texts))
 
     usual, slow = values(lambda sums: sums.p50_ms), values(lambda sums: sums.p95_ms)
     longest = max((value for value in slow if value is not None), default=0.0) or 1.0
-    latency = (
-        plot_line("95 in 100 take at most", "two", slow, longest),
-        plot_line("median", "one", usual, longest),
+    latency = plot(
+        "latency",
+        "Latency",
+        seconds_text(longest / 1000),
+        {"median ms": usual, "p95 ms": slow},
+        lines=[
+            plot_line("95 in 100 take at most", "two", slow, longest),
+            plot_line("median", "one", usual, longest),
+        ],
     )
     valid = values(lambda sums: None if sums.valid is None else 100 * sums.valid)
-    validity = {"valid %": valid, "retries": values(lambda sums: sums.retries)}
-    marks = {"lines": (plot_line("valid", "one", valid, 100.0),), "marks": ((50.0, "50"),)}
+    validity = plot(
+        "validity",
+        "Valid replies, percent",
+        "100",
+        {"valid %": valid, "retries": values(lambda sums: sums.retries)},
+        lines=[plot_line("valid", "one", valid, 100.0)],
+        marks=[(50.0, "50")],
+    )
     return [
         columns("executions", "Executions a day", values(lambda sums: sums.executions)),
-        plot(
-            "latency",
-            "Latency",
-            {"median ms": usual, "p95 ms": slow},
-            seconds_text(longest / 1000),
-            lines=latency,
-        ),
+        latency,
         columns("tokens", "Tokens a day, in and out", values(lambda sums: sums.tokens)),
-        plot("validity", "Valid replies, percent", validity, "100", **marks),
+        validity,
     ]
 
 
@@ -186,18 +150,18 @@ def _calibration(bins: Sequence[Sequence[Any]]) -> Plot | None:
         sure, held = sure / count, ended / count
         text = f"{count:,} of confidence {sure:.2f}: {100 * held:.0f} % approved"
         radius = round(4 + 8 * (count / most) ** 0.5, 1)
-        dots.append(Dot(share_of(sure, 1), 100 - share_of(held, 1), radius, text))
+        dots.append((share_of(sure, 1), 100 - share_of(held, 1), radius, text))
         span = f"{place / BINS:.1f} to {(place + 1) / BINS:.1f}"
         rows.append((span, f"{count:,}", f"{sure:.3f}", f"{held:.3f}", f"{sure - held:+.3f}"))
     return Plot(
         id="calibration",
         title="Share that ended approved, by confidence",
         heads=("confidence", "executions", "mean confidence", "approved", "apart"),
-        rows=tuple(rows),
+        rows=rows,
         top="1",
         bottom="0",
         ends=("0", "confidence 1"),
-        lines=(Line("as sure as right", "even", (((0.0, 100.0), (100.0, 0.0)),)),),
-        dots=tuple(dots),
+        lines=[Line("as sure as right", "even", [[(0.0, 100.0), (100.0, 0.0)]])],
+        dots=dots,
         is_square=True,
     )

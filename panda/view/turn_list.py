@@ -1,9 +1,10 @@
 """The list of turns: the newest first, those that match what is asked, or what a search finds."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import get_args
 
 import numpy as np
@@ -16,15 +17,14 @@ from panda.index.sources import NO_TIME
 from panda.index.tables import IndexView, Integers, session_key
 from panda.retrieval.ranking import Bounds
 from panda.store.files import read_beneath
-from panda.store.layout import METADATA_JSON, RESPONSE_MD, UserStore, check_id
-from panda.store.records import Metadata, Status, load
+from panda.store.layout import RESPONSE_MD, UserStore, check_id
+from panda.store.records import Status
 from panda.store.turns import TurnRow, read_row
 from panda.view.shelf import Query, Shelf
 
 PAGE_ROWS = 50
 _MOST_OPENED = 3_000
 """So many turns are opened for one page at most; it then says how far it has looked."""
-_QUERY_CHARS = 240
 _ANSWER_CHARS = 200
 STATUSES: tuple[str, ...] = get_args(Status)
 
@@ -56,38 +56,7 @@ class Filter:
         )
 
 
-@dataclass(frozen=True)
-class ListedTurn:
-    """One line of the list."""
-
-    number: int
-    at: datetime | None  # when it was claimed
-    session: str | None
-    status: str  # as in metadata.json; "unreadable" if that file cannot be used
-    query: str  # one line, cut where it is long
-    answer: str  # how its answer begins; "" if there is none
-    problem: str | None  # why it is unreadable
-
-
-@dataclass(frozen=True)
-class TurnList:
-    """One page of the list."""
-
-    user: str  # whose turns
-    users: list[str]  # everybody whose turns can be looked at
-    sessions: list[str]  # what the filter offers: those that may have more turns, and those of the rows
-    statuses: tuple[str, ...]
-    fields: Mapping[str, str]  # the filter as it was typed
-    is_filtered: bool  # whether anything was asked
-    rows: tuple[ListedTurn, ...]  # newest first; of a search the best first
-    total: int  # number of turns that there are
-    before: int | None  # the page begins below this turn; None for the first one
-    older: int | None  # what stands below begins before this turn; None if nothing does
-    looked_to: int | None  # where the search of the files was broken off; None if all were looked at
-    is_behind: bool = False  # whether a search may lack the newest turns
-
-
-def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
+def load_turn_list(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page that an address asks for. Raises UsageError: a field of the filter is wrong."""
     user = query.parameters.get("user", shelf.store.user)
     store, wanted, before = shelf.turns(user), _read_filter(query), query.number("before")
@@ -95,54 +64,34 @@ def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
     rows: list[TurnRow] = []
     looked_to, older, is_behind = None, None, False
     if wanted.search:
-        found, is_behind = _search(shelf, user, wanted.search, wanted)
-        rows = [row for number in found if (row := read_row(store, number)) and wanted.takes(row)]
+        hits, is_behind = _search(shelf, user, wanted.search, wanted)
+        rows = [row for number in hits if (row := read_row(store, number)) and wanted.takes(row)]
         rows = rows[:PAGE_ROWS]
     else:
-        candidates = _candidates(shelf, user, numbers, wanted, before)
-        for opened, number in enumerate(candidates, 1):
+        for opened, number in enumerate(_candidates(shelf, user, numbers, wanted, before), 1):
             if len(rows) == PAGE_ROWS:
                 older = rows[-1].number
                 break
             if opened > _MOST_OPENED:
                 older = looked_to = number + 1
                 break
-            if wanted.status is not None and not _may_have(shelf, user, number, wanted.status):
-                continue
             row = read_row(store, number)
             if row is not None and wanted.takes(row):
                 rows.append(row)
-    return TurnList(
+    return SimpleNamespace(
         user=user,
         users=shelf.users(),
         sessions=sorted({*shelf.sessions(user), *(row.session for row in rows if row.session)}),
         statuses=STATUSES,
         fields=query.fields,
         is_filtered=not wanted.is_open,
-        rows=tuple(_listed(store, row) for row in rows),
+        rows=[(row, _beginning(store, row.number)) for row in rows],
         total=len(numbers),
         before=before,
         older=older,
         looked_to=looked_to,
         is_behind=is_behind,
     )
-
-
-def _may_have(shelf: Shelf, user: str, number: int, status: str) -> bool:
-    """Whether a turn has a status, by a quick look; one that cannot be read may."""
-    try:
-        path = shelf.turns(user).turn(number) / METADATA_JSON
-        return load(Metadata, path).status == status
-    except Problem:
-        return True
-
-
-def older_lists(shelf: Shelf) -> Iterator[Mapping[str, str]]:
-    """The parameters of every page of the list but the first."""
-    for user in shelf.users():
-        newest_first = shelf.numbers(user)[::-1]
-        for last in newest_first[PAGE_ROWS - 1 : -1 : PAGE_ROWS]:
-            yield {"user": user, "before": str(last)}
 
 
 def _read_filter(query: Query) -> Filter:
@@ -201,13 +150,10 @@ def _search(shelf: Shelf, user: str, words: str, wanted: Filter) -> tuple[list[i
     return [number for number in found if number is not None and number in shown], bool(report.behind)
 
 
-def _listed(store: UserStore, row: TurnRow) -> ListedTurn:
-    problem = row.problem.message if row.problem else None
-    query, data = shorten(row.query or "", _QUERY_CHARS), None
-    directory = store.turn(row.number).directory
+def _beginning(store: UserStore, number: int) -> str:
+    """How the answer of a turn begins; "" if there is none."""
+    data = None
     with suppress(Problem):
+        directory = store.turn(number).directory
         data = read_beneath(directory, [RESPONSE_MD], most_bytes=4 * _ANSWER_CHARS)
-    answer = strip_citations((data or b"").decode("utf-8", "ignore"))
-    return ListedTurn(
-        row.number, row.at, row.session, row.status, query, shorten(answer, _ANSWER_CHARS), problem
-    )
+    return shorten(strip_citations((data or b"").decode("utf-8", "ignore")), _ANSWER_CHARS)
