@@ -8,7 +8,6 @@ from dataclasses import replace
 from msgspec import structs
 
 from panda.documents.pictures import Picture
-from panda.documents.records import decode
 from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, RecipeError, UsageError
 from panda.forget import Forgetting
@@ -309,8 +308,7 @@ class App:
         self.index.close()
         Forgetting(self.store, [self.settings.cache_dir]).forget_node(node, session)
 
-    def _log(self, record: Mapping[str, object]) -> None:
-        line = decode(Execution, record, where=str(self.store.executions_log))
+    def _log(self, line: Execution) -> None:
         if line.key and line.version:  # an execution; a compression has no recipe of its own
             self._versions.keep_in_force(self.book, line.key, line.version)
         append_executions(self.store, [line])

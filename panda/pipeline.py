@@ -25,8 +25,8 @@ from panda.phases.turn import Turn
 from panda.recipes.calls import whose_turn
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.recipes.versions import version_in_force
-from panda.store.files import append_json_line
 from panda.store.interventions import write_intervention
+from panda.store.log import append_executions
 from panda.store.records import GatheredContext, Metrics, ModelCall, Next, PhaseMetrics, Status, Totals
 
 _log = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ class Pipeline:
                 key = RECIPES[cut.content_type]
                 layer, model = executor.book.load_recipe(key).model_layer, executor.model(key).info.name
             line = compressed_line(cut, timestamp=now, recipe=None, layer=layer, model=model)
-            append_json_line(turn.store.executions_log, {**line, **whose_turn(turn)})
+            append_executions(turn.store, [structs.replace(line, **whose_turn(turn))])
         turn.write_context(document)
 
     def _write_metrics(self, turn: Turn, seconds: Mapping[int, float]) -> None:

@@ -1,8 +1,10 @@
 """`panda compress`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+
+from msgspec import structs
 
 from panda.cli.command import Document, Invocation, Raw, Reporter, Result, argument, flag, option, out_file
 from panda.cli.text import clipped, read_argument
@@ -21,14 +23,16 @@ from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
 from panda.models.cl100k import count_tokens
 from panda.models.contract import Usage
-from panda.recipes.calls import NoTurn, token_fields
+from panda.recipes.calls import NoTurn, count_totals
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.store.demo import is_writable
-from panda.store.files import append_json_line, read_text, write_atomic
+from panda.store.files import read_text, write_atomic
+from panda.store.log import append_executions
+from panda.store.records import Execution
 from panda.trust import open_layers
 
 _SHOWN_CHARS = 70
-_Log = Callable[[Mapping[str, object]], None]
+_Log = Callable[[Execution], None]
 
 
 def compress(
@@ -95,7 +99,7 @@ def _compressed(
     if count_tokens(text) <= budget:
         return compress_text(text, kind=kind, budget_tokens=budget)
     layer = settings.compression_model_layer
-    about = {"user_id": settings.user, "session_id": None, "turn_id": None}
+    about: dict[str, Any] = {"user_id": settings.user, "session_id": None, "turn_id": None}
     cache = CompressionCache(
         settings.cache_dir / "compression", max_age_seconds=settings.compression_cache_ttl
     )
@@ -123,10 +127,11 @@ def _compressed(
                 )
             except LimitError as exc:
                 now = render_time(settings.clock())
-                log({**overflow_line(name, exc.message, timestamp=now, recipe=None), **about})
+                log(structs.replace(overflow_line(name, exc.message, timestamp=now, recipe=None), **about))
                 raise
             if reader is not None and reader.readings:
-                log({**_reading_line(reader, recipe.name, layer), **about})
+                line = _reading_line(reader, recipe.name, layer, render_time(settings.clock()))
+                log(structs.replace(line, **about))
             try:
                 cache.keep(key, made)
             except StoreError as exc:  # only speed is lost
@@ -135,7 +140,7 @@ def _compressed(
     now = render_time(settings.clock())
     asked = (None, None) if was_kept else (layer, info.name)
     line = compressed_line(cut, timestamp=now, recipe=None, layer=asked[0], model=asked[1])
-    log({**line, **about})
+    log(structs.replace(line, **about))
     return made
 
 
@@ -146,27 +151,26 @@ def _log_of(invocation: Invocation) -> _Log:
         return lambda line: None
     if not is_writable(layout):
         return lambda line: invocation.reporter.detail("not in the log: the store may only be read")
-    clock = invocation.settings.clock
-    return lambda line: append_json_line(layout.executions_log, {"timestamp": render_time(clock()), **line})
+    return lambda line: append_executions(layout, [line])
 
 
-def _reading_line(reader: NervesReader, recipe: str, layer: str) -> dict[str, object]:
-    usage = sum((usage for usage, _ in reader.readings), Usage(0, 0, 0))
-    return {
-        "recipe": recipe,
-        "phase": None,
-        "model_layer": layer,
-        "method": "choose",
-        "model": reader.model.name,
-        "tokens": token_fields(usage),
-        "latency_ms": round(1000 * sum(seconds for _, seconds in reader.readings)),
-        "success": True,
-        "schema_valid": None,
-        "confidence": None,
-        "retries": 0,
-        "compression_applied": False,
-        "compression_savings": 0,
-    }
+def _reading_line(reader: NervesReader, recipe: str, layer: str, timestamp: str) -> Execution:
+    return Execution(
+        timestamp=timestamp,
+        recipe=recipe,
+        phase=None,
+        model_layer=layer,
+        method="choose",
+        model=reader.model.name,
+        tokens=count_totals(sum((usage for usage, _ in reader.readings), Usage(0, 0, 0))),
+        latency_ms=round(1000 * sum(seconds for _, seconds in reader.readings)),
+        success=True,
+        schema_valid=None,
+        confidence=None,
+        retries=0,
+        compression_applied=False,
+        compression_savings=0,
+    )
 
 
 def _explain(reporter: Reporter, made: Compression) -> None:

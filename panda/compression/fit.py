@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from msgspec import structs
+
 from panda.compression.pieces import CONTENT_TYPES, MARK, ContentType
 from panda.documents.context import (
     SECTIONS,
@@ -19,6 +21,7 @@ from panda.documents.context import (
 from panda.errors import BudgetExceededError
 from panda.models.cl100k import count_tokens
 from panda.store.log import COMPRESSED, OVERFLOW
+from panda.store.records import Execution
 
 Rewrite = Callable[[str, int], str]
 """Maps a passage and the budget tokens it may have to another wording; raises HaltError when it cannot."""
@@ -370,34 +373,34 @@ def _shares(sections: Sequence[Section], over: int) -> list[tuple[Section, int]]
 
 def compressed_line(
     cut: Cut, *, timestamp: str, recipe: str | None, layer: str | None, model: str | None = None
-) -> dict[str, object]:
+) -> Execution:
     """
     One compression for the log, without whose it was; layer and model are named only if one was asked.
 
     >>> line = compressed_line(Cut("§4", 3000, 2400), timestamp="", recipe=None, layer="NERVES")
-    >>> line["trigger"], line["tokens_saved"], line["compression_ratio"]
+    >>> line.trigger, line.tokens_saved, line.compression_ratio
     ('input', 600, 0.8)
     """
     asked = cut.method in _BY_MODEL
-    return {
-        "timestamp": timestamp,
-        "event": COMPRESSED,
-        "trigger": cut.trigger,
-        "document": cut.name,
-        "content_type": cut.content_type,
-        "recipe": recipe,
-        "model_layer": layer if asked else None,
-        "method": cut.method,
-        "model": model if asked else None,
-        "original_tokens": cut.before_tokens,
-        "compressed_tokens": cut.after_tokens,
-        "tokens_saved": cut.before_tokens - cut.after_tokens,
-        "compression_ratio": round(cut.after_tokens / cut.before_tokens, 4) if cut.before_tokens else 1.0,
-        "latency_ms": round(cut.seconds * 1000, 1),
-    }
+    return Execution(
+        timestamp=timestamp,
+        event=COMPRESSED,
+        trigger=cut.trigger,
+        document=cut.name,
+        content_type=cut.content_type,
+        recipe=recipe,
+        model_layer=layer if asked else None,
+        method=cut.method,
+        model=model if asked else None,
+        original_tokens=cut.before_tokens,
+        compressed_tokens=cut.after_tokens,
+        tokens_saved=cut.before_tokens - cut.after_tokens,
+        compression_ratio=round(cut.after_tokens / cut.before_tokens, 4) if cut.before_tokens else 1.0,
+        latency_ms=round(cut.seconds * 1000, 1),
+    )
 
 
-def overflow_line(what: str, message: str, *, timestamp: str, recipe: str | None) -> dict[str, object]:
+def overflow_line(what: str, message: str, *, timestamp: str, recipe: str | None) -> Execution:
     """What could not be brought within its budget, for the log."""
-    line = {"timestamp": timestamp, "event": OVERFLOW, "document": what, "content_type": None}
-    return {**line, "recipe": recipe, "model_layer": None, "message": message}
+    line = Execution(timestamp=timestamp, event=OVERFLOW, document=what, content_type=None)
+    return structs.replace(line, recipe=recipe, model_layer=None, message=message)

@@ -15,7 +15,15 @@ from panda.models.contract import Completion, GenerateParams, Message, ModelInfo
 from panda.recipes.recipe import Recipe
 from panda.store import records
 from panda.store.layout import turn_name
-from panda.store.records import ChoiceCall, GeneratedCall, ModelCall, Prefix, Step
+from panda.store.records import (
+    ChoiceCall,
+    Execution,
+    GeneratedCall,
+    ModelCall,
+    Prefix,
+    Step,
+    TokenCounts,
+)
 
 _T = TypeVar("_T")
 _SHOWN_LINES = 40
@@ -315,23 +323,24 @@ class CallWriter:
         )
         self._journal.add_call(line)
 
-    def log_fields(self, *, was_away: bool) -> dict[str, object]:
-        """What a line of the executions log says of recipe, models, turn and tokens (S3 §27)."""
+    def log_line(self, timestamp: str, *, was_away: bool) -> Execution:
+        """A line of the executions log that says recipe, models, turn and tokens (S3 §27)."""
         if was_away:  # only a server is, and that writes
             self._asked.setdefault("generate", self._model)
         models = {model.name: model.digest for model in self._asked.values()}
-        return {
-            "recipe": self._recipe.name,
-            "key": self._recipe.key,
-            "version": self.asker.version,
-            "phase": self._journal.phase,
-            "model_layer": self._recipe.model_layer,
-            "method": "+".join(self._asked) or _RULES,
-            "model": "+".join(models) or None,
-            "model_digest": "+".join(models.values()) or None,
+        return Execution(
+            timestamp=timestamp,
+            recipe=self._recipe.name,
+            key=self._recipe.key,
+            version=self.asker.version,
+            phase=self._journal.phase,
+            model_layer=self._recipe.model_layer,
+            method="+".join(self._asked) or _RULES,
+            model="+".join(models) or None,
+            model_digest="+".join(models.values()) or None,
             **whose_turn(self._journal),
-            "tokens": token_fields(self.totals),
-        }
+            tokens=count_totals(self.totals),
+        )
 
     def _common(self, kind: str, attempt: int, by: ModelInfo, usage: Usage, seconds: float) -> dict[str, Any]:
         self._asked[kind] = by
@@ -359,14 +368,14 @@ class CallWriter:
         return {"sha256": digest} if known else {"sha256": digest, "content": text}
 
 
-def token_fields(usage: Usage) -> dict[str, int | None]:
-    """Tokens as a line of the executions log has them."""
+def count_totals(usage: Usage) -> TokenCounts:
     prompt, output = usage.prompt, usage.output
-    total = None if prompt is None or output is None else prompt + output
-    return {"prompt": prompt, "reused": usage.reused, "output": output, "total": total}
+    return TokenCounts(
+        prompt, usage.reused, output, None if prompt is None or output is None else prompt + output
+    )
 
 
-def whose_turn(journal: Journal) -> dict[str, object]:
+def whose_turn(journal: Journal) -> dict[str, Any]:
     """What a line of the executions log says of user, session and turn; no turn is null."""
     turn_id = turn_name(journal.turn) if journal.turn else None
     return {"user_id": journal.user_id, "session_id": journal.session_id, "turn_id": turn_id}

@@ -16,6 +16,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from panda.choosing.ask import Ask, Memo
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
 from panda.choosing.scorers import choose, written_choice
@@ -56,6 +58,7 @@ from panda.recipes.reply import (
 )
 from panda.recipes.schema import lower_limits, plain_schema
 from panda.store.log import AWAY
+from panda.store.records import Execution
 
 _COMMON_CHARS = 3
 """Characters of a token in most replies."""
@@ -74,7 +77,7 @@ class RecipeExecutor:
         encoder: Encoder | None = None,
         *,
         clock: Clock,
-        log: Callable[[Mapping[str, object]], None],
+        log: Callable[[Execution], None],
         limits: Limits | None = None,
     ) -> None:
         self.limits = limits or Limits()
@@ -107,8 +110,7 @@ class RecipeExecutor:
             ended = exc
         finally:
             self._layers.release(execution.recipe.model_layer)
-        timestamp = render_time(self._clock())
-        for line in execution.log_lines(time.monotonic() - started, ended, timestamp=timestamp):
+        for line in execution.log_lines(time.monotonic() - started, ended, render_time(self._clock())):
             self._log(line)
         if isinstance(ended, Reply):
             return ended
@@ -325,32 +327,33 @@ class _Execution:
         values = {**self.plan.defaults, **computed, **values}
         return Reply(self.recipe, values, choices, confidence, gate, self.attempts, tuple(self.cuts))
 
-    def log_lines(self, seconds: float, ended: "_Ended", *, timestamp: str) -> Iterator[Mapping[str, object]]:
+    def log_lines(self, seconds: float, ended: "_Ended", timestamp: str) -> Iterator[Execution]:
         """
         The lines of logs/executions.jsonl that it leaves (S3 §27): one for each document that was compressed
         or did not fit, then its own.
         """
         recipe, turn = self.recipe, whose_turn(self.journal)
         layer = recipe.compression.model_layer
-        for cut in self.cuts:
-            yield {**compressed_line(cut, timestamp=timestamp, recipe=recipe.name, layer=layer), **turn}
+        lines = [
+            compressed_line(cut, timestamp=timestamp, recipe=recipe.name, layer=layer) for cut in self.cuts
+        ]
         if isinstance(ended, BudgetExceededError):
-            yield {**overflow_line("call", ended.message, timestamp=timestamp, recipe=recipe.name), **turn}
+            lines.append(overflow_line("call", ended.message, timestamp=timestamp, recipe=recipe.name))
+        yield from (structs.replace(line, **turn) for line in lines)
         reply = ended if isinstance(ended, Reply) else None
         is_away = isinstance(ended, ModelAwayError)
-        yield {
-            "timestamp": timestamp,
-            **self.writer.log_fields(was_away=is_away),
-            "latency_ms": None if is_away else round(seconds * 1000),
-            "outcome": AWAY if is_away else "done" if reply else "failed",
-            "success": reply is not None,
-            "schema_valid": None if is_away else reply is not None,
-            "confidence": reply.confidence if reply else None,
-            "gate": reply.gate if reply else None,
-            "retries": max(0, self.attempts - 1),
-            "compression_applied": bool(self.cuts),
-            "compression_savings": sum(cut.before_tokens - cut.after_tokens for cut in self.cuts),
-        }
+        yield structs.replace(
+            self.writer.log_line(timestamp, was_away=is_away),
+            latency_ms=None if is_away else round(seconds * 1000),
+            outcome=AWAY if is_away else "done" if reply else "failed",
+            success=reply is not None,
+            schema_valid=None if is_away else reply is not None,
+            confidence=reply.confidence if reply else None,
+            gate=reply.gate if reply else None,
+            retries=max(0, self.attempts - 1),
+            compression_applied=bool(self.cuts),
+            compression_savings=sum(cut.before_tokens - cut.after_tokens for cut in self.cuts),
+        )
 
 
 def passage_rewriter(

@@ -145,7 +145,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         self.executor = RecipeExecutor(
-            self.book, OneModel(self.model), clock=still_clock, log=self.log.append
+            self.book, OneModel(self.model), clock=still_clock, log=lambda line: self.log.append(encode(line))
         )
 
     def run(self, **request: Any) -> Any:
