@@ -41,11 +41,9 @@ class Deadline:
 
     def error(self, model: str, **place: Any) -> ModelTimeoutError:
         """What is to be raised where *model* was not done in time."""
+        expected = f"a reply within {self.seconds:g} seconds"
         received = f"nothing complete after {self.elapsed_seconds:.1f} seconds"
-        message, expected = (
-            f"{model} took longer than {self.seconds:g} seconds",
-            f"a reply within {self.seconds:g} seconds",
-        )
+        message = f"{model} took longer than {self.seconds:g} seconds"
         return ModelTimeoutError(message, expected=expected, received=received, **place)
 
 
@@ -71,11 +69,7 @@ class Usage:
         >>> Usage(1, None, 2) + Usage(1, 0, 0)
         Usage(prompt=2, reused=None, output=2)
         """
-        pairs = (
-            (self.prompt, other.prompt),
-            (self.reused, other.reused),
-            (self.output, other.output),
-        )
+        pairs = [(getattr(self, name), getattr(other, name)) for name in ("prompt", "reused", "output")]
         return Usage(*(None if a is None or b is None else a + b for a, b in pairs))
 
 

@@ -36,6 +36,7 @@ _KEPT_SECONDS = 60.0
 _MOST_REPLY_BYTES = 16 * 2**20
 _MOST_WORDS = 300
 _CONNECT_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout)
+_LATE = (httpx.ReadTimeout, httpx.WriteTimeout)
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 FailureKind = Literal["away", "busy", "failing"]
@@ -150,16 +151,13 @@ class Servers:
         left = deadline.left_seconds
         seconds = min(left, self._attempt_seconds or left)
         try:
-            answer = self._send("POST", url + path, body, Deadline(seconds))
-        except (httpx.ReadTimeout, httpx.WriteTimeout) as exc:
-            if seconds < left:
-                raise ServerFailure(f"no reply within {seconds:g} seconds", "failing") from exc
+            answer = self._send("POST", url + path, body, seconds)
+        except ServerFailure as exc:
+            if not isinstance(exc.__cause__, _LATE) or seconds < left:
+                exc.is_final = exc.kind == "away" and url not in self._expected
+                raise
             fix = f"set models.{self._name}.timeout_seconds in models.yaml, or use a faster model"
             raise deadline.error(f"the model {self._name}", where=url, fix=fix) from exc
-        except httpx.TransportError as exc:
-            words, is_away = str(exc) or type(exc).__name__, isinstance(exc, _CONNECT_ERRORS)
-            is_dead = is_away and url not in self._expected
-            raise ServerFailure(words, "away" if is_away else "failing", is_final=is_dead) from exc
         if answer.status_code in passing:
             raise self.failure(answer)
         self._failures.pop(url, None)
@@ -171,11 +169,9 @@ class Servers:
         dead: dict[str, str] = {}
         for url in self.urls:
             try:
-                self._send("GET", f"{url}/models", None, Deadline(within_seconds))
-            except httpx.TimeoutException:
-                dead[url] = f"nothing within {within_seconds:g} seconds"
-            except httpx.TransportError as exc:
-                dead[url] = str(exc) or type(exc).__name__
+                self._send("GET", f"{url}/models", None, within_seconds)
+            except ServerFailure as exc:
+                dead[url] = exc.words
         if dead:
             raise self._away(dead, "away")
 
@@ -234,8 +230,9 @@ class Servers:
         count = f"{len(words)} of {len(self.urls)} model servers of {self._name}"
         return ModelAwayError(f"{count} {several}: {told}", where=f"models.{self._name}.location", fix=fix)
 
-    def _send(self, method: str, url: str, body: Mapping[str, Any] | None, end: Deadline) -> httpx.Response:
-        seconds = max(0.001, end.seconds)
+    def _send(self, method: str, url: str, body: Mapping[str, Any] | None, seconds: float) -> httpx.Response:
+        """The answer to a request, whatever its status; ServerFailure where none comes within the time."""
+        end, seconds = Deadline(seconds), max(0.001, seconds)
         timeout = httpx.Timeout(seconds, connect=min(_CONNECT_SECONDS, seconds))
         data = bytearray()
         try:
@@ -248,6 +245,11 @@ class Servers:
                         message = f"the reply of {self._name} is longer than {_MOST_REPLY_BYTES:,} bytes"
                         fix = "check that the URL is that of a model server"
                         raise HaltError(message, where=url, fix=fix)
+        except _LATE as exc:
+            raise ServerFailure(f"no reply within {seconds:g} seconds", "failing") from exc
+        except httpx.TransportError as exc:
+            kind: FailureKind = "away" if isinstance(exc, _CONNECT_ERRORS) else "failing"
+            raise ServerFailure(str(exc) or type(exc).__name__, kind) from exc
         except httpx.InvalidURL as exc:
             raise ModelFileError(f"the URL is not valid: {exc}", url, fix="correct models.yaml") from exc
         headers = {name: text for name, text in response.headers.items() if name == "retry-after"}
