@@ -126,11 +126,9 @@ class OpenAiModel:
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> NoReturn:
         """Always refused: the protocol gives no log-probabilities of given text."""
-        raise HaltError(
-            f"the model {self._info.name} cannot score options",
-            where=f"models.{self._info.name}.scores",
-            fix="choose by constrained generation, or give the layer a llama_cpp model",
-        )
+        fix, where = "give the layer a llama_cpp model", f"models.{self._info.name}.scores"
+        fix = f"choose by constrained generation, or {fix}"
+        raise HaltError(f"the model {self._info.name} cannot score options", where=where, fix=fix)
 
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> NoReturn:
         self.score(prefix, (), params)

@@ -28,8 +28,8 @@ _ROUNDS = 5
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS, _JITTER_SECONDS = 0.5, 8.0, 0.5
 _AVOIDED_TIMES, _MOST_AVOIDED_SECONDS = 10, 30.0
 """How many times as long as it took to fail a server is asked only after the others, and at most how long."""
-_DEAD_TIMES, _LONG_SECONDS = 2, 1.0
-"""How many times as long as it took to find nobody there, if that was long, nobody is looked for anew."""
+_LONG_SECONDS = 1.0
+"""Where it took as long to find nobody there, nobody is looked for meanwhile."""
 _CONNECT_SECONDS = 5.0
 _KEPT_SECONDS = 60.0
 """How long a connection that nobody uses is kept: a turn may compute in between two calls."""
@@ -68,8 +68,9 @@ class ServerFailure(Exception):  # noqa: N818  # an error only once no server is
     @property
     def until(self) -> float:
         """When it may be asked again; where it took long to find nobody, not each call finds out anew."""
-        is_slow = self.kind == "away" and self.is_final and self.took_seconds >= _LONG_SECONDS
-        return self.time + (_DEAD_TIMES * self.took_seconds if is_slow else self.pause_seconds)
+        if self.kind == "away" and self.is_final and self.took_seconds >= _LONG_SECONDS:
+            return self.avoided_until
+        return self.time + self.pause_seconds
 
     @property
     def avoided_until(self) -> float:
