@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from panda.documents.text import shorten
+from panda.documents.text import shorten, strip_citations
 from panda.documents.times import parse_time
 from panda.memory.confidence import level
 from panda.view.shelf import Part
@@ -125,6 +125,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "turn_of": turn_of,
     "part": Part,
     "shorten": shorten,
+    "strip_citations": strip_citations,
     "level": lambda confidence: level(confidence).lower(),
     "likelihood": lambda logprob: math.exp(min(0.0, logprob)),
     "json": lambda value: json.dumps(value, ensure_ascii=False, indent=2),

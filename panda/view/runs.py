@@ -1,105 +1,172 @@
 """The pages of runs: the list of replays and batches, and what came of each turn of one."""
 
+import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from types import SimpleNamespace
+from typing import NamedTuple
 
 from panda.documents.records import encode
-from panda.documents.times import parse_time
-from panda.errors import NotFoundError, UsageError, Verdict
-from panda.runs.ledger import PlannedTurn, RunPlan, TurnLine
-from panda.store.layout import Layout, is_id
+from panda.documents.text import shorten
+from panda.errors import NotFoundError, Problem, UsageError, Verdict
+from panda.runs.ledger import PlannedTurn, RunPlan, TurnKey, TurnLine
+from panda.store.files import is_locked, store_errors, why_unread
+from panda.store.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, is_id
+from panda.store.lines import LineTail
+from panda.store.records import load, parse
 from panda.view.attempts import DiffLine
-from panda.view.run_reader import Ended, RunReader, RunState
 from panda.view.shelf import Query, Shelf
 
-PAGE_ROWS = 50
-PAGE_TURNS = 100
+_PAGE_ROWS = 50
+_PAGE_TURNS = 100
 SAVED = "saved"
-_MOST_OFFERED = 200
+QUERIES_JSONL = "queries.jsonl"
+_MOST_BAD = 20
 _MOST_DOCUMENTS = 12
 _MOST_MISSES = 3
+_QUERY_CHARS = 300
+_MOST_QUERIES_BYTES = 50_000_000
 _DIFF_LINES = 120
 _LINE_CHARS = 400
 
 
-@dataclass(frozen=True)
-class RunRow:
-    """One run of the list."""
+class Ended(NamedTuple):
+    """What came of one turn of a run, and where its line stands."""
 
-    id: str
-    mode: str  # verify, simulate, rerun or batch; "" if run.json cannot be used
-    state: str  # finished, running, stopped or unreadable
-    started: datetime | None
-    seconds: float | None  # how long it took; None if it has not finished
-    planned: int | None  # how many turns it was to run
-    ended: int  # how many have ended
-    results: Mapping[str, int]  # how many came to each result
-    unsound: int  # how many of these are not as they were to be
-    problem: str | None  # what is wrong with its files
-
-
-@dataclass(frozen=True)
-class RunList:
-    """What the list of runs shows."""
-
-    rows: tuple[RunRow, ...]  # newest first
-    total: int
-    place: int  # number of this page, from 1
-    places: int  # number of pages
-    names: tuple[str, ...]  # runs that can be compared, newest first
-    before: str  # what the newest is compared with if nothing else is chosen
-
-
-@dataclass(frozen=True)
-class Document:
-    """How a document differs from the saved one, or a call from the recorded one."""
-
-    name: str
-    lines: tuple[DiffLine, ...]
-    left: int  # lines that are not shown
-
-
-@dataclass(frozen=True)
-class RunTurn:
-    """One turn or item of a run."""
-
-    name: str  # the item, or the number of the turn
-    user: str
+    key: TurnKey
     turn: int
-    page: str | None  # path of its page; None if the store of the pages does not hold it
-    session: str | None
-    query: str
-    ended: Ended | None  # None if it has not been run
-    documents: tuple[Document, ...]
-    documents_left: int
-    misses: tuple[Document, ...]
-    misses_left: int
-    is_bad: bool  # whether it is not as it was to be
+    root: str | None  # the store that the turn is in; None: the one that the run is kept in
+    result: str
+    verdict: Verdict
+    start: int  # the first byte of the line
+    end: int  # the byte behind it
 
 
-@dataclass(frozen=True)
-class RunPage:
-    """What the page of a run shows."""
+class RunReader:
+    """
+    One run, read again and again, each line once, as far as it can be. What it holds is that of the last
+    `read`.
+    """
 
-    row: RunRow
-    plan: RunPlan | None
-    directory: str
-    options: Mapping[str, str]  # those that were given
-    turns: tuple[RunTurn, ...]  # those that are not as they were to be first
-    total: int
-    place: int
-    places: int
-    left: int  # turns that have not been run
-    former: int  # lines of items that were run again since
-    go_on: str | None  # the command that goes on with it
-    is_comparable: bool  # whether it ran turns again, which can be compared with the saved ones
-    earlier: str | None  # the run of the same kind before it
-    problems: tuple[tuple[str, str], ...]
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.plan: RunPlan | None = None  # None if run.json cannot be used
+        self.ended: Mapping[TurnKey, Ended] = {}  # what came last of each turn
+        self.former = 0  # lines of items that were run again since
+        self.problems: list[tuple[str, str]] = []  # name of a damaged file, and what is wrong with it
+        self._stamp: tuple[int, int] | None = None
+        self._tail = LineTail(directory / RUN_TURNS_JSONL, TurnLine)
+        self._lines: list[Ended] = []
+        self._bad: list[tuple[str, str]] = []
+        self._queries: Mapping[str, str] | None = None
+        self._lock = Lock()
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self.directory.name
+
+    @property
+    def left(self) -> list[PlannedTurn]:
+        """What was planned and has not ended."""
+        return [turn for turn in self.plan.turns if turn.key not in self.ended] if self.plan else []
+
+    @property
+    def results(self) -> Mapping[str, int]:
+        """How many turns came to each result."""
+        return Counter(turn.result for turn in self.ended.values())
+
+    @property
+    def state(self) -> str:
+        """How it stands: unreadable, finished, running, or stopped before it was done."""
+        if self.plan is None:
+            return "unreadable"
+        if self.plan.finished_at is not None:
+            return "finished"
+        return "running" if is_locked(self.directory / "lock") else "stopped"
+
+    def read(self) -> "RunReader":
+        """It as it is now."""
+        with self._lock:
+            problems = [*self._read_plan(), *self._read_lines()]
+            planned = {turn.key: turn for turn in self.plan.turns} if self.plan else {}
+            ended: dict[TurnKey, Ended] = {}
+            former = 0
+            for line in self._lines:
+                plan = planned.get(line.key)
+                is_former = plan is not None and plan.turn != line.turn
+                former += is_former or line.key in ended
+                if not is_former:
+                    ended[line.key] = line._replace(root=plan.root) if plan else line
+            self.ended, self.former, self.problems = ended, former, problems
+            return self
+
+    def line(self, turn: Ended) -> TurnLine | None:
+        """The whole line of a turn; None if it is there no more."""
+        path = self.directory / RUN_TURNS_JSONL
+        with suppress(Problem, OSError), path.open("rb") as file:
+            file.seek(turn.start)
+            return parse(TurnLine, file.read(turn.end - turn.start), where=str(path))
+        return None
+
+    def query(self, item: str | None) -> str:
+        """What an item of a batch asks, as far as the file that is kept with it reads."""
+        if self._queries is None:
+            self._queries = dict(_queries(self.directory / QUERIES_JSONL))
+        return self._queries.get(item or "", "")
+
+    def _read_plan(self) -> list[tuple[str, str]]:
+        path = self.directory / RUN_JSON
+        try:
+            status = path.stat()
+            stamp = (status.st_mtime_ns, status.st_size)
+            if self.plan is None or self._stamp != stamp:
+                self._stamp, self.plan = stamp, load(RunPlan, path)
+            return []
+        except (Problem, OSError) as exc:
+            self.plan = None
+            return [(RUN_JSON, why_unread(exc))]
+
+    def _read_lines(self) -> list[tuple[str, str]]:
+        path = self.directory / RUN_TURNS_JSONL
+        if path.exists() and not path.is_file():
+            return [(RUN_TURNS_JSONL, "not a regular file")]
+        try:
+            begins_anew, parts = self._tail.read(torn=False)
+            if begins_anew:
+                self._lines, self._bad = [], []
+            with closing(parts):
+                for part in parts:
+                    if isinstance(part, Problem):
+                        self._bad.append((RUN_TURNS_JSONL, f"line {part.line}: {part.message}"))
+                        continue
+                    line = part.record
+                    root = _root_of(line.directory)
+                    ended = Ended(line.key, line.turn, root, line.result, line.verdict, part.start, part.end)
+                    self._lines.append(ended)
+        except (Problem, OSError) as exc:
+            return [*self._bad[:_MOST_BAD], (RUN_TURNS_JSONL, str(exc))]
+        return self._bad[:_MOST_BAD]
+
+
+def _root_of(directory: str) -> str | None:
+    """The store of a turn's directory, `STORE/users/USER/turns/turn_N`."""
+    parents = Path(directory).parents
+    return os.fspath(parents[3]) if len(parents) > 3 else None
+
+
+def _queries(path: Path) -> Iterator[tuple[str, str]]:
+    with suppress(OSError, Problem), store_errors(path, "read"):
+        if not path.is_file() or path.stat().st_size > _MOST_QUERIES_BYTES:
+            return
+        for line in path.read_bytes().splitlines():
+            with suppress(ValueError, RecursionError, KeyError, TypeError):
+                value = json.loads(line)
+                yield str(value["id"]), shorten(str(value["query"]), _QUERY_CHARS)
 
 
 def run_names(shelf: Shelf) -> list[str]:
@@ -116,20 +183,21 @@ def is_run_name(name: str) -> bool:
 
 
 def find_run(shelf: Shelf, name: str) -> RunReader:
-    """A run by its name. Raises NotFoundError: the store has none of it."""
+    """A run by its name, as it is now. Raises NotFoundError: the store has none of it."""
     directory = shelf.store.runs / name
     if not is_run_name(name) or not directory.is_dir():
         raise NotFoundError(f"there is no run {name[:80]!r}", where=str(shelf.store.runs))
-    return shelf.kept(("run", name), lambda: RunReader(directory))
+    return shelf.kept(("run", name), lambda: RunReader(directory)).read()
 
 
 def turns_of_run(layout: Layout, name: str) -> dict[str, list[int]]:
     """The turns of a run that its store holds, by user."""
     found: dict[str, set[int]] = {}
-    for one in RunReader(layout.runs / name).read().ended.values():
-        is_ours = _is_here(layout, one.root) and is_id(one.user)
-        if is_ours and layout.of(one.user).turn(one.turn).directory.is_dir():
-            found.setdefault(one.user, set()).add(one.turn)
+    for turn in RunReader(layout.runs / name).read().ended.values():
+        user = turn.key[0]
+        is_ours = _is_here(layout, turn.root) and is_id(user)
+        if is_ours and layout.of(user).turn(turn.turn).directory.is_dir():
+            found.setdefault(user, set()).add(turn.turn)
     return {user: sorted(numbers) for user, numbers in sorted(found.items())}
 
 
@@ -138,58 +206,62 @@ def _is_here(layout: Layout, root: str | None) -> bool:
     return root is None or ("\0" not in root and Path(root).resolve() == layout.root.resolve())
 
 
-def load_run_list(shelf: Shelf, query: Query) -> RunList:
+def load_run_list(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The list of runs. Raises UsageError: its place is no number."""
-    names, place = run_names(shelf), max(1, query.number("place") or 1)
-    shown = names[(place - 1) * PAGE_ROWS : place * PAGE_ROWS]
-    rows = [_row(find_run(shelf, name).read()) for name in shown]
-    before = earlier_run(shelf, names[0]) if names else None
-    return RunList(
-        tuple(rows),
-        len(names),
-        place,
-        _places(len(names), PAGE_ROWS),
-        tuple(names[:_MOST_OFFERED]),
-        before or SAVED,
+    names = run_names(shelf)
+    shown = query.part(names, _PAGE_ROWS)
+    return SimpleNamespace(
+        shown=shown,
+        rows=[find_run(shelf, name) for name in shown],
+        names=names,
+        before=(earlier_run(shelf, names[0]) if names else None) or SAVED,
     )
 
 
-def load_run(shelf: Shelf, query: Query) -> RunPage:
+def load_run(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a run. Raises NotFoundError: there is none. UsageError: its place is no number."""
-    reader = find_run(shelf, query.parameters["run"])
-    state, place = reader.read(), max(1, query.number("place") or 1)
-    ended = sorted(state.ended.values(), key=lambda one: one.verdict is Verdict.SOUND)
-    rows: list[Ended | PlannedTurn] = [*ended, *state.left]
-    shown = rows[(place - 1) * PAGE_TURNS : place * PAGE_TURNS]
-    planned = {one.key: one for one in state.plan.turns} if state.plan else {}
-    sessions = {key: one.session for key, one in planned.items()}
-    mode = state.plan.mode if state.plan else ""
-    is_left = state.state == "stopped"
-    command = "batch" if mode == "batch" else "replay"
-    return RunPage(
-        row=_row(state),
-        plan=state.plan,
-        directory=str(reader.directory),
-        options=_options(state.plan) if state.plan else {},
-        turns=tuple(_turn(shelf, reader, one, sessions) for one in shown),
-        total=len(rows),
-        place=place,
-        places=_places(len(rows), PAGE_TURNS),
-        left=len(state.left),
-        former=state.former,
-        go_on=f"panda {command} --resume {state.id}" if is_left and state.left else None,
-        is_comparable=mode in ("simulate", "rerun") and bool(state.ended),
-        earlier=earlier_run(shelf, state.id),
-        problems=state.problems,
+    run = find_run(shelf, query.parameters["run"])
+    ended, left = sorted(run.ended.values(), key=lambda turn: turn.verdict is Verdict.SOUND), run.left
+    rows: list[Ended | PlannedTurn] = [*ended, *left]
+    shown = query.part(rows, _PAGE_TURNS)
+    mode = run.plan.mode if run.plan else ""
+    given = encode(run.plan.options) if run.plan else {}
+    return SimpleNamespace(
+        run=run,
+        mode=mode,
+        state=run.state,
+        options={
+            key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
+            for key, value in given.items()
+            if value
+        },
+        shown=shown,
+        turns=[_turn(shelf, run, turn) for turn in shown],
+        left=len(left),
+        command="batch" if mode == "batch" else "replay",
+        is_comparable=mode in ("simulate", "rerun") and bool(run.ended),
+        earlier=earlier_run(shelf, run.id),
     )
 
 
-def _options(plan: RunPlan) -> dict[str, str]:
-    given = {key: value for key, value in encode(plan.options).items() if value}
-    return {
-        key: " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-        for key, value in given.items()
-    }
+def _turn(shelf: Shelf, run: RunReader, turn: Ended | PlannedTurn) -> SimpleNamespace:
+    """A turn or item with its line, None if it has not been run; differences as far as they are shown."""
+    (user, name), line = turn.key, run.line(turn) if isinstance(turn, Ended) else None
+    outcome = line.outcome if line else None
+    different = sorted(line.different)[:_MOST_DOCUMENTS] if line else []
+    misses = line.misses[:_MOST_MISSES] if line else ()
+    return SimpleNamespace(
+        name=str(name),
+        user=user,
+        turn=turn.turn,
+        line=line,
+        page=_page(shelf, user, turn.turn, turn.root),
+        query=(shorten(outcome.query, _QUERY_CHARS) if outcome else "") or run.query(str(name)),
+        answer=(outcome.answer or "") if outcome else "",
+        documents=[(document, *_changes(line.different[document])) for document in different if line],
+        misses=[(f"{miss.recipe}, {miss.kind}, {miss.cause}", *_changes(miss.difference)) for miss in misses],
+        is_bad=not isinstance(turn, Ended) or turn.verdict is not Verdict.SOUND,
+    )
 
 
 def earlier_run(shelf: Shelf, name: str) -> str | None:
@@ -204,62 +276,6 @@ def _kind(name: str) -> str:
     return parts[1] if len(parts) > 1 and parts[1] in ("simulate", "rerun", "batch") else ""
 
 
-def _places(rows: int, of: int) -> int:
-    return max(1, -(-rows // of))
-
-
-def _row(state: RunState) -> RunRow:
-    plan = state.plan
-    started = _time(plan.started_at) if plan else None
-    finished = _time(plan.finished_at) if plan and plan.finished_at else None
-    return RunRow(
-        id=state.id,
-        mode=plan.mode if plan else "",
-        state=state.state,
-        started=started,
-        seconds=(finished - started).total_seconds() if started and finished else None,
-        planned=len(plan.turns) if plan else None,
-        ended=len(state.ended),
-        results=state.results,
-        unsound=sum(one.verdict is not Verdict.SOUND for one in state.ended.values()),
-        problem=f"{state.problems[0][0]}: {state.problems[0][1]}" if state.problems else None,
-    )
-
-
-def _time(text: str) -> datetime | None:
-    with suppress(ValueError):
-        return parse_time(text)
-    return None
-
-
-def _turn(
-    shelf: Shelf, reader: RunReader, one: Ended | PlannedTurn, sessions: Mapping[Any, str | None]
-) -> RunTurn:
-    key = one.user, one.turn if one.item is None else one.item
-    if isinstance(one, PlannedTurn):
-        query = reader.queries().get(one.item or "", "")
-        page = _page(shelf, one.user, one.turn, one.root)
-        return RunTurn(
-            str(key[1]), one.user, one.turn, page, one.session, query, None, (), 0, (), 0, is_bad=True
-        )
-    line = reader.line(one) if one.differing or one.misses else None
-    documents, misses = _documents(line) if line else ((), ())
-    return RunTurn(
-        name=str(key[1]),
-        user=one.user,
-        turn=one.turn,
-        page=_page(shelf, one.user, one.turn, one.root),
-        session=sessions.get(key),
-        query=one.query or reader.queries().get(one.item or "", ""),
-        ended=one,
-        documents=documents,
-        documents_left=one.differing - len(documents),
-        misses=misses,
-        misses_left=one.misses - len(misses),
-        is_bad=one.verdict is not Verdict.SOUND,
-    )
-
-
 def _page(shelf: Shelf, user: str, turn: int, root: str | None) -> str | None:
     if not _is_here(shelf.store, root):
         return None
@@ -269,28 +285,17 @@ def _page(shelf: Shelf, user: str, turn: int, root: str | None) -> str | None:
     return None
 
 
-def _documents(line: TurnLine) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
-    names = sorted(line.different)[:_MOST_DOCUMENTS]
-    documents = tuple(_document(name, line.different[name]) for name in names)
-    misses = (
-        _document(f"{miss.recipe}, {miss.kind}, {miss.cause}", miss.difference)
-        for miss in line.misses[:_MOST_MISSES]
-    )
-    return documents, tuple(misses)
-
-
-def _document(name: str, diff: str) -> Document:
+def _changes(diff: str) -> tuple[list[DiffLine], int]:
+    """The first lines of a unified difference, and how many are left."""
     lines = diff.split("\n")
     shown = [line for line in lines[:_DIFF_LINES] if not line.startswith(("--- ", "+++ "))]
-    return Document(name, tuple(_diff_line(line) for line in shown), max(0, len(lines) - _DIFF_LINES))
+    return [_diff_line(line) for line in shown], max(0, len(lines) - _DIFF_LINES)
 
 
 def _diff_line(line: str) -> DiffLine:
     text = line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS]}…"
     if text.startswith("@@"):
         return DiffLine("left", text)
-    kinds = {"-": "old", "+": "new"}
-    kind = kinds.get(text[:1])
-    if kind == "old":
-        return DiffLine("old", text[1:])
-    return DiffLine("new", text[1:]) if kind == "new" else DiffLine("same", text.removeprefix(" "))
+    if text[:1] in ("-", "+"):
+        return DiffLine("old" if text[0] == "-" else "new", text[1:])
+    return DiffLine("same", text.removeprefix(" "))

@@ -1,6 +1,6 @@
 """One file of a turn, as text."""
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 from panda.documents.text import unescape_path
 from panda.errors import NotFoundError
@@ -10,21 +10,8 @@ from panda.view.shelf import Query, Shelf
 _MOST_BYTES = 1_048_576
 
 
-@dataclass(frozen=True)
-class TurnFile:
-    """What the page of a file shows."""
-
-    user: str
-    number: int  # the turn
-    name: str  # path below the turn's directory
-    path: str  # where it is
-    bytes: int
-    text: str  # its beginning, at most one megabyte
-    is_binary: bool  # whether it is no text
-
-
-def load_turn_file(shelf: Shelf, query: Query) -> TurnFile:
-    """The page of a file. Raises NotFoundError: the turn has no such file."""
+def load_turn_file(shelf: Shelf, query: Query) -> SimpleNamespace:
+    """The page of a file, its first megabyte. Raises NotFoundError: the turn has no such file."""
     user, name = query.parameters["user"], query.parameters["name"]
     folder = shelf.turn(user, query.parameters["turn"])
     directory = folder.paths.directory
@@ -34,7 +21,7 @@ def load_turn_file(shelf: Shelf, query: Query) -> TurnFile:
     data = read_beneath(directory, parts, most_bytes=_MOST_BYTES) if status else None
     if status is None or data is None:
         raise NotFoundError(f"turn {folder.number} has no file {name[:200]}", where=str(directory))
-    return TurnFile(
+    return SimpleNamespace(
         user=user,
         number=folder.number,
         name=name,

@@ -3,32 +3,32 @@
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from panda.documents.context import ContextScan, FrontMatter, Section
-from panda.documents.records import decode
 from panda.documents.text import escape_path
-from panda.errors import Location, Problem
-from panda.store.files import may_pass, parse_json, read_text, store_errors, why_unread
-from panda.store.layout import CONTEXT_MD, METADATA_JSON, SNAPSHOT_JSON
-from panda.store.records import FileRecord, Metadata, Snapshot, check_json, parse
+from panda.errors import Problem
+from panda.store.files import may_pass, read_text, store_errors, why_unread
+from panda.store.layout import CALLS_JSONL, CONTEXT_MD
+from panda.store.records import Call, FileRecord, ForgottenCall, ModelCall, parse
 from panda.store.turns import TurnFolder
+from panda.view.shelf import Part
 
-_T = TypeVar("_T")
+_R = TypeVar("_R", bound=FileRecord)
+_CALL: Any = Call
+MOST_CALLS = 200
 
 MOST_BYTES = 4_194_304
 """Larger files are not read for a page."""
 
 
-@dataclass(frozen=True)
-class Lines:
-    """The lines of a .jsonl file, as far as they were read."""
+class Calls(NamedTuple):
+    """The lines of calls.jsonl, as far as they were read."""
 
-    values: tuple[tuple[int, dict[str, Any]], ...]  # number of each sound line, and its value
-    bad: tuple[tuple[int, str], ...]  # number of each damaged line, and what is wrong with it
-    unread_lines: int  # how many lines after those were not looked at
+    sound: list[tuple[int, ModelCall]]  # number of each sound line, and its call
+    bad: list[tuple[int, str]]  # number of each damaged line, and what is wrong with it
+    left: int  # lines after those that were not looked at
     unread_bytes: int  # how much of the file was not read; 0 if all was
 
 
@@ -54,36 +54,15 @@ class TurnReader:
             self.problems[name] = why_unread(exc)
         return None
 
-    def json(self, name: str) -> dict[str, Any] | None:
-        """A JSON file that fits its schema; None if there is none, or it is damaged."""
+    def record(self, cls: type[_R], name: str | None = None) -> _R | None:
+        """A JSON file as its record; None if there is none, or it is damaged."""
+        name = name or cls.FILE
         text = self.text(name)
-        if text is None:
-            return None
-        value = _checked(name, text)
-        if isinstance(value, dict):
-            return value
-        self.problems[name] = value
-        return None
-
-    def record(self, cls: type[_T], name: str) -> _T | None:
-        """A JSON file as its record; None as json gives it."""
         try:
-            if issubclass(cls, FileRecord):
-                text = self.text(name)
-                return None if text is None else parse(cls, text, where=name)
-            value = self.json(name)
-            return None if value is None else decode(cls, value, where=name)
+            return None if text is None else parse(cls, text, where=name)
         except Problem as exc:
             self.problems[name] = exc.told
             return None
-
-    def metadata(self) -> Metadata | None:
-        """metadata.json; None as json gives it."""
-        return self.record(Metadata, METADATA_JSON)
-
-    def snapshot(self) -> Snapshot | None:
-        """What was there when the turn began; None as json gives it."""
-        return self.record(Snapshot, SNAPSHOT_JSON)
 
     def context(self, name: str = CONTEXT_MD) -> tuple[FrontMatter | None, dict[int, Section]]:
         """Front matter and sections of a context.md, as far as they are sound."""
@@ -92,34 +71,33 @@ class TurnReader:
             return None, {}
         scan = ContextScan(text, name)
         if scan.problems:
-            self.problems[name] = min(scan.problems, key=lambda one: one.line or 0).told
+            self.problems[name] = min(scan.problems, key=lambda problem: problem.line or 0).told
         return scan.front, {section.number: section for section in scan.sections}
 
-    def lines(self, name: str, most_lines: int) -> Lines:
-        """The first lines of a .jsonl file, of its first MOST_BYTES; none if there is no such file."""
-        path = self.folder.paths / name
-        values: list[tuple[int, dict[str, Any]]] = []
+    def calls(self) -> Calls:
+        """The first lines of calls.jsonl, of its first MOST_BYTES; none if there is no such file."""
+        path = self.folder.paths / CALLS_JSONL
+        sound: list[tuple[int, ModelCall]] = []
         bad: list[tuple[int, str]] = []
-        unread = 0
         try:
             if not path.is_file():
-                return Lines((), (), 0, 0)
+                return Calls([], [], 0, 0)
             with store_errors(path, "read"), path.open("rb") as file:
                 data = file.read(MOST_BYTES)
                 unread = path.stat().st_size - len(data)
         except (Problem, OSError) as exc:
-            self.problems[name] = why_unread(exc)
-            return Lines((), (), 0, 0)
+            self.problems[CALLS_JSONL] = why_unread(exc)
+            return Calls([], [], 0, 0)
         whole = data.rpartition(b"\n")[0] if unread > 0 else data.removesuffix(b"\n")
-        lines = whole.split(b"\n") if whole else []
-        for number, line in enumerate(lines[:most_lines], 1):
-            value = _line(name, number, line)
-            if isinstance(value, str):
-                bad.append((number, value))
-            else:
-                values.append((number, value))
-        unread_bytes = unread + len(data) - len(whole) if unread > 0 else 0
-        return Lines(tuple(values), tuple(bad), max(0, len(lines) - most_lines), unread_bytes)
+        lines = Part(whole.split(b"\n") if whole else [], MOST_CALLS)
+        for number, line in enumerate(lines, 1):
+            try:
+                call = parse(_CALL, line, where=CALLS_JSONL, line=number)
+                if not isinstance(call, ForgottenCall):
+                    sound.append((number, call))
+            except Problem as exc:
+                bad.append((number, exc.told))
+        return Calls(sound, bad, lines.left, unread + len(data) - len(whole) if unread > 0 else 0)
 
     def files(self) -> Iterator[tuple[str, int]]:
         """Path and size of every file of the turn, in order of their paths; links are not followed."""
@@ -130,23 +108,3 @@ class TurnReader:
                 path = Path(directory, name)
                 with suppress(OSError):
                     yield escape_path(path.relative_to(top).as_posix()), path.lstat().st_size
-
-
-def _line(name: str, number: int, line: bytes) -> dict[str, Any] | str:
-    try:
-        return _checked(name, line.decode("utf-8"), number)
-    except UnicodeDecodeError:
-        return "not UTF-8"
-
-
-def _checked(name: str, text: str, line: int | None = None) -> dict[str, Any] | str:
-    """The object that a text holds, or why it is none that such a file may hold."""
-    try:
-        value = parse_json(text, where=name, line=line or 1)
-    except Problem as exc:
-        return exc.message
-    try:
-        check_json(name, value, Location(name, line=line))
-    except Problem as exc:
-        return exc.told
-    return value if isinstance(value, dict) else "not a JSON object"

@@ -4,6 +4,7 @@ import json
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,8 +15,9 @@ from panda.store.layout import Layout, UserStore
 from panda.store.turns import TurnFolder
 from panda.view.answer import render_markdown
 from panda.view.evidence import Source, Statement
+from panda.view.formats import FILTERS
 from panda.view.shelf import Query
-from panda.view.turn import TurnPage, load_turn
+from panda.view.turn import load_turn
 from tests.api import run_here
 from tests.view.sites import client_of, page_words, shelf_of
 
@@ -36,7 +38,7 @@ def turn_of(root: Path, number: int = 813) -> TurnFolder:
     return UserStore(root, "demo", at_noon).open(number)
 
 
-def page_of(root: Path, number: int = 813) -> TurnPage:
+def page_of(root: Path, number: int = 813) -> SimpleNamespace:
     """What the page of a turn shows."""
     return load_turn(shelf_of(root), Query({"user": "demo", "turn": str(number)}, {}))
 
@@ -58,7 +60,7 @@ def test_a_halt_is_told_with_its_fix(root: Path) -> None:
     assert len(page_of(root).halts) == 2
     assert isinstance(page_of(root).halts[0], Problem)
     resolve_intervention(UserStore(layout.root, "demo", at_noon, 1), id_, "a larger model is used")
-    assert page_of(root, 812).halts == ()
+    assert page_of(root, 812).halts == []
 
 
 def test_replaced_attempts_are_compared_with_what_came_after(root: Path) -> None:
@@ -99,22 +101,21 @@ def test_candidates_are_all_there_with_score_and_choice(root: Path) -> None:
 
 def test_calls_hold_prompt_options_and_probabilities(root: Path) -> None:
     """Every line of calls.jsonl is a call; a prompt that stands in an earlier line is spelt out."""
-    calls = page_of(root).calls.shown
+    calls = page_of(root).asked
     assert len(calls) == len((turn_of(root).paths / "calls.jsonl").read_text().splitlines())
     for call in calls:
-        assert all(prompt.text for prompt in call.prompts), call.number
-        assert all(0 <= choice.share <= 1 for choice in call.choices)
-        assert [choice.share for choice in call.choices] == sorted(
-            (choice.share for choice in call.choices), reverse=True
-        )
+        assert all(text for _, text, _ in call.prompts), call.line
+        shares = [FILTERS["likelihood"](option.logprob) for option in call.options]
+        assert all(0 <= share <= 1 for share in shares)
+        assert shares == sorted(shares, reverse=True)
 
 
 def test_phases_add_up(root: Path) -> None:
     """The bars of the timeline lie one behind the other and fill it."""
     bars = page_of(root).phases
-    assert [bar.number for bar in bars] == list(range(8))
-    assert sum(bar.width for bar in bars) == pytest.approx(100)
-    assert bars[3].start == pytest.approx(sum(bar.width for bar in bars[:3]))
+    assert [row.phase for row, _, _ in bars] == list(range(8))
+    assert sum(width for _, _, width in bars) == pytest.approx(100)
+    assert bars[3][1] == pytest.approx(sum(width for _, _, width in bars[:3]))
 
 
 def test_ages_and_confidences_are_those_of_then(root: Path) -> None:
