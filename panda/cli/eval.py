@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from panda.cli.command import Invocation, Result, Table, argument, option, out_file
+from panda.documents.records import encode
 from panda.errors import UsageError
 from panda.settings import Settings
 from panda.store.layout import asset
@@ -40,18 +41,17 @@ def eval_recipes(
 
     Example: panda eval research/strategy
     """
-    from panda.evals.answers import run_cases
-    from panda.evals.report import COLUMNS, build_report, report_rows
+    from panda.evals.report import COLUMNS, build_report, run_cases
     from panda.store.files import write_json
 
     with _open_executor(invocation.settings, invocation.environ) as executor:
         asked = _cases(executor, cases, recipes or [], split)
         answers = run_cases(executor, asked)
     report = build_report(answers)
-    data: dict[str, Any] = {"split": split, "kinds": report}
+    data: dict[str, Any] = {"split": split, "kinds": encode(report)}
     if write is not None:
         write_json(write, {**data, "answers": [answer.as_json() for answer in answers]})
-    return Result(data, Table(COLUMNS, report_rows(report)))
+    return Result(data, Table(COLUMNS, [kind.row for kind in report]))
 
 
 def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases = None) -> Result:
@@ -69,12 +69,13 @@ def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases
 
     with _open_executor(invocation.settings, invocation.environ) as executor:
         asked = _cases(executor, cases, recipes or [], "fit")
-        made = tune(executor, asked)
+        fits = tune(executor, asked)
     folder = place_within(invocation.settings.project_dir / "recipes", FITS_DIR, FITS_DIR)
-    for one in made:
-        write_json(folder / one.name, one.content)
-        invocation.reporter.step(f"written: {folder / one.name}")
-    rows = [(m.recipe, m.choice, m.content["cases"], m.content["accuracy_in_folds"], m.name) for m in made]
+    for name, fit in fits.items():
+        write_json(folder / name, fit)
+        invocation.reporter.step(f"written: {folder / name}")
+    keys = ("recipe", "choice", "cases", "accuracy_in_folds")
+    rows = [(*(fit[key] for key in keys), name) for name, fit in fits.items()]
     data = {"fits": [{"recipe": row[0], "choice": row[1], "file": str(folder / row[4])} for row in rows]}
     return Result(data, Table(("recipe", "choice", "cases", "accuracy in folds", "file"), rows))
 
@@ -82,27 +83,22 @@ def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases
 def _cases(
     executor: "RecipeExecutor", given: Path | None, recipes: Sequence[str], split: str
 ) -> "list[Case]":
-    from panda.evals.answers import recipe_of
     from panda.evals.cases import KINDS, load_cases
 
     path = given or (CASES_DIR if CASES_DIR.is_dir() else asset("tests/evals"))
     if split not in _SPLITS:
         raise UsageError(f"there is no split {split!r}", where="--split", fix="use test, fit or all")
-    given_cases = load_cases(path)
-    kinds = {**KINDS, **{case.kind: case.of for case in given_cases}}
-    of_kind = {name: recipe_of(executor, kind) for name, kind in kinds.items()}
+    cases = load_cases(path, executor.book)
+    kinds = {**KINDS, **{case.name: case.of for case in cases}}
+    asked = {name: kind.recipe_key(executor.book) for name, kind in kinds.items()}
     for recipe in recipes:
-        if recipe not in of_kind.values():
-            known = ", ".join(sorted(set(of_kind.values())))
+        if recipe not in asked.values():
+            known = ", ".join(sorted(set(asked.values())))
             raise UsageError(f"no kind of case asks {recipe!r}", where="RECIPE", fix=f"known: {known}")
-    found = [
-        case
-        for case in given_cases
-        if split in ("all", case.split) and (not recipes or of_kind[case.kind] in recipes)
-    ]
-    if not found:
+    wanted = [case for case in cases if not recipes or asked[case.name] in recipes]
+    if not (wanted := [case for case in wanted if split in ("all", case.split)]):
         raise UsageError(f"no case of the split {split} asks these recipes", where=str(path))
-    return found
+    return wanted
 
 
 @contextmanager
