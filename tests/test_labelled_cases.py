@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from panda.errors import FileFormatError, Location, NotFoundError
-from panda.evals.cases import KINDS, Case, load_cases, parse_cases
+from panda.errors import FileFormatError, NotFoundError
+from panda.evals.cases import KINDS, Case, load_cases
+from panda.recipes.book import RecipeBook
 from panda.store.layout import asset
+from tests.api import ROOT
 
 CASES = asset("tests/evals")
+BOOK = RecipeBook([asset("recipes")], [asset("prompts")])
 ALIKE = 0.6
 LEAST_WORDS = 3
 PLAIN = frozenset(
@@ -116,7 +119,7 @@ def texts_of(case: Case) -> set[str]:
     """Everything that a case says, as plain words: query, history, options, and phrases of the query."""
     of_query = isinstance(case.label, tuple) and case.kind != "period" and not case.options
     phrases = case.label if of_query else ()
-    texts = [case.query, *case.history, *(text for _, text in case.options), *phrases]
+    texts = [case.query, *case.history, *(option.text for option in case.options), *phrases]
     return {plain for text in texts if (plain := plain_words(text))}
 
 
@@ -132,7 +135,7 @@ def plain_words(text: str) -> str:
 
 def names_of(case: Case) -> set[str]:
     """The capitalised words within a case's sentences: who and what its story is about."""
-    texts = [case.query, *case.history, *(text for _, text in case.options)]
+    texts = [case.query, *case.history, *(option.text for option in case.options)]
     return {name for text in texts for name in re.findall(r"(?<=[a-z,;:] )[A-Z][\w-]+", text)} - NO_NAMES
 
 
@@ -192,30 +195,72 @@ def test_the_test_half_is_in_no_prompt() -> None:
 def test_right_options_are_offered() -> None:
     """The label of a case with spans is one of its ten options."""
     for case in load_cases(CASES / "span.jsonl"):
-        ids = [option_id for option_id, _ in case.options]
+        ids = [option.id for option in case.options]
         assert len(set(ids)) == 10
         assert case.label in ids
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "key", "message", "fix"),
     [
-        {"kind": "moood"},
-        {"split": "train"},
-        {"query": " "},
-        {"label": None},
-        {"label": ["a"]},
-        {"now": "soon"},
-        {"options": [{"text": "no id"}]},
-        {"hint": "x"},
+        ({"kind": "intend"}, "kind", "there is no kind 'intend'", "did you mean intent?"),
+        ({"kind": None}, "kind", "kind must be a text, but is None", "give a text"),
+        ({"kind": ""}, "kind", "what is asked is not clear", "name a kind, or recipe and choice"),
+        ({"recipe": "a/b", "choice": "c"}, "kind", "what is asked is not clear", "name a kind"),
+        ({"kind": "", "recipe": "a/b", "choice": "c"}, "", "no recipe a/b", ""),
+        ({"split": "train"}, "split", "split is 'train'", "fit"),
+        ({"query": " "}, "query", "query must be a text, but is ' '", "give a text"),
+        ({"label": None}, "label", "label must be", "give a text"),
+        ({"label": ["a"]}, "label", "label must be a text", "give a text"),
+        ({"label": "greetings"}, "label", "label is 'greetings'", "did you mean greeting?"),
+        ({"kind": "constraint"}, "label", "label must be a list of texts", "give a list of texts"),
+        ({"kind": "period", "label": []}, "now", "now is missing", "add now"),
+        (
+            {"kind": "span", "options": [{"id": "s1", "text": "x"}], "label": "s2"},
+            "label",
+            "label is 's2'",
+            "s1",
+        ),
+        ({"now": "soon"}, "now", "now must be an instant", "give an instant such as"),
+        ({"options": [{"text": "no id"}]}, "options[0].id", "id is missing", "add id"),
+        ({"hint": "x"}, "hint", "unknown key 'hint'", ""),
     ],
 )
-def test_bad_lines(changes: dict[str, object]) -> None:
-    """A line that is no case is refused with its place."""
-    line = {"kind": "intent", "split": "fit", "query": "Hi", "label": "greeting", **changes}
+def test_bad_lines(changes: dict[str, object], key: str, message: str, fix: str, tmp_path: Path) -> None:
+    """A line that is no case is refused with file, line, key and what to do."""
+    line = {"kind": "intent", "split": "fit", "query": "Hi", "label": "greeting"}
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps(line) + "\n\n" + json.dumps({**line, **changes}) + "\n")
+    with pytest.raises(FileFormatError, match=re.escape(message)) as caught:
+        load_cases(path, BOOK)
+    error = caught.value
+    assert (error.path, error.line, error.key or "") == (str(path), 3, key)
+    assert error.fix is not None
+    assert fix in error.fix
+
+
+def test_cut_line(tmp_path: Path) -> None:
+    """A last line that is no JSON is refused like any other."""
+    path = tmp_path / "cases.jsonl"
+    path.write_text('{"kind": "intent", "query"')
     with pytest.raises(FileFormatError) as caught:
-        parse_cases([(json.dumps(line), Location("cases.jsonl", line=7))])
-    assert (caught.value.path, caught.value.line) == ("cases.jsonl", 7)
+        load_cases(path)
+    assert (caught.value.line, "docs/cases.md" in str(caught.value.fix)) == (1, True)
+
+
+def test_every_case_is_an_answer_of_its_recipe() -> None:
+    """The labels of all cases are values that their recipes choose from."""
+    assert len(load_cases(CASES, BOOK)) > 10_000
+
+
+def test_the_examples_of_the_docs(tmp_path: Path) -> None:
+    """docs/cases.md has a case of each kind, in the order of the kinds, and each is read as one."""
+    blocks = re.findall(r"(?ms)^```json\n(.*?)^```", (ROOT / "docs" / "cases.md").read_text(encoding="utf-8"))
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(" ".join(block.split()) + "\n" for block in blocks), encoding="utf-8")
+    cases = load_cases(path, BOOK)
+    assert [case.kind for case in cases if case.kind] == list(KINDS)
+    assert {"research/strategy kind", "pipeline/phase3_planner_chat tools"} <= {case.name for case in cases}
 
 
 def test_no_cases(tmp_path: Path) -> None:

@@ -74,7 +74,6 @@ class Case(Record, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its kind, or "RECIPE PROPERTY"."""
         return self.kind or f"{self.recipe} {self.choice}"
 
     @property

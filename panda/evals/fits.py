@@ -22,8 +22,7 @@ _STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _TEMPERATURES = (0.5, 5.0)  # least and most
 _FOLDS = 5
 _LEAST_QUERIES = 3  # of a run of words that counts
-Example = tuple[str, Any, str, dict[str, Any]]
-"""Of one fit and case: query, what the step reads, label; and what is told of the fit."""
+Example = tuple[str, Any, str, dict[str, Any]]  # query, what the step reads, label; what is told of the fit
 
 
 def tune(executor: RecipeExecutor, cases: Sequence[Case]) -> dict[str, dict[str, Any]]:

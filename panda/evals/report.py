@@ -23,8 +23,7 @@ from panda.recipes.calls import NoTurn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.messages import Request
 
-_Z90 = 1.6448536269514722
-_BINS = 5
+_Z90, _BINS = 1.6448536269514722, 5
 COLUMNS = (
     *("kind", "recipe", "fitted", "cases", "accuracy", "90 % interval", "commonest", "ranking"),
     *("calibration", "ms"),
@@ -64,9 +63,10 @@ def same_phrases(query: str, label: Sequence[str], said: Sequence[str]) -> bool:
         part = " ".join(phrase.lower().split()).strip(" .,")
         return {plain.find(part) + n for n in range(len(part)) if part in plain}
 
-    wanted, got = [*map(place, label)], [*map(place, said)]
-    pairs = [(part, got) for part in wanted] + [(part, wanted) for part in got]
-    return all(any(part & other for other in others) for part, others in pairs)
+    sides = [*map(place, label)], [*map(place, said)]
+    return all(
+        any(map(part.intersection, others)) for parts, others in (sides, sides[::-1]) for part in parts
+    )
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,9 @@ class KindReport(Whole, frozen=True):
     interval: tuple[float, float]  # Wilson's, 90 %
     commonest: str | None  # the commonest label
     commonest_share: float  # what always saying it would give, or choosing by chance
-    ranking: Mapping[str, float | None]
-    """Of options the share of cases whose right one is among the first two; of yes or no the curves."""
+    ranking: Mapping[
+        str, float | None
+    ]  # how often the right option is of the first two; or curves of yes and no
     confusion: Mapping[str, Mapping[str, int]]  # label → answer → cases
     calibration_error: float | None
     milliseconds: float
@@ -163,7 +164,6 @@ class KindReport(Whole, frozen=True):
 
 
 def build_report(answers: Sequence[Answered]) -> list[KindReport]:
-    """In the order of KINDS; but for the milliseconds the order of the cases makes no difference."""
     by_kind: dict[str, list[Answered]] = {kind: [] for kind in KINDS}
     for answer in answers:
         by_kind.setdefault(answer.case.name, []).append(answer)

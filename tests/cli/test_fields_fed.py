@@ -51,7 +51,7 @@ NO_PATH = {
     **dict.fromkeys(
         (
             *("JudgedCandidate.node_id", "Claim.node_id", "ContentReference.node_id", "Document.node_id"),
-            *("GatheredItem.node_ids", "Noted.node_id", "GatheredSection.node_ids"),
+            *("GatheredItem.node_ids", "Noted.node_id", "GatheredSection.node_ids", "Option.node_ids"),
         ),
         "a node, looked up in the index",
     ),
@@ -69,7 +69,7 @@ NO_PATH = {
             "GoalProgress.id",
             "Pending.id",
             "Answered.id",
-            "_Option.id",
+            "Option.id",
         ),
         "told apart by, within its file",
     ),

@@ -35,10 +35,10 @@ def test_pairs(seed: int) -> None:
     assert len(refused) <= MOST_TRUE_REFUSED * number[True], refused
 
 
-@pytest.mark.parametrize("case", load_cases(CASES), ids=lambda case: f"{case.query} | {case.options[0][1]}")
+@pytest.mark.parametrize("case", load_cases(CASES), ids=lambda case: f"{case.query} | {case.options[0].text}")
 def test_labelled_pairs(case: Case) -> None:
     """Each pair that was written by hand is judged as it is labelled."""
-    found = check_evidence(case.query, [text for _, text in case.options], worded=True)
+    found = check_evidence(case.query, [option.text for option in case.options], worded=True)
     assert bool(found) is (case.label == "unsupported"), found
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.evals.answers import same_phrases
+from panda.evals.report import same_phrases
 from panda.language.reading import find_limits
 
 CASES = [
