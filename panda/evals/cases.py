@@ -36,13 +36,12 @@ class Kind:
 
 
 _QUERY, _ANSWER = "phase0_query_analyzer", "phase5_synthesizer"
-_RELEVANT = {"relevant": True, "irrelevant": False}
 KINDS: Mapping[str, Kind] = {
     "clear": Kind("decision", "phase1_reflection", labels={"clear": "PROCEED", "unclear": "CLARIFY"}),
     "reflection": Kind("decision", "phase1_reflection"),
     "query_type": Kind("query_type", _QUERY),
     "intent": Kind("intent", _QUERY),
-    "relevance": Kind("relevant", "phase2_1_retrieval", "any", _RELEVANT),
+    "relevance": Kind("relevant", "phase2_1_retrieval", "any", {"relevant": True, "irrelevant": False}),
     "route": Kind("next_step", "phase3_planner", over="evidence"),
     "span": Kind("answer", _ANSWER, "first"),
     "nothing": Kind("answer", _ANSWER, "any", {"answered": True, "nothing": False}),

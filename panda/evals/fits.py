@@ -20,8 +20,7 @@ from panda.recipes.executor import RecipeExecutor
 
 _STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _TEMPERATURES = (0.5, 5.0)  # least and most
-_FOLDS = 5
-_LEAST_QUERIES = 3  # of a run of words that counts
+_FOLDS, _LEAST_QUERIES = 5, 3  # that many with a run of words that counts
 Example = tuple[str, Any, str, dict[str, Any]]  # query, what the step reads, label; what is told of the fit
 
 
@@ -75,9 +74,8 @@ def _fit(examples: Sequence[Example]) -> dict[str, Any]:
     classes, wanted = np.unique(labels, return_inverse=True)
     least = min(Counter(label for _, label in {*zip(queries, labels, strict=True)}).values())
     if least < 2 or len(classes) < 2:
-        message = f"too few cases of {about['recipe']} {about['choice']}"
         fix = "write cases of two labels or more, with at least two queries each"
-        raise UsageError(message, where="--cases", fix=fix)
+        raise UsageError(f"too few cases of {about['recipe']} {about['choice']}", where="--cases", fix=fix)
     counts = Counter(run for query in queries for run in {*word_runs(query)})
     common = tuple(sorted(run for run, count in counts.items() if count >= _LEAST_QUERIES))
     phrases = common if PHRASES in about["reads"] else ()

@@ -175,9 +175,8 @@ def _report(kind: str, answers: Sequence[Answered]) -> KindReport:
     pairs = Counter(sorted((answer.label, answer.said) for answer in answers))
     confusion = {label: {said: n for (of_, said), n in pairs.items() if of_ == label} for label, _ in pairs}
     commonest = max(confusion, key=lambda label: sum(confusion[label].values()))
-    share = sum(confusion[commonest].values()) / count
-    if of.answers == "first":
-        share = sum(1 / len(answer.case.options) for answer in answers) / count
+    chance = [1 / len(answer.case.options) for answer in answers if of.answers == "first"]
+    share = (sum(chance) or sum(confusion[commonest].values())) / count
     sure = [(answer.confidence, answer.right) for answer in answers if answer.confidence is not None]
     fitted = all(answer.fitted for answer in answers)
     names = (None, {}) if of.answers in ("list", "first") else (commonest, confusion)
