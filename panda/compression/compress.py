@@ -84,26 +84,17 @@ def compress(
     if before <= budget_tokens:
         return Compression(source, kind, before, before, 0, "none", 0, (), (), time.monotonic() - started)
     outline, protected = _read(source, kind, tuple(keep))
-    pieces = outline.pieces
-    asked = (query or "").strip()
+    pieces, asked = outline.pieces, (query or "").strip()
     order, by_model = rank(
         pieces, protected, kind, query=asked, surprise=surprise, budget_tokens=budget_tokens
     )
-    kept = _fill(outline, protected, order, budget_tokens)
-    if not (kept or marks_alone):
-        raise LimitError(
-            f"nothing fits into a budget of {budget_tokens} tokens",
-            where=f"budget {budget_tokens}",
-            fix=f"give a budget of at least {_first_tokens(outline, order)} tokens",
-        )
-    full = with_heads(pieces, kept)
+    kept = _fill(outline, protected, order, budget_tokens, marks_alone)
+    full, output = with_heads(pieces, kept), outline.render(kept)
     why = {i: item for item in order for i in item.pieces}
-    dropped = tuple(
-        Dropped(piece.text, why[i].reason, why[i].rung) for i, piece in enumerate(pieces) if i not in full
-    )
+    gone = [i for i in range(len(pieces)) if i not in full]
+    dropped = tuple(Dropped(pieces[i].text, why[i].reason, why[i].rung) for i in gone)
     rung = max((piece.rung for piece in dropped), default=1)
     method, note = ("model" if by_model else "lexical") if rung == 3 else "whole pieces", None
-    output = outline.render(kept)
     if rung == 3 and rewrite is not None:
         wordings, stay, note = word_passages(outline, full, set(protected), rewrite)
         worded = outline.render(stay, wordings)
@@ -136,7 +127,7 @@ def compile_keep(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     return tuple(compiled)
 
 
-@lru_cache(maxsize=2)  # least_tokens and compress are asked about the same document
+@lru_cache(maxsize=16)  # least_tokens and compress are asked about the same documents
 def _read(
     source: str, kind: ContentType, keep: tuple[re.Pattern[str], ...]
 ) -> tuple[Outline, Mapping[int, str]]:
@@ -146,70 +137,56 @@ def _read(
 
 
 def _fill(
-    outline: Outline, protected: Mapping[int, str], order: Sequence[Item], budget_tokens: int
+    outline: Outline,
+    protected: Mapping[int, str],
+    order: Sequence[Item],
+    budget: int,
+    marks_alone: bool,
 ) -> set[int]:
     """
     What is kept, heads left out: at half the budget; then the longest beginning of the order that fits, then
     what fits behind an item that does not. So what is kept at a budget is kept at twice that one.
     """
+
+    def size(kept: Set[int], items: Sequence[Item]) -> int:
+        return count_tokens(outline.render({*kept, *(i for item in items for i in item.pieces)}))
+
     kept = set(protected)
-    least = count_tokens(outline.render(kept))
-    if least > budget_tokens:
-        needed = least if protected else _first_tokens(outline, order)
-        raise _over(least, needed, budget_tokens, protected)
-    budgets = [budget_tokens]
-    while budgets[-1] // 2 >= max(least, 1):
+    least = size(kept, ())
+    budgets = [budget] if least <= budget else []
+    while budgets and budgets[-1] // 2 >= max(least, 1):
         budgets.append(budgets[-1] // 2)
-    for budget in reversed(budgets):
-        items = list(order)
+    for most in reversed(budgets):
+        items = order
         for _ in range(_MOST_SKIPS):
-            fitting, size = _longest(outline, kept, items, budget)
-            kept.update(i for item in items[:fitting] for i in item.pieces)
-            items = items[fitting + 1 :]
-            if not items or budget > _ROUGH_BUDGET or size > _FULL * budget:
+            low, high, room = 0, 0, 2 * most
+            while high < len(items) and room >= 0:  # no more can fit
+                room -= max(1, items[high].tokens)
+                high += 1
+            while low < high:
+                middle = (low + high + 1) // 2
+                low, high = (middle, high) if size(kept, items[:middle]) <= most else (low, middle - 1)
+            kept.update(i for item in items[:low] for i in item.pieces)
+            items = items[low + 1 :]
+            if not items or most > _ROUGH_BUDGET or size(kept, ()) > _FULL * most:
                 break
-    return kept
-
-
-def _longest(outline: Outline, kept: Set[int], items: Sequence[Item], budget: int) -> tuple[int, int]:
-    """How many of the first items fit beside what is kept, and the tokens of all that."""
-    low, high, tokens = 0, 0, 2 * budget
-    while high < len(items) and tokens >= 0:
-        tokens -= max(1, items[high].tokens)
-        high += 1
-    best = 0
-    while low < high:
-        middle = (low + high + 1) // 2
-        size = count_tokens(outline.render({*kept, *(i for item in items[:middle] for i in item.pieces)}))
-        if size <= budget:
-            low, best = middle, size
-        else:
-            high = middle - 1
-    return low, best
-
-
-def _first_tokens(outline: Outline, order: Sequence[Item]) -> int:
-    """What a document takes with nothing but what is kept first."""
-    return count_tokens(outline.render({i for item in order[:1] for i in item.pieces}))
-
-
-def _over(least: int, needed: int, budget_tokens: int, protected: Mapping[int, str]) -> LimitError:
-    reasons = Counter(protected.values())
-    what = ", ".join(f"{number} × {reason}" for reason, number in reasons.most_common()) or "the marks alone"
-    return LimitError(
-        f"what must be kept needs {least} tokens, {least - budget_tokens} more than the budget of "
-        f"{budget_tokens} tokens ({what})",
-        where=f"budget {budget_tokens}",
-        fix=f"give a budget of at least {needed} tokens",
-    )
+    if budgets and (kept or marks_alone):
+        return kept
+    message = f"nothing fits into a budget of {budget} tokens"
+    if not budgets:
+        reasons = Counter(protected.values()).most_common()
+        what = ", ".join(f"{number} × {reason}" for reason, number in reasons) or "the marks alone"
+        over = f"{least - budget} more than the budget of {budget} tokens"
+        message = f"what must be kept needs {least} tokens, {over} ({what})"
+    needed = least if protected else size(set(), order[:1])
+    raise LimitError(message, where=f"budget {budget}", fix=f"give a budget of at least {needed} tokens")
 
 
 class CompressionCache:
     """Results by all that decides them; none older than the given age is used, any if that is None."""
 
     def __init__(self, directory: Path, *, max_age_seconds: float | None = None) -> None:
-        self._directory = directory
-        self._max_age_seconds = max_age_seconds
+        self._directory, self._max_age_seconds = directory, max_age_seconds
 
     def key(self, *parts: object) -> str:
         """The name of a result that these plain JSON values decide, always in the same order."""
@@ -217,7 +194,7 @@ class CompressionCache:
 
     def find(self, key: str) -> Compression | None:
         """The result of that name, or None; a damaged file, or one that is too old, counts as none."""
-        path, most = self._path(key), self._max_age_seconds
+        path, most = self._directory / f"{key}.json", self._max_age_seconds
         if not path.is_file() or (most is not None and time.time() - path.stat().st_mtime >= most):
             return None
         try:
@@ -227,11 +204,8 @@ class CompressionCache:
 
     def keep(self, key: str, result: Compression) -> None:
         """Keep a result; of more than 1,000 the oldest go."""
-        write_json(self._path(key), encode(result))
+        write_json(self._directory / f"{key}.json", encode(result))
         with store_errors(self._directory, "clear"):
             files = sorted(self._directory.glob("*.json"), key=lambda path: path.stat().st_mtime)
             for path in files[:-_MOST_FILES]:
                 path.unlink(missing_ok=True)
-
-    def _path(self, key: str) -> Path:
-        return self._directory / f"{key}.json"

@@ -40,10 +40,7 @@ DOCUMENT_TOKENS, DOCUMENT_TARGET_TOKENS = 8_600, 7_500
 
 _CALL_SLACK_TOKENS = 1_000
 _LEAST_SAVING_PART = 4
-_BY_MODEL = ("model", REWRITE)
-"""Methods for which a model was asked."""
 _GATHERED, _TOOLS = 2, 4
-_MOST_TRIES = 3
 _SHORT_META = ("step", "steps", "tool", "status")
 """What stays of the `_meta` of an older result that has no room; the rest stands in steps/."""
 _MARKS: dict[ContentType, re.Pattern[str]] = {
@@ -51,6 +48,7 @@ _MARKS: dict[ContentType, re.Pattern[str]] = {
     "research.md": re.compile(r"^## Research Findings\s*$", re.MULTILINE),
     "prior_turn": re.compile(r"^(?:#{1,6}\s+|\*\*)?Previous Turn\b", re.MULTILINE),
 }
+_PAGE_KEYS = ('"ocr_items": ', '"zones": ')
 _TURN_NAME = re.compile(r"(?:^|/)turn_\d+(?:/|\.|$)")
 
 
@@ -92,25 +90,24 @@ def detect_content_type(name: str, text: str) -> ContentType:
     ('research.md', 'tool_result')
     """
     file = name.rsplit("/", 1)[-1]
-    if file == "context.md" or _MARKS["context.md"].search(text):
-        return "context.md"
-    if file == "research.md" or _MARKS["research.md"].search(text):
-        return "research.md"
-    if "page_doc" in file or _is_page(text):
-        return "page_doc"
-    if name.startswith("tool:") or file.startswith("toolresults") or "tool_result" in file:
-        return "tool_result"
-    if _TURN_NAME.search(name) or _MARKS["prior_turn"].search(text):
-        return "prior_turn"
-    return "generic"
+    named: dict[ContentType, bool] = {
+        "context.md": file == "context.md",
+        "research.md": file == "research.md",
+        "page_doc": "page_doc" in file or _is_page(text),
+        "tool_result": name.startswith("tool:") or file.startswith("toolresults") or "tool_result" in file,
+        "prior_turn": bool(_TURN_NAME.search(name)),
+    }
+    marked = {kind for kind, mark in _MARKS.items() if mark.search(text)}
+    return next((kind for kind, is_named in named.items() if is_named or kind in marked), "generic")
 
 
 def _is_page(text: str) -> bool:
     if not text.lstrip().startswith("{") or ('"ocr_items"' not in text and '"zones"' not in text):
         return False
-    from panda.compression.json import keys_of  # loaded with the first text that may be a page
+    from panda.compression.json import parse_json  # loaded with the first text that may be a page
 
-    return not keys_of(text).isdisjoint(("ocr_items", "zones"))
+    outline = parse_json(text)
+    return outline is not None and any(child.key in _PAGE_KEYS for child in outline.root.children)
 
 
 Trigger = Literal["section", "document", "input", "call", "window", "command"]
@@ -163,40 +160,37 @@ def fit_documents(
         return list(documents), []
     from panda.compression.compress import compress, least_tokens  # loaded with the first that is too long
 
+    free = [i for i, document in enumerate(documents) if document.text and not document.protected][::-1]
+    kinds = {i: detect_content_type(documents[i].name, documents[i].text) for i in free}
+    least = {i: least_tokens(documents[i].text, kind=kinds[i], keep=keep) for i in free}
+    needed = sum(least.get(i, size) for i, size in enumerate(sizes))
+    if needed > room_tokens:
+        raise BudgetExceededError(
+            f"the inputs need {needed} tokens when everything that may be cut is cut, "
+            f"{needed - room_tokens} more than the room of {room_tokens}",
+            expected=f"at most {room_tokens} tokens",
+            received=f"{needed} tokens",
+            fix="raise token_budget.input of the recipe, or use a model with a larger context window",
+        )
     fitted = list(documents)
     cuts: dict[int, Cut] = {}
-    places = [i for i, document in enumerate(documents) if document.text and not document.protected][::-1]
-    for i, is_last in [*((i, False) for i in places), *((i, True) for i in places if documents[i].share)]:
-        if over <= 0:
-            break
-        document = documents[i]
-        kind = detect_content_type(document.name, document.text)
-        floor = least_tokens(document.text, kind=kind, keep=keep)
-        if not is_last:
-            floor = max(floor, int(document.share * room_tokens))
-        if floor >= sizes[i]:
+    shares = {i: max(least[i], int(documents[i].share * room_tokens)) for i in free}
+    for i, floor in [*shares.items(), *least.items()]:
+        if over <= 0 or floor >= sizes[i]:
             continue
         made = compress(
-            document.text,
-            kind=kind,
+            documents[i].text,
+            kind=kinds[i],
             budget_tokens=max(floor, sizes[i] - over),
             query=query,
             keep=keep,
-            rewrite=rewriter(kind),
+            rewrite=rewriter(kinds[i]),
         )
-        fitted[i] = replace(document, text=made.text)
-        size = made.after_tokens
-        cuts[i] = Cut(document.name, made.before_tokens, size, made.method, kind, seconds=made.seconds)
-        over -= sizes[i] - size
-        sizes[i] = size
-    if over > 0:
-        raise BudgetExceededError(
-            f"the inputs need {room_tokens + over} tokens when everything that may be cut is cut, "
-            f"{over} more than the room of {room_tokens}",
-            expected=f"at most {room_tokens} tokens",
-            received=f"{room_tokens + over} tokens",
-            fix="raise token_budget.input of the recipe, or use a model with a larger context window",
-        )
+        fitted[i] = replace(documents[i], text=made.text)
+        before, after = made.before_tokens, made.after_tokens
+        cuts[i] = Cut(documents[i].name, before, after, made.method, kinds[i], seconds=made.seconds)
+        over -= sizes[i] - after
+        sizes[i] = after
     return fitted, list(cuts.values())
 
 
@@ -259,14 +253,12 @@ def fit_section(
     to one mark with their numbers. The newest stays whole unless it alone is over the budget. A section whose
     `_meta` leaves no room comes back as far down as it goes.
     """
-    budget = SECTIONS[section.number].budget_tokens
-    before = count_tokens(render_section(section))
+    budget, before = SECTIONS[section.number].budget_tokens, count_tokens(render_section(section))
     if section.number == 0 or before <= budget:
         return section, None
-    aim = (limits or Limits()).target(before, budget)
-    fitted, cut = _shrink(section, aim, query, rewriter)
+    fitted, cut = _shrink(section, (limits or Limits()).target(before, budget), query, rewriter)
     newest = newest_result(section)
-    if section.number == _TOOLS and aim < budget and section.blocks[newest:] != fitted.blocks[newest:]:
+    if section.number == _TOOLS and section.blocks[newest:] != fitted.blocks[newest:]:
         fitted, cut = _shrink(section, budget, query, rewriter)
     return fitted, cut
 
@@ -276,16 +268,35 @@ def _shrink(
 ) -> tuple[Section, Cut | None]:
     """The section in so many tokens, or as near to them as what it must hold allows."""
     before = count_tokens(render_section(section))
-    kind: ContentType = "tool_result" if section.number == _TOOLS else "context.md"
-    rewrite = rewriter(kind) if section.number in (_GATHERED, _TOOLS) and before > budget else None
-    for given, whole in _forms(section) if before > budget else ():
-        extract = _fit(given, whole, budget, query, None)
-        if extract is None:
+    if before <= budget:
+        return section, None
+    is_tools = section.number == _TOOLS
+    kind: ContentType = "tool_result" if is_tools else "context.md"
+    rewrite = rewriter(kind) if is_tools or section.number == _GATHERED else None
+    for form, whole in _forms(section):
+        texts = {place: block.text for place, block in enumerate(form.blocks) if isinstance(block, Text)}
+        order = list(texts)[:: -1 if is_tools else 1]
+        if section.number == _GATHERED:
+            order = [*order[-1:], *order[:-1]]  # the constraints, which stand last, are cut last
+        name = "tool_result" if is_tools else SECTIONS[section.number].title
+        given = [InputDocument(name, texts[place], protected=place >= whole) for place in order]
+        frame = count_tokens(render_section(form)) - sum(map(count_tokens, texts.values()))
+        room = budget - frame - len(texts)  # texts beside each other may take a token more
+        try:
+            fitted, cuts = fit_documents(
+                given, room_tokens=max(0, room), query=query, rewriter=lambda kind: rewrite
+            )
+        except BudgetExceededError:
             continue
-        worded = _fit(given, whole, budget, query, rewrite) if rewrite else None
-        fitted, method, seconds = worded or extract
-        after = count_tokens(render_section(fitted))
-        return fitted, Cut(f"§{section.number}", before, after, method, kind, "section", seconds)
+        blocks = list(form.blocks)
+        for place, document in zip(order, fitted, strict=True):
+            blocks[place] = Text(document.text)
+        shrunk = Section(section.number, tuple(blocks))
+        after = count_tokens(render_section(shrunk))
+        if after <= budget:
+            method = REWRITE if any(cut.method == REWRITE for cut in cuts) else "lexical"
+            seconds = sum(cut.seconds for cut in cuts)
+            return shrunk, Cut(f"§{section.number}", before, after, method, kind, "section", seconds)
     return section, None
 
 
@@ -297,58 +308,23 @@ def _forms(section: Section) -> Iterator[tuple[Section, int]]:
     blocks, end = section.blocks, len(section.blocks)
     if section.number == _TOOLS:
         newest = newest_result(section)
-        yield section, newest
-        older = [
-            Meta({name: block.values[name] for name in _SHORT_META if name in block.values})
-            if isinstance(block, Meta)
-            else block
-            for block in blocks[:newest]
-        ]
-        short = Section(_TOOLS, (*older, *blocks[newest:]))
-        yield short, newest
+        older: list[Block] = []
         numbers: list[object] = []
-        for meta in (block.values for block in older if isinstance(block, Meta)):
-            known = meta.get("steps")
-            numbers += known if isinstance(known, list) else [meta.get("step")]
+        for block in blocks[:newest]:
+            if isinstance(block, Meta):
+                known = block.values.get("steps")
+                numbers += known if isinstance(known, list) else [block.values.get("step")]
+                block = Meta({name: block.values[name] for name in _SHORT_META if name in block.values})
+            older.append(block)
+        short = Section(_TOOLS, (*older, *blocks[newest:]))
         mark: list[Block] = [Meta({"steps": numbers}), Text(MARK)] if numbers else []
+        yield section, newest
+        yield short, newest
         yield Section(_TOOLS, (*mark, *blocks[newest:])), len(mark)
         yield section, end
         yield short, end
     else:
         yield section, end
-
-
-def _fit(
-    section: Section, whole: int, budget: int, query: str, rewrite: Rewrite | None
-) -> tuple[Section, str, float] | None:
-    """The section with its texts compressed into the budget, how, and in what time; None if it cannot be."""
-    texts = {place: block.text for place, block in enumerate(section.blocks) if isinstance(block, Text)}
-    order = places = list(texts)
-    if section.number == _TOOLS:
-        order = places[::-1]
-    elif section.number == _GATHERED:
-        order = [*places[-1:], *places[:-1]]  # the constraints, which stand last, are cut last
-    name = "tool_result" if section.number == _TOOLS else SECTIONS[section.number].title
-    given = [InputDocument(name, texts[place], protected=place >= whole) for place in order]
-    size = count_tokens(render_section(section))
-    room = budget - (size - sum(count_tokens(document.text) for document in given))
-    for _ in range(_MOST_TRIES):
-        try:
-            fitted, cuts = fit_documents(
-                given, room_tokens=max(0, room), query=query, rewriter=lambda kind: rewrite
-            )
-        except BudgetExceededError:
-            return None
-        blocks = list(section.blocks)
-        for place, document in zip(order, fitted, strict=True):
-            blocks[place] = Text(document.text)
-        shrunk = Section(section.number, tuple(blocks))
-        over = count_tokens(render_section(shrunk)) - budget  # texts beside each other may take a token more
-        if over <= 0:
-            worded = any(cut.method == REWRITE for cut in cuts)
-            return shrunk, REWRITE if worded else "lexical", sum(cut.seconds for cut in cuts)
-        room -= over
-    return None
 
 
 def newest_result(section: Section) -> int:
@@ -381,7 +357,8 @@ def compressed_line(
     >>> line.trigger, line.tokens_saved, line.compression_ratio
     ('input', 600, 0.8)
     """
-    asked = cut.method in _BY_MODEL
+    before, after = cut.before_tokens, cut.after_tokens
+    asked = cut.method in ("model", REWRITE)
     return Execution(
         timestamp=timestamp,
         event=COMPRESSED,
@@ -392,10 +369,10 @@ def compressed_line(
         model_layer=layer if asked else None,
         method=cut.method,
         model=model if asked else None,
-        original_tokens=cut.before_tokens,
-        compressed_tokens=cut.after_tokens,
-        tokens_saved=cut.before_tokens - cut.after_tokens,
-        compression_ratio=round(cut.after_tokens / cut.before_tokens, 4) if cut.before_tokens else 1.0,
+        original_tokens=before,
+        compressed_tokens=after,
+        tokens_saved=before - after,
+        compression_ratio=round(after / before, 4) if before else 1.0,
         latency_ms=round(cut.seconds * 1000, 1),
     )
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from panda.compression.pieces import MARK, Piece, Wordings, has_value, prose_spans, with_heads
 
-_LONG_CHARS = 160
-_LONG_CHARS_WITH_VALUE = 60
+_LONG_CHARS, _LONG_CHARS_WITH_VALUE = 160, 60
 _DEEPEST = 100
 _NAMES = ("name", "title", "product", "zone", "type", "label", "id", "url")
 """Keys that say what an object is; the first one there stands wherever something of the object stands …"""
@@ -33,12 +32,40 @@ _DECODER = json.JSONDecoder(
 @dataclass
 class _Node:
     first: int  # index of its first piece
-    last: int = 0  # index behind its last
-    brackets: str = ""  # of an object or list
     key: str = ""  # its key as JSON, with the colon; empty in a list
-    children: list["_Node"] = field(default_factory=list)  # of an object or list
+    brackets: str = ""  # of an object or list that holds something
+    children: list["_Node"] = field(default_factory=list)  # of such a one
     text: str = ""  # of any other, as JSON; of a string in several pieces as it is
     spans: list[tuple[int, int]] = field(default_factory=list)  # of such a string: where its pieces stand
+
+    def render(self, kept: Set[int], wordings: Wordings) -> str:
+        """What is kept of it, as JSON; empty if that is nothing."""
+        if self.spans:
+            return self._render_text(kept, wordings)
+        if not self.brackets:
+            return self.text if self.first in kept else ""
+        texts = [
+            child.key + text if (text := child.render(kept, wordings)) else "" for child in self.children
+        ]
+        if not any(texts):
+            return ""
+        if self.brackets == "{}":
+            parts = [*filter(None, texts), *([] if all(texts) else [f'"{MARK}": null'])]
+        else:
+            parts = [text or f'"{MARK}"' for n, text in enumerate(texts) if text or n == 0 or texts[n - 1]]
+        return f"{self.brackets[0]}{', '.join(parts)}{self.brackets[1]}"
+
+    def _render_text(self, kept: Set[int], wordings: Wordings) -> str:
+        parts: list[str] = []
+        last, end = self.first - 1, 0
+        for i, (start, stop) in enumerate(self.spans, self.first):
+            if i in kept and i > last:
+                parts.append(self.text[end:start] if i == last + 1 else f" {MARK} " if parts else f"{MARK} ")
+                last, text = wordings.get(i, (i, self.text[start:stop]))
+                end = self.spans[last - self.first][1]
+                parts.append(text)
+        gap = f" {MARK}" if last < self.first + len(self.spans) - 1 else ""
+        return json.dumps("".join(parts) + gap, ensure_ascii=False) if parts else ""
 
 
 @dataclass(frozen=True)
@@ -49,49 +76,13 @@ class JsonOutline:
 
     def render(self, kept: Set[int], wordings: Wordings | None = None) -> str:
         """The document with these pieces, `"[…]"` for what was left out."""
-        full = with_heads(self.pieces, kept)
-        counts = [0]
-        for i in range(len(self.pieces)):
-            counts.append(counts[-1] + (i in full))
-        text = _render(self.root, full, counts, wordings or {})
-        return text + ("\n" if self.source.endswith("\n") else "")
+        text = self.root.render(with_heads(self.pieces, kept), wordings or {})
+        bare = f'["{MARK}"]' if self.root.brackets == "[]" else f'{{"{MARK}": null}}'
+        return (text or bare) + ("\n" if self.source.endswith("\n") else "")
 
     def text(self, first: int, last: int) -> str:
         """What the pieces from one to another say, which are those of one string."""
         return " ".join(piece.text for piece in self.pieces[first : last + 1])
-
-
-def _render(node: _Node, kept: Set[int], counts: Sequence[int], wordings: Wordings) -> str:
-    if node.spans:
-        return json.dumps(_render_text(node, kept, wordings), ensure_ascii=False)
-    if not node.brackets:
-        return node.text if node.first in kept else f'"{MARK}"'
-    parts = []
-    missing = False
-    for child in node.children:
-        if counts[child.last] == counts[child.first]:
-            missing = True
-            continue
-        if missing and node.brackets == "[]":
-            parts.append(f'"{MARK}"')
-            missing = False
-        parts.append(child.key + _render(child, kept, counts, wordings))
-    if missing:
-        parts.append(f'"{MARK}"' if node.brackets == "[]" else f'"{MARK}": null')
-    return f"{node.brackets[0]}{', '.join(parts)}{node.brackets[1]}"
-
-
-def _render_text(node: _Node, kept: Set[int], wordings: Wordings) -> str:
-    parts: list[str] = []
-    last, end = node.first - 1, 0
-    for i, (start, stop) in enumerate(node.spans, node.first):
-        if i not in kept or i <= last:
-            continue
-        parts.append(node.text[end:start] if i == last + 1 else f" {MARK} " if parts else f"{MARK} ")
-        last, text = wordings.get(i, (i, node.text[start:stop]))
-        end = node.spans[last - node.first][1]
-        parts.append(text)
-    return "".join(parts) + (f" {MARK}" if last < node.last - 1 else "")
 
 
 def parse_json(source: str) -> JsonOutline | None:
@@ -113,15 +104,6 @@ def parse_json(source: str) -> JsonOutline | None:
     except (ValueError, RecursionError):
         return None
     return JsonOutline(source, tuple(parser.pieces), root)
-
-
-def keys_of(text: str) -> frozenset[str]:
-    """The keys of a JSON object; none of any other text."""
-    try:
-        value = _DECODER.decode(text)
-    except (ValueError, RecursionError):
-        return frozenset()
-    return frozenset(key for key, _ in value) if isinstance(value, _Object) else frozenset()
 
 
 class _Parser:
@@ -149,17 +131,14 @@ class _Parser:
         else:
             node.brackets = "[]"
             node.children = [self.parse(item, path, depth + 1) for item in value]
-        node.last = len(self.pieces)
         return node
 
     def _name(self, node: _Node, members: Mapping[str, Any]) -> None:
         """Let what an object is called stand wherever something of it stands."""
         places = {child.key[1:-3].lower(): child for child in node.children if not child.brackets}
         name = next((places[key] for key in _NAMES if key in places), None)
-        if name is None or name.last != name.first + 1:
-            return
-        for i in range(node.first, len(self.pieces)):
-            if i != name.first and not _SAYS_ITSELF.search(self.pieces[i].text):
+        for i in range(node.first, len(self.pieces)) if name and not name.spans else ():
+            if name and i != name.first and not _SAYS_ITSELF.search(self.pieces[i].text):
                 self.pieces[i] = replace(self.pieces[i], heads=(*self.pieces[i].heads, name.first))
 
     def _string(self, node: _Node, text: str, path: tuple[str, ...]) -> None:

@@ -9,9 +9,11 @@ nothing before it holds, the more the fewer tokens it takes.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from panda.compression.pieces import WORDED_DATE, ContentType, Piece, with_heads
 from panda.documents.context import SECTIONS, heading
@@ -41,8 +43,7 @@ _CONTENTS_LINE = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])?\s*\[[^\]]*\]\(#[^)]*\)\s
 _BOILERPLATE_CHARS = 90
 _NGRAM = 3
 _DIGIT = re.compile(r"\d")
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_TIME = re.compile(r"(?<=\d)[T ,]+(?=\d\d?:\d)")
+_DAY = re.compile(r"(\d{4}-\d\d-\d\d).*")
 _WORDED_DATE = re.compile(WORDED_DATE)
 _KEY_FIELDS = (
     "name",
@@ -70,8 +71,6 @@ _SAYS = 0.2
 """What it counts that a unit is telling as such, beside its fit to the query."""
 _FACT, _FACT_WITH_QUERY = 30.0, 1.0
 """What a price, URL or date counts, by the tokens that it takes."""
-_AS_WRITTEN = 0.3
-"""What it counts that a known price or date is written in another way, beside 1 for a new one."""
 _MARK_TOKENS = 4
 _WHOLE_TOKENS, _CLAUSE_TOKENS, _HUGE_TOKENS = 48, 20, 160
 """A unit up to the first is kept whole, a longer one by clauses of the second; no piece over the third is."""
@@ -104,16 +103,6 @@ class Item:
     tokens: int  # budget tokens of its pieces, heads and marks apart
 
 
-def is_error(text: str) -> bool:
-    """
-    Whether a line is an error message, not a sentence about errors.
-
-    >>> is_error("ValueError: bad"), is_error("2026-01-04 12:00 ERROR disk full"), is_error("Errors happen.")
-    (True, True, False)
-    """
-    return len(text) <= _ERROR_CHARS and bool(_ERROR_LINE.match(text))
-
-
 def find_protected(
     pieces: Sequence[Piece], kind: ContentType, keep: Sequence[re.Pattern[str]], source: str
 ) -> dict[int, str]:
@@ -136,7 +125,8 @@ def find_protected(
             is_message = len(text) <= _ERROR_CHARS and text.split(": ", 1)[-1].strip() not in _NO_ERROR
         else:
             is_indented = first.kind != "field" and source[first.start : first.start + 1].isspace()
-            is_message = is_error(text) and (kind == "tool_result" or not is_indented)
+            is_told = kind == "tool_result" or not is_indented
+            is_message = is_told and len(text) <= _ERROR_CHARS and _ERROR_LINE.match(text) is not None
         if is_message and text not in seen:
             seen.add(text)
             reasons |= dict.fromkeys(members, "error message")
@@ -167,22 +157,41 @@ def rank(
     Everything that is not protected, each piece once, best first; and whether the model had a say in it. It
     is asked where there is no query, and dropping what has low priority does not suffice.
     """
-    units: dict[int, list[int]] = {}
+    members: dict[int, list[int]] = {}
     for i, piece in enumerate(pieces):
         if piece.kind not in _STRUCTURE:
-            units.setdefault(piece.unit, []).append(i)
+            members.setdefault(piece.unit, []).append(i)
+    units = list(members.values())
     tokens = [count_tokens(piece.text) for piece in pieces]
-    low = _find_low(pieces, kind)
-    texts = [_unit_text(pieces, unit) for unit in units.values()]
+    confidences = _page_confidences(pieces) if kind == "page_doc" else {}
+    low = _find_low(pieces, kind, confidences)
+    texts = [_unit_text(pieces, unit) for unit in units]
     surprises = None
-    good = sum(tokens[i] for unit in units.values() for i in unit if i not in low)
-    if surprise is not None and not query and good > budget_tokens:
-        surprises = surprise(texts)
-    scores = _score(pieces, list(units.values()), texts, query, surprises, kind)
-    order = _Order(pieces, tokens, protected, low, _FACT_WITH_QUERY if query else _FACT)
-    for unit, score in zip(units.values(), scores, strict=True):
-        order.offer(unit, score)
-    return order.run(), surprises is not None
+    if surprise is not None and not query:
+        good = sum(tokens[i] for unit in units for i in unit if i not in low)
+        surprises = surprise(texts) if good > budget_tokens else None
+    scores = _score(pieces, units, texts, query, surprises or [0.0] * len(units), kind, confidences)
+    facts = [_facts(piece) for piece in pieces]
+    offers: list[_Offer] = []
+    for unit, score in zip(units, scores, strict=True):
+        most = _WHOLE_TOKENS if sum(tokens[i] for i in unit) <= _WHOLE_TOKENS else _CLAUSE_TOKENS
+        parts: list[list[int]] = []
+        for i in unit:
+            if i in low:
+                offers.append(_Offer((i,), score, *low[i]))
+            elif tokens[i] > _HUGE_TOKENS:
+                offers.append(_Offer((i,), score, 2, f"one piece of {tokens[i]} tokens that cannot be cut"))
+            elif parts and sum(tokens[k] for k in parts[-1]) + tokens[i] <= most:
+                parts[-1].append(i)
+            else:
+                parts.append([i])
+        for part in parts:
+            alone = [(i,) for i in part if facts[i]]  # a fact may stand without its clause
+            offers += [
+                _Offer(some, score, 3, "says less than what is kept") for some in (tuple(part), *alone)
+            ]
+    weight = _FACT_WITH_QUERY if query else _FACT
+    return _take(pieces, tokens, protected, offers, facts, weight), surprises is not None
 
 
 def _unit_text(pieces: Sequence[Piece], unit: Unit) -> UnitText:
@@ -191,135 +200,101 @@ def _unit_text(pieces: Sequence[Piece], unit: Unit) -> UnitText:
     return UnitText(" ".join(pieces[i].text for i in unit), first.line, " ".join([*first.path[:-1], *around]))
 
 
-class _Order:
-    """Takes each time the best of what is offered, by what is there already."""
-
-    def __init__(
-        self,
-        pieces: Sequence[Piece],
-        tokens: Sequence[int],
-        protected: Mapping[int, str],
-        low: Mapping[int, str],
-        fact: float,
-    ) -> None:
-        self.pieces, self.tokens, self.low, self.fact = pieces, tokens, low, fact
-        self.protected = protected
-        self.facts = {i: _facts(pieces[i]) for i in protected}
-        self.covered = {fact for own in self.facts.values() for fact in own}
-        self.stands = with_heads(pieces, set(protected))
-        self.offers: list[tuple[tuple[int, ...], float, int, str]] = []  # pieces, score, rung, reason
-        self.below: dict[int, list[int]] = {}  # offers with facts that need a head
-
-    def offer(self, unit: Unit, score: float) -> None:
-        """A unit at once, of a long one as many pieces as make a clause; its facts and what is low apart."""
-        most = _WHOLE_TOKENS if sum(self.tokens[i] for i in unit) <= _WHOLE_TOKENS else _CLAUSE_TOKENS
-        parts: list[tuple[int, ...]] = []
-        for i in unit:
-            if i in self.protected:
-                continue
-            own = self.facts[i] = _facts(self.pieces[i])
-            if i in self.low:
-                rung = 1 if self.low[i] in _FIRST_REASONS or "repeats" in self.low[i] else 2
-                self.offers.append(((i,), score, rung, self.low[i]))
-            elif parts and sum(self.tokens[k] for k in parts[-1]) + self.tokens[i] <= most:
-                parts[-1] = (*parts[-1], i)
-            else:
-                parts.append((i,))
-            if own and i not in self.low and self.tokens[i] <= _HUGE_TOKENS:
-                self._offer((i,), score, 3, "its facts do not fit")
-        for part in parts:
-            size = self.tokens[part[0]]
-            if size > _HUGE_TOKENS:
-                self.offers.append((part, score, 2, f"one piece of {size} tokens that cannot be cut"))
-            else:
-                self._offer(part, score, 3, "says less than what is kept")
-
-    def _offer(self, part: tuple[int, ...], score: float, rung: int, reason: str) -> None:
-        for i in part:
-            for head in self.pieces[i].heads if self.facts[i] else ():
-                self.below.setdefault(head, []).append(len(self.offers))
-        self.offers.append((part, score, rung, reason))
-
-    def _place(self, n: int) -> tuple[int, float, int]:
-        """What is smaller is kept earlier."""
-        part, score, rung, _ = self.offers[n]
-        new = {fact for i in part for fact in self.facts[i]} - self.covered
-        if new and rung == 3:
-            size = sum(self.tokens[i] for i in with_heads(self.pieces, set(part)) - self.stands)
-            value = sum(_AS_WRITTEN if fact.startswith("as ") else 1.0 for fact in new)
-            score += self.fact * value / (_MARK_TOKENS + size)
-        return -rung, -score, n
-
-    def run(self) -> list[Item]:
-        waiting = [self._place(n) for n in range(len(self.offers))]
-        heapify(waiting)
-        items: list[Item] = []
-        while waiting:
-            n = heappop(waiting)[-1]
-            part, _, rung, reason = self.offers[n]
-            left = tuple(i for i in part if i not in self.stands)
-            if not left:
-                continue
-            now = self._place(n)
-            if waiting and now > waiting[0]:
-                heappush(waiting, now)
-                continue
-            items.append(Item(left, rung, reason, sum(self.tokens[i] for i in left)))
-            for i in left:
-                self.covered.update(self.facts[i])
-            heads = with_heads(self.pieces, set(left)) - self.stands
-            self.stands |= heads
-            for head in heads.difference(left):  # what stands below takes less now
-                for other in self.below.get(head, ()):
-                    heappush(waiting, self._place(other))
-        ranked = self.protected.keys() | {i for item in items for i in item.pieces}
-        bare = [i for i in range(len(self.pieces)) if i not in ranked]
-        return [*items, *(Item((i,), 2, "nothing below it is kept", 0) for i in bare)]
+class _Offer(NamedTuple):
+    pieces: tuple[int, ...]
+    score: float
+    rung: int
+    reason: str
 
 
-def _facts(piece: Piece) -> tuple[str, ...]:
-    """
-    Prices, URLs and dates in a piece: each as a value, and as it is written, which begins with "as" and
-    counts for little. So do times of day, days without a year, and names of sites.
-    """
+def _take(
+    pieces: Sequence[Piece],
+    tokens: Sequence[int],
+    protected: Mapping[int, str],
+    offers: Sequence[_Offer],
+    facts: Sequence[Set[str]],
+    fact_score: float,
+) -> list[Item]:
+    """What is offered, each time the best by what stands already; structure that is left over comes last."""
+    covered = {fact for i in protected for fact in facts[i]}
+    stands = with_heads(pieces, set(protected))
+    below: dict[int, list[int]] = {}  # offers with facts, by the heads that they need
+    for n, offer in enumerate(offers):
+        for i in offer.pieces if offer.rung == 3 else ():
+            for head in pieces[i].heads if facts[i] else ():
+                below.setdefault(head, []).append(n)
+
+    def place(n: int) -> tuple[int, float, int]:
+        """What is smaller is taken earlier."""
+        offer = offers[n]
+        new = {fact for i in offer.pieces for fact in facts[i]} - covered
+        if not new or offer.rung < 3:
+            return -offer.rung, -offer.score, n
+        size = sum(tokens[i] for i in with_heads(pieces, set(offer.pieces)) - stands)
+        return -3, -offer.score - fact_score * len(new) / (_MARK_TOKENS + size), n
+
+    waiting = list(map(place, range(len(offers))))
+    heapify(waiting)
+    items: list[Item] = []
+    while waiting:
+        n = heappop(waiting)[-1]
+        left = tuple(i for i in offers[n].pieces if i not in stands)
+        if not left:
+            continue
+        now = place(n)
+        if waiting and now > waiting[0]:
+            heappush(waiting, now)
+            continue
+        items.append(Item(left, offers[n].rung, offers[n].reason, sum(tokens[i] for i in left)))
+        covered.update(fact for i in left for fact in facts[i])
+        new_heads = with_heads(pieces, set(left)) - stands
+        stands |= new_heads
+        for head in new_heads.difference(left):  # what stands below takes less now
+            for other in below.get(head, ()):
+                heappush(waiting, place(other))
+    ranked = protected.keys() | {i for item in items for i in item.pieces}
+    bare = (i for i in range(len(pieces)) if i not in ranked)
+    return [*items, *(Item((i,), 2, "nothing below it is kept", 0) for i in bare)]
+
+
+def _facts(piece: Piece) -> frozenset[str]:
+    """Prices, URLs and days in a piece, as values; those that only some of them are, as they are written."""
     text = piece.text
     if piece.kind in _STRUCTURE or not (_DIGIT.search(text) or "." in text):
-        return ()
+        return frozenset()
     is_price = piece.kind == "field" and bool(piece.path) and "price" in piece.path[-1].lower()
-    facts: dict[str, None] = {}
-    for claim in find_claims(text):
-        if claim.kind == "date":  # the times of a day are one date
-            if is_day := _DAY.match(claim.value):
-                facts[f"date {is_day[0]}"] = None
-            facts[f"as {_TIME.split(claim.text)[0]}"] = None
-        elif claim.kind == "url" and "/" not in claim.value:
-            facts[f"as {claim.value}"] = None
-        elif claim.kind in ("price", "url") or (is_price and claim.kind == "number"):
-            facts |= {f"{claim.kind} {claim.value}": None, f"as {claim.text}": None}
-    worded = {match[0]: None for match in _WORDED_DATE.finditer(text)}
-    return tuple(facts | {f"date {day}": None for day in worded if f"as {day}" not in facts})
+    kinds = ("price", "url", "date", *(("number",) if is_price else ()))
+    days = [" ".join(match[0].split()) for match in _WORDED_DATE.finditer(text)]
+    claims = [claim for claim in find_claims(text) if claim.kind in kinds]
+    return frozenset([*days, *(_DAY.sub(r"\1", claim.value) for claim in claims)])
 
 
-_FIRST_REASONS = ("boilerplate", "no words", "navigation", "zone with confidence below 0.5")
-
-
-def _find_low(pieces: Sequence[Piece], kind: ContentType) -> dict[int, str]:
-    """Pieces that go first, with the reason."""
-    low: dict[int, str] = {}
-    confidences = _page_confidences(pieces) if kind == "page_doc" else {}
+def _find_low(
+    pieces: Sequence[Piece], kind: ContentType, confidences: Mapping[int, float]
+) -> dict[int, tuple[int, str]]:
+    """Pieces that go first, with the rung and the reason."""
+    low: dict[int, tuple[int, str]] = {}
+    known: set[tuple[str, ...]] = set()
     for i, piece in enumerate(pieces):
         confidence, text = confidences.get(i, 1.0), piece.text
         if len(text) <= _BOILERPLATE_CHARS and (_BOILERPLATE.search(text) or _CONTENTS_LINE.match(text)):
-            low[i] = "boilerplate"
+            low[i] = 1, "boilerplate"
         elif piece.kind in ("sentence", "code") and not any(map(str.isalnum, text)):
-            low[i] = "no words"
+            low[i] = 1, "no words"
         elif kind == "page_doc" and not _PAGE_LOW.isdisjoint(_object_names(pieces, piece)):
-            low[i] = "navigation"
+            low[i] = 1, "navigation"
         elif confidence < _UNSURE:
-            low[i] = "zone with confidence below 0.5"
+            low[i] = 1, "zone with confidence below 0.5"
         elif confidence < _SURE and piece.path[-1].lower() not in _KEY_FIELDS:
-            low[i] = "no key field, in a zone with confidence below 0.8"
-    _find_repeated(pieces, low)
+            low[i] = 2, "no key field, in a zone with confidence below 0.8"
+        elif piece.kind not in _STRUCTURE:
+            terms = split_terms(text)
+            runs = set(zip(*(terms[k:] for k in range(_NGRAM)), strict=False))
+            fresh = runs - known
+            has_number = any(_DIGIT.search(word) for run in fresh for word in run)
+            if len(runs) > 1 and len(fresh) <= 0.1 * len(runs) and not has_number:
+                low[i] = 1, "repeats what stands before it"
+            known |= runs
     return low
 
 
@@ -331,47 +306,15 @@ def _object_names(pieces: Sequence[Piece], piece: Piece) -> list[str]:
 
 def _page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
     """How sure the page was read, by piece: as its innermost named object says that says so."""
-    members: dict[int, list[int]] = {}
-    for i, piece in enumerate(pieces):
-        for head in piece.heads:
-            members.setdefault(head, [head]).append(i)
-    confidences: dict[int, float] = {}
+    sure: dict[int, float] = {}
     for piece in pieces:
         if piece.kind == "field" and piece.path[-1:] == ("confidence",) and piece.heads:
-            try:
+            with suppress(ValueError):
                 value = float(piece.text.rpartition(":")[2])
-            except ValueError:
-                continue
-            for i in members[piece.heads[0]] if 0.0 <= value <= 1.0 else ():
-                confidences.setdefault(i, value)
-    return confidences
-
-
-def _find_repeated(pieces: Sequence[Piece], low: dict[int, str]) -> None:
-    """Later sentences and rows of which an earlier piece says nearly every run of three words."""
-    exact: dict[str, int] = {}
-    grams: dict[tuple[str, ...], int] = {}
-    for i, piece in enumerate(pieces):
-        if i in low or piece.kind not in ("sentence", "row", "field", "code"):
-            continue
-        terms = split_terms(piece.text)
-        if len(terms) < _NGRAM + 1:
-            continue
-        own = list(zip(*(terms[k:] for k in range(_NGRAM)), strict=False))
-        text = " ".join(piece.text.split()).lower()
-        if text in exact:
-            low[i] = f"repeats piece {exact[text]}"
-            continue
-        known = [grams[gram] for gram in own if gram in grams]
-        fresh = (word for gram in own if gram not in grams for word in gram)
-        if len(known) >= 0.9 * len(own) and not any(map(_DIGIT.search, fresh)):
-            other, times = Counter(known).most_common(1)[0]
-            if times >= 0.8 * len(own):
-                low[i] = f"nearly repeats piece {other}"
-                continue
-        exact[text] = i
-        for gram in own:
-            grams.setdefault(gram, i)
+                if 0.0 <= value <= 1.0:
+                    sure.setdefault(piece.heads[0], value)
+    named = ((i, [head for head in (*piece.heads, i) if head in sure]) for i, piece in enumerate(pieces))
+    return {i: sure[heads[0]] for i, heads in named if heads}
 
 
 def _score(
@@ -379,8 +322,9 @@ def _score(
     units: Sequence[Unit],
     texts: Sequence[UnitText],
     query: str,
-    surprises: Sequence[float] | None,
+    surprises: Sequence[float],
     kind: ContentType,
+    confidences: Mapping[int, float],
 ) -> list[float]:
     """What each unit is worth: its fit to the query, how much it says, what a model did not expect."""
     terms = [[term for term in split_terms(unit.text) if term not in _STOP_WORDS] for unit in texts]
@@ -389,25 +333,19 @@ def _score(
     top = math.log(1 + len(units)) or 1.0
     fits = _query_fits(texts, terms, rarity, query)
     newest = max((piece.section or 0 for piece in pieces), default=0)
-    sure = _page_confidences(pieces) if kind == "page_doc" else {}
     scores = []
-    for n, (unit, own, fit) in enumerate(zip(units, terms, fits, strict=True)):
+    for n, (unit, own, fit, surprise) in enumerate(zip(units, terms, fits, surprises, strict=True)):
         piece, text = pieces[unit[0]], texts[n].text
         says = sum(rarity[term] for term in set(own)) / top / (3 + len(own)) * min(1.0, len(own) / 4)
-        says += _telling(text) + (surprises[n] if surprises is not None else 0.0)
-        says += sure.get(unit[0], 0.0) >= _SURE
-        if kind == "context.md":
-            bonus = 0.15 * (piece.section == newest)
-        elif kind == "page_doc":
-            names = " ".join(_object_names(pieces, piece))
-            bonus = next((value for word, value in _PAGE_ORDER if word in names), 0.0)
-        elif kind == "research.md":
-            bonus = 0.1 * ("://" in text or text.lstrip().startswith(("-", "*")))
-        elif kind == "tool_result":
-            bonus = 0.1 * (n >= len(units) - 3)
-        else:
-            bonus = 0.05 * (n == 0)
-        scores.append(fit + _SAYS * says + bonus)
+        says += _telling(text) + surprise + (confidences.get(unit[0], 0.0) >= _SURE)
+        names = " ".join(_object_names(pieces, piece)) if kind == "page_doc" else ""
+        bonus = {
+            "context.md": 0.15 * (piece.section == newest),
+            "page_doc": next((value for word, value in _PAGE_ORDER if word in names), 0.0),
+            "research.md": 0.1 * ("://" in text or text.lstrip().startswith(("-", "*"))),
+            "tool_result": 0.1 * (n >= len(units) - 3),
+        }
+        scores.append(fit + _SAYS * says + bonus.get(kind, 0.05 * (n == 0)))
     return scores
 
 
@@ -428,19 +366,15 @@ def _query_fits(
         return [0.0] * len(units)
     weights = {term: rarity.get(term, math.log(1 + len(units))) for term in asked}
     total = sum(weights.values()) or 1.0
-    starts = {
-        term: {word for word in rarity if word[:_SHARED_START] == term[:_SHARED_START]}
-        for term in asked
-        if len(term) >= _SHARED_START
-    }
     own: list[float] = []
     lines: dict[int, float] = {}
     for unit, held in zip(units, map(set, terms), strict=True):
         under, score = set(split_terms(unit.around)), 0.0
+        starts = {term[:_SHARED_START] for term in held}
         for term in asked:
             if term in held:
                 score += weights[term]
-            elif term in starts and not starts[term].isdisjoint(held):
+            elif len(term) >= _SHARED_START and term[:_SHARED_START] in starts:
                 score += 0.7 * weights[term]
             elif term in under:
                 score += 0.6 * weights[term]

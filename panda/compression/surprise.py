@@ -1,23 +1,15 @@
 """Rung 3: what of a document the NERVES model did not expect."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from panda.compression.order import UnitText
 from panda.models.contract import Model, ScoreParams, Usage
 
 _WINDOW_TOKENS = 1_024
-_BEFORE_CHARS = 400
+_BEFORE_CHARS, _AROUND_CHARS = 400, 80
 _MAX_CHARS = 24_000
 """A longer document is judged by its words alone: the model would read it for a minute."""
 _TIMEOUT_SECONDS = 300.0
-
-
-@dataclass(frozen=True)
-class _Window:
-    units: tuple[int, ...]  # their indexes
-    text: str  # what is read
-    spans: tuple[tuple[int, int], ...]  # where each of them stands in it
 
 
 class NervesReader:
@@ -28,60 +20,53 @@ class NervesReader:
         """What was asked."""
         self.readings: list[tuple[Usage, float]] = []
         """Tokens and seconds of every window read so far."""
-        self._model = model
-        self._max_chars = max_chars
+        self._model, self._max_chars = model, max_chars
+        self._room = max(64, min(_WINDOW_TOKENS, self.model.n_ctx - 2 * _BEFORE_CHARS - 8))
 
     def __call__(self, units: Sequence[UnitText]) -> list[float] | None:
         """Rank of each unit by mean surprise, 0 to 1; None if the model does not score, or not so much."""
-        length = sum(len(unit.text) for unit in units)
-        if not self._model.info.scores or not 0 < length <= self._max_chars:
+        if not self.model.scores or not 0 < sum(len(unit.text) for unit in units) <= self._max_chars:
             return None
-        means = [0.0] * len(units)
+        windows: list[list[UnitText]] = [[]]
+        tokens = 0
+        for unit in units:
+            size = self._model.count_model_tokens(f"{unit.around[-_AROUND_CHARS:]} {unit.text}\n")
+            if windows[-1] and tokens + size > self._room:
+                windows.append([])
+                tokens = 0
+            windows[-1].append(unit)
+            tokens += size
+        means: list[float] = []
         before = ""
-        for window in self._windows(units):
-            for i, mean in zip(window.units, self._read(before, window), strict=True):
-                means[i] = mean
-            before = window.text[-_BEFORE_CHARS:] + "\n"
-        order = sorted(range(len(units)), key=lambda i: (means[i], i))
+        for window in windows:
+            text, spans = self._text(window)
+            means += self._read(before, text, spans)
+            before = text[-_BEFORE_CHARS:] + "\n"
         ranks = [0.0] * len(units)
-        for place, i in enumerate(order):
+        for place, i in enumerate(sorted(range(len(units)), key=lambda i: (means[i], i))):
             ranks[i] = place / max(1, len(units) - 1)
         return ranks
 
-    def _windows(self, units: Sequence[UnitText]) -> Iterator[_Window]:
-        room = max(64, min(_WINDOW_TOKENS, self._model.info.n_ctx - 2 * _BEFORE_CHARS - 8))
-        members: list[int] = []
-        spans: list[tuple[int, int]] = []
-        text = ""
-        tokens = 0
-        for i, unit in enumerate(units):
-            is_line = not members or units[i - 1].line != unit.line
-            is_told = bool(members) and units[i - 1].around == unit.around
-            lead = ("\n" if text and is_line else " " if text else "") + (
-                "" if is_told or not unit.around else unit.around[-80:] + " "
-            )
-            size = self._model.count_model_tokens(lead + unit.text)
-            if members and tokens + size > room:
-                yield _Window(tuple(members), text, tuple(spans))
-                members, spans, text, tokens = [], [], "", 0
-                lead = lead.lstrip("\n ")
-            start = len(text) + len(lead)
-            text += lead + unit.text[: 4 * room]
-            members.append(i)
-            spans.append((start, len(text)))
-            tokens += size
-        if members:
-            yield _Window(tuple(members), text, tuple(spans))
+    def _text(self, window: Sequence[UnitText]) -> tuple[str, list[tuple[int, int]]]:
+        """What is read at once, and where each unit stands in it."""
+        text, spans = "", []
+        for unit, last in zip(window, [None, *window], strict=False):
+            text += "" if last is None else " " if last.line == unit.line else "\n"
+            if unit.around and (last is None or last.around != unit.around):
+                text += unit.around[-_AROUND_CHARS:] + " "
+            spans.append((len(text), len(text) + min(len(unit.text), 4 * self._room)))
+            text += unit.text[: 4 * self._room]
+        return text, spans
 
-    def _read(self, prefix: str, window: _Window) -> list[float]:
-        scores = self._model.score_tokens(prefix, window.text, ScoreParams(_TIMEOUT_SECONDS))
+    def _read(self, before: str, text: str, spans: Sequence[tuple[int, int]]) -> list[float]:
+        """Mean surprise of each span."""
+        scores = self._model.score_tokens(before, text, ScoreParams(_TIMEOUT_SECONDS))
         self.readings.append((scores.usage, scores.seconds))
-        sums, counts = [0.0] * len(window.units), [0] * len(window.units)
+        values: list[list[float]] = [[] for _ in spans]
         place = 0
         for value, end in zip(scores.logprobs, scores.ends, strict=True):
-            while place < len(window.spans) - 1 and end > window.spans[place + 1][0]:
+            while place < len(spans) - 1 and end > spans[place + 1][0]:
                 place += 1
-            if window.spans[place][0] < end <= window.spans[place][1]:
-                sums[place] -= value
-                counts[place] += 1
-        return [total / count if count else 0.0 for total, count in zip(sums, counts, strict=True)]
+            if spans[place][0] < end <= spans[place][1]:
+                values[place].append(-value)
+        return [sum(own) / len(own) if own else 0.0 for own in values]
