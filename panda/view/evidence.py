@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple
 
 from panda.documents.context import Section
 from panda.documents.evidence import told_claims
@@ -14,6 +14,7 @@ from panda.errors import Problem
 from panda.language.words import split_words
 from panda.memory.confidence import age_days
 from panda.memory.node import Node
+from panda.view.past_notes import PastNotes
 
 _AROUND = 2  # lines shown before and after the quoted one
 _LIKE = 0.5  # least share of a line's words that stand in a statement which is near to it
@@ -27,8 +28,7 @@ _HEADING = re.compile(r"^\s*sources:?\s*$", re.IGNORECASE)
 _WHERE_LINE = re.compile(r"^\((.*)\)$")
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line of a source; before, quoted and after together are its text."""
 
     before: str
@@ -44,15 +44,15 @@ class Source:
     anchor: str  # fragment of the page where it stands
     number: int  # its mark in the answer
     node_id: str  # as "visit:visit_abc123"
-    title: str  # short name of the source; "" if it cannot be read
-    place: str  # file that it comes from, below the user's directory
-    turn: int | None  # the turn that says it or in whose directory it lies
-    at: datetime | None  # when it was said or seen
-    age_seconds: float | None  # how old that was when the turn ran
-    confidence: float | None  # how far it was to be believed then
-    is_exact: bool  # whether the quoted words are those of the answer, or most of them
-    is_near: bool  # whether a line is quoted at all; False: what is shown is the beginning
-    lines: tuple[Line, ...]  # the quoted lines with those around them
+    title: str = ""  # short name of the source; "" if it cannot be read
+    place: str = ""  # file that it comes from, below the user's directory
+    turn: int | None = None  # the turn that says it or in whose directory it lies
+    at: datetime | None = None  # when it was said or seen
+    age_seconds: float | None = None  # how old that was when the turn ran
+    confidence: float | None = None  # how far it was to be believed then
+    is_exact: bool = False  # whether the quoted words are those of the answer, or most of them
+    is_near: bool = False  # whether a line is quoted at all; False: what is shown is the beginning
+    lines: tuple[Line, ...] = ()  # the quoted lines with those around them
     changed: Literal["", "stands", "then", "gone"] = ""
     """Of a note that has changed since: these words still stand in it; what is shown is what the turn read;
     or that is not kept."""
@@ -69,8 +69,7 @@ class Statement:
     wrong: tuple[str, ...] = ()  # its numbers, names and other claims that no source holds
 
 
-@dataclass(frozen=True)
-class Listed:
+class Listed(NamedTuple):
     """A line of the answer's list of sources."""
 
     number: int | None  # its mark; None for a line that tells how something was computed
@@ -79,13 +78,6 @@ class Listed:
 
 
 Load = Callable[[str], Node]
-
-
-class Past(Protocol):
-    """What is known of notes of then."""
-
-    def lines(self, node_id: str) -> Sequence[str]: ...
-    def has_changed(self, node: Node) -> bool: ...
 
 
 def split_answer(text: str) -> tuple[str, tuple[Listed, ...]]:
@@ -141,7 +133,7 @@ def find_evidence(
     load: Load,
     at: datetime,
     *,
-    past: Past,
+    past: PastNotes,
     issues: Sequence[str] = (),
 ) -> tuple[Statement, ...]:
     """
@@ -186,37 +178,22 @@ def _source(
     text: str,
     node: Node | Problem,
     at: datetime,
-    past: Past,
+    past: PastNotes,
     *,
     is_refused: bool,
 ) -> Source:
     if isinstance(node, Problem):
-        return Source(
-            anchor=anchor,
-            number=mark,
-            node_id=node_id,
-            title="",
-            place=place,
-            turn=turn_at(place),
-            at=None,
-            age_seconds=None,
-            confidence=None,
-            is_exact=False,
-            is_near=False,
-            lines=(),
-            problem=node.message.removeprefix(f"{node_id}: "),
-        )
+        problem = node.message.removeprefix(f"{node_id}: ")
+        return Source(anchor, mark, node_id, place=place, turn=turn_at(place), problem=problem)
     lines = [item.text for item in node.items]
     hits, is_exact = find_lines(text, lines)
     when = next((node.items[at].at for at in hits if node.items[at].at), None) or node.at
     is_believed = bool(hits) and not is_refused
-    changed: Literal["", "stands", "then", "gone"] = ""
-    if past.has_changed(node):
-        changed = "stands"
-        if not is_exact:  # the words of now are not what it rests on
-            lines, is_believed = list(past.lines(node_id)), False
-            hits, is_exact = find_lines(text, lines)
-            changed = "then" if lines else "gone"
+    changed: Literal["", "stands", "then", "gone"] = "stands" if past.has_changed(node) else ""
+    if changed and not is_exact:  # the words of now are not what it rests on
+        lines, is_believed = list(past.lines(node_id)), False
+        hits, is_exact = find_lines(text, lines)
+        changed = "then" if lines else "gone"
     shown = tuple(_lines_around(lines, hits, text, is_exact, is_marked=not is_refused))
     return Source(
         anchor=anchor,
@@ -301,17 +278,13 @@ def _line(line: str, quoted: str | None, is_exact: bool) -> Line:
     """A line with what is quoted of it set apart; one that is too long is cut, and says so."""
     text = one_line(line)
     if quoted is None:
-        cut = text if len(text) <= _LINE_CHARS else f"{text[:_LINE_CHARS]} […]"
-        return Line(cut, "", "")
+        return Line(_head(text), "", "")
     wanted = one_line(without_last_seen(quoted))
     at = text.find(wanted) if is_exact else -1
     if at < 0:
         return Line("", text[: 4 * _LINE_CHARS], "")
-    return Line(_tail(text[:at]), wanted, _head(text[at + len(wanted) :]))
-
-
-def _tail(text: str) -> str:
-    return text if len(text) <= _LINE_CHARS else f"[…] {text[-_LINE_CHARS:]}"
+    before = text[:at] if at <= _LINE_CHARS else f"[…] {text[at - _LINE_CHARS : at]}"
+    return Line(before, wanted, _head(text[at + len(wanted) :]))
 
 
 def _head(text: str) -> str:
