@@ -81,6 +81,7 @@ def _fit(examples: Sequence[Example]) -> dict[str, Any]:
     phrases = common if PHRASES in about["reads"] else ()
     marks = np.array([mark_phrases(query, phrases) for query in queries])
     values = csr_matrix(np.hstack([np.array(read, np.float64), marks]))  # most are zero
+    folds = [*StratifiedGroupKFold(min(_FOLDS, least)).split(values, wanted, queries)]
 
     def loss(temperature: float, logits: Any) -> float:
         return float(log_loss(wanted, softmax(logits / temperature, axis=1)))
@@ -88,8 +89,7 @@ def _fit(examples: Sequence[Example]) -> dict[str, Any]:
     heads = []
     for strength in _STRENGTHS:
         head = LogisticRegression(C=strength, max_iter=2000, class_weight="balanced")
-        folds = StratifiedGroupKFold(min(_FOLDS, least))
-        logits = cross_val_predict(head, values, wanted, groups=queries, cv=folds, method="decision_function")
+        logits = cross_val_predict(head, values, wanted, cv=folds, method="decision_function")
         logits = _of_each_class(logits)
         best = minimize_scalar(loss, args=(logits,), bounds=_TEMPERATURES, method="bounded")
         heads.append((best.fun, strength, best.x, float((logits.argmax(axis=1) == wanted).mean()), head))
