@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from panda.app import App
-from panda.choosing.ask import prompt_sections, section_items
+from panda.choosing.ask import read_examples
 from panda.errors import Problem
 from panda.models.contract import Encoder, ScoreCase
 from panda.models.layers import Layers
@@ -54,8 +54,8 @@ class Preferring:
         self._classes: dict[str, list[str]] = {}
         for path in sorted((asset("prompts") / "pipeline").glob("*.md")):
             text = path.read_text(encoding="utf-8")
-            for name, body in prompt_sections(text, path.name).items() if text.startswith("# ") else ():
-                lines = "".join(f"Message: {line}\n" for line in section_items(body))
+            for name, items in read_examples(text, path.name).items() if text.startswith("# ") else ():
+                lines = "".join(f"Message: {line}\n" for line in items)
                 self._classes.setdefault(lines, []).append(name)
 
     def __call__(self, asked: Asked) -> Sequence[float]:

@@ -4,45 +4,46 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from panda.choosing.decision import Step
-from panda.choosing.fits import Fit
 from panda.errors import RecipeKeyError
-from panda.language.words import FUNCTION_WORDS, split_terms
-from panda.models.contract import Encoder, Model, ModelInfo, ScoreCase, ScoreParams, Usage
+from panda.models.contract import Encoder, Model, ModelInfo, ScoreCase, ScoreParams, Scores, Usage
+
+if TYPE_CHECKING:
+    from panda.choosing.fits import Fit
 
 Vectors = NDArray[np.float32]
 Key = tuple[str, str, ScoreCase]  # model digest, prefix and case
-_LEAST = 1e-6
-_NONE_LACKING = 0.75  # what counts as the partners' cosine where a text has all words of a query
+Score = tuple[float, int]  # log-probability, tokens
+_MOST_READ = 400  # texts whose words are kept; each word is a vector
 
 
-def prompt_sections(text: str, name: str) -> dict[str, str]:
-    """The sections of a scorer's prompt file, by their `# heading`; a RecipeKeyError without one."""
+def read_examples(text: str, name: str) -> dict[str, list[str]]:
+    """The list items below each `# class` of a scorer's prompt file; a RecipeKeyError without a heading."""
     parts = re.split(r"(?m)^# (.+)\n", text)
     if len(parts) < 3:
         raise RecipeKeyError("a scorer's prompt file needs `# heading` sections", where=f"prompts/{name}")
-    return {parts[i].strip(): parts[i + 1] for i in range(1, len(parts), 2)}
-
-
-def section_items(text: str) -> list[str]:
-    return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]
+    return {
+        heading.strip(): [line[2:].strip() for line in body.splitlines() if line.startswith("- ")]
+        for heading, body in zip(parts[1::2], parts[2::2], strict=True)
+    }
 
 
 @dataclass(frozen=True)
 class Memo:
-    """What was computed before, by any recipe."""
+    """What was computed before, by any recipe; vectors by encoder digest and text."""
 
-    scores: dict[Key, tuple[float, int]] = field(default_factory=dict)  # (Log-probability, tokens)
-    vectors: dict[tuple[str, str], Vectors] = field(default_factory=dict)
-    """Vector by encoder digest and text, shape (width,)."""
+    scores: dict[Key, Score] = field(default_factory=dict)
+    vectors: dict[tuple[str, str], Vectors] = field(default_factory=dict)  # shape (width,)
+    words: dict[tuple[str, str], Sequence[tuple[str, Vectors]]] = field(default_factory=dict)
 
     def clear(self) -> None:
         self.scores.clear()
         self.vectors.clear()
+        self.words.clear()
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Pass:
 
     prefix: str  # what stood before every case
     cases: Sequence[ScoreCase]  # n continuations
-    found: Sequence[tuple[float, int]]  # (Log-probability, tokens) of each
+    found: Sequence[Score]  # that of each
     known: Sequence[bool]  # whether each was computed earlier
     usage: Usage  # tokens
     seconds: float  # time of the model
@@ -66,49 +67,64 @@ class Ask:
     encoder: Encoder | None  # gives vectors; None if models.yaml sets none
     memo: Memo  # what was computed before; added to
     prompt: Callable[[str], str]  # gives the text of a prompt file
-    find_fit: Callable[[str], Fit | None]  # gives the fit of a file name; None if there is none
-    recorded: Callable[[str, str, ScoreCase], tuple[float, int] | None]
+    find_fit: "Callable[[str], Fit | None]"  # gives the fit of a file name; None if there is none
+    recorded: Callable[[str, str, ScoreCase], Score | None]
     """Gives what the recorded turn holds for a model digest, prefix and case."""
     write: Callable[[Pass], None]  # writes a scoring down
     timeout_seconds: float  # wall clock of one call
 
-    def sections(self, step: Step) -> dict[str, str]:
-        return prompt_sections(self.prompt(step.prompt or ""), step.prompt or "")
+    def examples(self, name: str) -> dict[str, list[str]]:
+        """The examples of each class in a prompt file."""
+        return read_examples(self.prompt(name), name)
 
-    def score(self, prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
-        """Log-probability and number of tokens of each continuation; written down."""
-        keys, known = self._look_up(self.model.info, prefix, cases)
-        todo = list(dict.fromkeys(key for key, before in zip(keys, known, strict=True) if not before))
-        seconds, usage = 0.0, Usage(0, 0, 0)
-        if todo:
-            params = ScoreParams(self.timeout_seconds)
-            scores = self.model.score(prefix, [case for _, _, case in todo], params)
-            self.memo.scores.update(zip(todo, zip(scores.logprobs, scores.tokens, strict=True), strict=True))
-            seconds, usage = scores.seconds, scores.usage
-        found = [self.memo.scores[key] for key in keys]
-        self.write(Pass(prefix, cases, found, known, usage, seconds, self.model.info))
-        return found
+    def score(self, prefix: str, cases: Sequence[ScoreCase]) -> list[Score]:
+        """What the language model gives for each continuation."""
+        params = ScoreParams(self.timeout_seconds)
+        return self._judge(
+            self.model.info, prefix, cases, lambda todo: self.model.score(prefix, todo, params)
+        )
 
     def judge(
+        self, prefix: str, cases: Sequence[ScoreCase], compute: Callable[[], Sequence[float]]
+    ) -> list[float]:
+        """
+        Logarithms that the encoder's values give, one a case; *compute* gives them where one is not known.
+        *prefix* names everything that they depend on besides the case.
+        """
+        assert self.encoder is not None
+
+        def compute_all(todo: Sequence[ScoreCase]) -> Scores:
+            values = dict(zip(cases, compute(), strict=True))
+            return Scores(tuple(values[case] for case in todo), (1,) * len(todo), Usage(0, 0, 0), 0.0)
+
+        return [value for value, _ in self._judge(self.encoder.info, prefix, cases, compute_all)]
+
+    def _judge(
         self,
         by: ModelInfo,
         prefix: str,
         cases: Sequence[ScoreCase],
-        compute: Callable[[], tuple[Sequence[float], Usage, float]],
-    ) -> list[float]:
-        """
-        Logarithms of probabilities that something other than a likelihood gives, one a case; written down
-        like those. *prefix* names everything that they depend on besides the cases; *compute* gives values,
-        tokens and seconds if they are not known.
-        """
-        keys, known = self._look_up(by, prefix, cases)
-        usage, seconds = Usage(0, 0, 0), 0.0
-        if not all(known):
-            values, usage, seconds = compute()
-            self.memo.scores.update(zip(keys, ((value, 1) for value in values), strict=True))
-        found = [self.memo.scores[key] for key in keys]
-        self.write(Pass(prefix, cases, found, known, usage, seconds, by))
-        return [value for value, _ in found]
+        compute: Callable[[Sequence[ScoreCase]], Scores],
+    ) -> list[Score]:
+        """The score of each case: that of this process, of the recorded turn, or computed; written down."""
+        memo, keys = self.memo.scores, {case: (by.digest, prefix, case) for case in cases}
+        for key in keys.values():
+            if key not in memo and (recorded := self.recorded(*key)):
+                memo[key] = recorded
+        todo, usage, seconds = [case for case, key in keys.items() if key not in memo], Usage(0, 0, 0), 0.0
+        if todo:
+            scores = compute(todo)
+            usage, seconds = scores.usage, scores.seconds
+            found = zip(scores.logprobs, scores.tokens, strict=True)
+            memo.update(zip(map(keys.__getitem__, todo), found, strict=True))
+        given = [memo[keys[case]] for case in cases]
+        self.write(Pass(prefix, cases, given, [case not in todo for case in cases], usage, seconds, by))
+        return given
+
+    def cosines(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Cosine of the query with each text, in order: the same whatever else is asked beside it."""
+        own, *others = self.vectors([query, *texts])
+        return [round(math.fsum(map(float, other * own)), 6) for other in others]
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Vectors of n texts, shape (n, width), each computed once; there must be an encoder."""
@@ -116,52 +132,16 @@ class Ask:
         digest, kept = self.encoder.info.digest, self.memo.vectors
         todo = [text for text in dict.fromkeys(texts) if (digest, text) not in kept]
         if todo:
-            for text, vector in zip(todo, self.encoder.encode(todo), strict=True):
-                kept[digest, text] = vector
+            kept.update(zip([(digest, text) for text in todo], self.encoder.encode(todo), strict=True))
         return np.array([kept[digest, text] for text in texts], np.float32)
 
-    def cosines(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Cosine of the query with each text, in order: the same whatever else is asked beside it."""
-        found = self.vectors([query, *texts])
-        return [round(math.fsum(map(float, row * found[0])), 6) for row in found[1:]]
-
-    def partners(self, query: str, text: str) -> tuple[float, int]:
-        """
-        What a text says of those words of a query that it lacks: their mean cosine with the nearest of the
-        text's other words, each word as the encoder reads it in its place; and how many are lacking.
-        """
+    def words(self, text: str) -> Sequence[tuple[str, Vectors]]:
+        """The words of a text, each with its vector in its place; its signs where it has no word."""
         assert self.encoder is not None
-        asked, said = self.encoder.encode_words(query), self.encoder.encode_words(text)
-        held = set(split_terms(text))
-        telling = [one for one in asked if one[0].isalnum() and one[0] not in FUNCTION_WORDS]
-        lacking = [vector for word, vector in telling or asked if held.isdisjoint(split_terms(word))]
-        terms = {term for word, _ in telling or asked for term in split_terms(word)}
-        others = [vector for word, vector in said if word.isalnum() and terms.isdisjoint(split_terms(word))]
-        if not lacking or not others:
-            return _NONE_LACKING if not lacking else 0.0, len(lacking)
-        nearest = (np.array(lacking) @ np.array(others).T).max(axis=1)
-        return round(math.fsum(map(float, nearest)) / len(nearest), 6), len(lacking)
-
-    def judge_cosines(self, query: str, texts: Sequence[str]) -> list[float]:
-        """The cosines, written down as (1 + cosine) / 2."""
-        assert self.encoder is not None
-        cases = [ScoreCase("", text) for text in texts]
-
-        def compute() -> tuple[list[float], Usage, float]:
-            shares = [(1 + cosine) / 2 for cosine in self.cosines(query, texts)]
-            return [math.log(min(1.0, max(_LEAST, share))) for share in shares], Usage(0, 0, 0), 0.0
-
-        found = self.judge(self.encoder.info, f"[cosine]\n{query}\n", cases, compute)
-        return [round(2 * math.exp(value) - 1, 6) for value in found]
-
-    def _look_up(
-        self, by: ModelInfo, prefix: str, cases: Sequence[ScoreCase]
-    ) -> tuple[list[Key], list[bool]]:
-        """Keys of the cases, and which were computed before, in this process or in the recorded turn."""
-        memo = self.memo.scores
-        keys = [(by.digest, prefix, case) for case in cases]
-        for key in keys:
-            recorded = None if key in memo else self.recorded(*key)
-            if recorded:
-                memo[key] = recorded
-        return keys, [key in memo for key in keys]
+        key, kept = (self.encoder.info.digest, text), self.memo.words
+        if key not in kept:
+            if len(kept) >= _MOST_READ:
+                kept.clear()
+            found = self.encoder.encode_words(text)
+            kept[key] = [one for one in found if one[0][0].isalnum()] or found
+        return kept[key]

@@ -8,17 +8,14 @@ import msgspec
 from msgspec import Meta
 
 from panda.documents.records import Record
-from panda.documents.text import shorten
 from panda.documents.times import without_last_seen
-from panda.language.statements import clause_texts
 
 Scorer = Literal["label", "cosine", "head", "options", "prior"]
 SCORERS: tuple[Scorer, ...] = get_args(Scorer)
 FITTED: tuple[Scorer, ...] = ("head", "options")  # those that need a fit, and are passed over without
 PHRASES = "phrases"
 PARTS = ("query", "wording", "order", "antecedents", "lines", PHRASES)  # what a head can read
-VALUES = ("cosine", "partners", "lacking")  # what a fit of options can read, in this order
-_MOST, _SHOWN_CHARS = 24, 80
+VALUES = ("cosine", "partners", "lacking", "rest")  # what a fit of options can read, in this order
 
 
 @dataclass(frozen=True)
@@ -39,9 +36,8 @@ class Step(Record, frozen=True):
     scorer: Scorer = "label"  # how options are scored
     prompt: str | None = None  # prompt file of the scorer
     over: str | None = None  # name of the options looked at; None means the property's own
-    class_: str | None = msgspec.field(
-        default=None, name="class"
-    )  # class whose probability decides; None compares the offered options
+    class_: str | None = msgspec.field(default=None, name="class")
+    """The class whose probability decides; None compares the offered options."""
     at_least: float | None = None  # lowest score that decides; None always decides
     prior: float = 0.0  # weight of the options' own prior
     cue: str = "Answer:"  # words that a label completes
@@ -76,19 +72,10 @@ class Option:
     shown: str = ""  # what a model that reads all options at once is shown; empty means the text
 
     @property
-    def scored(self) -> str:
-        """The text as a scorer sees it, keys as words."""
-        return f"{self.title}: {self.worded}" if self.title else self.worded
-
-    @property
     def near(self) -> str:
-        """The text as the encoder reads it."""
-        return f"{self.title}. {self.worded}" if self.title else self.worded
-
-    @property
-    def worded(self) -> str:
-        """The text, keys as words, without the mark of when it was last seen."""
-        return without_last_seen(self.text).replace("_", " ")
+        """The text as the encoder reads it: keys as words, without the mark of when it was last seen."""
+        text = without_last_seen(self.text).replace("_", " ")
+        return f"{self.title}. {text}" if self.title else text
 
 
 @dataclass(frozen=True)
@@ -122,14 +109,3 @@ class Question:
     options: Sequence[Option]
     """What is compared: options of the call, values of the property, or classes of the step's prompt."""
     inputs: ChoiceInputs  # what the choice looks at
-
-
-def clause_options(query: str) -> list[Option]:
-    """
-    All that may be a clause of a message, each once.
-
-    >>> [one.text for one in clause_options("I am 9, my dog is 7. Hi")]
-    ['I am 9, my dog is 7.', 'I am 9', 'my dog is 7.', 'Hi']
-    """
-    texts = clause_texts(query)[:_MOST]
-    return [Option(f"c{n}", text, shown=shorten(text, _SHOWN_CHARS)) for n, text in enumerate(texts, 1)]

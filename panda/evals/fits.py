@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from panda.choosing.decision import PHRASES, Question
-from panda.choosing.fits import Fit, fit_to_json
-from panda.choosing.heads import mark_phrases, name_head, read_values
-from panda.choosing.scorers import name_options, read_options
+from panda.choosing.fits import Fit, fit_to_json, mark_phrases, name_fit, read_values
+from panda.choosing.scorers import read_options
 from panda.documents.progress import progress
 from panda.errors import UsageError
 from panda.evals.cases import Case
@@ -51,9 +50,9 @@ def _add(executor: RecipeExecutor, case: Case, fits: dict[str, list[Example]]) -
     for step in spec.steps:
         question = Question(spec, step, inputs.options.get(step.over or spec.name, ()), inputs)
         if step.scorer == "head" and step.class_ is None:
-            name, values = name_head(question, ask), read_values(question, ask)
+            name, values = name_fit(question, ask), read_values(question, ask)
         elif step.scorer == "options" and kind.answers == "any" and question.options:
-            name, values = name_options(question, ask), np.array(read_options(question, ask)[1])
+            name, values = name_fit(question, ask), np.array(read_options(question, ask)[1])
         else:
             continue
         label = case.label if kind.answers == "any" else kind.labels.get(str(case.label), case.label)

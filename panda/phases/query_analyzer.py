@@ -6,9 +6,10 @@ from typing import cast, get_args
 
 from msgspec import structs
 
-from panda.choosing.decision import Option, clause_options
+from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
 from panda.documents.records import encode
+from panda.documents.text import shorten
 from panda.errors import HaltError
 from panda.language.dates import find_periods
 from panda.language.reading import (
@@ -31,6 +32,7 @@ from panda.language.reading import (
 from panda.language.statements import (
     Moods,
     best_mood,
+    clause_texts,
     find_statements,
     is_talk,
     read_clauses,
@@ -78,6 +80,7 @@ _NODES = ("turn:", "memory:", "fact:", "research:", "visit:", "knowledge:")
 _MOST_ENTITIES = 24
 _MOST_KEPT = 40  # how many kept things, the newest, a model that writes may forget
 _RECENT = 3
+_MOST_CLAUSES, _CLAUSE_CHARS = 24, 80
 
 
 def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
@@ -117,6 +120,12 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
             model_digest=str(call.hashes["model"]),
         )
     )
+
+
+def _clause_options(query: str) -> list[Option]:
+    """All that may be a clause of a message, each once."""
+    texts = clause_texts(query)[:_MOST_CLAUSES]
+    return [Option(f"c{n}", text, shown=shorten(text, _CLAUSE_CHARS)) for n, text in enumerate(texts, 1)]
 
 
 @dataclass(frozen=True)
@@ -312,7 +321,7 @@ def _clauses(query: str, reply: Reply) -> tuple[list[Clause], list[str], Mood]:
     sentences = list(typed_sentences(query))
     moods: Moods = {one: {plain_mood(one): 1.0} for one in sentences}
     if not _is_undecided(reply, "mood"):
-        offered = clause_options(query)
+        offered = _clause_options(query)
         moods = {one.text: {mood: _score(reply, mood, one.id) for mood in get_args(Mood)} for one in offered}
     clauses, told = read_clauses(query, moods)
     return clauses, told, overall_mood(best_mood(moods[one]) for one in sentences if one in moods)
@@ -366,7 +375,7 @@ class QueryAnalyzer:
         words = references.words or [one.words for one in find_pronouns(turn.query, known)]
         named = references.options()
         targets = [*named, *self._targets(recent)] if words and not references.refs else []
-        clauses = clause_options(turn.query)
+        clauses = _clause_options(turn.query)
         things = kept_things(self.reader)[-_MOST_KEPT:] if self.executor.writes(recipe.key) else []
         kept = [Option(one.ref, one.text, (one.ref,)) for one in things]
         reply = ask(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from panda.choosing.ask import prompt_sections, section_items
+from panda.choosing.ask import read_examples
 from panda.choosing.decision import FITTED, ChoiceSpec, Step
 from panda.documents.text import nearest
 from panda.errors import (
@@ -265,12 +265,12 @@ class _RecipeCheck:
             return
         key = f"{place}.prompt"
         try:
-            sections = prompt_sections(text, str(step.prompt))
+            examples = read_examples(text, str(step.prompt))
         except RecipeKeyError as exc:
             yield self._fault(key, f"{step.prompt}: {exc.message}", "add its sections")
             return
-        classes = [name for name, body in sections.items() if section_items(body)]
-        for name in sections:
+        classes = [name for name, items in examples.items() if items]
+        for name in examples:
             if name not in classes:
                 message = f"the class {name!r} of {step.prompt} has no line that begins with `- `"
                 yield self._fault(key, message, "write each of its examples as a list item")
@@ -371,8 +371,8 @@ class _RecipeCheck:
             return self.book.fit_classes(step.fit or "")
         if step.prompt is not None:
             text = self._prompt(step.prompt)
-            sections = prompt_sections(text, step.prompt) if text else {}
-            return {name for name, body in sections.items() if section_items(body)}
+            examples = read_examples(text, step.prompt) if text else {}
+            return {name for name, items in examples.items() if items}
         return {str(value) for value in (spec.values[:1] if step.scorer == "prior" else spec.values)}
 
     def _grammar(self) -> Iterator[Problem]:

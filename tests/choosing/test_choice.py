@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from panda.choosing.ask import Pass, prompt_sections
+from panda.choosing.ask import Pass, read_examples
 from panda.choosing.decision import Choice, ChoiceInputs, Option
 from panda.choosing.scorers import choose
 from panda.errors import RecipeKeyError
@@ -27,11 +28,12 @@ def decide(
     pack: Callable[[], str] = lambda: "PACK",
     encoder: Encoder | None = None,
     prompts: Mapping[str, str] = PROMPTS,
+    **known: Any,
 ) -> Choice:
     """Make the one choice of a schema; the query is "What is the price?"."""
     (spec,) = choice_specs(schema_of(p=schema), path=Path("r.yaml"))
     inputs = ChoiceInputs("What is the price?", options or {}, pack)
-    return choose(spec, inputs, asking(score, prompts, encoder=encoder))
+    return choose(spec, inputs, asking(score, prompts, encoder=encoder, **known))
 
 
 def steps(*given: Mapping[str, object], **schema: object) -> dict[str, object]:
@@ -91,13 +93,12 @@ def test_cosine_without_an_encoder() -> None:
 def test_a_recorded_cosine_is_not_computed_again() -> None:
     """What was written down of a cosine answers the same question; the encoder is not asked."""
     encoder, written = ScriptedEncoder(), list[Pass]()
-    first = asking(forbidden, PROMPTS, encoder=encoder, written=written).judge_cosines(
-        "tent", ["a tent", "bees"]
-    )
+    schema = steps(COSINE, **{"type": "string", "x-options": "spans"})
+    first = decide(schema, forbidden, {"p": SPANS}, encoder=encoder, written=written)
     one = written[0]
     assert (one.by, one.known, len(encoder.asked)) == (encoder.info, [False, False], 3)
-    again = asking(forbidden, PROMPTS, encoder=encoder, recorded=recorded_of(one))
-    assert again.judge_cosines("tent", ["a tent", "bees"]) == first
+    again = decide(schema, forbidden, {"p": SPANS}, encoder=encoder, recorded=recorded_of(one))
+    assert again.scores == first.scores
     assert len(encoder.asked) == 3
 
 
@@ -182,5 +183,5 @@ def test_subset(many: dict[str, float], taken: tuple[str, ...]) -> None:
 def test_prompt_without_sections() -> None:
     """A scorer's prompt without headings is an error that names it."""
     with pytest.raises(RecipeKeyError, match="sections") as caught:
-        prompt_sections("just text", "tests/x.md")
+        read_examples("just text", "tests/x.md")
     assert caught.value.where == "prompts/tests/x.md"

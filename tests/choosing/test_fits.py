@@ -6,8 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from panda.choosing.fits import Fit, fit_name, fit_to_json, load_fit
+from panda.choosing.decision import ChoiceInputs, ChoiceSpec, Question, Step
+from panda.choosing.fits import Fit, fit_to_json, load_fit, name_fit
 from panda.errors import FileFormatError
+from panda.models.scripted import ScriptedEncoder
+from tests.choosing.asks import asking, forbidden
 
 HEAD = Fit(("no", "yes"), np.array([[0.0, 0.0], [1.0, 2.0]], np.float32), np.zeros(2, np.float32), 2.0, "", 4)
 
@@ -33,8 +36,15 @@ def test_broken_file(tmp_path: Path, text: str) -> None:
 
 def test_name_follows_encoder_and_layout() -> None:
     """Another encoder or layout makes another fit."""
-    name = fit_name("intent", "query", "0" * 64)
-    assert name.startswith("intent-000000000000-")
+
+    def name(reads: str, encoder: ScriptedEncoder) -> str:
+        step = Step(scorer="head", fit="intent", reads=tuple(reads.split()))
+        spec = ChoiceSpec("p", (), None, (step,))
+        question = Question(spec, step, (), ChoiceInputs("x", {}, str))
+        return name_fit(question, asking(forbidden, {}, encoder=encoder))
+
+    first = name("query", ScriptedEncoder())
+    assert first.startswith("intent-")
     assert (
-        len({name, fit_name("intent", "query history", "0" * 64), fit_name("intent", "query", "1" * 64)}) == 3
+        len({first, name("query order", ScriptedEncoder()), name("query", ScriptedEncoder({"a": "b"}))}) == 3
     )

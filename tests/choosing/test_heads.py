@@ -9,8 +9,7 @@ import pytest
 
 from panda.choosing.ask import Ask, Pass
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec, Option, Question
-from panda.choosing.fits import FITS_DIR, Fit, load_fit
-from panda.choosing.heads import name_head, read_values
+from panda.choosing.fits import FITS_DIR, Fit, load_fit, name_fit, read_values
 from panda.choosing.scorers import choose
 from panda.models.contract import Encoder
 from panda.models.layers import Layers
@@ -52,7 +51,7 @@ def decide(encoder: Encoder | None, made: bool = True, **known: Any) -> Choice:
         values = read_values(question, ask)
         weights = np.zeros((2, len(values)), np.float32)
         weights[1, -1] = 2.0 / values[-1]
-        fits = {name_head(question, ask): Fit(("no", "yes"), weights, np.zeros(2, np.float32), 1.0, "d", 4)}
+        fits = {name_fit(question, ask): Fit(("no", "yes"), weights, np.zeros(2, np.float32), 1.0, "d", 4)}
     ask = asking(forbidden, {"classes.md": CLASSES}, encoder=encoder, fits=fits, **known)
     return choose(spec, inputs, ask)
 

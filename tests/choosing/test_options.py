@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec, Option, Question
-from panda.choosing.fits import Fit
-from panda.choosing.scorers import choose, name_options, read_options
+from panda.choosing.fits import Fit, name_fit
+from panda.choosing.scorers import choose, describe_line, read_options
 from panda.errors import RecipeKeyError
 from panda.models.contract import Encoder
 from panda.recipes.schema import choice_specs
@@ -42,7 +42,7 @@ def decide(inputs: ChoiceInputs, encoder: Encoder | None) -> Choice:
     spec, fits = spec_of(), dict[str, Fit]()
     if encoder is not None:
         ask = asking(forbidden, {}, encoder=encoder)
-        fits[name_options(Question(spec, spec.steps[0], SPANS, inputs), ask)] = FIT
+        fits[name_fit(Question(spec, spec.steps[0], SPANS, inputs), ask)] = FIT
     return choose(spec, inputs, asking(forbidden, {}, encoder=encoder, fits=fits))
 
 
@@ -56,7 +56,7 @@ def test_the_closest_answers_and_the_language_model_is_not_asked() -> None:
         Question(spec, spec.steps[0], SPANS, INPUTS), asking(forbidden, {}, encoder=ScriptedEncoder())
     )
     behind = math.log(choice.scores["s2"] / choice.scores["s1"])
-    assert behind == pytest.approx(15 * (closeness[1] - closeness[0]))
+    assert behind == pytest.approx(20 * (closeness[1] - closeness[0]))
 
 
 def test_nothing_is_taken_where_the_closest_does_not_answer() -> None:
@@ -72,14 +72,29 @@ def test_without_an_encoder_the_next_step_decides() -> None:
 def test_partners_are_looked_for_where_words_are_lacking() -> None:
     """Words that the text has need none; others are compared with what else it says."""
     ask = asking(forbidden, {}, encoder=ScriptedEncoder({"price": "cost"}))
-    near, lacking = ask.partners("what is the price of the tent", "tent, cost 90")
-    assert near == pytest.approx(1, abs=1e-6)
-    assert lacking == 1
-    far, lacking = ask.partners("who gave me the tent", "tent, cost 90")
-    assert far < 0.5
-    assert lacking == 1
-    assert ask.partners("tents cost", "the tent costs 90") == (0.75, 0)
-    assert ask.partners("bees", "") == (0.0, 1)
+
+    def read(query: str, text: str) -> dict[str, float]:
+        return describe_line(ask.words(query), ask.words(text))
+
+    near = read("what is the price of the tent", "tent, cost 90")
+    assert near["partners"] == pytest.approx(1, abs=1e-6)
+    assert near["lacking"] == 0.1
+    far = read("who gave me the tent", "tent, cost 90")
+    assert far["partners"] < 0.5
+    assert far["lacking"] == 0.1
+    assert near["rest"] > far["rest"]
+    assert read("tents cost", "the tent costs 90")["partners"] == 0.75
+    assert read("bees", "") == {"partners": 0.0, "lacking": 0.1, "rest": 0.0}
+
+
+def test_words_in_their_places_order_lines() -> None:
+    """A line is as close as its meaning and the nearest of its words for each word of the query."""
+    spec, spans = spec_of(), [Option("s1", "tent"), Option("s2", "tent price bees hum")]
+    inputs = ChoiceInputs("tent price", {"p": spans}, str)
+    closeness, _ = read_options(
+        Question(spec, spec.steps[0], spans, inputs), asking(forbidden, {}, encoder=ScriptedEncoder())
+    )
+    assert closeness[1] > closeness[0]
 
 
 @pytest.mark.parametrize("step", [{"reads": ["partners", "cosine"]}, {"fit": None}, {"reads": ["gain"]}])

@@ -5,9 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from panda.choosing.decision import ChoiceInputs, Question
-from panda.choosing.fits import FITS_DIR
-from panda.choosing.heads import name_head
-from panda.choosing.scorers import name_options
+from panda.choosing.fits import FITS_DIR, name_fit
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.recipes.book import RecipeBook
@@ -26,8 +24,7 @@ def asked_fits(layers: Layers) -> Iterator[str]:
         for spec, step in ((one, step) for one in specs for step in one.steps if step.fit is not None):
             model, encoder = layers.model(recipe.model_layer), layers.encoder()
             ask = replace(asking(lambda *_: [], book.prompts_of(key)), model=model, encoder=encoder)
-            name = name_options if step.scorer == "options" else name_head
-            yield name(Question(spec, step, (), inputs), ask)
+            yield name_fit(Question(spec, step, (), inputs), ask)
 
 
 def test_each_is_found(tmp_path: Path) -> None:
