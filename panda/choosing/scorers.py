@@ -4,7 +4,7 @@ A choice by its decision list, the first step that reaches its bar decides; and 
 A scorer maps a question to a score by option; where it cannot tell (no options, no encoder, no fit made for
 the models in force) there are no scores, and the step is passed over.
 
-- head: the classes of a fit, read of the message .
+- head: the classes of a fit, read of the message (`fits.py`).
 - options: by how close they are to the query; a fit on a few values of the closest says whether any answers.
 - cosine: how near options, or the examples of classes, are to the query. Without an encoder the same step is
   decided by the words that they share with it.
