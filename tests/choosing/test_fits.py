@@ -9,8 +9,8 @@ import pytest
 from panda.choosing.decision import ChoiceInputs, ChoiceSpec, Question, Step
 from panda.choosing.fits import Fit, fit_to_json, load_fit, name_fit
 from panda.errors import FileFormatError
-from panda.models.scripted import ScriptedEncoder
 from tests.choosing.asks import asking, forbidden
+from tests.scripted_model import ScriptedEncoder
 
 HEAD = Fit(("no", "yes"), np.array([[0.0, 0.0], [1.0, 2.0]], np.float32), np.zeros(2, np.float32), 2.0, "", 4)
 
