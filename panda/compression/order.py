@@ -172,7 +172,8 @@ def rank(
         surprises = surprise(texts) if good > budget_tokens else None
     scores = _score(pieces, units, texts, query, surprises or [0.0] * len(units), kind, confidences)
     facts = [_facts(piece) for piece in pieces]
-    offers: list[_Offer] = []
+    told = (i for i, piece in enumerate(pieces) if piece.kind == "heading" and facts[i])
+    offers = [_Offer((i,), 0.0, 3, "nothing below it is kept") for i in told]  # the days of a changelog
     for unit, score in zip(units, scores, strict=True):
         most = _WHOLE_TOKENS if sum(tokens[i] for i in unit) <= _WHOLE_TOKENS else _CLAUSE_TOKENS
         parts: list[list[int]] = []
@@ -246,10 +247,10 @@ def _take(
             heappush(waiting, now)
             continue
         items.append(Item(left, offers[n].rung, offers[n].reason, sum(tokens[i] for i in left)))
-        covered.update(fact for i in left for fact in facts[i])
-        new_heads = with_heads(pieces, set(left)) - stands
-        stands |= new_heads
-        for head in new_heads.difference(left):  # what stands below takes less now
+        stand_now = with_heads(pieces, set(left)) - stands
+        covered.update(fact for i in stand_now for fact in facts[i])
+        stands |= stand_now
+        for head in stand_now.difference(left):  # what stands below takes less now
             for other in below.get(head, ()):
                 heappush(waiting, place(other))
     ranked = protected.keys() | {i for item in items for i in item.pieces}
@@ -260,7 +261,7 @@ def _take(
 def _facts(piece: Piece) -> frozenset[str]:
     """Prices, URLs and days in a piece, as values; those that only some of them are, as they are written."""
     text = piece.text
-    if piece.kind in _STRUCTURE or not (_DIGIT.search(text) or "." in text):
+    if piece.kind in _STRUCTURE[1:] or not (_DIGIT.search(text) or "." in text):
         return frozenset()
     is_price = piece.kind == "field" and bool(piece.path) and "price" in piece.path[-1].lower()
     kinds = ("price", "url", "date", *(("number",) if is_price else ()))
