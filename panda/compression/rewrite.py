@@ -74,7 +74,7 @@ def find_fault(wording: str, passage: str, *, room_tokens: int) -> str | None:
     problems = []
     if (size := count_tokens(wording)) > room_tokens:
         problems.append(f"{size} tokens, {size - room_tokens} more than its room of {room_tokens}")
-    claims = check_evidence(wording, [passage], worded=True)
+    claims = check_evidence(wording, [passage])
     problems += [f"{claim.kind} {claim.text} is not in the source" for claim in claims]
     said, plain = " ".join(wording.split()), " ".join(passage.split())
     problems += [

@@ -10,7 +10,6 @@ from operator import itemgetter
 
 from panda.language.arithmetic import Proof, prove, rounding_step
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
-from panda.language.contradictions import contradicted
 from panda.language.names import unknown_names
 from panda.language.numbers import size_of
 from panda.language.text import plain_text
@@ -45,16 +44,10 @@ def told_claims(issue: str, text: str) -> list[str] | None:
     return before.removesuffix(" in ").split(", ") if before else []
 
 
-def check_evidence(
-    text: str,
-    sources: Sequence[str],
-    *,
-    about: Sequence[str] = (),
-    worded: bool = False,
-    lines: Sequence[str] = (),
-) -> list[Claim]:
+def check_evidence(text: str, sources: Sequence[str], *, about: Sequence[str] = ()) -> list[Claim]:
     """
-    The claims of a text that none of its sources holds, in order of appearance.
+    The claims of a text that none of its sources holds, in order of appearance. Whether the sources say them
+    of the same thing, and do not deny them, is for a model to judge.
 
     A bare number is supported by the same value anywhere, also in a price or quantity; a price only by the
     same value in the same currency, a quantity by the same value and unit, what is counted by the same value
@@ -66,25 +59,13 @@ def check_evidence(
     Args:
         sources: The texts that it cites, one a node.
         about: Texts that support names and nothing else: the query, the sources' titles and addresses.
-        worded: Whether a model has put the text into words of its own: then a value also counts as
-            unsupported where the sources say it of another thing, or the opposite of it.
-        lines: Of a worded text, lines of the sources as they are quoted, such as a table's row with its
-            header: what it repeats of them word for word contradicts nothing.
 
     >>> check_evidence("$697 on January 4, 2026", ["Lenovo LOQ 15: price $697.00, seen 2026-01-04T13:20:00Z"])
     []
     >>> [claim.text for claim in check_evidence("$697 for 16 GB", ["€697", "697 GB", "16 hours"])]
     ['$697', '16 GB']
     """
-    missing = check_each([text], sources, about=about)[0]
-    if not worded:
-        return missing
-    said, cited = plain_text(text), [plain_text(source) for source in sources]
-    held = [_read(source) for source in cited]
-    known = [found for found in scan(said) if _is_held(found, held)]
-    wrong = contradicted(said, known, cited, [plain_text(line) for line in lines])
-    unheld = set(missing)
-    return [*missing, *(found.claim for found in wrong if found.claim not in unheld)]
+    return check_each([text], sources, about=about)[0]
 
 
 def check_each(

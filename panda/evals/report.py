@@ -50,7 +50,7 @@ def judge(case: Case, executor: RecipeExecutor) -> str | list[str] | None:
         case "constraint":
             return [limit.text for limit in find_limits(query)]
         case "evidence":  # whether the options, as sources, hold what the query, as an answer, claims
-            faults = check_evidence(query, [option.text for option in case.options], worded=True)
+            faults = check_evidence(query, [option.text for option in case.options])
             return "unsupported" if faults else "supported"
     return None
 

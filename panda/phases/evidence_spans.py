@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from panda.choosing.decision import Option
+from panda.documents.text import one_line
 from panda.documents.times import last_seen, parse_time, without_last_seen
 from panda.language.reading import named_turns
 from panda.language.words import split_words
@@ -24,6 +25,7 @@ from panda.store.records import GatheredContext, GatheredItem, GatheredSection, 
 TOLD = ("turn:", "research:")
 """Nodes that tell of things what was so then."""
 _MOST_READ = 4
+_MOST_JUDGED_BY = 8  # lines of one node beside an item that is judged
 _WITHIN = 0.25
 """The answer is among the four closest of ten lines, no further below the first, in 98 of 100 cases."""
 LOOKING_UP = ("memory.query", "doc.search")
@@ -172,9 +174,24 @@ def cited_texts(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
     return [[text_of(node_id) for node_id in item.node_ids] for item in items]
 
 
-def cited_lines(reader: NodeLoader, node_ids: Sequence[str]) -> list[str]:
-    nodes = (find_node(reader, node_id) for node_id in node_ids)
-    return [line.text for node in nodes if node for line in node.items]
+def render_cited(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -> str:
+    """Each item with its number, and below it the lines nearest to it of each node that it cites."""
+    steps, shown = turn.steps(), list[str]()
+    for n, (item, texts) in enumerate(zip(items, cited_texts(reader, turn, items), strict=True), 1):
+        shown.append(f"{n}. {one_line(item.text)}")
+        for node_id, text in zip(item.node_ids, texts, strict=True):
+            node = find_node(reader, node_id)
+            lines = text.splitlines()
+            if node is not None:
+                titled = ((line_title(node, line), line.text) for line in node.items)
+                lines = [f"{title}: {text}" if title else text for title, text in titled]
+                lines += step_texts(steps, node_id).splitlines()
+            seen = f" {last_seen(node.at)}" if node and node.at else ""
+            shown.append(f"   [{node_id}] {one_line(node.title) if node else ''}{seen}".rstrip())
+            shares = {line: share_of_words(item.text, line) for line in lines if line.strip()}
+            nearest = sorted(shares, key=lambda line: -shares[line])[:_MOST_JUDGED_BY]
+            shown += [f"   - {one_line(line)}" for line in shares if line in nearest]
+    return "\n".join(shown)
 
 
 def step_texts(steps: Sequence[Step], node_id: str) -> str:

@@ -19,6 +19,8 @@ class Repair:
     """Texts of those that are not held by what they cite."""
     issues: tuple[str, ...]
     """What is wrong, a sentence each."""
+    leaves_out: bool = False
+    """Whether those that are refused had their repair and are to be left out."""
 
     @property
     def guidance(self) -> str:
@@ -53,12 +55,22 @@ def repair_of(turn: Turn, told: Collection[GatheredItem]) -> Repair | None:
     items and not all, but for what code adds (*told*). What is refused a second time makes the whole answer
     anew.
     """
-    last = turn.superseded()[-1:] if turn.attempt == 1 else []
+    last = _last_judged(turn, told)
+    return last if turn.attempt == 1 and last and last.issues else None
+
+
+def standing_items(turn: Turn, told: Collection[GatheredItem]) -> list[GatheredItem] | None:
+    """What stands of an answer whose unsupported items are only left out; None if it is written anew."""
+    last = _last_judged(turn, told)
+    return last.merged(()) if last and last.leaves_out else None
+
+
+def _last_judged(turn: Turn, told: Collection[GatheredItem]) -> Repair | None:
+    last = turn.superseded()[-1:] if turn.attempt else []
     judgement = last[0].section(6) if last else None
     meta: Mapping[str, Any] = judgement.meta if judgement else {}
-    if not meta.get("issues"):
-        return None
-    items = tuple(one for one in answer_items(last[0].section(5)) if one not in told)
-    refused = frozenset(map(str, meta["rejected"])) & {one.text for one in items}
+    items = tuple(one for one in answer_items(last[0].section(5)) if one not in told) if last else ()
+    refused = frozenset(map(str, meta.get("rejected", ()))) & {one.text for one in items}
     is_part = bool(refused) and any(one.text not in refused for one in items)
-    return Repair(items, refused, tuple(map(str, meta["issues"]))) if is_part else None
+    issues = tuple(map(str, meta.get("issues", ())))
+    return Repair(items, refused, issues, bool(meta.get("left_out"))) if is_part else None

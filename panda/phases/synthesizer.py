@@ -29,7 +29,7 @@ from panda.phases.evidence_spans import (
     tool_spans,
     without_addresses,
 )
-from panda.phases.item_repair import repair_of
+from panda.phases.item_repair import repair_of, standing_items
 from panda.phases.kept import said_of_forgetting
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.ranked import asks_by_value, ranked_items
@@ -49,6 +49,7 @@ _CURRENT = (_PAGE, "research:")
 _NOTED = ("knowledge:", "fact:")
 _LISTING = ("turn:", "knowledge:")
 _MOST_CONTESTED = 2
+_LEFT_OUT = "Some of the answer was left out: its sources do not say it."
 _SAME_THING = 2
 """How many words two prices share that are of the same thing; a budget shares fewer with a price."""
 
@@ -95,20 +96,23 @@ class Synthesizer:
         sources = [Option(node_id, node_id) for node_id in names]
         if recipe.output_format != "json" and not quotes:  # paragraphs cite them by number
             sources = [replace(one, id=str(n)) for n, one in enumerate(sources, 1)]
-        reply = ask(
-            self._executor,
-            "phase5_synthesizer",
-            turn,
-            options={"answer": rated, "named": named, "sources": sources},
-            guidance=repair.guidance if repair else _guidance(turn, () if quotes else texts),
-        )
         origin = {span.text: span.node_ids for span in spans}
-        written = [
-            GatheredItem(text, origin.get(text) or tuple(dict.fromkeys(item.node_ids)))
-            for item in _said(reply, sources)
-            if (text := without_greeting(_tidy(item.text)) if turn.carry.flow.greeted else _tidy(item.text))
-        ]
-        if repair:
+        standing = None if quotes else standing_items(turn, told)
+        written = standing or []
+        if standing is None:
+            reply = ask(
+                self._executor,
+                "phase5_synthesizer",
+                turn,
+                options={"answer": rated, "named": named, "sources": sources},
+                guidance=repair.guidance if repair else _guidance(turn, () if quotes else texts),
+            )
+            for item in _said(reply, sources):
+                text = _tidy(item.text)
+                if text := without_greeting(text) if turn.carry.flow.greeted else text:
+                    cited = origin.get(text) or tuple(dict.fromkeys(item.node_ids))
+                    written.append(GatheredItem(text, cited))
+        if repair and standing is None:
             written = repair.merged(written)
         if quotes:
             written = written or _of_references(turn, rated)
@@ -132,7 +136,8 @@ class Synthesizer:
         lead += [followed.left_out] if followed and followed.left_out and items == recalled else []
         lead += [] if items or (noted and only_tells) else [self._nothing(turn, kept)]
         said = render_answer(items, node_ids, provenance, proofs, self._quoted(turn, items), lead, leads)
-        body = "\n\n".join([said, *shortfall(turn)])
+        left_out = [_LEFT_OUT] if standing is not None else []
+        body = "\n\n".join([said, *left_out, *shortfall(turn)])
         answered = bool(items or attached or (noted and only_tells))
         meta = {
             "answered": answered,

@@ -12,7 +12,7 @@ from panda.language.text import claims_done, without_greeting
 from panda.memory.gathered import answer_items
 from panda.memory.reader import NodeLoader, NodeReader
 from panda.phases.contract import Advance, Outcome, Retry, Stop
-from panda.phases.evidence_spans import ClosestLines, cited_lines, cited_texts
+from panda.phases.evidence_spans import ClosestLines, cited_texts, render_cited
 from panda.phases.goals import GoalVerdict, goal_verdicts
 from panda.phases.recall import recalled, recalled_turns
 from panda.phases.request import ask, writes
@@ -23,6 +23,21 @@ from panda.store.records import GatheredItem
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
+
+
+@dataclass(frozen=True)
+class ItemVerdict:
+    """What the model that judges says of one item beside the lines of its nodes."""
+
+    n: int
+    item: GatheredItem
+    supported: bool
+    why: str
+
+    @property
+    def issue(self) -> str:
+        told = f"{self.item.text!r:.80} is not what {', '.join(self.item.node_ids)} says"
+        return f"{told}: {self.why}" if self.why else told
 
 
 @dataclass(frozen=True)
@@ -45,28 +60,41 @@ class Validator:
         issues, rejected = check_items(self.reader, turn, items)
         plan = turn.plan
         said: Sequence[Mapping[str, Any]] = ()
+        judged_items: Sequence[ItemVerdict] = ()
+        left_out = False
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
         else:
             plain = [Option(f"a{n}", item.text, tuple(item.node_ids)) for n, item in enumerate(items, 1)]
             options = self.closest.rate(turn.meant, plain)
             parts = [Option(goal.id, goal.goal) for goal in plan.goals]
-            past = recalled(turn, self.reader, writes(self.executor, "phase6_validator", turn))
+            judges = writes(self.executor, "phase6_validator", turn)
+            past = recalled(turn, self.reader, judges)
             reply = ask(
                 self.executor,
                 "phase6_validator",
                 turn,
                 options={"answer": options, "goals": parts, "recalled": past},
+                extra={"items": render_cited(self.reader, turn, items) if judges else ""},
             )
             said = reply.values.get("goals") or ()
+            judged_items = _item_verdicts(items, reply.values.get("items") or ())
             verdict, confidence = str(reply.values["verdict"]), reply.confidence
             reason = str(reply.values.get("reason") or _REASONS[verdict])
             rejected = [] if verdict == "APPROVE" else [item.text for item in items]
+            denied = [one for one in judged_items if not one.supported]
+            if denied and verdict in ("APPROVE", "REVISE"):
+                issues = [one.issue for one in denied]
+                rejected = [one.item.text for one in denied]
+                left_out = verdict == "APPROVE" and turn.attempt > 0 and len(denied) < len(items)
+                verdict, confidence, reason = "REVISE", None, "; ".join(issues)
         spent = {"REVISE": turn.attempt >= _MOST_REVISIONS, "RETRY": turn.round >= _MOST_RETRIES}
-        verdict = "FAIL" if spent.get(verdict) else verdict
+        verdict = "FAIL" if spent.get(verdict) and not left_out else verdict
         judged = goal_verdicts(plan, items, verdict, said)
         best = _best_attempt(turn, len(issues)) if verdict == "FAIL" else None
-        section = _section(verdict, confidence, issues, rejected, reason, judged, best)
+        section = _section(
+            verdict, confidence, issues, rejected, reason, judged, best, judged_items, left_out=left_out
+        )
         match verdict:
             case "APPROVE":
                 return Advance(section)
@@ -88,14 +116,7 @@ def check_items(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
     for item, sources in zip(items, cited_texts(reader, turn, items), strict=True):
         found = "\n".join(text for text in sources if text)
         is_quoted = item.text in one_line(found)
-        said = without_greeting(item.text)
-        unheld = check_evidence(
-            said,
-            sources,
-            about=[turn.query, *item.node_ids],
-            worded=not is_quoted,
-            lines=[] if is_quoted else cited_lines(reader, item.node_ids),
-        )
+        unheld = check_evidence(without_greeting(item.text), sources, about=[turn.query, *item.node_ids])
         missing = [claim.text for claim in unheld]
         if not found:
             issues.append(f"{item.text!r:.80} cites nothing that exists")
@@ -117,6 +138,16 @@ _REASONS = {
 }
 
 
+def _item_verdicts(items: Sequence[GatheredItem], said: Sequence[Mapping[str, Any]]) -> list[ItemVerdict]:
+    """The last verdict on each item that has any; numbers of no item count for nothing."""
+    by_number = {one["n"]: one for one in said}
+    return [
+        ItemVerdict(n, item, bool(by_number[n]["supported"]), one_line(str(by_number[n].get("why") or "")))
+        for n, item in enumerate(items, 1)
+        if n in by_number
+    ]
+
+
 def _best_attempt(turn: Turn, issues: int) -> str:
     judged = [document.section(6) for document in turn.superseded()]
     found: list[Any] = [judgement.meta.get("issues", []) if judgement else [] for judgement in judged]
@@ -133,12 +164,20 @@ def _section(
     reason: str,
     goals: Sequence[GoalVerdict] = (),
     best: str | None = None,
+    items: Sequence[ItemVerdict] = (),
+    *,
+    left_out: bool = False,
 ) -> Section:
     meta: dict[str, object] = {"verdict": verdict, "confidence": confidence}
     meta |= {"issues": list(issues), "rejected": list(rejected)}
     meta |= {"goals": {goal.id: goal.verdict for goal in goals}} if goals else {}
+    meta |= {"items": {str(one.n): one.supported for one in items}} if items else {}
+    meta |= {"left_out": True} if left_out else {}
     meta |= {"best_attempt": best} if best else {}
     lines = [f"**Verdict:** {verdict}", reason]
     lines += ["\n".join(f"- {g.id}: {g.verdict}" + (f" ({g.why})" if g.why else "") for g in goals)]
+    if items:
+        supported = sum(one.supported for one in items)
+        lines += [f"Items that their sources support, as the model judges: {supported} of {len(items)}"]
     lines += [f"The best attempt, not approved: {best}"] if best else []
     return Section(6, (Meta(meta), Text("\n\n".join(line for line in lines if line))))

@@ -123,6 +123,7 @@ STEPS: Mapping[str, StepInputs] = {
     "phase5_synthesizer": StepInputs(("answer", "named", "sources"), reads=("items",), may_be_text=True),
     "phase6_validator": StepInputs(
         ("answer", "goals", "recalled"),
+        documents=("items",),
         reads=("verdict",),
         decides={"verdict": ("APPROVE", "REVISE", "RETRY", "FAIL")},
     ),

@@ -161,7 +161,7 @@ def test_claims_keep_their_words() -> None:
 @given(st.text())
 def test_every_text_supports_itself(text: str) -> None:
     """No text makes a claim that the same text does not support."""
-    assert check_evidence(text, [text], worded=True) == []
+    assert check_evidence(text, [text]) == []
 
 
 WORDS = (
@@ -210,7 +210,7 @@ WORDS = (
 @given(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join))
 def test_every_statement_supports_itself(text: str) -> None:
     """Whatever a text says of weekdays, times, orders and bounds, it does not contradict itself."""
-    assert check_evidence(text, [text], worded=True) == []
+    assert check_evidence(text, [text]) == []
 
 
 @given(st.text(alphabet="0123456789.,-/:'$€£%x kKGBhMayan TZ\n[]()_+twelv", max_size=40))
@@ -253,7 +253,7 @@ def test_a_date_is_supported_by_the_same_day_only(moment: datetime, days: int) -
 def test_long_texts_are_checked(piece: str) -> None:
     """Twenty thousand characters of anything are checked: a pattern that runs away would never end."""
     text = piece * (20_000 // len(piece))
-    assert check_evidence(text, [text], worded=True) == []
+    assert check_evidence(text, [text]) == []
 
 
 NOTE = """# Wohnung
@@ -287,5 +287,5 @@ NOTES = [
 def test_lines_of_ordinary_notes_are_supported(note: str) -> None:
     """What is quoted of a note, a table's row with its header too, is supported by the note."""
     quotable = [passage.text for passage in split_passages(note)]
-    found = {text: check_evidence(text, [note], worded=True, lines=quotable) for text in quotable}
+    found = {text: check_evidence(text, [note]) for text in quotable}
     assert {text: claims for text, claims in found.items() if claims} == {}
