@@ -216,15 +216,20 @@ class App:
         if mode == "code":
             require_trust(self.settings, "test_commands")
         try:
-            for layer in check_recipes_of_mode(
+            layers = check_recipes_of_mode(
                 self.book,
                 mode,
                 model_of=lambda layer: self.layers.model(layer).info,
                 tools=TOOLS,
                 with_image=with_image,
                 cache_dir=self.settings.cache_dir,
-            ):
-                self.layers.model(layer).count_model_tokens("")  # loads it: a broken file costs no number
+            )
+            for layer, is_asked in layers.items():  # a broken file costs no number
+                model = self.layers.model(layer)
+                if is_asked:
+                    model.count_model_tokens("")  # loads it
+                else:
+                    model.check_file()
         except (RecipeError, ModelFileError) as exc:
             nothing = dict.fromkeys(("turn", "phase", "recipe"))
             write_intervention(self.store, exc, **nothing)

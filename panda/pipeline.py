@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from msgspec import UNSET, structs
 
-from panda.compression.fit import RECIPES, REWRITE, Limits, compressed_line, fit_context
+from panda.compression.budgets import Limits
+from panda.compression.fit import RECIPES, REWRITE, compressed_line, fit_context
 from panda.documents.context import Section
 from panda.documents.times import render_time
 from panda.errors import (

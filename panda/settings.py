@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from panda.compression.fit import Limits
+from panda.compression.budgets import Limits
 from panda.documents.records import decode
 from panda.documents.text import ID_PATTERN, nearest
 from panda.documents.times import parse_time

@@ -87,6 +87,9 @@ class ScriptedModel:
     def info(self) -> ModelInfo:
         return self._info
 
+    def check_file(self) -> None:
+        """There is none."""
+
     def count_model_tokens(self, text: str) -> int:
         return len(_WORD.findall(text))
 

@@ -255,17 +255,17 @@ def test_a_line_that_is_too_long_to_use(notes: Path) -> None:
     assert "characters is too long to quote (knowledge/long.md:6)\n" in turn["stderr"]
 
 
-def test_what_is_too_long_to_compare(tmp_path: Path) -> None:
-    """A value of another thing is unsupported in a long source too; where it is too long, each value is."""
+def test_evidence_of_long_sources(tmp_path: Path) -> None:
+    """A long source is read to its end, and what it does not hold is unsupported."""
     prices = "LOQ 15: $697\nTUF A15: $749"
     notes = "The shop was seen on a walk.\n" * 1_000
     many = "\n".join(f"Model {at}: ${at}.99" for at in range(2_000))
     cases = [
         ("The LOQ costs $697.", notes + prices, "supported"),
-        ("The LOQ costs $749.", notes + prices, "unsupported"),
-        ("The LOQ costs $749.", many + prices, "unsupported"),
-        ("The LOQ is cheaper than the TUF.", many + prices, "unsupported"),
-        (" ".join(["It is $697."] * 60 + ["The LOQ costs $749."]), prices, "unsupported"),
+        ("The LOQ costs $798.", notes + prices, "unsupported"),
+        ("The TUF costs $749.", many + prices, "supported"),
+        ("The LOQ costs $749.98.", many + prices, "unsupported"),
+        (" ".join(["It is $697."] * 60 + ["The LOQ costs $798."]), prices, "unsupported"),
     ]
     file = tmp_path / "cases.jsonl"
     lines = (

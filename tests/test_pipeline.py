@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.compression.fit import Limits
+from panda.compression.budgets import Limits
 from panda.documents.context import Meta, Section, Text
 from panda.errors import FileFormatError, HaltError, MemoryNodeError, Problem, StoreError
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop

@@ -45,7 +45,7 @@ class Unasked:
 
     def __init__(self, model: Model) -> None:
         self.info = model.info
-        self.count_model_tokens = model.count_model_tokens
+        self.check_file, self.count_model_tokens = model.check_file, model.count_model_tokens
         self.render_chat = model.render_chat
 
     def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:

@@ -54,7 +54,7 @@ def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
     """
     if not isinstance(raw, Mapping):
         raise UsageError("the request is no JSON object", where="body", fix='send {"scope": "local"}')
-    given: dict[Any, Any] = {key: value for key, value in raw.items() if value is not None}
+    given = {_plain(key): _plain(value) for key, value in raw.items() if value is not None}
     try:
         return decode(SynthesisRequest, given, where="request")
     except Problem as exc:
@@ -62,6 +62,11 @@ def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
         raise UsageError(
             exc.message, where=where + key.replace("_", "-" if where else "_"), fix=exc.fix
         ) from exc
+
+
+def _plain(value: Any) -> Any:
+    """A text without half surrogate pairs, which no record can hold."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def settle(facts: Mapping[str, Fact], conflicts: Iterable[Conflict]) -> list[tuple[Subject, Fact]]:

@@ -170,6 +170,10 @@ class Model(Protocol):
     @property
     def info(self) -> ModelInfo: ...
 
+    def check_file(self) -> None:
+        """Raises ModelFileError for a file that cannot be loaded; reads its head alone."""
+        ...
+
     def count_model_tokens(self, text: str) -> int:
         """Length of plain text in the model's own tokens."""
         ...

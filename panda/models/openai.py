@@ -72,6 +72,9 @@ class OpenAiModel:
     def info(self) -> ModelInfo:
         return self._info
 
+    def check_file(self) -> None:
+        """There is none."""
+
     def count_model_tokens(self, text: str) -> int:
         """An estimate: cl100k_base tokens, since the protocol has no way to ask the server's tokenizer."""
         return count_tokens(text)

@@ -69,13 +69,13 @@ def check_recipes_of_mode(
     tools: Collection[str],
     with_image: bool = False,
     cache_dir: Path | None = None,
-) -> list[str]:
+) -> dict[str, bool]:
     """
-    The layers whose language models a turn of this mode may ask: called before the turn claims its number.
-    *model_of* gives None for an unset layer; *with_image*: the turn has an image to be described; *cache_dir*
-    keeps which schemas compile. Raises the first fault of a recipe that it will ask.
+    The layers of a turn of this mode, each with whether its language model may be asked: called before the
+    turn claims its number. *model_of* gives None for an unset layer; *with_image*: the turn has an image to
+    be described; *cache_dir* keeps which schemas compile. Raises the first fault of a recipe that it asks.
     """
-    layers: dict[str, None] = {}
+    layers: dict[str, bool] = {}
     for step, given in STEPS.items():
         if with_image or not given.of_image:
             recipe = book.recipe_for(step, mode)
@@ -84,9 +84,9 @@ def check_recipes_of_mode(
             for fault in check.faults():
                 raise fault
             plan = check.plan()
-            if plan.writes or plan.scores_labels or not (model and model.scores):
-                layers[recipe.model_layer] = None
-    return list(layers)
+            is_asked = plan.writes or plan.scores_labels or not (model and model.scores)
+            layers[recipe.model_layer] = layers.get(recipe.model_layer, False) or is_asked
+    return layers
 
 
 def _every_fault(book: RecipeBook, models_file: Path | None, tools: Collection[str]) -> Iterator[Problem]:

@@ -21,11 +21,11 @@ from msgspec import structs
 from panda.choosing.ask import Ask, Memo
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
 from panda.choosing.scorers import choose, written_choice
+from panda.compression.budgets import Limits
 from panda.compression.fit import (
     RECIPES,
     Cut,
     InputDocument,
-    Limits,
     Rewrite,
     compressed_line,
     overflow_line,

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from panda.choosing.decision import Option
-from panda.compression.fit import Cut, InputDocument, Limits, Trigger, fit_documents, newest_result
+from panda.compression.budgets import Limits
+from panda.compression.fit import Cut, InputDocument, Trigger, fit_documents, newest_result
 from panda.documents.context import SECTIONS, ContextDocument, Section, render_section
 from panda.documents.pictures import Picture
 from panda.documents.text import escape_prompt_lines, one_line

@@ -213,7 +213,7 @@ def longest_chars(
     may hold anything as *open_chars*.
 
     >>> longest_chars({"properties": {"a": {"type": "string", "maxLength": 3}}})
-    14
+    14.0
     >>> longest_chars({"type": "array", "items": {"enum": ["x", None]}})
     inf
     """

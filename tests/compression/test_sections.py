@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from panda.compression.fit import DOCUMENT_TARGET_TOKENS, Limits, fit_context, fit_section
+from panda.compression.budgets import Limits
+from panda.compression.fit import DOCUMENT_TARGET_TOKENS, fit_context, fit_section
 from panda.documents.context import (
     SECTIONS,
     Block,

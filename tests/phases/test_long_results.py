@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panda.compression.fit import Limits
+from panda.compression.budgets import Limits
 from panda.documents.context import SECTIONS, render_section
 from panda.models.cl100k import count_tokens
 from tests.code_mode import call, code_script, replies, repository, run_code

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from panda.choosing.decision import Option
-from panda.compression.fit import InputDocument, Limits
+from panda.compression.budgets import Limits
+from panda.compression.fit import InputDocument
 from panda.errors import BudgetExceededError
 from tests.recipes.books import Runner, schema_of, write_book
 from tests.scripted_model import Asked, Reply, ScriptedModel, in_order

@@ -248,6 +248,23 @@ def _read(path: Path) -> bytes:
 _SPECIAL_BYTE = b"\xff"  # how llguidance tells control tokens from text
 
 
+def check_gguf(path: Path) -> None:
+    """Raises ModelFileError for a file that is no whole model; its vocabulary alone is loaded."""
+    lib = load_library()
+    take_error()
+    params = lib.llama_model_default_params()
+    params.vocab_only = True
+    model = lib.llama_model_load_from_file(os.fsencode(path), params)
+    if not model:
+        raise _unloadable(path)
+    lib.llama_model_free(model)
+
+
+def _unloadable(path: Path) -> ModelFileError:
+    fix = "get a complete copy of the file, or name another model in models.yaml"
+    return ModelFileError(f"the model file cannot be loaded: {take_error()}", str(path), fix=fix)
+
+
 class Weights:
     """A GGUF in memory; ModelFileError where llama.cpp cannot load it."""
 
@@ -261,9 +278,7 @@ class Weights:
         params.use_extra_bufts = False
         self.model: Any = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self.model:
-            message = f"the model file cannot be loaded: {take_error()}"
-            fix = "get a complete copy of the file, or name another model in models.yaml"
-            raise ModelFileError(message, str(path), fix=fix)
+            raise _unloadable(path)
         self.vocab: Any = lib.llama_model_get_vocab(self.model)
         self.n_vocab = int(lib.llama_vocab_n_tokens(self.vocab))
         self.n_params = int(lib.llama_model_n_params(self.model))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from panda.models.contract import ModelInfo
 from panda.models.llama.context import KeptPrefixes, LlamaContext
 from panda.models.llama.encoder import LlamaEncoder
-from panda.models.llama.gguf import GgufFile, Weights, find_gguf
+from panda.models.llama.gguf import GgufFile, Weights, check_gguf, find_gguf
 from panda.models.llama.model import LlamaCppModel
 from panda.models.llama.projector import Projector
 from panda.models.models_file import ModelSpec
@@ -46,6 +46,7 @@ class LoadedGgufs:
         )
         return LlamaCppModel(
             info,
+            check_file=partial(check_gguf, file.path),
             load_weights=partial(self._load_weights, file, lens),
             load_context=partial(self._load_context, file, spec.n_ctx),
             load_projector=partial(self._load_projector, file, lens) if lens else None,

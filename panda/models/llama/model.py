@@ -203,11 +203,12 @@ class LlamaCppModel:
         self,
         info: ModelInfo,
         *,
+        check_file: Callable[[], None],
         load_weights: Callable[[], Weights],
         load_context: Callable[[int], LlamaContext],
         load_projector: Callable[[], Projector] | None = None,
     ) -> None:
-        self._info, self._load_weights = info, load_weights
+        self._info, self.check_file, self._load_weights = info, check_file, load_weights
         self._load_context, self._load_projector = load_context, load_projector
 
     @property
