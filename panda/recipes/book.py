@@ -61,6 +61,7 @@ class RecipeBook:
         self._prompt_dirs = tuple(prompt_dirs)
         self._recipes: dict[str, Recipe] = {}
         self._prompts: dict[str, str] = {}
+        self._plans: dict[tuple[str, Capability], CallPlan] = {}
         self._fits: dict[str, Fit | None] = {}
         self._registry: tuple[RegistryEntry, ...] | None = None
 
@@ -108,11 +109,19 @@ class RecipeBook:
         return path
 
     def plan(self, key: str, capability: Capability, recipe: Recipe | None = None) -> CallPlan:
-        """The call of a recipe under a capability; raises as load_recipe, unless the recipe is given."""
-        recipe, step = recipe or self.load_recipe(key), self.step_of(key)
-        known = step is not None and step in STEPS and capability == "chooses"
-        packaged = packaged_book().recipe_for(step, recipe.mode or "chat") if step and known else None
-        return compile_call(recipe, capability, STEPS.get(step or ""), packaged)
+        """
+        The call of a recipe under a capability, compiled once; raises as load_recipe, unless the recipe is
+        given.
+        """
+        if (key, capability) not in self._plans:
+            recipe, step = recipe or self.load_recipe(key), self.step_of(key)
+            is_own = not recipe.path.is_relative_to(asset("recipes"))  # a packaged one says all
+            known = step in STEPS and capability == "chooses"
+            packaged = (
+                packaged_book().recipe_for(step, recipe.mode or "chat") if step and known and is_own else None
+            )
+            self._plans[key, capability] = compile_call(recipe, capability, STEPS.get(step or ""), packaged)
+        return self._plans[key, capability]
 
     def deciders(self, recipe: Recipe, models: ModelsFile) -> str:
         """What decides in calls of a recipe with the models that are set, in words."""

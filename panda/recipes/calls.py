@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -129,8 +129,8 @@ class LiveOnMiss(Recordings):
         found = super().score(asker, digest, prefix, case)
         if found is not None:
             return found
-        choices = [call for call in self._calls if isinstance(call, ChoiceCall)]
-        candidates = [
+        choices = (call for call in self._calls if isinstance(call, ChoiceCall))
+        candidates = (
             (
                 f"{self._text(call.prefix)}{option.context}{option.continuation}",
                 (option.logprob, option.tokens),
@@ -138,7 +138,7 @@ class LiveOnMiss(Recordings):
             for call in choices
             if call.recipe == asker.recipe
             for option in call.options
-        ]
+        )
         return self._miss(asker, "choose", f"{prefix}{case.context}{case.continuation}", candidates)
 
     def completion(
@@ -147,16 +147,16 @@ class LiveOnMiss(Recordings):
         found = super().completion(asker, digest, messages, params)
         if found is not None:
             return found
-        texts = [call for call in self._calls if isinstance(call, GeneratedCall)]
-        candidates = [
+        texts = (call for call in self._calls if isinstance(call, GeneratedCall))
+        candidates = (
             ("\n".join(self._text(part) for part in call.messages), replace(_completion(call), reasoning=""))
             for call in texts
             if call.recipe == asker.recipe
-        ]
+        )
         asked = "\n".join(message.content for message in messages)
         return self._miss(asker, "generate", asked, candidates)
 
-    def _miss(self, asker: Asker, kind: str, asked: str, candidates: Sequence[tuple[str, _T]]) -> _T | None:
+    def _miss(self, asker: Asker, kind: str, asked: str, candidates: Iterable[tuple[str, _T]]) -> _T | None:
         """Notes a miss and how it differs from the nearest recorded call; that one's answer, if it counts."""
 
         def likeness(candidate: tuple[str, _T]) -> float:

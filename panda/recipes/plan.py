@@ -86,7 +86,7 @@ class CallPlan:
             return f"left out: {', '.join(self.replaced[name])} instead"
         if name in self.templates:
             return f"template {self.templates[name]!r}"
-        if is_confidence(name, self.recipe.output_schema.get("properties", {}).get(name)):
+        if name == "confidence" and self.computes_confidence:
             return "computed"
         spec = next((spec for spec in self.choices if spec.name == name), None)
         if self.writes:

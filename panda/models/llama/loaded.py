@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,7 +46,7 @@ class LoadedGgufs:
         )
         return LlamaCppModel(
             info,
-            check_file=partial(check_gguf, file.path),
+            check_file=cache(partial(check_gguf, file.path)),  # looked at once
             load_weights=partial(self._load_weights, file, lens),
             load_context=partial(self._load_context, file, spec.n_ctx),
             load_projector=partial(self._load_projector, file, lens) if lens else None,
