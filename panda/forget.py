@@ -505,7 +505,7 @@ class _Walk:
             made.append(part)
             if is_ours:
                 self._tell(path, before, part)
-        if path.name == names.RUN_JSON and eraser.count(_read(path.with_name("queries.jsonl"))):
+        if path.name == names.RUN_JSON and eraser.count(_read(path.with_name(names.QUERIES_JSONL))):
             value = _object(made[0])
             value["turns"] = [{**one, "digest": None} for one in value.get("turns") or ()]
             made = [files.render_json(value).encode()]

@@ -111,12 +111,13 @@ class Ask:
         for key in keys.values():
             if key not in memo and (recorded := self.recorded(*key)):
                 memo[key] = recorded
-        todo, usage, seconds = [case for case, key in keys.items() if key not in memo], Usage(0, 0, 0), 0.0
+        todo = {case: key for case, key in keys.items() if key not in memo}
+        usage, seconds = Usage(0, 0, 0), 0.0
         if todo:
-            scores = compute(todo)
+            scores = compute([*todo])
             usage, seconds = scores.usage, scores.seconds
             found = zip(scores.logprobs, scores.tokens, strict=True)
-            memo.update(zip(map(keys.__getitem__, todo), found, strict=True))
+            memo.update(zip(todo.values(), found, strict=True))
         given = [memo[keys[case]] for case in cases]
         self.write(Pass(prefix, cases, given, [case not in todo for case in cases], usage, seconds, by))
         return given

@@ -40,13 +40,12 @@ from panda.store.files import (
     write_json,
 )
 from panda.store.interventions import list_interventions
-from panda.store.layout import Apart, UserStore, turn_name
+from panda.store.layout import QUERIES_JSONL, Apart, UserStore, turn_name
 from panda.store.lines import load_lines
 from panda.store.log import append_executions
 from panda.store.records import Execution, Intervention, Metrics, StagedMemory
 from panda.store.turns import TurnFolder
 
-QUERIES_JSONL = "queries.jsonl"
 _INDEXED_AT_ONCE = 50
 _MOST_TURNS = 200  # that an estimate is made from
 _log = logging.getLogger(__name__)

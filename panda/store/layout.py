@@ -55,6 +55,7 @@ SESSION_JSON = "session.json"
 CLOSED_JSON = "closed.json"
 RUN_JSON = "run.json"
 RUN_TURNS_JSONL = "turns.jsonl"
+QUERIES_JSONL = "queries.jsonl"
 CONFLICTS_JSONL = "conflicts.jsonl"
 PROPOSED_FACTS_JSONL = "proposed_facts.jsonl"
 CLAIM_WAIT_SECONDS = 60.0

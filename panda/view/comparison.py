@@ -8,13 +8,13 @@ from types import SimpleNamespace
 from panda.documents.context import PHASES, SECTIONS, parse_context, render_section
 from panda.documents.text import shorten
 from panda.errors import Problem, UsageError
-from panda.runs.compare import Cost, Flip, RunDiff, Side, changed_sections, compare_runs, load_sides
+from panda.runs.compare import SAVED, Cost, Flip, RunDiff, Side, changed_sections, compare_runs, load_sides
 from panda.runs.ledger import Outcome, TurnKey
 from panda.store.files import read_text
 from panda.store.layout import CONTEXT_MD, is_id
 from panda.view.attempts import DiffLine, compare_lines
 from panda.view.plots import share_of
-from panda.view.runs import SAVED, find_run, run_names
+from panda.view.runs import find_run, run_names
 from panda.view.shelf import Part, Query, Shelf
 
 _MOST_TURNS = 50  # that are shown side by side

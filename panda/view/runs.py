@@ -13,9 +13,10 @@ from typing import NamedTuple
 from panda.documents.records import encode
 from panda.documents.text import shorten
 from panda.errors import NotFoundError, Problem, UsageError, Verdict
+from panda.runs.compare import SAVED
 from panda.runs.ledger import PlannedTurn, RunPlan, TurnKey, TurnLine
 from panda.store.files import is_locked, store_errors, why_unread
-from panda.store.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, is_id
+from panda.store.layout import QUERIES_JSONL, RUN_JSON, RUN_TURNS_JSONL, Layout, is_id
 from panda.store.lines import LineTail
 from panda.store.records import load, parse
 from panda.view.attempts import DiffLine
@@ -23,8 +24,6 @@ from panda.view.shelf import Query, Shelf
 
 _PAGE_ROWS = 50
 _PAGE_TURNS = 100
-SAVED = "saved"
-QUERIES_JSONL = "queries.jsonl"
 _MOST_BAD = 20
 _MOST_DOCUMENTS = 12
 _MOST_MISSES = 3
