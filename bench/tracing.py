@@ -91,7 +91,9 @@ def _texts(value: Any) -> Iterator[Any]:
 
 def main() -> None:
     """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--names", action="store_true", help="print what was counted too")
     names = parser.parse_args().names
     settings = load_settings({}, os.environ, Path.cwd())

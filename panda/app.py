@@ -22,7 +22,7 @@ from panda.models.contract import Layers
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.coordinator import Coordinator
-from panda.phases.evidence_spans import ClosestLines
+from panda.phases.evidence import ClosestLines
 from panda.phases.planner import Planner
 from panda.phases.query_analyzer import QueryAnalyzer
 from panda.phases.reflection import Reflection
@@ -88,7 +88,7 @@ class App:
         self.tools = ToolContext(  # without a turn
             self._then, 0, "", reader, retriever, web=web, limit_seconds=limit, search_provider=provider
         )
-        closest, noting = ClosestLines(reader, encoder), Noting(store.user, self._moment, encoder)
+        closest, noting = ClosestLines(encoder), Noting(store.user, self._moment, encoder)
         self.gatherer = ContextGatherer(executor, retriever, reader, closest, self._now)
         phases = (
             QueryAnalyzer(executor, reader, closest),

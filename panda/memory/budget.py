@@ -9,9 +9,10 @@ from panda.errors import MemoryNodeError
 from panda.language.text import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.gathered import freshness
-from panda.memory.node import Line, Node
+from panda.memory.node import Node
 from panda.memory.reader import NOTE, NodeReader
 from panda.models.cl100k import count_tokens
+from panda.store.records import Line
 
 DOCUMENTS_TOKENS = 3_000
 """Budget tokens of all loaded documents together (S1 §7.2)."""

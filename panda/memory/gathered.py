@@ -13,8 +13,8 @@ from panda.documents.evidence import check_evidence, find_proofs
 from panda.documents.records import encode
 from panda.documents.text import escape_item, unescape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, mean_by_recency
-from panda.memory.node import Line, Node, SourceType
-from panda.store.records import GatheredItem, GatheredSection
+from panda.memory.node import Node, SourceType
+from panda.store.records import GatheredItem, GatheredSection, Line
 
 TITLES: Mapping[SourceType, str] = {
     "preference": "Session Preferences",
@@ -59,11 +59,11 @@ class DraftSection:
     confidence_avg: float | None = None  # what the draft claims; code computes its own
 
 
-def draft_of_lines(lines: Sequence[tuple[Node, Line]]) -> list[DraftSection]:
+def draft_of_lines(lines: Sequence[Line], nodes: Mapping[str, Node]) -> list[DraftSection]:
     """The draft that quotes these lines in their order, one part a source type, in the order of TITLES."""
+    kinds = {line.id: nodes[line.node].source_type for line in lines}
     parts = {
-        title: tuple(GatheredItem(item.text, (node.id,)) for node, item in lines if node.source_type == kind)
-        for kind, title in TITLES.items()
+        title: tuple(line.item for line in lines if kinds[line.id] == kind) for kind, title in TITLES.items()
     }
     return [DraftSection(title, items) for title, items in parts.items() if items]
 

@@ -7,10 +7,9 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from panda.documents.markdown import Form, Passage, is_only_wikilinks, spell_out_wikilinks, split_passages
+from panda.documents.markdown import Passage, is_only_wikilinks, spell_out_wikilinks, split_passages
 from panda.documents.memory_file import render_value
 from panda.documents.text import one_line, strip_citations
 from panda.language.dates import day_of, find_days
@@ -18,7 +17,7 @@ from panda.language.numbers import states_price
 from panda.language.wording import plain_mood
 from panda.language.words import NOT_COUNTED, split_terms, split_words
 from panda.memory.confidence import MISSING, TURN_STARTS, claim_type, confidence_at, field_type
-from panda.store.records import Research
+from panda.store.records import Line, Research
 from panda.store.visits import TurnRecord, Visit
 
 SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "visit_record"]
@@ -33,31 +32,6 @@ _PREFIX = re.compile(r"\A(?:preference|fact|memory):\s*")
 _KEY = re.compile(r"\A[\w.-]+(?=: )")
 _JOINTS = re.compile(r"[\s_-]+")
 _NOTE = "knowledge:"
-
-
-class Line(Struct, frozen=True):
-    text: str  # one line, quotable as it stands
-    content_type: str  # how it ages: a key of confidence.DECAYS
-    confidence: float  # as of now, after decay; below .30 it is expired
-    at: datetime | None  # when it was said or seen; None if unknown
-    list_id: str | None = None  # the list or table of its node that it belongs to; None if it belongs to none
-    heads: str | None = None  # the list or table that it introduces; None if it introduces none
-    heading: str = ""
-    """What it stands under within its node: the headings, and the line that introduces its list."""
-    form: Form = "sentence"  # what it is in its document
-    number: int | None = None  # its number in a numbered list
-    line: int | None = None
-    """Line where it begins, of a note's file or else of the text of its node, from 1; None without lines."""
-    carried: str = ""  # what its text has in front, "Ingredients: ", and its document has not there
-    origin: str | None = None
-    """The node that says it, where this line only repeats that: then this line is no evidence."""
-    node: str = ""  # its node
-    place: int = 0  # its place among the lines of that, from 1
-
-    @property
-    def id(self) -> str:
-        """What it is known by as long as the text of its node stays, as "turn:811 3"."""
-        return f"{self.node} {self.place}"
 
 
 @dataclass(frozen=True)
@@ -78,8 +52,22 @@ class Node:
     quality: float | None = None  # how good its maker found research or a visit, 0 to 1
 
     def __post_init__(self) -> None:
-        placed = tuple(replace(line, node=self.id, place=n) for n, line in enumerate(self.items, 1))
-        object.__setattr__(self, "items", placed)
+        placed = (
+            replace(line, node=self.id, place=n, above=self._above(line))
+            for n, line in enumerate(self.items, 1)
+        )
+        object.__setattr__(self, "items", tuple(placed))
+
+    def _above(self, line: Line) -> str:
+        parts = [line.heading]
+        if self.id.startswith(_NOTE):
+            folder = PurePosixPath(self.id.removeprefix(_NOTE)).parent.name
+            parts = [_JOINTS.sub(" ", part) for part in (folder, self.title)] + parts
+        elif self.source_type in ("visit_record", "research_cache"):
+            parts = [self.title, *parts]
+        seen = dict.fromkeys(piece for part in parts for piece in one_line(part).rstrip(".:").split(". "))
+        pieces = (piece.strip() for piece in seen)
+        return ". ".join(piece for piece in pieces if piece and not line.text.startswith(piece))
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -289,7 +277,7 @@ def note_lines(
 
 def line_text(above: str, text: str) -> str:
     """
-    A line with what it stands below (see line_title), as an encoder gets it: no ids, keys as words, nothing
+    A line with what it stands below (see Line.above), as an encoder gets it: no ids, keys as words, nothing
     twice.
 
     >>> line_text("Bees. Spring", "They fly in May."), line_text("Bees. Hive", "Hive: two frames")
@@ -302,19 +290,6 @@ def line_text(above: str, text: str) -> str:
     return ". ".join([*parts, line])
 
 
-def line_title(node: Node, line: Line) -> str:
-    """What a line stands below: of a note its folder, name and headings, of a page or research its title."""
-    parts = [line.heading]
-    if node.id.startswith(_NOTE):
-        folder = PurePosixPath(node.id.removeprefix(_NOTE)).parent.name
-        parts = [_JOINTS.sub(" ", part) for part in (folder, node.title)] + parts
-    elif node.source_type in ("visit_record", "research_cache"):
-        parts = [node.title, *parts]
-    seen = dict.fromkeys(piece for part in parts for piece in one_line(part).rstrip(".:").split(". "))
-    pieces = (piece.strip() for piece in seen)
-    return ". ".join(piece for piece in pieces if piece and not line.text.startswith(piece))
-
-
 def node_lines(node: Node) -> list[tuple[Line, str]]:
     own = (line for line in node.items if line.origin is None)
-    return [(line, line_text(line_title(node, line), line.text)) for line in own]
+    return [(line, line_text(line.above, line.text)) for line in own]

@@ -21,11 +21,11 @@ from panda.language.dates import day_of
 from panda.memory.confidence import KNOWLEDGE, MISSING
 from panda.memory.fact import Kind
 from panda.memory.memory import load_remembered
-from panda.memory.node import Line, Node, note_lines, research_lines, turn_lines, visit_lines
+from panda.memory.node import Node, note_lines, research_lines, turn_lines, visit_lines
 from panda.memory.past import Bound, Moment
 from panda.store.files import read_bytes, read_text, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, UserStore
-from panda.store.records import Manifest, Research, load
+from panda.store.records import Line, Manifest, Research, load
 from panda.store.visits import (
     SAVED_STATUSES,
     Visit,

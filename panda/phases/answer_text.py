@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from panda.documents.evidence import Proof
 from panda.documents.text import escape_quote
-from panda.memory.node import Line
-from panda.store.records import GatheredItem
+from panda.store.records import GatheredItem, Line
 
 _MARK = re.compile(r"[ \t]?\[(\d{1,3}(?:[ ]*,[ ]*\d{1,3})*)\](?!\()")
 _FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
@@ -51,19 +49,18 @@ def _paragraphs(text: str) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class Quoted:
-    line: Line  # the line
-    list_name: str  # the list, among those of all nodes
-    left_out: int  # how many lines of the list the answer does not quote, where that has to be told
+def list_name(line: Line) -> str:
+    """The list that a line belongs to or introduces, among those of all nodes; "" if there is none."""
+    own = line.list_id or line.heads
+    return f"{line.node} {own}" if own else ""
 
 
-def without_doubles(items: Sequence[GatheredItem]) -> list[GatheredItem]:
-    """The items without those that say nearly the same as an earlier one, all numbers and names included."""
-    kept: list[GatheredItem] = []
-    for item in items:
-        if not any(_is_double(item.text.split(), other.text.split()) for other in kept):
-            kept.append(item)
+def without_doubles(lines: Sequence[Line]) -> list[Line]:
+    """The lines without those that say nearly the same as an earlier one, all numbers and names included."""
+    kept: list[Line] = []
+    for line in lines:
+        if not any(_is_double(line.text.split(), other.text.split()) for other in kept):
+            kept.append(line)
     return kept
 
 
@@ -79,37 +76,33 @@ def _is_double(words: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def render_answer(
-    items: Sequence[GatheredItem],
-    node_ids: Sequence[str],
-    provenance: Sequence[str],
+    lines: Sequence[Line],
+    places: Mapping[str, str],
+    *,
     proofs: Sequence[Proof] = (),
-    quoted: Mapping[GatheredItem, Quoted] | None = None,
+    left_out: Mapping[str, int],
     lead: Sequence[str] = (),
-    said: Mapping[GatheredItem, str] | None = None,
+    said: Mapping[GatheredItem, str],
 ) -> str:
     """
-    The answer as the user reads it: each item with its marks and what is *said* in front, then the list of
-    sources (*node_ids*, each once, with its file in *provenance*) and what was computed. Neighbours of one
-    *quoted* list stand as one.
+    The answer as the user reads it: each line with its marks and what is *said* in front, then the list of
+    sources, *places* by node, and what was computed. Neighbours of one list stand as one; *left_out* tells
+    how many of a list are not quoted.
     """
-    places = [place.removesuffix("/manifest.json") for place in provenance]
-    quoted, said = quoted or {}, said or {}
+    numbers = {node_id: n for n, node_id in enumerate(places, 1)}
     blocks: list[str] = []
-    names = [quoted[item].list_name if item in quoted and item not in said else "" for item in items]
-    for name, group in groupby(zip(names, items, strict=True), key=lambda pair: pair[0]):
-        together = [item for _, item in group]
-        marks = ["".join(f" [{node_ids.index(n) + 1}]" for n in item.node_ids) for item in together]
-        if name and (len(together) > 1 or quoted[together[0]].left_out):
-            lines = [quoted[item] for item in together]
-            blocks += _list_blocks([line.line for line in lines], marks)
-            if lines[-1].left_out:
-                where = places[node_ids.index(together[0].node_ids[0])]
-                blocks[-1] += f"\n\n… and {lines[-1].left_out} more in {where}"
+    names = ["" if line.item in said else list_name(line) for line in lines]
+    for name, group in groupby(zip(names, lines, strict=True), key=lambda pair: pair[0]):
+        together = [line for _, line in group]
+        marks = ["".join(f" [{numbers[node_id]}]" for node_id in line.node_ids) for line in together]
+        if name and (len(together) > 1 or left_out.get(name)):
+            blocks += _list_blocks(together, marks)
+            if left_out.get(name):
+                blocks[-1] += f"\n\n… and {left_out[name]} more in {places[together[0].node]}"
         else:
             pairs = zip(together, marks, strict=True)
-            blocks += [f"{said.get(item, '')}{_marked(item.text, mark)}" for item, mark in pairs]
-    pairs_of_sources = enumerate(zip(node_ids, places, strict=True), 1)
-    sources = [f"- [{n}] {one}, {place}" for n, (one, place) in pairs_of_sources]
+            blocks += [f"{said.get(line.item, '')}{_marked(line.text, mark)}" for line, mark in pairs]
+    sources = [f"- [{numbers[node_id]}] {node_id}, {place}" for node_id, place in places.items()]
     computed = [f"- {proof.text} = {proof.steps}" for proof in proofs]
     cited = ["Sources:\n" + "\n".join([*sources, *computed])] if sources else []
     return "\n\n".join([*lead, *blocks, *cited])

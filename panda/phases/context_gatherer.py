@@ -7,10 +7,12 @@ quotes; what one that writes words anew must hold in the nodes that it cites.
 """
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import structs
 
 from panda.choosing.decision import Option
 from panda.documents.context import Section
@@ -18,7 +20,6 @@ from panda.documents.memory_file import is_statement, statement_key
 from panda.documents.text import one_line, shorten
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, MemoryNodeError, ReplyError
-from panda.language.reading import Reading
 from panda.memory.budget import (
     DOCUMENTS_TOKENS,
     LoadedDocument,
@@ -39,11 +40,20 @@ from panda.memory.gathered import (
     render_gathered,
     with_own_confidence,
 )
-from panda.memory.node import Line, Node, wanted_list
+from panda.memory.node import Node
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance, Outcome, Stop
-from panda.phases.evidence_spans import ClosestLines, evidence_of
-from panda.phases.recall import recalled_turns
+from panda.phases.evidence import (
+    ClosestLines,
+    as_options,
+    by_rule,
+    chosen_lines,
+    gather,
+    lines_of,
+    read_lines,
+    reason,
+)
+from panda.phases.from_session import recalled_turns
 from panda.phases.request import ask, question_of, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -61,70 +71,21 @@ from panda.store.records import (
     ContextMetrics,
     Coverage,
     Document,
+    Evidence,
     GatheredContext,
     GatheredItem,
     GatheredSection,
+    Line,
     RetrievalPlan,
     Verdict,
 )
 
-_MOST_LINES = 40
-_MOST_LISTED = 12
-_SPEC = "product_spec"
+_FURTHER = "further from the query than others"
 _GAP = "nothing that was gathered seems to answer the query"
 _MOST_CANDIDATES, _MOST_RANKED = 30, 60  # what a model that writes chooses from; where none reads them
 _WIDER = 4
 _SESSION_TURNS = 20
 _CHARS = 240
-
-
-@dataclass(frozen=True)
-class Offered:
-    option: Option  # as the choice sees it
-    node: Node  # where it comes from
-    item: Line  # the line
-
-
-def line_options(query: str, documents: Sequence[LoadedDocument], closest: ClosestLines) -> list[Offered]:
-    """
-    At most 40 lines in the order of the documents: one of each, then the closest, of equals the earlier;
-    where a turn repeats another source, the source is kept.
-    """
-    unique: dict[str, tuple[Node, Line]] = {}
-    for document in documents:  # turns come last
-        for item in document.items:
-            unique.setdefault(item.text, (document.node, item))
-    found = [Offered(one, *unique[one.text]) for one in closest.rate_lines(query, list(unique.values()))]
-    ranked = sorted(found, key=lambda line: -line.option.prior)
-    first = {line.node.id: line for line in reversed(ranked)}
-    kept = [*first.values(), *(line for line in ranked if first[line.node.id] is not line)][:_MOST_LINES]
-    return sorted(kept, key=lambda line: int(line.option.id[1:]))
-
-
-def draft_of(
-    query: str, values: Mapping[str, Any], lines: Sequence[Offered], plan: RetrievalPlan, reading: Reading
-) -> tuple[DraftSection, ...]:
-    """
-    The draft that a reply of 2.2 stands for: `sections` by a model that writes, else `lines`, ids of those on
-    offer. By rule it has a line of every candidate that a rule put into the plan, all details of a page when
-    the query asks for them, and the whole list where a chosen line introduces one, or belongs to one and the
-    query asks for all there are.
-    """
-    if "sections" in values:
-        written = [_written(section) for section in values["sections"]]
-        cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
-        missing = [line for line in _by_rule(query, reading, lines, plan) if line.node.id not in cited]
-        return _merged([*written, *draft_of_lines([(line.node, line.item) for line in missing])])
-    by_id = {line.option.id: line for line in lines}
-    chosen = [by_id[id_] for id_ in values["lines"]]
-    shown = {line.node.id for line in chosen}
-    chosen += [line for line in _by_rule(query, reading, lines, plan, shown) if line not in chosen]
-    shown_lines = [(line.node, line.item) for line in chosen]
-    for node, item in list(shown_lines):
-        wanted = wanted_list(item, node.items, node.title, query, all_=reading.all)
-        usable = [one for one in wanted if is_usable(one)]
-        shown_lines += [(node, one) for one in usable[:_MOST_LISTED] if (node, one) not in shown_lines]
-    return tuple(draft_of_lines(shown_lines))
 
 
 def _written(section: Mapping[str, Any]) -> DraftSection:
@@ -140,26 +101,6 @@ def _merged(sections: Sequence[DraftSection]) -> tuple[DraftSection, ...]:
         items = tuple(dict.fromkeys((*other.items, *section.items) if other else section.items))
         merged[section.title] = DraftSection(section.title, items, None if other else section.confidence_avg)
     return tuple(merged.values())
-
-
-def _by_rule(
-    query: str,
-    reading: Reading,
-    lines: Sequence[Offered],
-    plan: RetrievalPlan,
-    shown: Collection[str] = (),
-) -> list[Offered]:
-    best = {line.node.id: line for line in sorted(lines, key=lambda line: line.option.prior)}
-    ruled = list(dict.fromkeys([*_ruled(plan), *reading.turns]))
-    found = [best[node_id] for node_id in ruled if node_id in best and node_id not in shown]
-    if reading.details:
-        visits = [line for line in lines if line.node.source_type == "visit_record"]
-        details = [line for line in visits if line.item.content_type == _SPEC]
-        pages = {line.node.id: share_of_words(query, line.node.title) for line in details}
-        pages |= dict.fromkeys((node_id for node_id in ruled if node_id in pages), 1.0)
-        top = max(pages.values(), default=0.0)
-        found += [line for line in details if top and pages[line.node.id] == top]
-    return found
 
 
 def _ruled(plan: RetrievalPlan) -> list[str]:
@@ -233,27 +174,28 @@ class ContextGatherer:
         offered = candidates
         if is_read:
             offered = offered_candidates(candidates)
-        best = self.closest.best_lines(turn.meant, self._known([one.node_id for one in offered], nodes))
-        lines = [
-            replace(best.get(c.node_id, Option(c.node_id, c.text)), id=c.node_id, node_ids=(c.node_id,))
-            for c in offered
-        ]
-        shares = measure_closeness(turn.meant, [line.near for line in lines], None)
+        read = self._known([one.node_id for one in offered], nodes)
+        best = {line.node: line for line in self.closest.best_lines(turn.meant, read)}
         now = self.clock()
-        labels = {id_: f"{node_label(node, now)}: " for id_, node in nodes.items() if is_read}
-        options = [
-            replace(line, prior=share, shown=labels.get(c.node_id, "") + c.text)
-            for c, share, line in zip(offered, shares, lines, strict=True)
-        ]
+        options = []
+        for one in offered:
+            line, label = best.get(one.node_id, Line(one.text)), ""
+            if is_read and one.node_id in nodes:
+                label = f"{node_label(nodes[one.node_id], now)}: "
+            options.append(
+                Option(one.node_id, line.text, (one.node_id,), 0.0, line.above, f"{label}{one.text}")
+            )
+        shares = measure_closeness(turn.meant, [option.near for option in options], None)
+        options = [replace(option, prior=share) for option, share in zip(options, shares, strict=True)]
         reply = ask(self.executor, "phase2_1_retrieval", turn, options={"relevant": options})
         relevant = reply.choices.get("relevant")
         ids = [candidate.node_id for candidate in found]
         ruled = ruled_nodes(turn.analysis, ids, previous)
-        by_rule = [
+        asked_for = [
             *(one for node_id in ruled for one in origins.get(node_id, (node_id,))),
-            *(one for number in recalled_turns(turn) if (one := f"turn:{number}") in ids),
+            *(f"turn:{number}" for number in recalled_turns(turn) if f"turn:{number}" in ids),
         ]
-        taken = {*reply.values["relevant"], *by_rule}
+        taken = {*reply.values["relevant"], *asked_for}
         chosen = [one.node_id for one in candidates if one.node_id in taken]
         if not chosen and candidates:
             turn.warn("no saved source is relevant to the query")
@@ -263,7 +205,7 @@ class ContextGatherer:
             self.clock(),
             scores=relevant.scores if relevant else {},
             chosen=reply.values["relevant"],
-            by_rule=by_rule,
+            by_rule=asked_for,
             reasoning=reply.values.get("reasoning"),
         )
         turn.folder.save(plan)
@@ -282,7 +224,7 @@ class ContextGatherer:
             documents = self._load(turn, [*planned_nodes(plan), *further])
             nodes = {one.node.id: one.node for one in documents}
             try:
-                draft = self._draft(turn, documents, plan, guidance)
+                draft, lines = self._draft(turn, documents, plan, guidance)
                 limits = [one.text for one in turn.reading.limits]
                 sections = build_sections(draft, nodes, limits, self.clock(), by_rule=_ruled(plan))
                 issues = check_sections(sections, nodes, self.clock(), query=turn.query)
@@ -290,7 +232,7 @@ class ContextGatherer:
                     guidance = "; ".join(issues)
                     continue
                 sections = with_own_confidence(sections, nodes, self.clock())
-                reply = self._judge(turn, sections) if not issues else None
+                reply = self._judge(turn, sections, lines) if not issues else None
             except (ReplyError, GateError) as exc:
                 if valid is None:
                     raise
@@ -301,8 +243,8 @@ class ContextGatherer:
                 return valid
             further = [one for one in planned_nodes(plan, chosen=False) if one not in nodes][:_WIDER]
             if reply.asks_back or reply.values["verdict"] != "retry" or round_ == 1 or not further:
-                return self._gathered(turn, plan, documents, sections, reply)
-            valid = self._gathered(turn, plan, documents, sections, reply)
+                return self._gathered(turn, plan, documents, sections, lines, reply)
+            valid = self._gathered(turn, plan, documents, sections, lines, reply)
             guidance = str(reply.values.get("guidance") or "Look at further sources.")
         raise HaltError(
             "§2 failed its checks twice",
@@ -397,27 +339,40 @@ class ContextGatherer:
         documents: Sequence[LoadedDocument],
         plan: RetrievalPlan,
         guidance: str | None,
-    ) -> tuple[DraftSection, ...]:
+    ) -> tuple[Sequence[DraftSection], list[Line]]:
+        """What 2.2 drafts, `sections` by a model that writes, else `lines`, and all lines that it read."""
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
-        lines = line_options(turn.meant, documents, self.closest)
+        read = read_lines(turn.meant, documents, self.closest)
         sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
         reply = ask(
             self.executor,
             "phase2_2_synthesis",
             turn,
-            options={"lines": [line.option for line in lines], "sources": sources},
+            options={"lines": as_options(read), "sources": sources},
             extra={**group_documents(documents, self.clock(), session)},
             guidance=guidance,
         )
-        return draft_of(turn.meant, reply.values, lines, plan, turn.reading)
+        nodes = {one.node.id: one.node for one in documents}
+        if "sections" in reply.values:
+            written = [_written(section) for section in reply.values["sections"]]
+            cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
+            ruled = by_rule(turn.meant, turn.reading, read, nodes, _ruled(plan), ())
+            missing = [reason(line, why) for why, line in ruled if line.node not in cited]
+            return _merged([*written, *draft_of_lines(missing, nodes)]), [*read, *missing]
+        chosen = chosen_lines(read, reply.values["lines"])
+        lines = gather(turn.meant, turn.reading, read, chosen, nodes, _ruled(plan))
+        taken = {line.id for line in lines}
+        others = (structs.replace(line, left_out=_FURTHER) for line in read if line.id not in taken)
+        return draft_of_lines(lines, nodes), [*lines, *others]
 
-    def _judge(self, turn: Turn, sections: Sequence[GatheredSection]) -> Reply:
+    def _judge(self, turn: Turn, sections: Sequence[GatheredSection], lines: Sequence[Line]) -> Reply:
         text = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
+        rated = self.closest.scored(turn.meant, lines_of(turn, sections, lines))
         return ask(
             self.executor,
             "phase2_5_context_validator",
             turn,
-            options={"evidence": self.closest.rate(turn.meant, evidence_of(sections))},
+            options={"evidence": as_options(rated)},
             extra={"gathered_context": text},
         )
 
@@ -427,6 +382,7 @@ class ContextGatherer:
         plan: RetrievalPlan,
         documents: Sequence[LoadedDocument],
         sections: Sequence[GatheredSection],
+        lines: Sequence[Line],
         reply: Reply,
     ) -> Gathered:
         now = self.clock()
@@ -434,7 +390,8 @@ class ContextGatherer:
         section = render_gathered(sections, nodes, now)
         verdict = "clarify" if reply.asks_back else str(reply.values["verdict"])
         values = gathered_values(sections, documents, now, verdict=verdict, confidence=reply.confidence)
-        outcome: Outcome = Advance(section, (values,))
+        files = (values, Evidence(gathered=tuple(lines)))
+        outcome: Outcome = Advance(section, files)
         if verdict == "clarify":
-            outcome = Stop("clarify", None, (values,), question=question_of(reply, turn))
+            outcome = Stop("clarify", None, files, question=question_of(reply, turn))
         return Gathered(plan, tuple(documents), section, values, outcome)

@@ -16,7 +16,7 @@ from panda.errors import FileFormatError, StoreError
 from panda.memory.budget import LONGEST_LINE_CHARS
 from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance
-from panda.phases.evidence_spans import tool_spans
+from panda.phases.evidence import as_options, look_at, standing, tool_lines
 from panda.phases.goals import goals_progress, ready_goals
 from panda.phases.pages import live_pages
 from panda.phases.request import ask
@@ -197,7 +197,7 @@ class _Loop:
             options={
                 "tool": [Option(name, name) for name in (*waiting, *([_DONE] if may_end else []))],
                 "goal": [Option(goal.id, goal.goal) for goal in self._plan.goals],
-                "results": tool_spans(self._turn, self.steps) if may_end else [],
+                "results": self._results() if may_end else [],
                 "pages": pages,
             },
             variables={
@@ -207,6 +207,10 @@ class _Loop:
             arguments={name: TOOLS[name].argument_schema for name in waiting},
             extra={"toolresults.md": render_results(self.steps), "progress": "\n".join(told)},
         )
+
+    def _results(self) -> list[Option]:
+        claims = tool_lines(self._turn, self._context.reader, self.steps)
+        return as_options(standing(look_at(self._turn, claims, quotes=False)))
 
     def _values(self, step: str, **given: Any) -> Mapping[str, Any]:
         return ask(self._executor, step, self._turn, **given).values

@@ -9,7 +9,7 @@ from panda.documents.text import shorten
 from panda.language.numbers import ORDINAL_WORDS
 from panda.language.words import read_words, split_terms
 from panda.memory.reader import NodeReader
-from panda.phases.evidence_spans import ClosestLines
+from panda.phases.evidence import ClosestLines
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words
 from panda.store.records import QueryAnalysis, find

@@ -11,10 +11,10 @@ from panda.documents.text import one_line
 from panda.errors import ReplyError
 from panda.memory.gathered import CONSTRAINTS
 from panda.phases.contract import Advance, Outcome, Stop
-from panda.phases.evidence_spans import ClosestLines, gathered_spans
+from panda.phases.evidence import ClosestLines, as_options, gathered_lines, look_at, standing
+from panda.phases.from_session import recalled
 from panda.phases.goals import plan_goals
 from panda.phases.pages import live_pages, named_pages
-from panda.phases.recall import recalled
 from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -64,13 +64,14 @@ class Planner:
         lacking = [f"- {name} cannot be used: {reason}" for name, reason in missing.items() if reason]
         failures = _failures(turn)
         guidance = [turn.reason, *failures] if turn.reason else []
+        gathered = look_at(turn, gathered_lines(turn), quotes=False)
         reply = ask(
             self.executor,
             "phase3_planner",
             turn,
             options={
                 "tools": [Option(name, name) for name in names],
-                "evidence": self.closest.closest(turn.meant, gathered_spans(turn)),
+                "evidence": as_options(self.closest.closest(turn.meant, standing(gathered))),
                 "pages": live_pages(turn, context.reader),
                 "told": [Option(f"s{n}", one.text, (), 1.0) for n, one in enumerate(told, 1)],
                 "recalled": recalled(turn, context.reader, is_written),

@@ -45,7 +45,7 @@ from panda.language.wording import leaves_out, plain_agreement, plain_mood
 from panda.language.words import FUNCTION_WORDS, split_terms, split_words, stem
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance
-from panda.phases.evidence_spans import ClosestLines
+from panda.phases.evidence import ClosestLines
 from panda.phases.kept import asked_to_forget, chosen_to_go, kept_things, meant_to_go
 from panda.phases.request import ask
 from panda.phases.turn import Turn

@@ -11,15 +11,16 @@ from panda.documents.context import Meta, Section, Text
 from panda.language.wording import content_stems
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance, Outcome, Stop
-from panda.phases.evidence_spans import ClosestLines
+from panda.phases.evidence import ClosestLines, as_options, score_of
+from panda.phases.from_session import recalled
 from panda.phases.kept import said_of_forgetting
-from panda.phases.recall import recalled
 from panda.phases.request import ask, question_of, quote, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.candidates import Retriever
 from panda.session.registry import curation_of_reading, with_written
 from panda.store.carry import Curation
+from panda.store.records import Line
 from panda.store.records import Reflection as Decided
 
 _RECENT, _OFFERED = 3, 24
@@ -52,7 +53,7 @@ class Reflection:
         if turn.reading.forgets:
             return self._of_forgetting(turn)
         recent, is_written = turn.recent(_RECENT), writes(self.executor, "phase1_reflection", turn)
-        lines = [line.near for line in self._look(turn)[:_TOLD]] if is_written else []
+        lines = [line.near for line in as_options(self._look(turn)[:_TOLD])] if is_written else []
         reply = ask(
             self.executor,
             "phase1_reflection",
@@ -111,14 +112,14 @@ class Reflection:
             return "The order names what it is about."
         if recalled(turn, self.reader, False):
             return "The session is what it is about."
-        if words and any(line.prior >= _NEAR for line in self._look(turn)[:1]):
+        if words and any(score_of(line) >= _NEAR for line in self._look(turn)[:1]):
             return "The store holds something close to it."
         return None
 
-    def _look(self, turn: Turn) -> Sequence[Option]:
+    def _look(self, turn: Turn) -> Sequence[Line]:
         ranked = self.retriever.find(turn.meant, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True)
         nodes = [node for one in ranked if (node := find_node(self.reader, one.node_id))]
-        return list(self.closest.best_lines(turn.meant, nodes).values())[::-1]
+        return self.closest.best_lines(turn.meant, nodes)
 
 
 def _entities(turn: Turn) -> list[Option]:

@@ -20,11 +20,11 @@ from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_v
 from panda.memory.past import Moment
 from panda.memory.reader import NodeReader, find_node
 from panda.models.contract import Encoder
-from panda.phases.evidence_spans import ClosestLines
+from panda.phases.evidence import ClosestLines
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words, folded_names, measure_closeness
 from panda.store.fact import Assertion, SaidKind, Subject, Value
-from panda.store.records import GatheredItem, Noted, Staged, StagedMemory
+from panda.store.records import GatheredItem, Line, Noted, Staged, StagedMemory
 
 _CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
 """How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""
@@ -224,12 +224,13 @@ class _Told:
     """Whether the query goes on from it, so that it is no answer unless it gives a value of the same kind."""
 
 
-def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, closest: ClosestLines) -> Since:
+def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: ClosestLines) -> Since:
     """
     The items of an answer, and in front of each what the user told later and otherwise of the same. Of more
     than two lines none is taken for outdated. What he took back is left out, and where the present alone is
     asked for, all that is outdated.
     """
+    items, above = [line.item for line in lines], {line.item: line.above for line in lines}
     statements = _statements(turn, reader, closest)
     told = {one.item: one.at for one in statements if one.item in items}
     if not items or not statements:
@@ -241,7 +242,7 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
     lists = _lists(reader)
     for item in (looked_at := list(items)):  # what is added may be outdated too
         later = _later_than(item, statements, reader)
-        own = closest.rate(turn.meant, [Option("i", item.text, item.node_ids)])[0]
+        own = closest.rate(turn.meant, [Option("i", item.text, item.node_ids, 0.0, above.get(item, ""))])[0]
         if (adds := _adding(turn.meant, item, later)) is not None and len(items) <= _MOST:
             first.append(adds.item)
             told[adds.item] = adds.at

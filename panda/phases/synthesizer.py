@@ -2,39 +2,44 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from msgspec.structs import replace
+
 from panda.choosing.decision import Option
 from panda.documents.context import ContextDocument, Meta, Section, Text
-from panda.documents.evidence import Proof, find_claims, find_proofs
-from panda.documents.times import with_last_seen
+from panda.documents.evidence import Proof, find_proofs
 from panda.errors import MemoryNodeError
-from panda.language.dates import find_days
+from panda.language.lists import terms_of
+from panda.language.reading import asked_step
 from panda.language.text import without_greeting
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
-from panda.memory.confidence import claim_type
 from panda.memory.gathered import answer_items
-from panda.memory.node import Line, wanted_list
-from panda.memory.reader import NodeReader, find_node
-from panda.phases.answer_text import MOST_ITEMS, Quoted, cited_paragraphs, render_answer, without_doubles
+from panda.memory.node import Node, wanted_list
+from panda.memory.reader import NodeReader
+from panda.phases.answer_text import MOST_ITEMS, cited_paragraphs, list_name, render_answer, without_doubles
+from panda.phases.by_value import asks_by_value, by_value
+from panda.phases.cited import cited_texts
 from panda.phases.contract import Advance
-from panda.phases.evidence_spans import (
-    TOLD,
+from panda.phases.evidence import (
+    PAGE,
     ClosestLines,
-    cited_texts,
-    gathered_spans,
-    tool_spans,
-    without_addresses,
+    as_options,
+    gathered_lines,
+    line_of,
+    look_at,
+    reason,
+    standing,
+    tool_lines,
 )
+from panda.phases.from_session import lists_of, session_answer
 from panda.phases.item_repair import repair_of, standing_items
 from panda.phases.kept import said_of_forgetting
-from panda.phases.pages import named_pages, read_anew
-from panda.phases.ranked import asks_by_value, ranked_items
-from panda.phases.recall import follow_up, lines_asked_for, recalled_items, tells_none_apart
-from panda.phases.request import ask
+from panda.phases.pages import named_pages
+from panda.phases.request import ask, writes
 from panda.phases.statements import Noting, render_noted, told_since
 from panda.phases.tool_outcome import attachments, is_undone, kept_again, render_response, shortfall
 from panda.phases.turn import Turn
@@ -42,20 +47,24 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.store.layout import RESPONSE_MD, step_name
-from panda.store.records import GatheredItem
+from panda.store.records import Evidence, GatheredItem, Line
 
-_PAGE = "visit:"
-_CURRENT = (_PAGE, "research:")
-_NOTED = ("knowledge:", "fact:")
-_LISTING = ("turn:", "knowledge:")
+_STEP = "phase5_synthesizer"
 _MOST_CONTESTED = 2
 _LEFT_OUT = "Some of the answer was left out: its sources do not say it."
-_SAME_THING = 2
-"""How many words two prices share that are of the same thing; a budget shares fewer with a price."""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    lines: Sequence[Line]
+    read: Sequence[Line] = ()  # what was looked at for it, with what was left out
+    leads: Mapping[GatheredItem, str] = field(default_factory=dict)  # what is said in front of a line
+    lead: str = ""  # what is said in front of all
+    note: str = ""  # what is said below
 
 
 class Synthesizer:
-    """Writes §5 and response.md."""
+    """Writes §5, response.md and what evidence.json offers."""
 
     number = 5
     name = "synthesizer"
@@ -72,81 +81,106 @@ class Synthesizer:
     def run(self, turn: Turn) -> Advance:
         if turn.reading.forgets:
             return self._forgotten(turn)
-        noted = self._noting.of(turn)
-        told = [GatheredItem(text, (f"turn:{turn.turn}",)) for text in dict.fromkeys(n.text for n in noted)]
-        rejected = [item for document in turn.superseded() for item in _rejected(document)]
-        texts = dict.fromkeys(item.text for item in rejected)
-        kept = kept_again(turn)
-        recipe = self._executor.book.recipe_for("phase5_synthesizer", turn.mode)
-        quotes = not self._executor.writes(recipe.key)
-        by_value = quotes and asks_by_value(turn.query)
-        followed = follow_up(turn, self._reader) if quotes and not by_value else None
-        recalled = recalled_items(turn) or list(followed.items if followed else ())
-        only_tells = turn.reading.only_tells
-        undone = quotes and not recalled and not by_value and is_undone(turn)
-        spans = [] if quotes and (recalled or only_tells or undone) else self._spans(turn, kept)
-        spans = [span for span in spans if span.text not in texts]
-        spans = without_addresses(turn, spans) if quotes else spans
-        if not quotes:  # a model that writes may speak of what it was told
-            spans += [Option(f"n{n}", one.text, one.node_ids) for n, one in enumerate(told, 1)]
-        rated = self._closest.rate(turn.meant, spans) if quotes else spans
-        named = self._closest.rate(turn.meant, of_named_pages(turn, spans))
-        repair = None if quotes else repair_of(turn, told)
-        names = dict.fromkeys(node_id for span in spans for node_id in span.node_ids)
-        sources = [Option(node_id, node_id) for node_id in names]
-        if recipe.output_format != "json" and not quotes:  # paragraphs cite them by number
-            sources = [replace(one, id=str(n)) for n, one in enumerate(sources, 1)]
-        origin = {span.text: span.node_ids for span in spans}
-        standing = None if quotes else standing_items(turn, told)
-        written = standing or []
-        if standing is None:
-            reply = ask(
-                self._executor,
-                "phase5_synthesizer",
-                turn,
-                options={"answer": rated, "named": named, "sources": sources},
-                guidance=repair.guidance if repair else _guidance(turn, () if quotes else texts),
-            )
-            for item in _said(reply, sources):
-                text = _tidy(item.text)
-                if text := without_greeting(text) if turn.carry.flow.greeted else text:
-                    cited = origin.get(text) or tuple(dict.fromkeys(item.node_ids))
-                    written.append(GatheredItem(text, cited))
-        if repair and standing is None:
-            written = repair.merged(written)
-        if quotes:
-            written = written or _of_references(turn, rated)
-            ranked = ranked_items(turn, rated, self._reader, answered=bool(written)) if spans else []
-            written = ranked or self._with_lists(turn, written, spans)
-        written = [*(one for one in _contested(turn) if one not in written), *written] or recalled
-        fresh = [item for item in written if item not in rejected]
-        items = without_doubles(
-            fresh or written
-        )  # what is said again is refused again: it may not pass as nothing
-        items = [item for item in items if item not in told]
-        leads: Mapping[GatheredItem, str] = {}
-        if quotes and not recalled:
-            since = told_since(turn, items, self._reader, self._closest)
-            items, leads = [one for one in since.items if one in items or one not in rejected], since.leads
-        node_ids = list(dict.fromkeys(node_id for item in (*told, *items) for node_id in item.node_ids))
-        provenance = [self._provenance(turn, node_id) for node_id in node_ids]
-        attached = [*attachments(turn), *kept]
-        proofs = self._proofs(turn, [item for item in items if item.text not in origin])
+        noted, kept, only_tells = self._noting.of(turn), kept_again(turn), turn.reading.only_tells
+        told = [Line(text, node=f"turn:{turn.turn}") for text in dict.fromkeys(n.text for n in noted)]
+        is_written = writes(self._executor, _STEP, turn)
+        answer = self._written(turn, told, kept) if is_written else self._quoted(turn, kept)
+        own = {line.item for line in told}
+        lines = [line for line in answer.lines if line.item not in own]
+        node_ids = dict.fromkeys(node_id for line in (*told, *lines) for node_id in line.node_ids)
+        provenance = {node_id: self._provenance(turn, node_id) for node_id in node_ids}
+        read = {line.text for line in answer.read}
+        proofs = self._proofs(turn, [line.item for line in lines if line.text not in read])
         lead = [render_noted(noted, " [1]")] if noted else []
-        lead += [followed.left_out] if followed and followed.left_out and items == recalled else []
-        lead += [] if items or (noted and only_tells) else [self._nothing(turn, kept)]
-        said = render_answer(items, node_ids, provenance, proofs, self._quoted(turn, items), lead, leads)
-        left_out = [_LEFT_OUT] if standing is not None else []
-        body = "\n\n".join([said, *left_out, *shortfall(turn)])
-        answered = bool(items or attached or (noted and only_tells))
+        lead += [answer.lead] if answer.lead else []
+        lead += [] if lines or (noted and only_tells) else [self._nothing(turn, kept)]
+        said = render_answer(
+            lines,
+            {node_id: place.removesuffix("/manifest.json") for node_id, place in provenance.items()},
+            proofs=proofs,
+            left_out={} if is_written else self._left_out(turn, lines),
+            lead=lead,
+            said=answer.leads,
+        )
+        body = "\n\n".join([said, *([answer.note] if answer.note else []), *shortfall(turn)])
+        attached = [*attachments(turn), *kept]
+        answered = bool(lines or attached or (noted and only_tells))
         meta = {
             "answered": answered,
-            "items": [{"text": item.text, "node_ids": list(item.node_ids)} for item in (*told, *items)],
-            "node_ids": node_ids,
-            "provenance": provenance,
+            "items": [{"text": line.text, "node_ids": list(line.node_ids)} for line in (*told, *lines)],
+            "node_ids": [*provenance],
+            "provenance": [*provenance.values()],
         }
         turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
-        return Advance(Section(5, (Meta(meta), Text(body))), answered=answered)
+        files = (_evidence(turn, lines, answer.read),)
+        return Advance(Section(5, (Meta(meta), Text(body))), files, answered=answered)
+
+    def _written(self, turn: Turn, told: Sequence[Line], kept: Sequence[str]) -> _Answer:
+        """What a model writes; of the first revision only what was refused."""
+        items, rejected = [line.item for line in told], _rejected(turn)
+        refused = {item.text for item in rejected}
+        read = [*self._look_at(turn, kept, refused, quotes=False), *told]
+        if (left := standing_items(turn, items)) is not None:
+            return _Answer([line_of(item) for item in left], read, note=_LEFT_OUT)
+        repair, offered = repair_of(turn, items), standing(read)
+        guidance = repair.guidance if repair else _guidance(turn, refused)
+        written = self._reply(turn, offered, offered, guidance)
+        if repair:
+            written = [line_of(item) for item in repair.merged([line.item for line in written])]
+        lines = _without(rejected, [*_contested(turn, written), *written])
+        return _Answer(without_doubles(lines), read)
+
+    def _quoted(self, turn: Turn, kept: Sequence[str]) -> _Answer:
+        """Whole lines of the evidence, or what the session itself answers."""
+        rejected, is_by_value = _rejected(turn), asks_by_value(turn.query)
+        is_session = turn.reading.recap or not is_by_value
+        session = session_answer(turn, self._reader) if is_session else None
+        looks = not (session or turn.reading.only_tells or (is_undone(turn) and not is_by_value))
+        read = self._look_at(turn, kept if looks else ["nothing"], {r.text for r in rejected}, quotes=True)
+        read = self._closest.scored(turn.meant, read)
+        offered = standing(read)
+        chosen = self._reply(turn, offered, offered, turn.reason) or _of_references(turn, offered)
+        lines = by_value(turn, offered, self._reader, answered=bool(chosen)) if offered else []
+        lines = lines or self._with_lists(turn, chosen, offered)
+        lines = [*_contested(turn, lines), *lines]
+        if session and not lines:
+            shown = without_doubles(_without(rejected, session.lines))
+            return _Answer(shown, read, lead=session.left_out if shown == [*session.lines] else "")
+        lines = without_doubles(_without(rejected, lines))
+        since = told_since(turn, lines, self._reader, self._closest)
+        known = {line.item: line for line in lines}
+        told = [known.get(item) or reason(line_of(item), "told since") for item in since.items]
+        kept_lines = [line for line in told if line.item in known or line.item not in rejected]
+        return _Answer(kept_lines, read, since.leads)
+
+    def _look_at(
+        self, turn: Turn, kept: Sequence[str], refused: Collection[str], *, quotes: bool
+    ) -> list[Line]:
+        if kept or turn.analysis.intent == "greeting":
+            return []
+        lines = [*gathered_lines(turn), *tool_lines(turn, self._reader)]
+        return look_at(turn, lines, quotes=quotes, refused=refused)
+
+    def _reply(
+        self, turn: Turn, offered: Sequence[Line], rated: Sequence[Line], guidance: str | None
+    ) -> list[Line]:
+        """What the recipe answers, each text that is one of a line as this line."""
+        options = as_options(rated)
+        names = dict.fromkeys(node_id for line in offered for node_id in line.node_ids)
+        recipe = self._executor.book.recipe_for(_STEP, turn.mode)
+        is_text = recipe.output_format != "json" and self._executor.writes(recipe.key)
+        sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
+        named = self._closest.rate(turn.meant, of_named_pages(turn, options))
+        given = {"answer": options, "named": named, "sources": sources}
+        reply = ask(self._executor, _STEP, turn, options=given, guidance=guidance)
+        known = {line.text: line for line in offered}
+        lines = []
+        for item in _said(reply, sources):
+            text = _tidy(item.text)
+            text = without_greeting(text) if turn.carry.flow.greeted else text
+            cited = GatheredItem(text, tuple(dict.fromkeys(item.node_ids)))
+            lines += [reason(known.get(text) or line_of(cited), "answers")] if text else []
+        return lines
 
     def _forgotten(self, turn: Turn) -> Advance:
         """What a wish to forget is answered: nothing of it is checked, and it is no evidence later."""
@@ -162,93 +196,48 @@ class Synthesizer:
         )
         return list(dict.fromkeys(proofs))
 
-    def _with_lists(
-        self, turn: Turn, items: Sequence[GatheredItem], spans: Sequence[Option]
-    ) -> list[GatheredItem]:
-        offered = {(span.text, span.node_ids) for span in spans}
-        detailed, carry = turn.reading.details, turn.present_carry
-        quoted = self._quoted(turn, [one for one in items if (one.text, one.node_ids) in offered])
-        headed = {one.list_name for one in quoted.values() if one.line.heads}
-        found: list[GatheredItem] = []
-        for item in items:
-            node_id = item.node_ids[0]
-            together = [item]
-            if (item.text, item.node_ids) in offered and detailed and node_id.startswith(_PAGE):
-                together += [GatheredItem(s.text, s.node_ids) for s in spans if s.node_ids == item.node_ids]
-            elif item in quoted:
-                line, name = quoted[item].line, quoted[item].list_name
-                mine = [one.line for one in quoted.values() if one.list_name == name]
-                node, several = self._reader.load(node_id), len(mine) > 1
-                all_ = turn.reading.all or (several and tells_none_apart(turn.meant, mine, node))
-                whole = wanted_list(line, node.items, node.title, turn.meant, all_=all_)
-                if not whole and name in headed:
-                    head = next(one for one in node.items if one.heads == (line.heads or line.list_id))
-                    whole = wanted_list(head, node.items, node.title, turn.meant, all_=all_)
-                    together = [] if line.heads and not whole and len(items) > 1 else together
-                asked = lines_asked_for(turn.meant, line, node, whole, several=several)
-                whole = whole if asked is None else asked
-                whole = [one for one in whole if is_usable(one) and not uses_excluded([one.text], carry)]
-                heads = sum(one.heads is not None for one in whole)
-                listed = [GatheredItem(one.text, item.node_ids) for one in whole[: MOST_ITEMS + heads]]
-                together = listed if item in listed or asked else [item, *listed]
-            found += [one for one in together if one not in found]
-        return self._in_order(turn, found)
+    def _with_lists(self, turn: Turn, chosen: Sequence[Line], offered: Sequence[Line]) -> list[Line]:
+        """The chosen lines, each with what belongs to it: all of a page, or of its list what is asked for."""
+        lines: dict[str, Line] = {}
+        for line in chosen:
+            together = [line]
+            if turn.reading.details and line.node.startswith(PAGE):
+                together += [other for other in offered if other.node_ids == line.node_ids]
+            elif list_name(line):
+                listed = [other for other in chosen if list_name(other) == list_name(line)]
+                together = self._of_list(turn, line, listed, is_alone=len(chosen) == 1)
+            for part in together:
+                lines.setdefault(part.text, part)
+        groups = groupby(lines.values(), key=lambda line: list_name(line) or line.text)
+        return [line for _, group in groups for line in sorted(group, key=lambda line: line.line or 0)]
 
-    def _in_order(self, turn: Turn, items: Sequence[GatheredItem]) -> list[GatheredItem]:
-        quoted = self._quoted(turn, items)
-        groups = groupby(items, key=lambda item: quoted[item].list_name if item in quoted else item.text)
-        return [
-            item
-            for _, group in groups
-            for item in sorted(group, key=lambda item: quoted[item].line.line or 0 if item in quoted else 0)
+    def _of_list(self, turn: Turn, line: Line, listed: Sequence[Line], *, is_alone: bool) -> list[Line]:
+        query, node, several = turn.meant, self._reader.load(line.node), len(listed) > 1
+        all_ = turn.reading.all or (several and _tells_none_apart(query, listed, node))
+        whole = wanted_list(line, node.items, node.title, query, all_=all_)
+        heads = [other for other in listed if other.heads]
+        if not whole and heads:
+            whole = wanted_list(heads[0], node.items, node.title, query, all_=all_)
+        asked = _asked_for(query, line, node, whole, several=several)
+        whole = whole if asked is None else asked
+        whole = [
+            part for part in whole if is_usable(part) and not uses_excluded([part.text], turn.present_carry)
         ]
-
-    def _lines(self, turn: Turn, node_id: str) -> Sequence[Line]:
-        is_saved = node_id.startswith(_LISTING) and node_id != f"turn:{turn.turn}"
-        return self._reader.load(node_id).items if is_saved else ()
-
-    def _quoted(self, turn: Turn, items: Sequence[GatheredItem]) -> dict[GatheredItem, Quoted]:
-        found: dict[GatheredItem, Quoted] = {}
-        for node_id in dict.fromkeys(item.node_ids[0] for item in items):
-            lines = self._lines(turn, node_id)
-            mine = {item.text: item for item in items if item.node_ids[0] == node_id}
-            for line in lines:
-                if line.text in mine and (line.list_id or line.heads):
-                    listed = [one for one in lines if line.list_id and one.list_id == line.list_id]
-                    shown = sum(one.text in mine for one in listed)
-                    left_out = len(listed) - shown if shown > 1 or turn.reading.all else 0
-                    found[mine[line.text]] = Quoted(line, f"{node_id} {line.list_id or line.heads}", left_out)
-        return found
-
-    def _spans(self, turn: Turn, kept: Sequence[str]) -> list[Option]:
-        analysis = turn.analysis
-        if kept or analysis.intent == "greeting":
+        most = MOST_ITEMS + sum(part.heads is not None for part in whole)
+        shown = [reason(part, "of the list of a line that answers") for part in whole[:most]]
+        if line.heads and not whole and not is_alone:
             return []
-        found: dict[str, Option] = {}
-        for span in [*gathered_spans(turn), *tool_spans(turn)]:
-            found.setdefault(span.text, span)
-        carry = turn.present_carry
-        spans = [span for span in found.values() if not uses_excluded([span.text], carry)]
-        spans = self._dated(turn, spans)
-        detailed = turn.reading.details
-        details = [span for span in spans if detailed and span.node_ids[0].startswith(_PAGE)]
-        if details or not analysis.data_requirements.needs_current_prices:
-            return details or spans
-        current = [span for span in spans if span.node_ids[0].startswith(_CURRENT) and _prices(span)]
-        return [span for span in spans if not _is_outdated(span, current)]
+        return shown if asked or any(part.id == line.id for part in shown) else [line, *shown]
 
-    def _dated(self, turn: Turn, spans: Sequence[Option]) -> list[Option]:
-        told_by = TOLD if read_anew(turn.steps()) else ()
-        if turn.analysis.data_requirements.needs_current_prices:
-            told_by = (*told_by, *_NOTED)
-        dated = []
-        for span in spans:
-            changes = claim_type(span.text) in ("price", "availability")
-            told = changes and span.node_ids[0].startswith(told_by) and not find_days(span.text)
-            node = find_node(self._reader, span.node_ids[0]) if told else None
-            at = node.at if node else None
-            dated.append(replace(span, text=with_last_seen(span.text, at)) if at else span)
-        return dated
+    def _left_out(self, turn: Turn, lines: Sequence[Line]) -> dict[str, int]:
+        """How many lines of each list are not quoted, where that has to be told."""
+        counts = {}
+        for line in lines:
+            if line.list_id and line.node != f"turn:{turn.turn}" and (name := list_name(line)) not in counts:
+                shown = sum(list_name(other) == name and not other.heads for other in lines)
+                size = sum(other.list_id == line.list_id for other in self._reader.load(line.node).items)
+                counts[name] = size - shown if shown > 1 or turn.reading.all else 0
+        return counts
 
     def _provenance(self, turn: Turn, node_id: str) -> str:
         if node_id == f"turn:{turn.turn}":
@@ -273,33 +262,78 @@ class Synthesizer:
         if is_undone(turn):
             return "This can't be done here: no tool at hand carries it out. Nothing was changed or sent."
         names = [node_id for section in turn.gathered for node_id in section.node_ids]
-        names += [span.node_ids[0] for span in tool_spans(turn)]
+        names += [line.node for line in tool_lines(turn, self._reader)]
         where = ", ".join(dict.fromkeys(names)) or "the index of saved turns, memory, research and visits"
         return f"Nothing that is saved answers this. Searched: {where}."
 
 
-def _contested(turn: Turn) -> list[GatheredItem]:
+def _evidence(turn: Turn, lines: Sequence[Line], read: Sequence[Line]) -> Evidence:
+    cited = {line.text for line in lines}
+    others = (line if line.left_out else replace(line, left_out="others answer better") for line in read)
+    offered = (*lines, *(line for line in others if line.text not in cited))
+    record = turn.folder.find(Evidence)
+    return replace(record, offered=offered) if record else Evidence((), offered)
+
+
+def _without(rejected: Sequence[GatheredItem], lines: Sequence[Line]) -> Sequence[Line]:
+    """The lines that were not refused; what is said again is refused again: it may not pass as nothing."""
+    return [line for line in lines if line.item not in rejected] or lines
+
+
+def _contested(turn: Turn, lines: Sequence[Line]) -> list[Line]:
     """Contradictions that this turn's research found: an answer shows them whatever else it says."""
-    return [
-        GatheredItem(text, (f"research:{step.data['topic']}",))
+    contested = [
+        Line(text, node=f"research:{step.data['topic']}", why=("contested",))
         for step in turn.steps()
         if step.tool == "internet.research" and step.status == "success"
         for text in step.data["conflicts"][:_MOST_CONTESTED]
     ]
+    return [line for line in contested if line.item not in {other.item for other in lines}]
 
 
-def of_named_pages(turn: Turn, spans: Sequence[Option]) -> list[Option]:
+def of_named_pages(turn: Turn, options: Sequence[Option]) -> list[Option]:
     wanted = named_pages(turn)
     read = [s for s in turn.steps() if s.tool == "web.fetch" and s.arguments.get("url") in wanted]
     nodes = {claim.node_id for step in read for claim in step.claims}
-    return [span for span in spans if nodes & set(span.node_ids)]
+    return [option for option in options if nodes & set(option.node_ids)]
 
 
-def _of_references(turn: Turn, spans: Sequence[Option]) -> list[GatheredItem]:
-    refs = [ref for one in turn.reading.references for ref in one.refs]
-    labels = [set(split_terms(one.label)) for one in turn.carry.registry.records if one.ref in refs]
-    named = [span for span in spans if any(label <= set(split_terms(span.text)) for label in labels)]
-    return [GatheredItem(one.text, one.node_ids) for one in sorted(named, key=lambda one: -one.prior)[:1]]
+def _of_references(turn: Turn, offered: Sequence[Line]) -> list[Line]:
+    refs = [ref for reference in turn.reading.references for ref in reference.refs]
+    labels = [set(split_terms(known.label)) for known in turn.carry.registry.records if known.ref in refs]
+    named = [line for line in offered if any(label <= set(split_terms(line.text)) for label in labels)]
+    return [
+        reason(line, "names what is meant") for line in sorted(named, key=lambda line: -(line.score or 0))[:1]
+    ]
+
+
+def _asked_for(
+    query: str, line: Line, node: Node, whole: Sequence[Line], *, several: bool
+) -> list[Line] | None:
+    """
+    What is quoted of a list in the place of one of its lines: the step that is asked for by its place; of a
+    list that is wanted (*whole*), or of which several lines are quoted, those that say what the query tells
+    apart.
+    """
+    own = (shown for shown in lists_of(node) if shown.name in (line.list_id, line.heads))
+    if (shown := next(own, None)) is None:
+        return None
+    step = asked_step(query)
+    if step is not None and not step.is_relative and shown.is_numbered:
+        wanted = step.number(0, len(shown.lines))
+        return [part for part in shown.lines if part.number == wanted] or None
+    asked = shown.asked_for(query)
+    is_asked = any(part.id == line.id for part in asked)
+    if shown.is_numbered or len(asked) == len(shown.lines) or not (whole or (several and is_asked)):
+        return None
+    return [part for part in whole if part.heads is not None] + asked
+
+
+def _tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
+    said = {line.id: terms_of(line.text.removeprefix(line.carried)) for line in node.items if line.list_id}
+    listed = [said[line.id] for line in node.items if line.list_id and line.list_id == lines[0].list_id]
+    everywhere = set.intersection(*listed) if listed else set()
+    return not any(terms_of(query) & said.get(line.id, set()) - everywhere for line in lines)
 
 
 def _said(reply: Reply, sources: Sequence[Option]) -> list[GatheredItem]:
@@ -320,20 +354,12 @@ def _tidy(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in text.strip().split("\n")))
 
 
-def _prices(span: Option) -> set[str]:
-    return {claim.value for claim in find_claims(span.text) if claim.kind == "price"}
+def _rejected(turn: Turn) -> list[GatheredItem]:
+    """What §6 refused of earlier attempts; the same text may come back with other nodes."""
+    return [item for attempt in turn.superseded() for item in _refused_in(attempt)]
 
 
-def _is_outdated(span: Option, current: Sequence[Option]) -> bool:
-    confirmed = {price for one in current for price in _prices(one)}
-    if not span.node_ids[0].startswith("turn:") or _prices(span) <= confirmed:
-        return False
-    words = set(split_terms(span.text))
-    return any(len(words & set(split_terms(one.text))) >= _SAME_THING for one in current)
-
-
-def _rejected(attempt: ContextDocument) -> list[GatheredItem]:
-    """The items of an earlier attempt that §6 refused; the same text may come back with other nodes."""
+def _refused_in(attempt: ContextDocument) -> list[GatheredItem]:
     judgement = attempt.section(6)
     texts: Any = judgement.meta.get("rejected", []) if judgement else []
     return [item for item in answer_items(attempt.section(5)) if item.text in texts]

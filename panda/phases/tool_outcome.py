@@ -8,7 +8,7 @@ from panda.documents.text import one_line
 from panda.errors import StoreError
 from panda.language.lists import orders_to_look
 from panda.language.reading import asks_again, orders_change
-from panda.phases.evidence_spans import LOOKING_UP
+from panda.phases.evidence import LOOKING_UP
 from panda.phases.turn import Turn
 from panda.store.files import read_text
 from panda.store.records import Progress, Step

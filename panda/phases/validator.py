@@ -11,15 +11,16 @@ from panda.documents.text import one_line
 from panda.language.text import claims_done, without_greeting
 from panda.memory.gathered import answer_items
 from panda.memory.reader import NodeLoader, NodeReader
+from panda.phases.cited import cited_texts, render_cited
 from panda.phases.contract import Advance, Outcome, Retry, Stop
-from panda.phases.evidence_spans import ClosestLines, cited_texts, render_cited
+from panda.phases.evidence import ClosestLines, as_options, line_of
+from panda.phases.from_session import recalled, recalled_turns
 from panda.phases.goals import GoalVerdict, goal_verdicts
-from panda.phases.recall import recalled, recalled_turns
 from panda.phases.request import ask, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.turn_files import step_type
-from panda.store.records import GatheredItem
+from panda.store.records import Evidence, GatheredItem
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
@@ -65,8 +66,9 @@ class Validator:
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
         else:
-            plain = [Option(f"a{n}", item.text, tuple(item.node_ids)) for n, item in enumerate(items, 1)]
-            options = self.closest.rate(turn.meant, plain)
+            record = turn.folder.find(Evidence)
+            known = {line.item: line for line in record.offered} if record else {}
+            lines = self.closest.scored(turn.meant, [known.get(item) or line_of(item) for item in items])
             parts = [Option(goal.id, goal.goal) for goal in plan.goals]
             judges = writes(self.executor, "phase6_validator", turn)
             past = recalled(turn, self.reader, judges)
@@ -74,7 +76,7 @@ class Validator:
                 self.executor,
                 "phase6_validator",
                 turn,
-                options={"answer": options, "goals": parts, "recalled": past},
+                options={"answer": as_options(lines), "goals": parts, "recalled": past},
                 extra={"items": render_cited(self.reader, turn, items) if judges else ""},
             )
             said = reply.values.get("goals") or ()

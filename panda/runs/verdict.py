@@ -12,7 +12,7 @@ from pathlib import Path
 from panda.documents.context import SECTIONS, ContextDocument, render_section
 from panda.errors import MemoryNodeError, Problem, Verdict
 from panda.memory.gathered import answer_items
-from panda.memory.node import Line, Node
+from panda.memory.node import Node
 from panda.memory.past import Bound
 from panda.memory.reader import PastReader
 from panda.models.cl100k import count_tokens
@@ -36,6 +36,7 @@ from panda.store.records import (
     ChoiceCall,
     GatheredContext,
     GeneratedCall,
+    Line,
     Metadata,
     ModelCall,
     Plan,

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta
 from msgspec import UnsetType as Unset
 
+from panda.documents.markdown import Form
 from panda.documents.records import Id, Name, Place, Record, Time, Whole, decode, encode
 from panda.errors import FileFormatError, NotApprovedError
 from panda.language.reading import Reading, plain_recap
@@ -500,6 +501,47 @@ class RetrievalPlan(FileRecord, frozen=True):
     reasoning: str | None
 
 
+class Line(Record, frozen=True):
+    """One line of a node, or a claim of a tool, from where it is read to where it is quoted."""
+
+    text: str  # one line, quotable as it stands
+    content_type: str = "general_fact"  # how it ages: a key of confidence.DECAYS
+    confidence: float = 1.0  # when it was read, after decay; below .30 it is expired
+    at: datetime | None = None  # when it was said or seen; None if unknown
+    list_id: str | None = None  # the list or table of its node that it belongs to; None if it belongs to none
+    heads: str | None = None  # the list or table that it introduces; None if it introduces none
+    heading: str = ""
+    """What it stands under within its node: the headings, and the line that introduces its list."""
+    form: Form = "sentence"  # what it is in its document
+    number: int | None = None  # its number in a numbered list
+    line: int | None = None
+    """Line where it begins, of a note's file or else of the text of its node, from 1; None without lines."""
+    carried: str = ""  # what its text has in front, "Ingredients: ", and its document has not there
+    origin: str | None = None
+    """The node that says it, where this line only repeats that: then this line is no evidence."""
+    node: str = ""  # its node, or its step as "step:2"
+    place: int = 0  # its place among the lines of its node, from 1; 0 of what is no line of one
+    above: str = ""  # what it stands below: of a note its folder, name and headings, of a page its title
+    also: Texts = ()  # further nodes that say it
+    score: float | None = None  # how close it is to the query; None if that was not looked at
+    why: Texts = ()  # what brought it into the evidence and the answer, in order
+    left_out: str = ""  # what left it out; "" if nothing did
+
+    @property
+    def id(self) -> str:
+        """What it is known by as long as the text of its node stays, as "turn:811 3"."""
+        return f"{self.node} {self.place}"
+
+    @property
+    def node_ids(self) -> Texts:
+        return (*([self.node] if self.node else []), *self.also)
+
+    @property
+    def item(self) -> "GatheredItem":
+        """What §2 and §5 say of it."""
+        return GatheredItem(self.text, self.node_ids)
+
+
 class GatheredItem(Record, frozen=True):
     """One line of §2, or an item of an answer."""
 
@@ -546,6 +588,15 @@ class GatheredContext(FileRecord, frozen=True, kw_only=True):
     documents: tuple[Document, ...] | Unset = UNSET
     metrics: ContextMetrics | Unset = UNSET
     verdict: Verdict
+
+
+class Evidence(FileRecord, frozen=True):
+    """evidence.json: every line that was looked at for the answer, with what brought it in or left it out."""
+
+    FILE = layout.EVIDENCE_JSON
+
+    gathered: tuple[Line, ...]  # what phase 2 read, in the order of §2, then what it left out
+    offered: tuple[Line, ...] = ()  # what phase 5 looked at: the answer's lines in its order, then the others
 
 
 class Goal(Record, frozen=True):

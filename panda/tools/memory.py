@@ -14,11 +14,11 @@ from panda.language.text import is_question
 from panda.memory.budget import LONGEST_LINE_CHARS, long_lines
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.memory import Plain, stage_value
-from panda.memory.node import Line, Node
+from panda.memory.node import Node
 from panda.retrieval.relevance import share_of_words
 from panda.store.fact import Subject
 from panda.store.files import read_text
-from panda.store.records import Claim, StepEntity
+from panda.store.records import Claim, Line, StepEntity
 from panda.tools.contract import Arguments, QueryArguments, ToolContext, ToolResult, tool
 
 _MEMORY_KINDS = ("memory:", "fact:", "research:", "visit:")

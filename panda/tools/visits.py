@@ -9,10 +9,10 @@ from msgspec import structs
 from panda.documents.records import decode
 from panda.documents.times import render_time, with_last_seen
 from panda.errors import MemoryNodeError, WebError
-from panda.memory.node import Line, Node, visit_lines
+from panda.memory.node import Node, visit_lines
 from panda.retrieval.relevance import share_of_words
 from panda.store.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
-from panda.store.records import Claim, Extracted, Manifest, StepEntity
+from panda.store.records import Claim, Extracted, Line, Manifest, StepEntity
 from panda.store.visits import Visit, place_visit, write_visit
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.memory import best_items, claims_of, entities_of

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from panda.errors import MemoryNodeError
-from panda.memory.node import Line, Node
+from panda.memory.node import Node
 from panda.memory.reader import PastReader
 from panda.store.layout import step_name
-from panda.store.records import Step
+from panda.store.records import Line, Step
 from panda.view.turn_reader import TurnReader
 
 _STEP = "step:"

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from panda.memory.gathered import check_sections
-from panda.memory.node import Line, Node
-from panda.store.records import GatheredItem, GatheredSection
+from panda.memory.node import Node
+from panda.store.records import GatheredItem, GatheredSection, Line
 from tests.stores import NOW
 
 QUERY = "Which laptop costs less than $800?"

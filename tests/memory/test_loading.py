@@ -7,9 +7,10 @@ import pytest
 
 from panda.errors import MemoryNodeError
 from panda.memory.budget import LoadedDocument, fit_nodes, load_nodes
-from panda.memory.node import Line, Node, SourceType
+from panda.memory.node import Node, SourceType
 from panda.memory.reader import NodeReader
 from panda.store.layout import Layout, UserStore
+from panda.store.records import Line
 from tests.stores import NOW, write_research, write_turn, write_visit
 
 

@@ -10,10 +10,11 @@ import pytest
 from panda.errors import MemoryNodeError
 from panda.index.index import Index
 from panda.memory.budget import is_usable, load_nodes
-from panda.memory.node import Line, Node, trace
+from panda.memory.node import Node, trace
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.store.layout import Layout, UserStore
+from panda.store.records import Line
 from tests.stores import NOW, write_research, write_turn, write_visit
 
 PREFERENCES = """---

@@ -6,10 +6,11 @@ from panda.choosing.decision import Option
 from panda.errors import MemoryNodeError
 from panda.language.reading import Reading
 from panda.memory.budget import LoadedDocument
-from panda.memory.node import Line, Node, SourceType, line_title, node_lines
+from panda.memory.node import Node, SourceType, line_title, node_lines
 from panda.phases.context_gatherer import draft_of, line_options
 from panda.phases.evidence_spans import ClosestLines
 from panda.retrieval.candidates import Candidate, build_plan
+from panda.store.records import Line
 from tests.scripted_model import ScriptedEncoder
 from tests.stores import NOW
 

@@ -1,0 +1,163 @@
+"""
+Questions about several things at once: the cheapest, the most, those within a bound, two side by side.
+
+They are asked of all rows of a list, all claims of research or all pages that the closest lines belong to.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from panda.language.lists import shared_terms
+from panda.language.ranks import adds_up, compares, judges, rows_meant, total_of
+from panda.language.things import within
+from panda.language.words import split_terms
+from panda.memory.budget import is_usable
+from panda.memory.node import Node
+from panda.memory.reader import NodeReader, find_node
+from panda.phases.answer_text import MOST_ITEMS
+from panda.phases.evidence import PAGE, score_of
+from panda.phases.from_session import lists_of, name_of
+from panda.phases.turn import Turn
+from panda.retrieval.candidates import planned_nodes
+from panda.retrieval.relevance import find_query_words
+from panda.session.registry import uses_excluded
+from panda.store.records import Line, RetrievalPlan
+
+_WITHIN = 0.15  # how far behind the first line another one's list still counts
+_FEW = 4  # so many things are compared where the query names none of them
+_KINDS = ("knowledge:", "research:", PAGE)
+
+
+@dataclass(frozen=True)
+class _Row:
+    about: str  # what it stands under
+    name: str  # what it is called
+    text: str  # what is said of it
+    lines: tuple[Line, ...]  # as an answer quotes it
+
+
+def asks_by_value(query: str) -> bool:
+    is_bound = within(query, [query]) is not None
+    return compares(query) or adds_up(query) or is_bound or rows_meant(query, []) is not None
+
+
+def by_value(turn: Turn, offered: Sequence[Line], reader: NodeReader, *, answered: bool) -> list[Line]:
+    """
+    The rows that a question means by their values or sets side by side, of the first group that can be
+    compared; else all of the group that the two closest lines belong to. Unless the closest line has
+    *answered*, only things that the query names are compared, and a list that it names is told whole where no
+    amount says what it wants (the nicest).
+    """
+    query = turn.meant
+    is_comparison = compares(query)
+    ranked = sorted(offered, key=score_of, reverse=True)
+    closest = [line for line in ranked if score_of(line) >= score_of(ranked[0]) - _WITHIN]
+    if adds_up(query) and (added := _total(turn, closest, reader)):
+        return added
+    if not asks_by_value(query) or not (answered or is_comparison or judges(query)):
+        return []
+    asked = {term for word in find_query_words(f"{turn.query} {query}") for term in split_terms(word)}
+    whole: list[Line] = []
+    for place, rows in enumerate(_groups(turn, closest, reader, is_comparison=is_comparison)):
+        meant = _named(asked, rows, every=answered) if is_comparison else _ranked(query, asked, rows)
+        lines = [line for row in meant for line in row.lines][:MOST_ITEMS]
+        about = {term for row in rows for term in split_terms(f"{row.about} {row.name} {row.text}")}
+        is_named = not asked.isdisjoint(about)
+        if lines and (len(meant) < len(rows) or is_comparison) and (not place or is_named):
+            why = "set side by side" if is_comparison else "meant by its value"
+            return [replace(line, why=(why,)) for line in (_side_by_side(meant) if is_comparison else lines)]
+        is_closest = sum(line.text == near.text for near in closest[:2] for line in lines) > 1
+        if not place and is_closest and (answered or is_named):
+            whole = [replace(line, why=("the list that is closest",)) for line in lines]
+    return whole
+
+
+def _ranked(query: str, asked: set[str], rows: Sequence[_Row]) -> list[_Row]:
+    meant = rows_meant(query, [row.text for row in rows]) or ()
+    if len(meant) < len(rows):  # they can be compared
+        rows = _holding(asked, rows)
+        meant = rows_meant(query, [row.text for row in rows]) or ()
+    return [rows[at] for at in meant]
+
+
+def _total(turn: Turn, closest: Sequence[Line], reader: NodeReader) -> list[Line]:
+    groups = [*_groups(turn, closest, reader, is_comparison=False)]
+    totals = [(total_of(turn.meant, [row.text for row in rows]), rows) for rows in groups]
+    known = [(total, rows) for total, rows in totals if total is not None]
+    total, rows = max(known, key=lambda pair: pair[0].named, default=(None, list[_Row]()))
+    if total is None or not (total.named or shared_terms(turn.meant, rows[0].about)):
+        return []
+    lines = [replace(line, why=("added up",)) for at in total.places for line in rows[at].lines]
+    first, *others = dict.fromkeys(line.node for line in lines)
+    whole = Line(f"Together: {total.sum}", node=first, also=tuple(others), why=("a sum",))
+    return [whole, *lines][:MOST_ITEMS]
+
+
+def _groups(
+    turn: Turn, closest: Sequence[Line], reader: NodeReader, *, is_comparison: bool
+) -> Iterator[list[_Row]]:
+    plan = turn.folder.load(RetrievalPlan)
+    planned = planned_nodes(plan)
+    if is_comparison:  # of two that are named one may be all that is close
+        planned += [node_id for node_id in planned_nodes(plan, chosen=False) if node_id.startswith(PAGE)]
+    ids = dict.fromkeys([*(line.node for line in closest), *planned])
+    nodes = [node for id_ in ids if id_.startswith(_KINDS) and (node := find_node(reader, id_))]
+    texts = {line.text for line in closest}
+    near, others = list[list[_Row]](), list[list[_Row]]()
+    for node in nodes:
+        for shown in lists_of(node) if node.source_type == "fact" else ():
+            rows = [
+                _Row(shown.about, name_of(line), line.text.removeprefix(line.carried), (line,))
+                for line in shown.lines
+            ]
+            heads = (line for line in node.items if line.heads == shown.name)
+            said = {line.text for line in (*heads, *shown.lines)}
+            (others if texts.isdisjoint(said) else near).append(rows)
+        if node.source_type == "research_cache":
+            claims = [line for line in node.items[1:] if is_usable(line)]
+            others.append([_Row(node.title, line.text, line.text, (line,)) for line in claims])
+    pages = [node for node in nodes if node.source_type == "visit_record"]
+    others.insert(0 if is_comparison else len(others), [_page(node, is_comparison) for node in pages])
+    for group in (*others, *near) if is_comparison and len(pages) > 1 else (*near, *others):
+        left = [row for row in group if row.text and not uses_excluded([row.text], turn.present_carry)]
+        if len(left) > 1:
+            yield left
+
+
+def _page(node: Node, whole: bool) -> _Row:
+    fields = [line for line in node.items if is_usable(line) and line.text.startswith(f"{node.title}: ")]
+    fields.sort(key=lambda line: line.content_type != "price")
+    kept = fields if whole else fields[:1]
+    return _Row("", node.title, "; ".join(line.text for line in kept), tuple(kept))
+
+
+def _named(asked: set[str], rows: Sequence[_Row], *, every: bool) -> list[_Row]:
+    """The rows that the query names by words of their own; with *every* all of a few where it names none."""
+    counts = Counter(term for row in rows for term in set(split_terms(row.name)))
+    apart = {term for term in asked if 0 < counts[term] < len(rows)}
+    alone = {term for term in apart if counts[term] == 1} or apart
+    named = [row for row in rows if alone.intersection(split_terms(row.name))]
+    if len(named) > 1:
+        return named
+    return [*rows] if every and not apart and len(rows) <= _FEW else []
+
+
+def _holding(asked: set[str], rows: Sequence[_Row]) -> Sequence[_Row]:
+    """The rows with all words of the query by which rows differ: "with nvidia"; all where none has them."""
+    terms = [set(split_terms(row.text)) for row in rows]
+    apart = {term for term in asked if 0 < sum(term in own for own in terms) < len(rows)}
+    return [row for row, own in zip(rows, terms, strict=True) if apart <= own] or rows
+
+
+def _side_by_side(rows: Sequence[_Row]) -> list[Line]:
+    if all(len(row.lines) == 1 for row in rows):
+        return [row.lines[0] for row in rows][:MOST_ITEMS]
+    told = [
+        {line.text.removeprefix(f"{row.name}: ").partition(" ")[0]: line for line in reversed(row.lines)}
+        for row in rows
+    ]
+    shared = [field for field in reversed(told[0]) if field != "url" and all(field in own for own in told)]
+    return [own[field] for field in shared for own in told][:MOST_ITEMS]

@@ -1,0 +1,281 @@
+"""
+The evidence of a turn: one ordered list of lines, each with what brought it in or left it out.
+
+The reasons act in this order. Phase 2 takes the closest lines of what it has read, those that a rule asks
+for, the details of a page and the rest of a list (`gather`). Phase 5 looks at these again and at what the
+tools claim, and leaves out what `_Filters.in_order` names; then the session itself (from_session.py), values
+(by_value.py), lists (synthesizer.py) and what was told since (statements.py) have their say.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace as changed
+
+from msgspec.structs import replace
+
+from panda.choosing.decision import Option
+from panda.documents.evidence import find_claims
+from panda.documents.times import with_last_seen, without_last_seen
+from panda.language.dates import find_days
+from panda.language.reading import Reading
+from panda.language.words import split_terms, split_words
+from panda.memory.budget import LoadedDocument, is_usable
+from panda.memory.confidence import claim_type
+from panda.memory.gathered import CONSTRAINTS
+from panda.memory.node import Node, wanted_list
+from panda.memory.reader import NodeLoader, find_node
+from panda.models.contract import Encoder
+from panda.phases.pages import named_pages, read_anew
+from panda.phases.turn import Turn
+from panda.retrieval.relevance import folded_names, measure_closeness, share_of_words
+from panda.session.registry import uses_excluded
+from panda.store.records import Evidence, GatheredItem, GatheredSection, Line, Step
+
+PAGE = "visit:"
+CLAIMED = "claimed by a tool"
+LOOKING_UP = ("memory.query", "doc.search")  # tools that only look into the store
+_TOLD = ("turn:", "research:")  # nodes that tell of things what was so then
+_CURRENT, _NOTED = (PAGE, "research:"), ("knowledge:", "fact:")
+_SPEC = "product_spec"
+_MOST_READ, _MOST_LINES, _MOST_LISTED = 4, 40, 12
+_WITHIN = 0.25
+"""The answer is among the four closest of ten lines, no further below the first, in 98 of 100 cases."""
+_SAME_THING = 2
+"""How many words two prices share that are of the same thing; a budget shares fewer with a price."""
+_ADDRESS = re.compile(r"\burl https?://\S+\Z")
+
+
+class ClosestLines:
+    """Orders lines by how close they are to a query, each with what it stands below."""
+
+    def __init__(self, encoder: Encoder | None) -> None:
+        self._encoder = encoder
+
+    def rate(self, query: str, options: Sequence[Option]) -> list[Option]:
+        """The options with their closeness as prior."""
+        near = measure_closeness(query, [option.near for option in options], self._encoder)
+        return [changed(option, prior=value) for option, value in zip(options, near, strict=True)]
+
+    def scored(self, query: str, lines: Sequence[Line]) -> list[Line]:
+        """The lines with their closeness as score."""
+        rated = self.rate(query, as_options(lines))
+        return [replace(line, score=option.prior) for line, option in zip(lines, rated, strict=True)]
+
+    def best_lines(self, query: str, nodes: Sequence[Node]) -> list[Line]:
+        """The closest usable line of each node, the closest first."""
+        lines = self.scored(query, [line for node in nodes for line in node.items if is_usable(line)])
+        best = {line.node: line for line in sorted(lines, key=score_of)}
+        return sorted(best.values(), key=score_of, reverse=True)
+
+    def closest(self, query: str, lines: Sequence[Line]) -> list[Line]:
+        """The four closest at most, none far behind the first."""
+        ranked = sorted(self.scored(query, lines), key=score_of, reverse=True)
+        return [line for line in ranked[:_MOST_READ] if score_of(line) >= score_of(ranked[0]) - _WITHIN]
+
+
+def as_options(lines: Sequence[Line]) -> list[Option]:
+    """The lines as a choice sees them: L1 to Ln in their order, the score as prior."""
+    return [
+        Option(f"L{n}", line.text, line.node_ids, score_of(line), line.above)
+        for n, line in enumerate(lines, 1)
+    ]
+
+
+def chosen_lines(lines: Sequence[Line], ids: Sequence[str]) -> list[Line]:
+    """The lines that a choice among their options took, in its order."""
+    return [lines[int(id_.removeprefix("L")) - 1] for id_ in ids]
+
+
+def score_of(line: Line) -> float:
+    return line.score or 0.0
+
+
+def reason(line: Line, why: str) -> Line:
+    """The line with one reason more that brought it in."""
+    return line if why in line.why else replace(line, why=(*line.why, why), left_out="")
+
+
+# phase 2: what is read, and what of it comes into §2
+
+
+def read_lines(query: str, documents: Sequence[LoadedDocument], closest: ClosestLines) -> list[Line]:
+    """
+    At most 40 lines in the order of the documents: one of each, then the closest, of equals the earlier;
+    where a turn repeats another source, the source is kept.
+    """
+    unique: dict[str, Line] = {}
+    for document in documents:  # turns come last
+        for line in document.items:
+            unique.setdefault(line.text, line)
+    ranked = sorted(closest.scored(query, list(unique.values())), key=score_of, reverse=True)
+    first = {line.node: line for line in reversed(ranked)}
+    others = [line for line in ranked if first[line.node] is not line]
+    kept = {line.text: line for line in [*first.values(), *others][:_MOST_LINES]}
+    return [kept[text] for text in unique if text in kept]
+
+
+def gather(
+    query: str,
+    reading: Reading,
+    read: Sequence[Line],
+    chosen: Sequence[Line],
+    nodes: Mapping[str, Node],
+    ruled: Sequence[str],
+) -> list[Line]:
+    """
+    The lines for §2: those *chosen*, one of each node that a rule put into the plan or the query names, all
+    details of a page when it asks for them, and the whole list where a line introduces one, or belongs to one
+    and the query asks for all there are.
+    """
+    lines = {line.id: reason(line, "closest") for line in chosen}
+    for why, line in by_rule(query, reading, read, nodes, ruled, {line.node for line in chosen}):
+        lines[line.id] = reason(lines.get(line.id, line), why)
+    for line in list(lines.values()):
+        node = nodes[line.node]
+        whole = wanted_list(line, node.items, node.title, query, all_=reading.all)
+        for other in [part for part in whole if is_usable(part)][:_MOST_LISTED]:
+            lines[other.id] = reason(lines.get(other.id, other), "rest of a list")
+    return list(lines.values())
+
+
+def by_rule(
+    query: str,
+    reading: Reading,
+    read: Sequence[Line],
+    nodes: Mapping[str, Node],
+    ruled: Sequence[str],
+    shown: Collection[str],
+) -> Iterator[tuple[str, Line]]:
+    """Lines that come in whatever was chosen, each with the reason; *shown* nodes have a line already."""
+    best = {line.node: line for line in sorted(read, key=score_of)}
+    asked = list(dict.fromkeys([*ruled, *reading.turns]))
+    yield from (("asked for", best[id_]) for id_ in asked if id_ in best and id_ not in shown)
+    if reading.details:
+        details = [line for line in read if line.node.startswith(PAGE) and line.content_type == _SPEC]
+        pages = {line.node: share_of_words(query, nodes[line.node].title) for line in details}
+        pages |= {id_: 1.0 for id_ in asked if id_ in pages}
+        top = max(pages.values(), default=0.0)
+        yield from (("detail of the page", line) for line in details if top and pages[line.node] == top)
+
+
+# phase 5: what is offered to the answer
+
+
+def gathered_lines(turn: Turn) -> list[Line]:
+    """The lines of §2, as lines_of gives them."""
+    record = turn.folder.find(Evidence)
+    return lines_of(turn, turn.gathered, record.gathered if record else ())
+
+
+def lines_of(turn: Turn, sections: Sequence[GatheredSection], known: Sequence[Line]) -> list[Line]:
+    """What §2 says, each text once, without the constraints; of turns that the query names, with the turn."""
+    lines = {line.item: line for line in known}
+    items = [item for part in sections if part.title != CONSTRAINTS for item in part.items]
+    unique = {item.text: lines.get(item) or line_of(item) for item in reversed(items)}
+    return [_named(turn, line) for line in reversed(unique.values())]
+
+
+def line_of(item: GatheredItem) -> Line:
+    """An item of §2 or of an answer that is no line of a node."""
+    return Line(item.text, node=item.node_ids[0] if item.node_ids else "", also=item.node_ids[1:])
+
+
+def _named(turn: Turn, line: Line) -> Line:
+    is_named = turn.reading.turns and line.node.startswith("turn:")
+    return replace(line, above=f"Turn {line.node.removeprefix('turn:')}") if is_named else line
+
+
+def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = None) -> list[Line]:
+    """
+    What the tools of this turn claimed, or *steps* of it. A claim about the user's own words cites this turn,
+    one that no node holds its step, as "step:2".
+    """
+    lines = []
+    for step in turn.steps() if steps is None else steps:
+        own = f"turn:{turn.turn}" if step.tool == "memory.create" else f"step:{step.step}"
+        why = "found by a tool" if step.tool in LOOKING_UP else CLAIMED
+        for claim in step.claims:
+            node = find_node(reader, claim.node_id) if claim.node_id else None
+            same = (line for line in node.items if line.text == without_last_seen(claim.text)) if node else ()
+            line = next(iter(same), Line("", node=claim.node_id or own))
+            share = share_of_words(turn.meant, claim.text)
+            lines.append(_named(turn, replace(line, text=claim.text, score=share, why=(why,))))
+    return lines
+
+
+def standing(lines: Sequence[Line]) -> list[Line]:
+    """Those that nothing left out."""
+    return [line for line in lines if not line.left_out]
+
+
+def look_at(turn: Turn, lines: Sequence[Line], *, quotes: bool, refused: Collection[str] = ()) -> list[Line]:
+    """
+    The lines, each text once, with what leaves them out; where the query asks for the details of a page, all
+    that is not of one. A model that writes is shown addresses.
+    """
+    unique: dict[str, Line] = {}
+    for line in lines:
+        unique.setdefault(line.text, line)
+    filters = _Filters(turn, [*unique.values()], refused)
+    for text, line in unique.items():
+        left_out = next((why for why, leaves in filters.in_order(quotes=quotes) if leaves(line)), "")
+        unique[text] = replace(filters.dated(line), left_out=left_out)
+    if turn.reading.details and any(line.node.startswith(PAGE) for line in standing([*unique.values()])):
+        for text, line in unique.items():
+            if not (line.left_out or line.node.startswith(PAGE)):
+                unique[text] = replace(line, left_out="no detail of a page")
+    return [*unique.values()]
+
+
+class _Filters:
+    def __init__(self, turn: Turn, lines: Sequence[Line], refused: Collection[str]) -> None:
+        steps = turn.steps()
+        self._turn, self._refused, self._read_anew = turn, refused, read_anew(steps)
+        labels = " ".join(entity.label for step in steps for entity in step.entities)
+        self._others = folded_names(turn.meant) - set(map(str.lower, split_words(labels)))
+        self._prices_now = turn.analysis.data_requirements.needs_current_prices
+        self._current = [line for line in lines if line.node.startswith(_CURRENT) and _prices(line)]
+
+    def in_order(self, *, quotes: bool) -> Iterator[tuple[str, Callable[[Line], bool]]]:
+        reading, carry = self._turn.reading, self._turn.present_carry
+        yield "read anew since", self._is_stale
+        if named_pages(self._turn):
+            yield "the address of another page", self._is_address
+        yield "put aside by the user", lambda line: bool(uses_excluded([line.text], carry))
+        if self._prices_now:
+            yield "an older price", self._is_outdated
+        if quotes and reading.mood == "asks" and not (reading.details or reading.address):
+            yield "an address, which the sources tell", self._is_address
+        yield "refused before", lambda line: line.text in self._refused
+
+    def dated(self, line: Line) -> Line:
+        """With when it was seen, where a turn may know a newer price or stock."""
+        told_by = (*(_TOLD if self._read_anew else ()), *(_NOTED if self._prices_now else ()))
+        if line.at is None or not line.node.startswith(told_by) or not _changes(line) or find_days(line.text):
+            return line
+        return replace(line, text=with_last_seen(line.text, line.at))
+
+    def _is_address(self, line: Line) -> bool:
+        return _ADDRESS.search(without_last_seen(line.text)) is not None
+
+    def _is_stale(self, line: Line) -> bool:
+        if not self._read_anew or CLAIMED in line.why:
+            return False
+        told = line.node.startswith(_TOLD) and _changes(line)
+        of_another = not self._others.isdisjoint(map(str.lower, split_words(line.text)))
+        return not self._read_anew.isdisjoint(line.node_ids) or (told and not of_another)
+
+    def _is_outdated(self, line: Line) -> bool:
+        confirmed = {price for current in self._current for price in _prices(current)}
+        if not line.node.startswith("turn:") or _prices(line) <= confirmed:
+            return False
+        words = set(split_terms(line.text))
+        return any(len(words & set(split_terms(current.text))) >= _SAME_THING for current in self._current)
+
+
+def _changes(line: Line) -> bool:
+    return claim_type(line.text) in ("price", "availability")
+
+
+def _prices(line: Line) -> set[str]:
+    return {claim.value for claim in find_claims(line.text) if claim.kind == "price"}

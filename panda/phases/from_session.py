@@ -1,0 +1,233 @@
+"""What the session itself answers: what it was about turn by turn, and what is asked of a list it showed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from panda.choosing.decision import Option
+from panda.documents.text import one_line, strip_citations
+from panda.errors import FileFormatError, StoreError
+from panda.language.lists import (
+    asks_what_fits,
+    label_of,
+    names_only,
+    points_back,
+    rows_asked_for,
+    ruled_out,
+    shared_terms,
+    terms_of,
+    words_to_show,
+)
+from panda.language.reading import asked_step
+from panda.memory.budget import is_usable
+from panda.memory.node import Node
+from panda.memory.reader import NodeReader, find_node
+from panda.phases.answer_text import MOST_ITEMS
+from panda.phases.evidence import gathered_lines
+from panda.phases.turn import Turn
+from panda.session.registry import uses_excluded
+from panda.store.carry import clip
+from panda.store.records import GatheredContext, Line
+from panda.store.visits import load_turn
+
+_MOST_TURNS = 8
+_ASKED_CHARS, _SAID_CHARS = 120, 240
+_NOTED = ("knowledge:", "fact:")
+_LOOKED_AT = 4  # how many turns of the session are looked at for a list that was shown
+
+
+@dataclass(frozen=True)
+class SessionAnswer:
+    lines: tuple[Line, ...]  # in order
+    left_out: str = ""  # how many others are left out, and by what; "" if none is for what was told
+
+
+@dataclass(frozen=True)
+class ShownList:
+    node: Node
+    name: str  # which of its lists
+    about: str  # what it stands under
+    lines: tuple[Line, ...]  # its lines that can be quoted, in order
+
+    @property
+    def is_numbered(self) -> bool:
+        return all(line.number is not None for line in self.lines)
+
+    @property
+    def heads(self) -> list[Line]:
+        return [line for line in self.node.items if line.heads == self.name and is_usable(line)]
+
+    def asked_for(self, query: str) -> list[Line]:
+        """The lines that say what a query tells apart; all of them if it tells nothing apart."""
+        rows = [line.text.removeprefix(line.carried) for line in self.lines]
+        return [self.lines[at] for at in rows_asked_for(query, rows, self.about)]
+
+
+def recalled_turns(turn: Turn) -> tuple[int, ...]:
+    """The first and the last turns of the session if the query asks for all that it was about; else ()."""
+    numbers = turn.earlier if turn.reading.recap else ()
+    return (*numbers[:1], *numbers[1:][1 - _MOST_TURNS :])
+
+
+def recalled(turn: Turn, reader: NodeReader, writes: bool) -> list[Option]:
+    """What the session answers, as a choice is told of it: turns, or lines unless the model *writes*."""
+    turns = [Option(f"turn:{number}", f"Turn {number}", (), 1.0) for number in recalled_turns(turn)]
+    answer = None if turns or writes else session_answer(turn, reader)
+    lines = answer.lines if answer else ()
+    return turns or [Option(f"l{n}", line.text, line.node_ids, 1.0) for n, line in enumerate(lines, 1)]
+
+
+def session_answer(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
+    """
+    What answers a query for what the session was about, for a step of a list by its number or place, for what
+    of a list still counts, or for a list as a whole; None for any other.
+    """
+    if turn.reading.recap:
+        told = tuple(_recalled(turn))
+        return SessionAnswer(told) if told else None
+    answers = (_step, _what_counts, _opened, _wanted)
+    return next(filter(None, (answer(turn, reader) for answer in answers)), None)
+
+
+def _recalled(turn: Turn) -> Iterator[Line]:
+    for number in recalled_turns(turn):
+        try:
+            record = load_turn(turn.store.turn(number), number)
+        except (FileFormatError, StoreError) as exc:
+            turn.warn(exc.message)
+            continue
+        said = clip(one_line(strip_citations(record.response)), _SAID_CHARS) if record.answered else ""
+        said = f"“{said}”" if said.endswith("?") else said
+        asked = f"“{clip(record.query, _ASKED_CHARS)}” – {said or 'no answer was found'}"
+        yield Line(asked, node=f"turn:{number}", why=("the session was about it",))
+
+
+def name_of(line: Line) -> str:
+    """What people call what a line is about: its label, or of a row the first cell that is no number."""
+    text = line.text.removeprefix(line.carried)
+    if line.form != "row":
+        return label_of(text)
+    cells = [cell.partition(": ")[2] or cell for cell in text.split("; ")]
+    return next((cell for cell in cells if not any(map(str.isdigit, cell))), cells[0])
+
+
+def lists_of(node: Node) -> Iterator[ShownList]:
+    for name in dict.fromkeys(line.list_id for line in node.items if line.list_id):
+        lines = tuple(line for line in node.items if line.list_id == name and is_usable(line))
+        heads = [line.text for line in node.items if line.heads == name]
+        if lines:
+            row = lines[0].text.removeprefix(lines[0].carried)
+            columns = [cell.partition(":")[0] for cell in row.split("; ")] if lines[0].form == "row" else []
+            yield ShownList(node, name, " ".join([node.title, lines[0].heading, *heads, *columns]), lines)
+
+
+def _step(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
+    wanted, last = asked_step(turn.query), turn.earlier[-1:]
+    if wanted is None or not last:
+        return None
+    quoted = [line for line in _lines(reader, f"turn:{last[0]}") if (line.origin or "").startswith(_NOTED)]
+    for node_id in dict.fromkeys(line.origin for line in quoted if line.origin):
+        said = {line.text for line in quoted if line.origin == node_id}
+        numbered = [line for line in _lines(reader, node_id) if line.number is not None and is_usable(line)]
+        shown = [line.number for line in numbered if line.text in said and line.number is not None]
+        number = wanted.number((shown[-1:] or [0])[0], len(numbered))
+        steps = [replace(line, why=("the step asked for",)) for line in numbered if line.number == number]
+        if steps:
+            return SessionAnswer((steps[0],))
+    return None
+
+
+def _what_counts(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
+    query = turn.query
+    fits, back = asks_what_fits(query), points_back(query)
+    known = _known_lists(turn, reader) if fits or back else []
+    best = max(known, key=lambda shown: shared_terms(query, shown.about), default=None)
+    if best is not None and not shared_terms(query, best.about):
+        best = known[0] if back or names_only(query, known[0].about) else None
+    if best is None:
+        return None
+    asked, others = best.asked_for(query), [shown for shown in known if shown is not best]
+    told = [
+        (at, text)
+        for at, text in (_told(turn, reader) if fits or len(asked) == len(best.lines) else ())
+        if shared_terms(text, best.about) or not any(shared_terms(text, shown.about) for shown in others)
+    ]
+    out = ruled_out([(name_of(line), line.text) for line in best.lines], [text for _, text in told])
+    reasons = {best.lines[at].id: f"what was said in turn {told[place][0]}" for at, place in out.items()}
+    for line in best.lines:
+        if uses_excluded([line.text], turn.present_carry):
+            reasons.setdefault(line.id, "what you put aside")
+    kept = [replace(line, why=("still counts",)) for line in asked if line.id not in reasons]
+    if not kept or not (reasons or len(asked) < len(best.lines)):
+        return None
+    count, by = len(best.lines) - len(kept), ", ".join(dict.fromkeys(reasons.values()))
+    return SessionAnswer(tuple(kept), f"{count} of {len(best.lines)} left out: {by}." if reasons else "")
+
+
+def _opened(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
+    wanted = words_to_show(turn.query)
+    known = _known_lists(turn, reader) if wanted else []
+    named = [shown for shown in known if wanted <= terms_of(f"{shown.about} {shown.node.id}")]
+    return _whole(named[0], named[0].lines) if len(named) == 1 else None
+
+
+def _wanted(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
+    known = []
+    for line in _gathered(turn) if turn.reading.all else ():
+        node = find_node(reader, line.node) if line.node.startswith("knowledge:") else None
+        for shown in lists_of(node) if node else ():
+            is_quoted = line.text in {own.text for own in (*shown.heads, *shown.lines)}
+            known += [shown] if is_quoted and len(shown.lines) > 1 else []
+    best = max(known, key=lambda shown: shared_terms(turn.query, shown.about), default=None)
+    if best is None or not shared_terms(turn.query, best.about):
+        return None
+    return _whole(best, best.lines if best.is_numbered else best.asked_for(turn.query))
+
+
+def _whole(shown: ShownList, lines: Sequence[Line]) -> SessionAnswer:
+    told = [*shown.heads, *lines[:MOST_ITEMS]]
+    return SessionAnswer(tuple(replace(line, why=("the list asked for",)) for line in told))
+
+
+def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
+    """The lists of notes that the last turns quoted, the newest first, then those that this one gathered."""
+    quoted = {
+        (line.origin, line.text): None
+        for number in reversed(turn.earlier[-_LOOKED_AT:])
+        for line in _lines(reader, f"turn:{number}")
+        if line.origin and line.origin.startswith(_NOTED)
+    }
+    steps = turn.steps() if turn.phase > 2 else ()
+    claimed = [claim.node_id for step in steps for claim in step.claims if claim.node_id]
+    gathered = [id_ for id_ in [*(line.node for line in _gathered(turn)), *claimed] if id_.startswith(_NOTED)]
+    known = [
+        shown
+        for node_id in dict.fromkeys([*(node_id for node_id, _ in quoted if node_id), *gathered])
+        if (node := find_node(reader, node_id))
+        for shown in lists_of(node)
+        if len(shown.lines) > 1
+    ]
+    first = [shown for shown in known if any((shown.node.id, line.text) in quoted for line in shown.lines)]
+    return first + [shown for shown in known if shown not in first and shown.node.id in gathered]
+
+
+def _told(turn: Turn, reader: NodeReader) -> list[tuple[int, str]]:
+    nodes = [node for node in reader.statements() if node.source_turn in turn.earlier]
+    told = [(node.source_turn, node.items[0].text) for node in nodes if node.source_turn is not None]
+    noted = {at for at, _ in told}
+    told += [
+        (limit.turn, limit.text)
+        for limit in turn.carry.constraints
+        if limit.active and limit.turn not in noted
+    ]
+    return sorted(dict.fromkeys(told))
+
+
+def _gathered(turn: Turn) -> list[Line]:
+    return gathered_lines(turn) if turn.phase > 2 and turn.folder.has(GatheredContext.FILE) else []
+
+
+def _lines(reader: NodeReader, node_id: str) -> Sequence[Line]:
+    node = find_node(reader, node_id)
+    return node.items if node else ()
