@@ -50,11 +50,11 @@ FORMATS = {
 WISHES = ("dates", "reading", "wording")
 """Modules of panda/language that read what a query wants."""
 NOT_OF_QUERIES = {
-    "evidence_spans.py:named_turns": "whether lines are told apart by their turns",
     "turn.py:plain_recap": "a query that was not read yet",
     "reflection.py:content_stems": "whether a query has a word that can be looked up",
-    "recall.py:asked_step": "the step within the list that the last reply quoted",
-    "synthesizer.py:find_days": "days in lines and answers",
+    "from_session.py:asked_step": "the step within the list that the last reply quoted",
+    "synthesizer.py:asked_step": "the step within the list that is quoted",
+    "evidence.py:find_days": "days in lines",
     "synthesizer.py:without_greeting": "a reply",
     "tool_outcome.py:asks_again": "clauses of the reading",
     "tool_outcome.py:orders_change": "clauses of the reading that order",

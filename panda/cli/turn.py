@@ -30,11 +30,12 @@ from panda.cli.completion import (
 )
 from panda.cli.text import clipped, read_argument
 from panda.documents.context import SECTIONS
+from panda.documents.records import encode
 from panda.documents.times import time_text
-from panda.errors import NotApprovedError, UsageError
+from panda.errors import NotApprovedError, NotFoundError, UsageError
 from panda.store.layout import CONTEXT_MD, UserStore
-from panda.store.records import ASKED_BACK
-from panda.store.turns import TurnRow, list_rows, load_picture, read_section, read_turn_file
+from panda.store.records import ASKED_BACK, Evidence
+from panda.store.turns import TurnFolder, TurnRow, list_rows, load_picture, read_section, read_turn_file
 
 if TYPE_CHECKING:
     from panda.actions.turn import Outcome, Until
@@ -347,6 +348,9 @@ def show(
     ] = None,
     file: Annotated[str, option("Another file of the turn, e.g. response.md.", "NAME")] = CONTEXT_MD,
     raw: Raw = False,
+    why: Annotated[
+        bool, flag("The lines that the answer may rest on, and what brought each in or left it out.", "--why")
+    ] = False,
 ) -> Result:
     """
     Show a turn: rendered on a terminal, as it is on disk when piped, with control characters written out.
@@ -356,12 +360,27 @@ def show(
     if section is not None and file != CONTEXT_MD:
         raise UsageError("--section goes with context.md only", where=f"--file {file}", fix="leave one out")
     folder = invocation.store().open(turn)
+    if why:
+        return _why(folder)
     if section is None:
         content = read_turn_file(folder, file)
     else:
         content = read_section(folder, section).encode("utf-8")
     document = Document(content, markdown=file.endswith(".md"), raw=raw)
     return Result({"turn": turn, "section": section, "file": file, "text": document.text}, document)
+
+
+def _why(folder: TurnFolder) -> Result:
+    record = folder.find(Evidence)
+    if record is None:
+        message, fix = f"turn {folder.number} has no {Evidence.FILE}", "ask again, as with `panda replay`"
+        raise NotFoundError(message, where=str(folder.paths.directory), fix=fix)
+    rows = []
+    for line in record.offered or record.gathered:
+        why = f"left out: {line.left_out}" if line.left_out else ", ".join(line.why)
+        rows.append((line.node, None if line.score is None else f"{line.score:.2f}", why, line.text))
+    data = {"turn": folder.number, **encode(record)}
+    return Result(data, Table(("node", "score", "why", "line"), rows))
 
 
 def _row_data(row: TurnRow) -> dict[str, object]:

@@ -137,8 +137,8 @@ class Synthesizer:
         session = session_answer(turn, self._reader) if is_session else None
         looks = not (session or turn.reading.only_tells or (is_undone(turn) and not is_by_value))
         read = self._look_at(turn, kept if looks else ["nothing"], {r.text for r in rejected}, quotes=True)
-        read = self._closest.scored(turn.meant, read)
-        offered = standing(read)
+        offered = self._closest.scored(turn.meant, standing(read))
+        read = [*offered, *(line for line in read if line.left_out)]
         chosen = self._reply(turn, offered, offered, turn.reason) or _of_references(turn, offered)
         lines = by_value(turn, offered, self._reader, answered=bool(chosen)) if offered else []
         lines = lines or self._with_lists(turn, chosen, offered)

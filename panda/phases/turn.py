@@ -96,6 +96,9 @@ class Turn:
         self._prefixes = {digest for call in self._calls for digest in _prefixes(call)}
 
     def take_up(self, metadata: Metadata) -> None:
+        """Begin a phase: what earlier ones wrote is read once in it."""
+        self._analysis: QueryAnalysis | None = None
+        self._present: Carry | None = None
         going_on = metadata.next
         self.phase = going_on.phase if going_on else 7
         self.round = going_on.round if going_on else 0
@@ -115,7 +118,9 @@ class Turn:
 
     @property
     def analysis(self) -> QueryAnalysis:
-        return self.folder.load(QueryAnalysis)
+        if self._analysis is None:
+            self._analysis = self.folder.load(QueryAnalysis)
+        return self._analysis
 
     @property
     def plan(self) -> Plan:
@@ -128,13 +133,15 @@ class Turn:
     @property
     def meant(self) -> str:
         """The query with names for what it refers to, once phase 0 has found them; before, as it stands."""
-        found = self.folder.find(QueryAnalysis) if self.phase > 0 else None
-        return found.resolved_query if found else self.query
+        return self.analysis.resolved_query if self._is_analysed else self.query
+
+    @property
+    def _is_analysed(self) -> bool:
+        return self.phase > 0 and self.folder.has(QueryAnalysis.FILE)
 
     @property
     def reading(self) -> Reading:
-        found = self.folder.find(QueryAnalysis)
-        return found.reading if found else Reading(recap=plain_recap(self.query))
+        return self.analysis.reading if self._is_analysed else Reading(recap=plain_recap(self.query))
 
     @property
     def earlier(self) -> tuple[int, ...]:
@@ -162,19 +169,19 @@ class Turn:
     @property
     def present_carry(self) -> Carry:
         """What it knows of its session, with what its own phases before the present one have decided."""
-        return carry_within(
-            self.carry,
-            TurnFiles(
+        if self._present is None:
+            files = TurnFiles(
                 turn=self.turn,
                 session_id=self.session_id,
                 at="",
                 query=self.query,
-                analysis=self.folder.find(QueryAnalysis) if self.phase > 0 else None,
+                analysis=self.analysis if self._is_analysed else None,
                 reflection=self.folder.find(Reflection) if self.phase > 1 else None,
                 plan=self.folder.find(Plan) if self.phase > 3 else None,
                 steps=tuple(self.steps()) if self.phase > 4 else (),
-            ),
-        )
+            )
+            self._present = carry_within(self.carry, files)
+        return self._present
 
     @property
     def context(self) -> ContextDocument:

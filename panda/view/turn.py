@@ -18,6 +18,7 @@ from panda.store.files import read_beneath
 from panda.store.interventions import list_interventions
 from panda.store.layout import RESPONSE_MD, UserStore
 from panda.store.records import (
+    Evidence,
     GatheredContext,
     Image,
     Metadata,
@@ -105,6 +106,7 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
         candidates=candidates,
         plan=reader.record(Plan),
         gathered=gathered,
+        evidence=reader.record(Evidence),
         staged=reader.record(StagedMemory),
         sections=[
             (number, SECTIONS[number].title, render_section(section).partition("\n\n")[2])

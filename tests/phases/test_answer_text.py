@@ -5,7 +5,7 @@ from pathlib import Path
 from panda.documents.text import strip_citations
 from panda.language.lists import listed_things
 from panda.phases.answer_text import render_answer, without_doubles
-from panda.store.records import GatheredItem
+from panda.store.records import Line
 from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn
 
 BUNS = """# Buns
@@ -92,11 +92,11 @@ def test_rows_stay_a_table(tmp_path: Path) -> None:
 
 def test_markdown_of_a_writer_stays() -> None:
     """Fences that close stay; a mark that would break them stands below; heads and sources are quotes."""
-    items = [
-        GatheredItem("Run:\n\n```sh\n# all\nmake\n```", ("a",)),
-        GatheredItem("1. Tea\n# Head\n[2] x", ("a",)),
+    lines = [
+        Line("Run:\n\n```sh\n# all\nmake\n```", node="a"),
+        Line("1. Tea\n# Head\n[2] x", node="a"),
     ]
-    assert render_answer(items, ["a"], ["a.md"]) == (
+    assert render_answer(lines, {"a": "a.md"}, left_out={}, said={}) == (
         "Run:\n\n```sh\n# all\nmake\n```\n\n([1])\n\n1. Tea\n\\# Head\n\\[2] x [1]\n\nSources:\n- [1] a, a.md"
     )
 
@@ -107,7 +107,7 @@ def test_other_numbers_and_names_are_no_doubles() -> None:
         f"The cheap room in {city} costs {n} € a night now"
         for city, n in (("Ghent", 80), ("Ghent", 85), ("Bruges", 80))
     ]
-    assert len(without_doubles([GatheredItem(text, ("a",)) for text in texts])) == 3
+    assert len(without_doubles([Line(text, node="a") for text in texts])) == 3
 
 
 def test_marks_are_taken_from_lists_and_tables() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import render_answer
-from panda.phases.evidence_spans import ClosestLines
+from panda.phases.evidence import ClosestLines, line_of
 from panda.phases.statements import Since, told_since
 from panda.store.layout import UserStore
 from panda.store.records import GatheredItem
@@ -39,15 +39,16 @@ def since(
     ]
     layout.of(USER).facts.write_text("".join(["---\n", *entries, "---\n"]), encoding="utf-8")
     reader = NodeReader(UserStore(layout.root, USER, still_clock))
-    return told_since(turn, items, reader, ClosestLines(reader, None))
+    return told_since(turn, [line_of(item) for item in items], reader, ClosestLines(None))
 
 
 def test_what_was_told_since_comes_first(tmp_path: Path) -> None:
     """A statement with another price than the older note stands in front, with its date; the note follows."""
     found = since(tmp_path, RAISED, DOG)
     assert found.items == (RAISED, RENT)
-    nodes = [one.node_ids[0] for one in found.items]
-    said = render_answer(found.items, nodes, nodes, said=found.leads).partition("\n\nSources:")[0]
+    lines, places = map(line_of, found.items), {one.node_ids[0]: "" for one in found.items}
+    answer = render_answer([*lines], places, left_out={}, said=found.leads)
+    said = answer.partition("\n\nSources:")[0]
     assert said == f"Told on 2026-01-02: {RAISED.text} [1]\n\nBefore: {RENT.text} [2]"
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from panda.errors import MemoryNodeError
 from panda.memory.gathered import answer_items
 from panda.memory.node import Node
-from panda.phases.evidence_spans import step_texts
+from panda.phases.cited import step_texts
 from panda.phases.validator import check_items
 from panda.store.records import GatheredItem
 from tests.builders import file_of

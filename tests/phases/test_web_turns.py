@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from panda.phases.evidence_spans import tool_spans
+from panda.phases.evidence import as_options, look_at, standing, tool_lines
 from panda.phases.synthesizer import of_named_pages
 from panda.runs.replay import simulate
 from panda.runs.verdict import judge_turn
@@ -255,7 +255,8 @@ def test_lines_of_a_named_page_count_for_more(tmp_path: Path, site: Site) -> Non
     """They are on offer by themselves as well, without the page's own address."""
     url = site.add("/tides.html", "<h1>Tides</h1><p>The harbour floods at spring tides, by 2 metres.</p>")
     ran = run(tmp_path, site, f"What does {url} say about floods?", Preferring("memory.query"))
-    spans = tool_spans(ran.turn)
+    lines = tool_lines(ran.turn, ran.app.gatherer.reader)
+    spans = as_options(standing(look_at(ran.turn, lines, quotes=False)))
     named = {span.text for span in of_named_pages(ran.turn, spans)}
     assert named == {"The harbour floods at spring tides, by 2 metres."}
     assert not any("url http" in span.text for span in spans)
