@@ -41,6 +41,7 @@ from panda.settings import Settings
 from panda.store.files import check_links, parse_json, read_text, remove_tree, render_json
 from panda.store.layout import (
     CALLS_JSONL,
+    EVIDENCE_JSON,
     IMAGE_JSON,
     METADATA_JSON,
     METRICS_JSON,
@@ -56,7 +57,7 @@ from panda.trust import guard_links, open_layers
 _log = logging.getLogger(__name__)
 _MOST_CHANGED = 8  # files named that have changed since a turn
 _SHOWN_LINES = 30
-_MEASURED = frozenset({CALLS_JSONL, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON})
+_MEASURED = frozenset({CALLS_JSONL, EVIDENCE_JSON, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON})
 _Ended = Generator[tuple[TurnPlace, TurnLine | None, str | None]]
 Answers = Literal["recorded", "recorded or live", "live"]
 """Where the answers of a turn that runs again come from."""

@@ -45,6 +45,7 @@ NO_PATH = {
     "PlannedTurn.root": "another store, which the user trusts or not: it may be anywhere",
     "TurnLine.directory": "only shown: what is read follows from the plan",
     "RecentTurn.user": "what the user said",
+    "Line.list_id": "a line number within its node",
     "Execution.turn_id": "only its number leads to a turn",
     "Entity.target": "a node, looked up in the index",
     "Snapshot.files": "digests by name; the names are two words",

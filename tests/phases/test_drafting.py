@@ -14,9 +14,8 @@ from tests.stores import NOW
 def document(id_: str, kind: SourceType, *texts: str, heading: str = "") -> LoadedDocument:
     """A loaded document of these lines."""
     items = tuple(Line(text, "default", 0.9, NOW, heading=heading) for text in texts)
-    return LoadedDocument(
-        Node(id_, kind, PurePosixPath(id_.partition(":")[2]).stem, f"{id_}.md", NOW, items), items, 0, 0
-    )
+    node = Node(id_, kind, PurePosixPath(id_.partition(":")[2]).stem, f"{id_}.md", NOW, items)
+    return LoadedDocument(node, node.items, 0, 0)
 
 
 def read(query: str, *documents: LoadedDocument) -> list[Line]:
