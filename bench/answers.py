@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from panda.app import App
-from panda.exchange.import_file import import_turns
+from panda.exchange.intake import import_turns
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import Settings, load_settings

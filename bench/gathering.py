@@ -20,7 +20,7 @@ from typing import Any
 from panda.actions.turn import gather
 from panda.app import App, build
 from panda.documents.times import parse_time
-from panda.exchange.import_file import import_turns
+from panda.exchange.intake import import_turns
 from panda.settings import load_settings
 from panda.store.layout import Layout
 

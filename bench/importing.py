@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from panda.documents.times import Clock, parse_time
-from panda.exchange.import_file import import_turns
+from panda.exchange.intake import import_turns
 from panda.store.layout import Layout
 
 _RUNS = 3

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from panda.documents.times import parse_time
-from panda.exchange.import_file import import_turns
+from panda.exchange.intake import import_turns
 from panda.store.files import stop_syncing
 from panda.store.layout import Layout
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from panda.exchange.import_file import import_turns
+from panda.exchange.intake import import_turns
 from panda.store.layout import Layout
 from panda.store.turns import TurnFolder
 

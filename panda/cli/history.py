@@ -150,7 +150,7 @@ def import_file(
         given = _given(invocation, layout, place, name, from_)
         done = take_in(given, layout, dry_run=dry_run)
     if not dry_run:
-        fill_imported(invocation, sorted({turn.user for turn in done.report.turns if turn.created}))
+        fill_imported(invocation, sorted({turn.user for turn in done.turns if turn.created}))
     return _imported(invocation, done, given, dry_run=dry_run)
 
 
@@ -186,20 +186,20 @@ def _source_of(path: Path, name: str, word: str | None) -> "Source":
     if word is None:
         return find_source(path, name)
     if word not in SOURCES:
-        message = f"there is no {word!r} for --from"
+        message = f"--from says which program made the file; {word!r} is none that is known"
         raise UsageError(message, where="--from", fix=f"use one of: {', '.join(SOURCES)}")
     return word
 
 
 def _imported(invocation: Invocation, done: "Imported", given: "ExportFile", *, dry_run: bool) -> Result:
     """What an import ends with: turns and, of an export, what does not come in."""
-    report, plan = done.report, done.plan
-    counts = {"created": done.created, "unchanged": report.unchanged}
+    plan = done.plan
+    counts = {"created": done.created, "unchanged": done.unchanged}
     data: dict[str, object] = {"from": given.source, "dry_run": dry_run, **counts}
-    data |= {"new_users": done.new_users, "turns": [asdict(one) for one in report.turns]}
+    data |= {"new_users": done.new_users, "turns": [asdict(one) for one in done.turns]}
     for user in done.new_users:
         invocation.reporter.step(f"user {user} is new")
-    rows: list[tuple[str, object]] = [("new turns", done.created), ("turns there already", report.unchanged)]
+    rows: list[tuple[str, object]] = [("new turns", done.created), ("turns there already", done.unchanged)]
     if plan is not None:
         first, last = time_text(plan.first), time_text(plan.last)
         data |= {"conversations": plan.conversations, "sessions": sorted(plan.sessions)}
@@ -215,5 +215,5 @@ def _imported(invocation: Invocation, done: "Imported", given: "ExportFile", *, 
             invocation.reporter.step(f"left out: {told} (--json lists them)")
     if dry_run:
         return Result(data, Table(("what", "count"), rows))
-    invocation.reporter.step(f"{done.created} saved, {report.unchanged} there already")
+    invocation.reporter.step(f"{done.created} saved, {done.unchanged} there already")
     return Result(data)

@@ -14,14 +14,11 @@ from panda.exchange.conversation import (
     Role,
     branch_to,
     clean_text,
-    convert_record,
     objects_in,
     read_moment,
     session_of,
 )
 
-_TEXTS = ("text", "multimodal_text")
-_THOUGHTS = ("thoughts", "reasoning_recap")
 _HIDDEN = ("user_editable_context", "model_editable_context")
 _MARK = re.compile("\ue200[^\ue200\ue201]*\ue201")
 """How a reply refers to sources and things, in characters that are never shown."""
@@ -52,7 +49,7 @@ class _Node(ExportRecord, frozen=True):
 
 
 class _Conversation(ExportRecord, frozen=True):
-    mapping: dict[str, Any]
+    mapping: dict[str, _Node]
     conversation_id: str | None = None
     id: str | None = None
     title: str | None = None
@@ -63,21 +60,19 @@ class _Conversation(ExportRecord, frozen=True):
 
 def parse_chatgpt(value: object) -> Conversation:
     """A conversation out of its JSON value. Raises ConversationError: it is none; says where."""
-    record = convert_record(value, _Conversation)
-    nodes = {key: convert_record(node, _Node) for key, node in record.mapping.items()}
-    leaf = record.current_node if record.current_node in nodes else _newest(nodes)
-    shown = branch_to(leaf, {key: node.parent for key, node in nodes.items()})
-    left: Counter[Kind] = Counter()
-    heard = [_message(nodes[key].message, left) for key in shown]
-    for key in nodes.keys() - set(shown):
-        other = _message(nodes[key].message, Counter())
-        if other is not None and (other.role is None or other.text.strip()):
-            left["message of another branch"] += 1
+    record = _Conversation.of(value)
+    nodes = record.mapping
     own_id = record.conversation_id or record.id or next(iter(nodes), None)
     if own_id is None:
         raise ConversationError("it has neither an id nor a message")
+    parents = {key: node.parent for key, node in nodes.items()}
+    shown = branch_to(record.current_node if record.current_node in nodes else _newest(nodes), parents)
+    left: Counter[Kind] = Counter()
+    messages = [message for key in shown if (message := _message(nodes[key].message, left))]
+    for key in nodes.keys() - set(shown):
+        other = _message(nodes[key].message, Counter())
+        left["message of another branch"] += bool(other and (other.role is None or other.text.strip()))
     at = read_moment(record.create_time) or read_moment(record.update_time)
-    messages = [message for message in heard if message is not None]
     return Conversation(session_of("chatgpt", own_id), clean_text(record.title), at, messages, +left)
 
 
@@ -98,25 +93,25 @@ def _message(value: object, left: Counter[Kind]) -> Message | None:
     if value is None:
         return None
     try:
-        record = convert_record(value, _Message)
+        record = _Message.of(value)
     except ConversationError:
         left["damaged message"] += 1
         return Message(None, "", None)
     content, role, metadata = record.content or _Content(), record.author.role, record.metadata or {}
-    is_hidden = metadata.get("is_visually_hidden_from_conversation") is True
-    if role == "system" or content.content_type in _HIDDEN or is_hidden:
+    kind = content.content_type
+    if role == "system" or kind in _HIDDEN or metadata.get("is_visually_hidden_from_conversation") is True:
         return None
-    if content.content_type in _THOUGHTS:
+    if kind in ("thoughts", "reasoning_recap"):
         left["thought"] += 1
         return None
     text = _text(content, metadata, left)
     if role not in ("user", "assistant") or record.recipient not in (None, "all"):
         left["tool message"] += 1
-        return None
-    if text is None:
+    elif text is None:
         left["other content"] += 1
-        return None
-    return Message(cast("Role", role), clean_text(text), read_moment(record.create_time))
+    else:
+        return Message(cast("Role", role), clean_text(text), read_moment(record.create_time))
+    return None
 
 
 def _text(content: _Content, metadata: Mapping[str, Any], left: Counter[Kind]) -> str | None:
@@ -124,17 +119,15 @@ def _text(content: _Content, metadata: Mapping[str, Any], left: Counter[Kind]) -
     for attachment in objects_in(metadata.get("attachments")):
         type_ = str(attachment.get("mime_type") or attachment.get("mimeType") or "")
         left["file"] += not type_.startswith("image/")
-    texts = []
-    for part in content.parts or ():
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, dict) and part.get("content_type") == "audio_transcription":
+    texts = [part for part in content.parts or () if isinstance(part, str)]
+    for part in objects_in(content.parts):
+        if (kind := part.get("content_type")) == "audio_transcription":
             texts.append(str(part.get("text") or ""))
-        elif isinstance(part, dict):
-            left["picture" if "image" in str(part.get("content_type")) else "file"] += 1
+        else:
+            left["picture" if "image" in str(kind) else "file"] += 1
     if content.content_type == "code" and content.text is not None:
         return f"```{content.language or ''}\n{content.text}\n```" if content.text.strip() else ""
-    if content.content_type not in _TEXTS:
+    if content.content_type not in ("text", "multimodal_text"):
         return None
     text = "\n".join(texts)
     if "\ue200" in text:  # marks give way to the links or names that they stand for

@@ -13,13 +13,13 @@ from panda.exchange.conversation import (
     Role,
     branch_to,
     clean_text,
-    convert_record,
+    objects_in,
     read_moment,
     session_of,
 )
 
 _SIDES: dict[str, Role] = {"human": "user", "assistant": "assistant"}
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[object, Kind] = {
     "tool_use": "tool message",
     "tool_result": "tool message",
     "thinking": "thought",
@@ -50,7 +50,7 @@ class _Conversation(ExportRecord, frozen=True):
 
 def parse_claude(value: object) -> Conversation:
     """A conversation out of its JSON value. Raises ConversationError: it is none; says where."""
-    record = convert_record(value, _Conversation)
+    record = _Conversation.of(value)
     left: Counter[Kind] = Counter()
     said = [_record(record.chat_messages, at) for at in range(len(record.chat_messages))]
     shown = _shown(said, record.current_leaf_message_uuid)
@@ -63,18 +63,13 @@ def parse_claude(value: object) -> Conversation:
 def _record(values: Sequence[Any], at: int) -> _Message:
     """A message; of one that does not read only what links it: what it says, else what stands around it."""
     try:
-        return convert_record(values[at], _Message)
+        return _Message.of(values[at])
     except ConversationError:
-        around = [value if isinstance(value, dict) else {} for value in ({}, *values, {})[at : at + 3]]
-        before, own, after = around
-        links = (own.get("uuid"), after.get("parent_message_uuid"))
+        before, own, after = (v if isinstance(v, dict) else {} for v in ({}, *values, {})[at : at + 3])
+        ids = (own.get("uuid"), after.get("parent_message_uuid"))
         parents = (own.get("parent_message_uuid"), before.get("uuid"))
-        uuid, parent = (next(filter(_is_text, ids), None) for ids in (links, parents))
+        uuid, parent = (next((key for key in keys if isinstance(key, str)), None) for keys in (ids, parents))
         return _Message("", uuid, parent_message_uuid=parent)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _shown(records: Sequence[_Message], leaf: str | None) -> Sequence[_Message]:
@@ -95,10 +90,11 @@ def _message(record: _Message, left: Counter[Kind]) -> Message:
         left["damaged message"] += 1
         return Message(None, "", None)
     left["file"] += len(record.attachments or ()) + len(record.files or ())
+    blocks = objects_in(record.content)
+    left["other content"] += len(record.content or ()) - len(blocks)
     texts = [] if record.content else [record.text or ""]
-    for block in record.content or ():
-        kind = block.get("type") if isinstance(block, dict) else None
-        if kind == "text":
+    for block in blocks:
+        if (kind := block.get("type")) == "text":
             texts.append(str(block.get("text") or ""))
         else:
             left[_KINDS.get(str(kind), "other content")] += 1

@@ -44,6 +44,18 @@ class ConversationError(Exception):
     """A conversation that does not have the form of its kind; says where."""
 
 
+class ExportRecord(msgspec.Struct, frozen=True):
+    """What is read of an object in an export; keys that are not named are nobody's concern."""
+
+    @classmethod
+    def of(cls: type[_Record], value: object) -> _Record:
+        """Raises ConversationError: a JSON value has another form; says where."""
+        try:
+            return msgspec.convert(value, cls, strict=True)
+        except (msgspec.ValidationError, RecursionError, OverflowError, UnicodeError) as exc:
+            raise ConversationError(str(exc)) from None
+
+
 @dataclass(frozen=True)
 class Message:
     """What one side said at once."""
@@ -69,8 +81,8 @@ class Exchange:
     """A query and its reply: what becomes a turn."""
 
     at: datetime  # when the query was said; whole seconds
-    query: str  # what the user said
-    response: str  # what was answered
+    query: str
+    response: str
 
 
 def exchanges_of(conversation: Conversation) -> tuple[list[Exchange], Counter[Kind]]:
@@ -134,12 +146,7 @@ def branch_to(leaf: object, parents: Mapping[str, object]) -> list[str]:
 
 
 def read_moment(value: object) -> datetime | None:
-    """
-    An instant as exports write it: seconds since 1970, or ISO 8601; None for anything else.
-
-    >>> [str(read_moment(one)) for one in (1700000000, "2024-05-01T12:00:00+02:00", "soon")]
-    ['2023-11-14 22:13:20+00:00', '2024-05-01 10:00:00+00:00', 'None']
-    """
+    """An instant as exports write it, seconds since 1970 or ISO 8601; None for anything else."""
     try:
         if isinstance(value, str):
             return parse_time(value)
@@ -158,15 +165,3 @@ def clean_text(text: object) -> str:
 def objects_in(value: object) -> list[dict[str, Any]]:
     """The objects of a JSON list; [] for anything else."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-class ExportRecord(msgspec.Struct, frozen=True):
-    """What is read of an object in an export; keys that are not named here are nobody's concern."""
-
-
-def convert_record(value: object, cls: type[_Record]) -> _Record:
-    """A record out of plain JSON values. Raises ConversationError: it has another form; says where."""
-    try:
-        return msgspec.convert(value, cls, strict=True)
-    except (msgspec.ValidationError, RecursionError, OverflowError, UnicodeError) as exc:
-        raise ConversationError(str(exc)) from None

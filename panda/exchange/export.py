@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -89,13 +89,14 @@ def export_turns(places: Sequence[TurnPlace], form: Format, *, numbered: bool = 
                 reason = f"{exc.message} ({exc.where})" if exc.where else exc.message
                 left_out.append(LeftOut(place.user, place.number, reason, exc.fix, is_damage=True))
                 continue
-            if form != "markdown":
-                line = _query_line(turn) if form == "queries" else _import_line(turn, numbered=numbered)
-                if isinstance(line, LeftOut):
-                    left_out.append(line)
-                    continue
-                lines.append(line)
+            if refusal := _why_not(turn.metadata, form):
+                left_out.append(LeftOut(*turn.key, *refusal))
+                continue
             turns.append(turn)
+            if form != "markdown":
+                lines.append(
+                    _query_line(turn) if form == "queries" else _import_line(turn, numbered=numbered)
+                )
     text = render_transcript(turns) if form == "markdown" else "".join(map(_render_line, lines))
     return Export(text, tuple(lines), tuple(turns), tuple(left_out))
 
@@ -112,49 +113,46 @@ def _load(folder: TurnFolder) -> PastTurn:
     )
 
 
-def _query_line(turn: PastTurn) -> dict[str, Any] | LeftOut:
+def _why_not(metadata: Metadata, form: Format) -> tuple[str, str | None] | None:
+    """Why a turn does not fit a form, and what can be done about it."""
+    if form == "queries" and metadata.status == "forgotten":
+        return "it was forgotten", None
+    if form == "queries" and metadata.image is not None:
+        return "it is about an image", "ask it by hand: panda turn --image FILE"
+    if form == "jsonl" and metadata.status not in SAVED_STATUSES:
+        is_open = metadata.status != "forgotten"
+        return f"its status is {metadata.status}", (
+            f"panda turn --resume {metadata.turn} ends it" if is_open else None
+        )
+    return None
+
+
+def _query_line(turn: PastTurn) -> dict[str, Any]:
     """
     The line for `panda batch`. Only what a changed answer would still satisfy if it is right is expected: of
     an approved turn that it ends well, answers if it answered, and cites the note, fact or preference that
     was its only source; of a question to the user that it asks again. Nothing is expected of others.
     """
     metadata = turn.metadata
-    if metadata.status == "forgotten":
-        return LeftOut(*turn.key, "it was forgotten")
-    if metadata.image is not None:
-        return LeftOut(*turn.key, "it is about an image", "ask it by hand: panda turn --image FILE")
     line: dict[str, Any] = {
         "id": f"{metadata.user_id}-{metadata.turn}",
         "query": metadata.query,
         "user": metadata.user_id,
-        "session": session_again(metadata.session_id),
+        "session": _session_again(metadata.session_id),
         "mode": metadata.mode,
     }
     if metadata.status in _EXIT_CODES:
         line["expect"] = {"exit_code": _EXIT_CODES[metadata.status]}
     if metadata.status == "approved" and metadata.answered:
         line["expect"]["answered"] = True
-        if len(turn.cited) == 1 and all(map(_is_stable, turn.cited)):
+        kinds = [(kind, name) for kind, _, name in (node_id.partition(":") for node_id in turn.cited)]
+        if len(kinds) == 1 and all(kind in _STABLE and not is_statement(name) for kind, name in kinds):
             line["expect"]["cites"] = list(turn.cited)
     return line
 
 
-def _is_stable(node_id: str) -> bool:
-    """
-    >>> _is_stable("knowledge:tea.md"), _is_stable("fact:said_t814_1"), _is_stable("turn:814")
-    (True, False, False)
-    """
-    kind, _, name = node_id.partition(":")
-    return kind in _STABLE and not is_statement(name)
-
-
-def session_again(session: str) -> str:
-    """
-    The session in which a conversation is held once more: one of its own, so that it begins anew.
-
-    >>> session_again("laptops"), len(session_again("x" * 64))
-    ('laptops-again', 64)
-    """
+def _session_again(session: str) -> str:
+    """The session in which a conversation is held once more: one of its own, so that it begins anew."""
     room = _MOST_ID_CHARS - len(_AGAIN)
     if len(session) > room:
         digest = hashlib.sha256(session.encode()).hexdigest()[:8]
@@ -162,12 +160,9 @@ def session_again(session: str) -> str:
     return session + _AGAIN
 
 
-def _import_line(turn: PastTurn, *, numbered: bool) -> dict[str, Any] | LeftOut:
+def _import_line(turn: PastTurn, *, numbered: bool) -> dict[str, Any]:
     """The line for `panda import`; without its number the turn gets the next free one there."""
     metadata, summary = turn.metadata, turn.summary
-    if metadata.status not in SAVED_STATUSES:
-        fix = None if metadata.status == "forgotten" else f"panda turn --resume {metadata.turn} ends it"
-        return LeftOut(*turn.key, f"its status is {metadata.status}", fix)
     line: dict[str, Any] = {
         "user": metadata.user_id,
         "session": metadata.session_id,
@@ -184,13 +179,8 @@ def _import_line(turn: PastTurn, *, numbered: bool) -> dict[str, Any] | LeftOut:
     return line
 
 
-def _render_line(value: Mapping[str, Any]) -> str:
-    r"""
-    One line of JSON; what may reach no terminal as it is stands there as an escape.
-
-    >>> _render_line({"query": "a\x9bb é"})
-    '{"query": "a\\u009bb é"}\n'
-    """
+def _render_line(value: dict[str, Any]) -> str:
+    """One line of JSON; what may reach no terminal as it is stands there as an escape."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return UNSAFE.sub(lambda char: f"\\u{ord(char[0]):04x}", text) + "\n"
 
@@ -201,30 +191,18 @@ def render_transcript(turns: Sequence[PastTurn]) -> str:
     was said stands in fences that are longer than any row of backticks in it, so that nothing of it is read
     as Markdown; control characters are written out. Empty for no turns.
     """
-    sessions: dict[tuple[str, str], list[PastTurn]] = {}
+    sessions: dict[str, list[str]] = {}
     for turn in turns:
-        sessions.setdefault((turn.metadata.user_id, turn.metadata.session_id), []).append(turn)
-    parts = []
-    for (user, session), held in sessions.items():
-        parts.append(f"# Session {session} of {user}\n")
-        for turn in held:
-            metadata = turn.metadata
-            head = f"## Turn {metadata.turn}, {render_time(metadata.created_at)}, {metadata.status}"
-            reply = f"Answer:\n\n{_fenced(turn.reply)}" if turn.reply.strip() else "*No answer was given.*"
-            parts.append(f"{head}\n\nQuery:\n\n{_fenced(metadata.query)}\n\n{reply}\n")
-    return "\n".join(parts)
+        metadata = turn.metadata
+        head = f"# Session {metadata.session_id} of {metadata.user_id}\n"
+        about = f"## Turn {metadata.turn}, {render_time(metadata.created_at)}, {metadata.status}"
+        reply = f"Answer:\n\n{_fenced(turn.reply)}" if turn.reply.strip() else "*No answer was given.*"
+        text = f"{about}\n\nQuery:\n\n{_fenced(metadata.query)}\n\n{reply}\n"
+        sessions.setdefault(head, [head]).append(text)
+    return "\n".join(part for parts in sessions.values() for part in parts)
 
 
 def _fenced(text: str) -> str:
-    r"""
-    A text as a block that nothing in it can end.
-
-    >>> print(_fenced("a\n```\n# b\n"))
-    ````text
-    a
-    ```
-    # b
-    ````
-    """
+    """A text as a block that nothing in it can end."""
     fence = "`" * (max(map(len, _BACKTICKS.findall(text)), default=2) + 1)
     return f"{fence}text\n{visible(text).removesuffix(chr(10))}\n{fence}"

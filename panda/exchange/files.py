@@ -17,7 +17,7 @@ from panda.exchange.conversation import Conversation, ConversationError, Watch
 from panda.exchange.llm import LlmLog
 from panda.store.files import store_errors
 
-Source = Literal["jsonl", "chatgpt", "claude", "llm"]
+Source = Literal["chatgpt", "claude", "llm", "jsonl"]
 SOURCES: tuple[Source, ...] = ("chatgpt", "claude", "llm", "jsonl")
 MEGABYTE = 1_000_000
 
@@ -71,7 +71,7 @@ def find_source(path: Path, name: str) -> Source:
         head = file.read(4_096)
     if head.startswith(_SQLITE):
         return "llm"
-    if not head.startswith(_ZIP) and not head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):
+    if not head.startswith(_ZIP) and not head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
         return "jsonl"
     with closing(_values(path, name, lambda: None)) as values:
         source = _kind(next(values, None))
@@ -89,8 +89,7 @@ def _kind(value: object) -> Source | None:
 def _values(path: Path, name: str, watch: Watch) -> Generator[Any]:
     """The entries of the lists that a file, or each list of a .zip, holds."""
     with _opened(path, name) as members:
-        for member, _, open_ in members:
-            where = name if member is None else f"{name} ({member})"
+        for where, _, open_ in members:
             try:
                 with open_() as file:
                     yield from read_entries(file, "conversations", watch)
@@ -101,11 +100,11 @@ def _values(path: Path, name: str, watch: Watch) -> Generator[Any]:
 
 
 @contextmanager
-def _opened(path: Path, name: str) -> Iterator[list[tuple[str | None, int, Callable[[], IO[bytes]]]]]:
-    """The lists of conversations in a file or .zip: name in the .zip, size unpacked, what opens it."""
+def _opened(path: Path, name: str) -> Iterator[list[tuple[str, int, Callable[[], IO[bytes]]]]]:
+    """The lists of conversations in a file or .zip: what errors call it, size unpacked, what opens it."""
     with store_errors(path, "read"), path.open("rb") as file:
         if not file.read(len(_ZIP)).startswith(_ZIP):
-            yield [(None, path.stat().st_size, lambda: path.open("rb"))]
+            yield [(name, path.stat().st_size, lambda: path.open("rb"))]
             return
         try:
             archive = zipfile.ZipFile(file)
@@ -113,11 +112,14 @@ def _opened(path: Path, name: str) -> Iterator[list[tuple[str | None, int, Calla
             raise ImportFileError(f"the .zip is damaged: {exc}", where=name, fix=_AGAIN) from exc
         with archive:
             infos = {info.filename: info for info in archive.infolist()}
-            names = sorted(filter(lambda one: _MEMBER.fullmatch(PurePosixPath(one).name), infos))
-            if not names:
+            members = sorted(key for key in infos if _MEMBER.fullmatch(PurePosixPath(key).name))
+            if not members:
                 fix = "give the .zip as it was delivered, or the conversations.json in it"
                 raise ImportFileError("no conversations.json is in it", where=name, fix=fix)
-            yield [(one, infos[one].file_size, lambda one=one: archive.open(one)) for one in names]  # type: ignore[misc]
+            yield [
+                (f"{name} ({key})", infos[key].file_size, lambda key=key: archive.open(key))  # type: ignore[misc]
+                for key in members
+            ]
 
 
 class JsonListError(Exception):
@@ -129,12 +131,20 @@ def read_entries(file: IO[bytes], key: str, watch: Watch) -> Iterator[Any]:
     The entries of the list that a file holds, or of the one under a key of the object that it holds; of an
     object what follows the list is not looked at. One at a time is in memory. JsonListError: it is cut short,
     no valid JSON, nested too deeply, or holds no such list.
+
+    By hand: ijson 3.6 lets a number of 5,000 digits end the process.
     """
-    reader, count = _JsonReader(file, watch), 0
+    reader, count = _JsonText(file, watch), 0
     try:
-        is_object = reader.peek() == "{"
-        if is_object:
-            reader.find(key)
+        is_object, name = reader.goes_on("{"), None
+        while is_object and name != key:
+            if reader.peek() != '"':
+                raise JsonListError(f"it is no list, and has no list of {key}")
+            name = reader.value()
+            reader.take(":")
+            if name != key:
+                reader.value()
+                reader.goes_on(",")
         reader.take("[")
         while reader.peek() != "]":
             if count:
@@ -143,21 +153,20 @@ def read_entries(file: IO[bytes], key: str, watch: Watch) -> Iterator[Any]:
             count += 1
             yield value
         reader.take("]")
-        if reader.peek() and not is_object:
+        if not is_object and reader.peek():
             raise JsonListError(f"something follows the list of {count} entries")
     except RecursionError:
         raise JsonListError(f"nested too deeply after {count} entries") from None
     except UnicodeDecodeError as exc:
         raise JsonListError(f"not UTF-8 after {count} entries: {exc.reason}") from None
-    except json.JSONDecodeError as exc:
-        message = "it is cut short" if reader.is_at_end(exc.pos) else f"not valid JSON: {exc.msg}"
+    except ValueError as exc:  # a number of thousands of digits too
+        is_cut = isinstance(exc, json.JSONDecodeError) and reader.is_at_end(exc.pos)
+        message = "it is cut short" if is_cut else f"not valid JSON: {getattr(exc, 'msg', exc)}"
         raise JsonListError(f"{message}, after {count} entries") from None
-    except ValueError as exc:  # a number of thousands of digits
-        raise JsonListError(f"not valid JSON: {exc}, after {count} entries") from None
 
 
-class _JsonReader:
-    """What was read of a file and is not used yet, as text."""
+class _JsonText:
+    """What was read of a file and is not used yet."""
 
     def __init__(self, file: IO[bytes], watch: Watch) -> None:
         self._file, self._watch = file, watch
@@ -174,24 +183,15 @@ class _JsonReader:
             if self._at < len(self._text) or not self._more():
                 return self._text[self._at : self._at + 1]
 
-    def take(self, char: str) -> None:
-        """Go past a character, which must be the next one."""
-        if self.peek() != char:
-            raise json.JSONDecodeError(f"Expecting {char!r}", self._text, self._at)
-        self._at += 1
+    def goes_on(self, char: str) -> bool:
+        """Whether the next character is this one, which is gone past."""
+        is_next = self.peek() == char
+        self._at += is_next
+        return is_next
 
-    def find(self, key: str) -> None:
-        """Go to the value of a key of the object that begins here."""
-        self.take("{")
-        while self.peek() == '"':
-            name = self.value()
-            self.take(":")
-            if name == key:
-                return
-            self.value()
-            if self.peek() == ",":
-                self.take(",")
-        raise JsonListError(f"it is no list, and has no list of {key}")
+    def take(self, char: str) -> None:
+        if not self.goes_on(char):
+            raise json.JSONDecodeError(f"Expecting {char!r}", self._text, self._at)
 
     def value(self) -> Any:
         """The next value; more is read until it is whole, at least as much again each time."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panda.exchange.export import PastTurn, export_turns, render_transcript
-from panda.exchange.import_file import import_turns
+from panda.exchange.intake import import_turns
 from panda.runs.queries import Expectation, read_queries
 from panda.runs.select import TurnFilter, select_turns
 from panda.store.files import write_json

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.exchange.import_file import import_turns
+from panda.exchange.intake import import_turns
 from panda.store.layout import Layout
 
 PANDA = str(Path(sys.executable).with_name("panda"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panda.errors import ImportFileError, StoreError
-from panda.exchange.import_file import import_turns
+from panda.exchange.intake import import_turns
 from panda.store.files import write_json
 from panda.store.layout import Layout, UserStore
 from panda.store.turns import claim_turn

@@ -99,7 +99,7 @@ def test_changes_of_many_files_are_taken_in(tmp_path: Path) -> None:
 ADD = """
 import sys
 from pathlib import Path
-from panda.exchange.import_file import import_turns
+from panda.exchange.intake import import_turns
 from panda.index.index import Index
 from panda.store.layout import Layout
 from tests.stores import NOW
