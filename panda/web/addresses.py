@@ -4,15 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from urllib.parse import quote, urljoin
+from urllib.parse import urljoin
 
 from panda.errors import UsageError, WebError
 
-_PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
-_QUERY_SAFE = "".join(char for char in _PRINTABLE if char not in '"#<>')
-_PATH_SAFE = "".join(char for char in _QUERY_SAFE if char not in "?`{}")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-_MOST_CHARS = 65_536
+_DOTS_AT_END = re.compile(r"\A([^?#]*/\.\.?)(?=[?#]|\Z)")
 _NAT64 = ip_network("64:ff9b::/96")
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 
@@ -54,57 +50,22 @@ def parse_url(url: str) -> Url:
     >>> str(parse_url("HTTP://Example.org:80/a b#part")), parse_url("https://bücher.example").host
     ('http://example.org/a%20b', 'xn--bcher-kva.example')
     """
-    written = url.strip()
-    scheme, found, rest = written.partition("#")[0].partition(":")
-    if not found or scheme.lower() not in _DEFAULT_PORTS or not rest.startswith("//"):
-        raise WebError("only http and https addresses are read", where=url[:200])
-    if len(written) > _MOST_CHARS or any(char < " " or char == "\x7f" for char in written):
-        raise WebError("not a URL: it is too long, or holds control characters", where=url[:200])
-    front, mark, query = rest[2:].partition("?")
-    netloc, slash, path = front.partition("/")
-    _, at, place = netloc.rpartition("@")
-    if at:
-        raise WebError("an address with a user name or password is not read", where=place)
-    scheme = scheme.lower()
-    host, port = _parse_place(place, where=url[:200])
-    path = _without_dots(quote(slash + path, safe=_PATH_SAFE)) + mark + quote(query, safe=_QUERY_SAFE)
-    return Url(scheme, host, None if port == _DEFAULT_PORTS[scheme] else port, path)
+    import httpx  # takes a while to import
 
-
-def _parse_place(place: str, *, where: str) -> tuple[str, int | None]:
-    host, colon, port = place.rpartition(":") if not place.endswith("]") else (place, "", "")
-    if not colon:
-        host, port = place, ""
-    try:
-        if host.startswith("[") and host.endswith("]"):
-            host = host[1:-1]
-            IPv6Address(host)
-        elif ":" in host:
-            raise ValueError("more than one port")
-        elif not host.isascii():
-            import idna  # takes a while to import
-
-            host = idna.encode(host.lower()).decode("ascii")
-        number = int(port) if port else None
-    except ValueError as exc:
+    where = url[:200]
+    try:  # what dots at the end lead to is a directory, of which httpx takes the slash
+        parsed = httpx.URL(_DOTS_AT_END.sub(r"\1/", url.strip())).copy_with(fragment=None)
+    except (httpx.InvalidURL, ValueError) as exc:
         raise WebError(f"not a URL: {exc}", where=where) from exc
-    if not host:
+    host, port = parsed.raw_host.decode("ascii").lower(), parsed.port
+    if parsed.scheme not in ("http", "https") or not host:
         raise WebError("only http and https addresses are read", where=where)
-    if any(char in ' "#%<>@[\\]^`{|}' for char in host) or (number is not None and not 0 <= number < 65_536):
+    if parsed.userinfo:
+        raise WebError("an address with a user name or password is not read", where=host)
+    if set(host) & set("%\\|") or (port is not None and not 0 <= port < 65_536):
         raise WebError("not a URL: its host or port cannot be", where=where)
-    return host.lower(), number
-
-
-def _without_dots(path: str) -> str:
-    kept: list[str] = []
-    if path.endswith(("/.", "/..")):  # what they lead to is a directory
-        path += "/"
-    for part in path.split("/"):
-        if part == ".." and kept and kept != [""]:
-            kept.pop()
-        elif part not in (".", ".."):
-            kept.append(part)
-    return "/".join(kept)
+    front = f"{parsed.scheme}://{parsed.netloc.decode()}"
+    return Url(parsed.scheme, host, port, str(parsed).removeprefix(front))
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ def test_robots(site: Site) -> None:
 )
 def test_groups_of_robots(text: str, *, allowed: bool) -> None:
     """A group is ours only by our whole name; one without a name is nobody's; `*` is for the others."""
-    assert parse_robots(text, AGENT).allows("/x") == allowed
+    assert parse_robots(text).can_fetch("http://a.example/x", AGENT) == allowed
 
 
 def test_broken_robots(site: Site) -> None:
