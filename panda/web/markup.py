@@ -115,6 +115,11 @@ class Block:
     struck: bool  # struck through, as a price that no longer holds
     link_share: float  # share of its characters that are links, 0 to 1
 
+    @property
+    def level(self) -> int:
+        """1 to 6 of a heading, else 0."""
+        return int(self.tag[1]) if re.fullmatch(r"h[1-6]", self.tag) else 0
+
 
 @dataclass
 class _Open:
@@ -221,14 +226,6 @@ def _gap(element: HtmlElement, texts: list[str]) -> str:
     return " " if apart or priced or (glued and " " in inner) else ""
 
 
-@dataclass(frozen=True)
-class PageTable:
-    caption: str  # its caption or the heading before it; "" if none
-    columns: tuple[str, ...]  # texts of the head; empty if it has none
-    rows: tuple[tuple[str, ...], ...]  # cells, row by row
-    left_out: int = 0  # rows beyond the limit
-
-
 @dataclass
 class PageData:
     title: str = ""  # of <title>
@@ -237,7 +234,9 @@ class PageData:
     scripts: list[str] = field(default_factory=list)  # texts of JSON-LD
     microdata: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     """(itemtype, itemprop to value) of each outermost item."""
-    tables: list[PageTable] = field(default_factory=list)  # tables of data, in document order
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    """Tables of data, in document order: caption (or the heading before it), columns (empty without a head),
+    rows of cells, and left_out, the number of rows beyond the limit, if there are any."""
     pairs: dict[str, str] = field(default_factory=dict)
     """Terms with their descriptions, from lists of definitions and two-column tables."""
     taken: set[HtmlElement] = field(default_factory=set)
@@ -301,11 +300,11 @@ def _read_table(element: HtmlElement, found: PageData) -> None:
     if width < 2 or len(rows) < 2:
         return
     head = rows[0][0] if rows[0][1] or all(text and not text[0].isdigit() for text in rows[0][0]) else []
-    body = [tuple(texts + [""] * (width - len(texts))) for texts, _ in rows[bool(head) :]]
+    body = [texts + [""] * (width - len(texts)) for texts, _ in rows[bool(head) :]]
+    left_out = {"left_out": len(body) - _MOST_ROWS} if len(body) > _MOST_ROWS else {}
+    table = {"caption": _caption(element), "columns": head, "rows": body[:_MOST_ROWS], **left_out}
+    found.tables.append(table)
     found.taken.add(element)
-    found.tables.append(
-        PageTable(_caption(element), tuple(head), tuple(body[:_MOST_ROWS]), max(0, len(body) - _MOST_ROWS))
-    )
 
 
 def _rows_of(table: HtmlElement) -> Iterator[tuple[list[str], bool]]:
