@@ -16,7 +16,7 @@ from panda.documents.memory_file import render_value
 from panda.documents.records import encode
 from panda.documents.times import time_text
 from panda.errors import CheckError, LockHeldError, NotFoundError, StoreError, UsageError
-from panda.memory.confidence import MISSING, level
+from panda.memory.confidence import level
 from panda.memory.conflicts import Contradiction, find_contradictions, lint_memory, merge_files, resolve
 from panda.memory.fact import file_value
 from panda.memory.files import Projection
@@ -43,36 +43,35 @@ def _clip(value: Value) -> str:
 
 
 def _list_row(one: Remembered, now: datetime) -> tuple[object, ...]:
-    confidence, rival, note = one.confidence(now, missing=MISSING), one.alternative, None
+    confidence, rival, note = one.confidence(now), one.alternative, None
     if one.expired:
         note = "expired"
     elif rival is not None:
         note = f"contradicted: {_clip(rival.value)} ({rival.confidence:.2f}, {rival.source})"
-    elif one.fact is None:
+    elif not one.fact.id:
         note = "typed by hand, not taken in yet"
     shown = (clipped(one.text, _VALUE_CHARS), f"{confidence:.2f}", level(confidence), time_text(one.at))
-    return one.key, *shown, one.source, one.kind, one.subject.scope, note
+    return one.key, *shown, one.fact.source, one.kind, one.subject.scope, note
 
 
 def _remembered_data(one: Remembered, now: datetime) -> dict[str, object]:
-    confidence = one.confidence(now, missing=MISSING)
-    fact, rival = one.fact, one.alternative
+    confidence, fact, rival = one.confidence(now), one.fact, one.alternative
     return {
         "key": one.key,
         "kind": one.kind,
         **one.subject._asdict(),
-        "value": file_value(one.value),
-        "type": one.value.type,
+        "value": file_value(fact.value),
+        "type": fact.value.type,
         "confidence": round(confidence, 4),
         "level": level(confidence),
         "start_confidence": one.start,
-        "content_type": one.content_type,
+        "content_type": fact.content_type,
         "updated_at": time_text(one.at),
-        "source": one.source,
-        "source_turn": one.source_turn,
-        "valid_until": time_text(fact.valid_until) if fact else None,
-        "hlc": fact.hlc if fact else None,
-        "id": fact.id if fact else None,
+        "source": fact.source,
+        "source_turn": fact.source_turn,
+        "valid_until": time_text(fact.valid_until),
+        "hlc": fact.hlc,
+        "id": fact.id or None,
         "expired": one.expired,
         "contradicted": rival is not None,
         "alt_value": file_value(rival.value) if rival else None,

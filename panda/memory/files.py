@@ -17,7 +17,7 @@ from panda.errors import FileFormatError, StoreError
 from panda.memory.confidence import MISSING, TYPED_BY_HAND
 from panda.memory.fact import Kind, file_value, typed_value
 from panda.memory.log import Extent, MemoryLog
-from panda.store.fact import Assertion, Conflict, SaidKind, Subject, Value, entity_name
+from panda.store.fact import EPOCH, Assertion, Conflict, SaidKind, Subject, Value, entity_name
 from panda.store.files import check_links, read_bytes, read_text
 from panda.store.layout import UserStore
 from panda.store.records import parse
@@ -76,7 +76,6 @@ class Standing:
     subject: Subject
     live: tuple[Assertion, ...]  # what competes now, the winner first; empty if nothing lives
     past: tuple[Assertion, ...]  # the same with what has expired
-    said: Sequence[Assertion]  # all that was ever said of it
 
     @property
     def winner(self) -> Assertion | None:
@@ -87,23 +86,29 @@ class Standing:
     def expired(self) -> bool:
         return bool(self.past) and not self.live
 
+    def is_shown_by(self, entry: MemoryEntry | None) -> bool:
+        if self.winner is None or entry is None:
+            return entry is None and (self.winner is None or self.expired)
+        return _says(entry, self.winner)
+
+
+def _says(entry: MemoryEntry, one: Assertion) -> bool:
+    return says(entry.value, one.value)
+
 
 @dataclass(frozen=True)
 class Comparison:
     kind: Kind
     key: str  # as the log has it
+    subject: Subject
     entry: MemoryEntry | None  # what the file says; None if it does not have the key
     standing: Standing | None  # what the log says; None if it never spoke of it
     verdict: Verdict
 
     @property
-    def winner(self) -> Assertion | None:
-        return self.standing.winner if self.standing else None
-
-    @property
     def is_relabelled(self) -> bool:
         """Whether the value was typed over, and what stands beside it is still that of the former one."""
-        entry, winner = self.entry, self.winner
+        entry, winner = self.entry, self.standing.winner if self.standing else None
         if self.verdict != "typed" or entry is None or entry.is_bare or winner is None:
             return False
         noted = (entry.source_turn, entry.updated_at)
@@ -122,61 +127,6 @@ class Comparison:
         return MISSING if given is None else max(given, _LEAST)  # 0 would retract it
 
 
-def compare(
-    kind: Kind,
-    entries: Mapping[str, MemoryEntry] | None,
-    standings: Mapping[str, Standing],
-    former: Mapping[str, Standing],
-) -> list[Comparison]:
-    """
-    What became of each key of a memory file, in its order, then of those that it lacks, in that of the log.
-    Without a file *entries* is None: nothing was deleted. *former* is what the log said when the file was
-    last known to show it, where that differs from *standings*.
-    """
-    by_key = entries or {}
-    found = []
-    for key in dict.fromkeys([*by_key, *standings, *former]):
-        entry, standing = by_key.get(key), standings.get(key)
-        before = former.get(key, standing)
-        verdict = _verdict(entry, standing, before, key in former, is_file=entries is not None)
-        if entry is not None or verdict != "same" or (standing and standing.expired):
-            found.append(Comparison(kind, key, entry, standing, verdict))
-    return found
-
-
-def _verdict(
-    entry: MemoryEntry | None,
-    standing: Standing | None,
-    before: Standing | None,
-    went_on: bool,
-    *,
-    is_file: bool,
-) -> Verdict:
-    if _shows(entry, standing):
-        winner = standing.winner if standing else None
-        dated = entry is None or winner is None or entry.updated_at in (None, winner.asserted_at)
-        return "same" if dated or not went_on else "stale"
-    won_before_it_expired = entry and standing and standing.past and _says(entry, standing.past[0])
-    if won_before_it_expired or (went_on and _shows(entry, before)):
-        return "stale"
-    if entry is None:
-        return "stale" if went_on or not is_file else "deleted"
-    known = standing or before
-    said = [one for one in known.said if entry.updated_at == one.asserted_at] if known else []
-    return "stale" if went_on and any(_says(entry, one) for one in said) else "typed"
-
-
-def _shows(entry: MemoryEntry | None, standing: Standing | None) -> bool:
-    winner = standing.winner if standing else None
-    if winner is None or entry is None:
-        return entry is None and (winner is None or (standing is not None and standing.expired))
-    return _says(entry, winner)
-
-
-def _says(entry: MemoryEntry, one: Assertion) -> bool:
-    return says(entry.value, one.value)
-
-
 class Shown(Whole, frozen=True):
     """A mark: up to where the memory files showed the log, and what they were."""
 
@@ -184,13 +134,13 @@ class Shown(Whole, frozen=True):
     conflicts: int  # bytes of conflicts.jsonl
     digests: Mapping[Kind, str]  # kind to a digest of its file
 
-    @property
-    def extent(self) -> Extent:
-        return Extent(self.assertions, self.conflicts)
+
+_Places = dict[tuple[Kind, str], Standing]
+"""What the log says, by file and key."""
 
 
 class Projection:
-    """Log and memory files of one user, read together; nothing is written."""
+    """Log and memory files of one user, read together; nothing is written but the mark."""
 
     def __init__(self, store: UserStore) -> None:
         self.user = store.user
@@ -222,15 +172,14 @@ class Projection:
         """
         then = copy(self)
         then.mark, then.log = None, self.log.with_only(assertions, conflicts)
-        ids = ({one.id for one in said} for said in (self.log.assertions, assertions))
-        differing, kept = next(ids) ^ next(ids), set(map(id, conflicts))
-        said = (*self.log.assertions, *assertions)
-        subjects = [one.subject for one in said if one.id in differing]
-        subjects += self.log.settled_by(one for one in self.log.conflicts if id(one) not in kept)
+        ids, kept = {one.id for one in assertions}, set(map(id, conflicts))
+        changed = [one for one in self.log.assertions if one.id not in ids]
+        changed += [one for one in assertions if self.log.get(one.id) is None]
+        settled = self.log.settled_by(one for one in self.log.conflicts if id(one) not in kept)
         showing = Showing(self)
-        for subject in dict.fromkeys(one for one in subjects if one.scope == "local"):
+        for subject in dict.fromkeys([*(one.subject for one in changed), *settled]):
             holds, held = (next(iter(log.contenders(subject, now=now)), None) for log in (self.log, then.log))
-            if holds != held:
+            if subject.scope == "local" and holds != held:
                 showing.show(subject, held)
         then.texts = showing.texts()
         return then
@@ -247,7 +196,7 @@ class Projection:
             kind: _NO_FILE if text is None else hashlib.sha256(text.encode()).hexdigest()[:32]
             for kind, text in self.texts.items()
         }
-        return Shown(self.log.extent.assertions, self.log.extent.conflicts, digests)
+        return Shown(*self.log.extent, digests)
 
     def write_mark(self) -> None:
         """Note that the files, as they are in `texts`, show the log as it was read."""
@@ -264,9 +213,12 @@ class Projection:
         return self.mark == self._mark_of_now()
 
     def entries(self, kind: Kind) -> dict[str, MemoryEntry] | None:
-        """What a memory file says, by key as in the log, without impossible ones; None if it is not there."""
+        """
+        What a memory file says, by key as in the log, without impossible ones; None if it is not there, or
+        blank, which takes nothing back.
+        """
         text = self.texts[kind]
-        if text is None:
+        if text is None or not text.strip("\ufeff \t\r\n"):
             return None
         found = parse_memory_file(text, where=str(self.paths[kind]))
         keyed = ((canonical_key(entry.key, kind, self.user), entry) for entry in found)
@@ -279,34 +231,84 @@ class Projection:
             return (self.entries(kind) or {}).get(key)
         return own[0] if own else None
 
-    def standing(self, subject: Subject, now: datetime, extent: Extent | None = None) -> Standing:
-        past = tuple(self.log.contenders(subject, now=now, include_expired=True, extent=extent))
-        live = (one for one in past if one.valid_until is None or one.valid_until >= now)
-        return Standing(subject, tuple(live), past, self.log.of(subject))
+    def standing(self, subject: Subject, now: datetime) -> Standing:
+        return _standing(self.log, subject, now)
 
     def compare(self, now: datetime) -> list[Comparison]:
-        """Every key of both files and of the log; if it is fact and preference, the preference holds."""
-        entries = {kind: self.entries(kind) for kind in KINDS}
-        standings = self._by_key([self.standing(one, now) for one in self.log.subjects("local")])
-        extent = self.mark.extent if self.mark else self.log.extent
-        changed = dict.fromkeys(one for one in self.log.added_after(extent) if one.scope == "local")
-        former = self._by_key([self.standing(one, now, extent) for one in changed], unsaid=KINDS)
-        found = [one for kind in KINDS for one in compare(kind, entries[kind], standings[kind], former[kind])]
-        preferred = entries["preference"] or {}
-        return [
-            one for one in found if (one.kind, one.verdict) != ("fact", "typed") or one.key not in preferred
-        ]
+        """
+        What became of each key, file by file: in its order, then of those that it lacks, in that of the log.
+        A key that is fact and preference is the preference's. Without a file nothing was deleted.
+        """
+        mark = self.mark and Extent(self.mark.assertions, self.mark.conflicts)
+        went_on = mark is not None and mark != self.log.extent
+        then = self.log.before(mark) if mark and went_on else self.log
+        changed = dict.fromkeys(self.log.added_after(mark)) if mark and went_on else ()
+        standings = self._by_key(self.log, self.log.subjects("local"), now)
+        former = self._by_key(then, [one for one in changed if one.scope == "local"], now, unsaid=KINDS)
+        found: list[Comparison] = []
+        files = {kind: self.entries(kind) for kind in KINDS}
+        preferred = files["preference"] or {}
+        for kind in KINDS:
+            entries, logged = files[kind] or {}, [key for of, key in (*standings, *former) if of == kind]
+            for key in dict.fromkeys([*entries, *logged]):
+                entry, standing = entries.get(key), standings.get((kind, key))
+                verdict = self._verdict(entry, standing, former.get((kind, key)))
+                if verdict == "deleted" and files[kind] is None:
+                    verdict = "stale"
+                is_told = entry is not None or verdict != "same" or (standing and standing.expired)
+                if is_told and not (kind == "fact" and verdict == "typed" and key in preferred):
+                    subject = Subject("local", *split_key(key, kind, self.user))
+                    subject = standing.subject if standing else subject
+                    found.append(Comparison(kind, key, subject, entry, standing, verdict))
+        return found
+
+    def typed(self, one: Comparison) -> Assertion:
+        """What was typed by hand, as it is to be asserted."""
+        assert one.entry is not None
+        return Assertion(
+            *("", one.subject.entity, one.subject.relation, typed_value(one.entry.value)),
+            *(f"file:{self.paths[one.kind].name}", one.typed_confidence, "local"),
+            kind=one.kind,
+            source_turn=None if one.is_new else one.entry.source_turn,
+            asserted_at=(not one.is_new and one.entry.updated_at) or EPOCH,
+        )
+
+    def _verdict(
+        self, entry: MemoryEntry | None, standing: Standing | None, former: Standing | None
+    ) -> Verdict:
+        """*former*: what the log said when the file was last known to show it, if it spoke of it since."""
+        before, went_on = former or standing, former is not None
+        winner = standing.winner if standing else None
+        if standing.is_shown_by(entry) if standing else entry is None:
+            dated = entry is None or winner is None or entry.updated_at in (None, winner.asserted_at)
+            return "same" if dated or not went_on else "stale"
+        won_before_it_expired = entry and standing and standing.past and _says(entry, standing.past[0])
+        if won_before_it_expired or (went_on and before and before.is_shown_by(entry)):
+            return "stale"
+        if entry is None:
+            return "stale" if went_on else "deleted"
+        known = standing or before
+        said = self.log.of(known.subject) if known and went_on else ()
+        was_said = any(one.asserted_at == entry.updated_at and _says(entry, one) for one in said)
+        return "stale" if was_said else "typed"
 
     def _by_key(
-        self, standings: list[Standing], *, unsaid: Sequence[Kind] = ()
-    ) -> dict[Kind, dict[str, Standing]]:
-        found: dict[Kind, dict[str, Standing]] = {kind: {} for kind in KINDS}
-        for standing in standings:
-            subject, winner = standing.subject, standing.winner
+        self, log: MemoryLog, subjects: Sequence[Subject], now: datetime, *, unsaid: Sequence[Kind] = ()
+    ) -> _Places:
+        found: _Places = {}
+        for subject in subjects:
+            standing = _standing(log, subject, now)
+            winner = standing.winner
             kinds = unsaid if winner is None else [shown_in(winner.kind, subject.entity, self.user)]
             for kind in kinds if not subject.is_system else ():
-                found[kind][subject.key(self.user)] = standing
+                found[kind, subject.key(self.user)] = standing
         return found
+
+
+def _standing(log: MemoryLog, subject: Subject, now: datetime) -> Standing:
+    past = tuple(log.contenders(subject, now=now, include_expired=True))
+    live = tuple(one for one in past if one.valid_until is None or one.valid_until >= now)
+    return Standing(subject, live, past)
 
 
 class Showing:
@@ -318,9 +320,7 @@ class Showing:
 
     def texts(self) -> dict[Kind, str | None]:
         """Kind to the text of its file; None for one that is not there and need not be."""
-        return {
-            kind: self._files[kind].text if kind in self._files else self._state.texts[kind] for kind in KINDS
-        }
+        return self._state.texts | {kind: file.text for kind, file in self._files.items()}
 
     def show(self, subject: Subject, winner: Assertion | None, typed: Comparison | None = None) -> None:
         """
@@ -341,18 +341,17 @@ class Showing:
                     continue
                 sure, at = winner.confidence, winner.asserted_at
                 self._file(kind).set(typed_key, value, confidence=sure, source_turn=turn, updated_at=at)
-            elif state.texts[kind] is not None and _is_ours(state, kind, entry, subject):
+            elif state.texts[kind] is not None and self._is_ours(kind, entry, subject):
                 self._file(kind).remove(typed_key)
+
+    def _is_ours(self, kind: Kind, entry: MemoryEntry | None, subject: Subject) -> bool:
+        said = [one for one in self._state.log.of(subject) if one.confidence > 0]
+        if entry is not None:
+            return any(_says(entry, one) for one in said)
+        return all(shown_in(one.kind, subject.entity, self._state.user) == kind for one in said)
 
     def _file(self, kind: Kind) -> MemoryText:
         if kind not in self._files:
             text, where = self._state.texts[kind] or "", str(self._state.paths[kind])
             self._files[kind] = MemoryText(text, title=_TITLES[kind], where=where)
         return self._files[kind]
-
-
-def _is_ours(state: Projection, kind: Kind, entry: MemoryEntry | None, subject: Subject) -> bool:
-    said = [one for one in state.log.of(subject) if one.confidence > 0]
-    if entry is not None:
-        return any(_says(entry, one) for one in said)
-    return all(shown_in(one.kind, subject.entity, state.user) == kind for one in said)

@@ -213,8 +213,8 @@ class NodeReader:
                     said = known.statement
                     line = Line(
                         said if is_statement(known.subject.relation) else f"{key}: {said}",
-                        known.content_type,
-                        known.confidence(now, missing=MISSING),
+                        known.fact.content_type,
+                        known.confidence(now),
                         known.at,
                         heading=known.corrects,
                     )
@@ -225,9 +225,9 @@ class NodeReader:
                         provenance=self._memory_path(known.kind).name,
                         at=known.at,
                         items=(line,),
-                        expires_at=known.fact.valid_until if known.fact else None,
+                        expires_at=known.fact.valid_until,
                         warnings=_assumed(node_id, "confidence", known.start),
-                        source_turn=known.source_turn,
+                        source_turn=known.fact.source_turn,
                     )
                     self._memory_known.append(node)
                 self._memory_seen = state

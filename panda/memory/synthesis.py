@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from msgspec import UNSET, Meta
 from msgspec import UnsetType as Unset
@@ -15,6 +15,7 @@ from panda.errors import Problem, UsageError
 from panda.memory.fact import canonical_json
 from panda.store.fact import SCOPES, Conflict, Fact, Filled, Scope, Subject, Value, entity_name, read_time
 
+_F = TypeVar("_F", bound=Fact)
 _Share = Annotated[float, Meta(ge=0, le=1)]
 _Count = Annotated[int, Meta(ge=0)]
 CONTRADICTED = "CONTRADICTED"
@@ -69,7 +70,7 @@ def _plain(value: Any) -> Any:
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
-def settle(facts: Mapping[str, Fact], conflicts: Iterable[Conflict]) -> list[tuple[Subject, Fact]]:
+def settle(facts: Mapping[str, _F], conflicts: Iterable[Conflict]) -> list[tuple[Subject, _F]]:
     """
     Each fact of one scope with what it competes for, a resolution fact once for each of the facts that it
     settles (design "Resolved"). Of the two facts of a resolved conflict, which counts if they have one
@@ -190,33 +191,32 @@ def find_contenders(
     facts: Iterable[Fact], conflicts: Iterable[Conflict], request: SynthesisRequest, *, now: datetime
 ) -> dict[Subject, list[Fact]]:
     """
-    The live facts of a scope that compete for each entity and relation, the winner first, then by falling
-    rank; a fact that settles a conflict stands with the facts that it settles. `min_confidence` and `as_of`
-    are passed over.
+    The facts of a scope that compete for each entity and relation, as compete has them; a fact that settles a
+    conflict stands with the facts that it settles. `min_confidence` and `as_of` are passed over.
     """
-    placed = settle({fact.id: fact for fact in facts if fact.scope == request.scope}, conflicts)
-    wanted = [
-        (subject, fact)
-        for subject, fact in placed
-        if request.entity in (None, subject.entity)
-        and request.relation in (None, subject.relation)
-        and not subject.is_system
-    ]
-    silenced: dict[Subject, tuple[int, int]] = {}
-    for subject, fact in wanted:
-        if fact.confidence == 0 and fact.reading > silenced.get(subject, _BEFORE_ALL):
-            silenced[subject] = fact.reading
-    found: dict[Subject, list[Fact]] = {}
-    for subject, fact in wanted:
-        alive = request.include_expired or fact.valid_until is None or fact.valid_until >= now
-        if alive and fact.reading > silenced.get(subject, _BEFORE_ALL):
-            found.setdefault(subject, []).append(fact)
-    return {subject: rank(group) for subject, group in found.items()}
+    groups: dict[Subject, list[Fact]] = {}
+    for subject, fact in settle({fact.id: fact for fact in facts if fact.scope == request.scope}, conflicts):
+        is_asked_for = request.entity in (None, subject.entity) and request.relation in (
+            None,
+            subject.relation,
+        )
+        if is_asked_for and not subject.is_system:
+            groups.setdefault(subject, []).append(fact)
+    past = bool(request.include_expired)
+    ranked = ((at, compete(group, now, include_expired=past)) for at, group in groups.items())
+    return {subject: live for subject, live in ranked if live}
 
 
-def rank(facts: Sequence[Fact]) -> list[Fact]:
+def compete(facts: Sequence[_F], now: datetime, *, include_expired: bool = False) -> list[_F]:
+    """The facts of one subject that nothing said later took back, live ones alone, the winner first."""
+    silenced = max((fact.reading for fact in facts if fact.confidence == 0), default=_BEFORE_ALL)
+    live = (one for one in facts if include_expired or one.valid_until is None or one.valid_until >= now)
+    return rank([one for one in live if one.reading > silenced])
+
+
+def rank(facts: Sequence[_F]) -> list[_F]:
     """Live facts of one subject by confidence, then clock, highest first, then by value and id."""
-    if len(facts) == 1:
+    if len(facts) <= 1:
         return list(facts)
     by_strength = sorted(facts, key=_strength)
     if all(_strength(a) != _strength(b) for a, b in pairwise(by_strength)):
@@ -224,7 +224,7 @@ def rank(facts: Sequence[Fact]) -> list[Fact]:
     return sorted(facts, key=lambda fact: (*_strength(fact), canonical_json(fact.value), fact.id))
 
 
-def find_alternative(ranked: Sequence[Fact]) -> Fact | None:
+def find_alternative(ranked: Sequence[_F]) -> _F | None:
     """The best of ranked facts whose value differs from that of the first; None if all agree."""
     return next((fact for fact in ranked if fact.value.key != ranked[0].value.key), None)
 

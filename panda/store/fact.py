@@ -180,6 +180,10 @@ class Assertion(Fact, frozen=True, dict=True):
         """Whether the user said it, as against a tool or another person."""
         return self.source is None or self.source.partition(":")[0] in _OWN_SOURCES
 
+    def is_said_by(self, other: Fact) -> bool:
+        """Whether another fact of the same thing says it, from the same source."""
+        return other.confidence > 0 and (other.source, other.value.key) == (self.source, self.value.key)
+
     @property
     def is_dated(self) -> bool:
         """Whether it is known when it was said."""

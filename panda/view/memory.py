@@ -181,7 +181,7 @@ def load_value(shelf: Shelf, query: Query) -> SimpleNamespace:
             key=subject.key(user),
             subject=subject,
             current=current,
-            decay=DECAYS.get(current.content_type, DECAYS["default"]) if current else None,
+            decay=DECAYS.get(current.fact.content_type, DECAYS["default"]) if current else None,
             history=Part(said[::-1], _MOST_HISTORY),
             plot=_plot(said[-_MOST_HISTORY:], current, now),
             conflicts=conflicts[:_MOST_CONFLICTS],

@@ -89,7 +89,7 @@ def test_typed_value_is_used_and_dated(layout: Layout) -> None:
     """A value typed by hand counts at once with .50; the next read dates it and leaves it as it is."""
     text = "---\ncity:   Salem   # my town\n---\nNotes.\n"
     write(layout.of(USER).preferences, text)
-    assert known(layout)["city"].confidence(NOW, missing=0) == 0.50
+    assert known(layout)["city"].confidence(NOW) == 0.50
     (assertion,) = take_in(layout)
     assert (assertion.value.v, assertion.confidence, assertion.asserted_at) == ("Salem", 0.5, LATER)
     assert layout.of(USER).preferences.read_text(encoding="utf-8") == text
@@ -238,7 +238,7 @@ def test_expiry(layout: Layout) -> None:
     """After its end a value is out, without anybody having edited anything; a later value lives."""
     say(layout, "lease", "Main St", until=NOW + timedelta(hours=1))
     assert not known(layout)["lease"].expired
-    assert known(layout, LATER)["lease"].confidence(LATER, missing=1) == 0
+    assert known(layout, LATER)["lease"].confidence(LATER) == 0
     assert take_in(layout) == ()
     assert NodeReader(UserStore(layout.root, USER, later)).load("memory:lease").items[0].confidence == 0
     say(layout, "lease", "Main St")

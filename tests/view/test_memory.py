@@ -116,7 +116,7 @@ def test_what_holds_is_shown_with_its_confidence(layout: Layout) -> None:
     assert len(held) >= 7
     for one in held:
         assert words(one.text)[:80] in shown
-        assert f"{one.confidence(now, missing=0.5):.2f}" in shown
+        assert f"{one.confidence(now):.2f}" in shown
         own = page_words(client.get(f"/memory/demo/{address_of(one.subject)}").text)
         assert one.key in own
         assert words(one.text)[:80] in own
