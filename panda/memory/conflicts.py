@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +16,6 @@ from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
 from panda.store.fact import Assertion, Conflict, Subject, Value, entity_name
 from panda.store.files import parse_json, read_text
-
-_ID_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -31,30 +30,24 @@ class Contradiction:
 
 def find_contradictions(log: MemoryLog, now: datetime) -> list[Contradiction]:
     """All contradictions that stand *now*, those of one subject together, the strongest rival first."""
-    return [one for subject in log.subjects() for one in _of_subject(log, subject, now)]
+    named = {frozenset((one.fact_a, one.fact_b)): one for one in reversed(log.conflicts)}
+    found = []
+    for subject in log.subjects():
+        ranked = [] if subject.is_system else log.contenders(subject, now=now)
+        for rival in islice(ranked, 1, None):
+            if rival.value.key != ranked[0].value.key:
+                pair = (ranked[0].id, rival.id)
+                record = named.get(frozenset(pair))
+                is_open = record is not None and record.status != "resolved"
+                name = record.conflict_id if record and is_open else _id_of(*pair)
+                found.append(Contradiction(name, subject, ranked[0], rival))
+    return found
 
 
-def _of_subject(log: MemoryLog, subject: Subject, now: datetime) -> Iterator[Contradiction]:
-    if subject.is_system:
-        return
-    ranked = log.contenders(subject, now=now)
-    for rival in ranked[1:]:
-        if rival.value.key != ranked[0].value.key:
-            yield Contradiction(_conflict_id(log, ranked[0], rival), subject, ranked[0], rival)
-
-
-def _conflict_id(log: MemoryLog, one: Assertion, other: Assertion) -> str:
-    pair = {one.id, other.id}
-    for record in log.conflicts:
-        if {record.fact_a, record.fact_b} == pair and record.status != "resolved":
-            return record.conflict_id
-    return _made_id(*pair)
-
-
-def _made_id(*facts: str) -> str:
+def _id_of(*facts: str) -> str:
     """The id of a conflict of two facts, the same whichever comes first."""
     digest = hashlib.sha256("\n".join(sorted(facts)).encode()).hexdigest()
-    return f"conflict-{digest[:_ID_DIGITS]}"
+    return f"conflict-{digest[:12]}"
 
 
 def resolve(
@@ -72,60 +65,45 @@ def resolve(
     with memory.held() as log:
         found, is_key = _named(find_contradictions(log, now), name, memory.user)
         first = found[0]
-        facts = {one.id: one for pair in found for one in (pair.winner, pair.rival)}
+        facts = {fact.id: fact for pair in found for fact in (pair.winner, pair.rival)}
         if is_key:  # whoever says otherwise loses, those that agree with the winner too
-            facts |= {one.id: one for one in log.contenders(first.subject, now=now)}
+            facts |= {fact.id: fact for fact in log.contenders(first.subject, now=now)}
         settled = value(first) if value is not None else _winner(list(facts.values()), winner or "").value
-        resolution = memory.asserted(
-            anew(
-                first.winner,
-                entity=f"panda:resolution:{first.conflict_id}",
-                value=settled,
-                source=f"user:{memory.user}",
-                confidence=SAID_BY_USER,
-            )
-        )
-        pairs = _pairs(found, list(facts.values()), settled)
-        records = [Conflict(*pair, "resolved", resolution.id) for pair in pairs]
+        of, by, sure = f"panda:resolution:{first.conflict_id}", f"user:{memory.user}", SAID_BY_USER
+        resolution = memory.asserted(anew(first.winner, entity=of, value=settled, source=by, confidence=sure))
+        pairs = {(one.winner.id, one.rival.id): one.conflict_id for one in found}
+        there = {fact_id for pair in pairs for fact_id in pair}
+        for fact in facts.values():
+            if fact.id not in there and fact.value.key != settled.key:
+                other = next(one for one in facts.values() if one.value.key != fact.value.key)
+                pairs[other.id, fact.id] = _id_of(fact.id, other.id)
+        records = [Conflict(of, *pair, "resolved", resolution.id) for pair, of in pairs.items()]
         memory.commit([resolution], records)
         return resolution, records
 
 
-def _pairs(
-    found: Sequence[Contradiction], facts: Sequence[Assertion], settled: Value
-) -> list[tuple[str, str, str]]:
-    pairs = [(one.conflict_id, one.winner.id, one.rival.id) for one in found]
-    named = {name for pair in pairs for name in pair[1:]}
-    for one in facts:
-        if one.id not in named and one.value.key != settled.key:
-            other = next(o for o in facts if o.value.key != one.value.key)
-            pairs.append((_made_id(one.id, other.id), other.id, one.id))
-    return pairs
-
-
 def _named(found: Sequence[Contradiction], name: str, user: str) -> tuple[list[Contradiction], bool]:
+    """The contradictions that a name means, and whether it is their key."""
     by_id = [one for one in found if one.conflict_id.startswith(name)]
     exact = [one for one in by_id if one.conflict_id == name]
     by_key = [one for one in found if one.subject.key(user) == name]
     chosen = exact or by_key or by_id
     if not chosen:
-        raise NotFoundError(
-            f"no contradiction is called {name!r}", where="CONFLICT", fix="see `panda memory conflicts`"
-        )
+        message = f"no contradiction is called {name!r}"
+        raise NotFoundError(message, where="CONFLICT", fix="see `panda memory conflicts`")
     if len({one.subject for one in chosen}) > 1 or (not by_key and len(chosen) > 1):
-        raise UsageError(
-            f"{len(chosen)} contradictions begin with {name!r}", where="CONFLICT", fix="give the whole id"
-        )
-    return list(chosen), not exact and bool(by_key)
+        message = f"{len(chosen)} contradictions begin with {name!r}"
+        raise UsageError(message, where="CONFLICT", fix="give the whole id")
+    return chosen, not exact and bool(by_key)
 
 
 def _winner(facts: Sequence[Assertion], name: str) -> Assertion:
     chosen = [one for one in facts if one.id.startswith(name)]
     if len(chosen) == 1:
         return chosen[0]
-    ids = ", ".join(one.id for one in facts)
     message = f"{name!r} is none of its facts" if not chosen else f"{len(chosen)} facts begin with {name!r}"
-    raise UsageError(message, where="--winner", fix=f"give one of {ids}")
+    fix = f"give one of {', '.join(one.id for one in facts)}"
+    raise UsageError(message, where="--winner", fix=fix)
 
 
 Rule = Literal["contradiction", "expired", "expiring", "orphaned", "dangling"]
@@ -143,49 +121,46 @@ class Finding:
 
 def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float) -> list[Finding]:
     """Contradictions, facts expired or about to, facts that a retraction left alone, dead references."""
-
-    def finding(rule: Rule, subject: Subject, message: str, *facts: Assertion) -> Finding:
-        ids = tuple(one.id for one in facts)
-        return Finding(rule, subject.scope, subject.key(user), ids, message)
-
-    found = []
-    for pair in find_contradictions(log, now):
-        said, against = (
-            f"{_shown(one)} ({one.confidence:g}, {one.source})" for one in (pair.winner, pair.rival)
-        )
-        message = f"{said} against {against}: settle {pair.conflict_id}"
-        found.append(finding("contradiction", pair.subject, message, pair.winner, pair.rival))
     past = {
         subject: log.contenders(subject, now=now, include_expired=True)
         for subject in log.subjects()
         if not subject.is_system
     }
-    ending = [(one.valid_until, one) for ranked in past.values() for one in ranked]
-    for verb, is_over in (("held", True), ("holds", False)):
-        for until, one in ending:
-            if until is None or until > now + timedelta(days=within_days) or (until < now) != is_over:
-                continue
-            message = f"{_shown(one)} {verb} until {render_time(until)}"
-            found.append(finding("expired" if is_over else "expiring", one.subject, message, one))
-    for one, last in _orphaned(log, past):
-        message = f"{_shown(one)} ({one.source}) fell with the retraction by {last.source}"
-        found.append(finding("orphaned", one.subject, message, one, last))
-    for one, target, is_retracted in _dangling(past):
-        lost = "all was retracted" if is_retracted else f"nothing is known in scope {one.scope}"
-        message = f"refers to {target}, of which {lost}"
-        found.append(finding("orphaned" if is_retracted else "dangling", one.subject, message, one))
-    for record in log.conflicts:
-        if missing := log.missing_facts(record):
-            message = f"names facts that are not in the log: {', '.join(missing)}"
-            found.append(Finding("dangling", "", record.conflict_id, missing, message))
-    return found
+    return [
+        *_contradicted(log, user, now),
+        *_ending(past, user, now, timedelta(days=within_days)),
+        *_orphaned(log, past, user),
+        *_dangling(log, past, user),
+    ]
+
+
+def _finding(rule: Rule, user: str, message: str, *facts: Assertion) -> Finding:
+    subject, ids = facts[0].subject, tuple(one.id for one in facts)
+    return Finding(rule, subject.scope, subject.key(user), ids, message)
 
 
 def _shown(one: Assertion) -> str:
     return str(file_value(one.value))
 
 
-def _orphaned(log: MemoryLog, past: _Standing) -> Iterator[tuple[Assertion, Assertion]]:
+def _contradicted(log: MemoryLog, user: str, now: datetime) -> Iterator[Finding]:
+    for pair in find_contradictions(log, now):
+        sides = (pair.winner, pair.rival)
+        said = " against ".join(f"{_shown(one)} ({one.confidence:g}, {one.source})" for one in sides)
+        yield _finding("contradiction", user, f"{said}: settle {pair.conflict_id}", *sides)
+
+
+def _ending(past: _Standing, user: str, now: datetime, within: timedelta) -> Iterator[Finding]:
+    ending = [(until, one) for ranked in past.values() for one in ranked if (until := one.valid_until)]
+    for until, one in ending:
+        if until < now:
+            yield _finding("expired", user, f"{_shown(one)} held until {render_time(until)}", one)
+    for until, one in ending:
+        if now <= until <= now + within:
+            yield _finding("expiring", user, f"{_shown(one)} holds until {render_time(until)}", one)
+
+
+def _orphaned(log: MemoryLog, past: _Standing, user: str) -> Iterator[Finding]:
     for subject, ranked in past.items():
         said = log.of(subject)
         retractions = [one for one in said if one.confidence == 0]
@@ -195,18 +170,25 @@ def _orphaned(log: MemoryLog, past: _Standing) -> Iterator[tuple[Assertion, Asse
         retracted = {one.value.key for one in retractions}
         for one in said:
             if one.value.key not in retracted and one.source != last.source:
-                yield one, last
+                message = f"{_shown(one)} ({one.source}) fell with the retraction by {last.source}"
+                yield _finding("orphaned", user, message, one, last)
 
 
-def _dangling(past: _Standing) -> Iterator[tuple[Assertion, str, bool]]:
+def _dangling(log: MemoryLog, past: _Standing, user: str) -> Iterator[Finding]:
     known = {subject[:2] for subject, ranked in past.items() if ranked}
     spoken = {subject[:2] for subject in past}
-    for subject, ranked in past.items():
-        for one in ranked:
-            if one.value.type == "ref":
-                target = entity_name(str(one.value.v))
-                if (subject.scope, target) not in known:
-                    yield one, target, (subject.scope, target) in spoken
+    for one in (one for ranked in past.values() for one in ranked if one.value.type == "ref"):
+        target = entity_name(str(one.value.v))
+        if (one.scope, target) in known:
+            continue
+        is_retracted = (one.scope, target) in spoken
+        lost = "all was retracted" if is_retracted else f"nothing is known in scope {one.scope}"
+        message = f"refers to {target}, of which {lost}"
+        yield _finding("orphaned" if is_retracted else "dangling", user, message, one)
+    for record in log.conflicts:
+        if missing := log.missing_facts(record):
+            message = f"names facts that are not in the log: {', '.join(missing)}"
+            yield Finding("dangling", "", record.conflict_id, missing, message)
 
 
 @dataclass(frozen=True)
@@ -222,21 +204,19 @@ def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
     or documents `{"facts": […], "conflicts": […]}`. A line that is neither, or has the id of another fact,
     raises FileFormatError before anything is written.
     """
-    read = [one for path in paths for one in _read(path)]
+    read = [(where, _record(raw, where)) for path in paths for where, raw in _values(path)]
     with memory.held() as log:
         facts: dict[str, Assertion] = {}
-        records: dict[Conflict, None] = {}
+        records = dict.fromkeys(one for _, one in read if isinstance(one, Conflict))
         for where, one in read:
-            if isinstance(one, Conflict):
-                records[one] = None
-            else:
-                facts.setdefault(one.id, one)
-                _check_same(where, one, facts[one.id])
-                _check_same(where, one, log.get(one.id) or one)
-        new = sorted(
-            (one for one in facts.values() if log.get(one.id) is None),
-            key=lambda one: (one.reading, one.id),
-        )
+            if isinstance(one, Assertion):
+                known = log.get(one.id) or facts.setdefault(one.id, one)
+                if _meaning(one) != _meaning(known):
+                    message = f"another fact has the id {one.id!r} and says something else"
+                    raise FileFormatError(message, Location(where, key="id"))
+                facts[one.id] = known
+        new = [one for one in facts.values() if log.get(one.id) is None]
+        new.sort(key=lambda one: (one.reading, one.id))
         there = set(log.conflicts)
         settled = [one for one in records if one not in there]
         if new or settled:
@@ -244,46 +224,27 @@ def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
     return Merge(tuple(new), tuple(settled), len(facts) - len(new) + len(records) - len(settled))
 
 
-def _check_same(where: str, one: Assertion, other: Assertion) -> None:
-    if _meaning(one) != _meaning(other):
-        raise FileFormatError(
-            f"another fact has the id {one.id!r} and says something else",
-            where=Location(where, key="id"),
-        )
-
-
 def _meaning(one: Assertion) -> tuple[object, ...]:
-    said = (one.value.key, one.confidence, one.valid_until, one.source)
-    return (*one.subject, *said, one.reading)
+    return *one.subject, one.value.key, one.confidence, one.valid_until, one.source, one.reading
 
 
-def _read(path: Path) -> Iterator[tuple[str, Assertion | Conflict]]:
-    text = read_text(path, pipe=True)
-    for where, raw in _values(path, text):
-        if isinstance(raw, dict) and "conflict_id" in raw:
-            yield where, known_part(Conflict, raw, where=where)
-        else:
-            yield where, known_part(Assertion, raw, where=where)
+def _record(raw: Any, where: str) -> Assertion | Conflict:
+    is_conflict = isinstance(raw, dict) and "conflict_id" in raw
+    return known_part(Conflict, raw, where=where) if is_conflict else known_part(Assertion, raw, where=where)
 
 
-def _document(path: Path, text: str) -> dict[str, Any] | None:
+def _values(path: Path) -> Iterator[tuple[str, Any]]:
+    text, document = read_text(path, pipe=True), None
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     try:
-        value = parse_json(text, where=str(path))
+        document = parse_json(text, where=str(path))
     except FileFormatError:
-        first = next((line for line in text.split("\n") if line.strip()), "")
-        if first.strip() in ("{", "["):  # one value over several lines, and broken
+        if lines and lines[0][1].strip() in ("{", "["):  # one value over several lines, and broken
             raise
-        return None
-    return value if isinstance(value, dict) and isinstance(value.get("facts"), list) else None
-
-
-def _values(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    document = _document(path, text)
-    if document is not None:
+    if isinstance(document, dict) and isinstance(document.get("facts"), list):
         for name in ("facts", "conflicts"):
             for index, raw in enumerate(document.get(name) or ()):
                 yield Location(path, key=f"{name}[{index}]"), raw
         return
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield Location(path, line=number), parse_json(line, where=str(path), line=number)
+    for number, line in lines:
+        yield Location(path, line=number), parse_json(line, where=str(path), line=number)
