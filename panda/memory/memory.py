@@ -337,5 +337,7 @@ def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
 def _standing(standing: Standing, kind: Kind | None, key: str) -> Iterator[Remembered]:
     fact, rival = standing.winner, find_alternative(standing.live) if standing.live else None
     if fact is not None:
+        _, entity, relation = standing.subject
+        fact = structs.replace(fact, entity=entity, relation=relation)  # what settles is of another subject
         kind = kind or ("preference" if fact.kind == "preference" else "fact")
         yield Remembered(kind, key, fact, fact.confidence, fact.asserted_at, standing.expired, rival)
