@@ -1,12 +1,14 @@
 """A research from search phrases to claims: each step's choice is a recipe, what it chooses from is code."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
-import msgspec
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import combinations
 
 from panda.choosing.decision import Option
-from panda.documents.evidence import check_evidence
+from panda.documents.evidence import check_evidence, find_claims
+from panda.documents.text import one_line
 from panda.documents.times import render_time
 from panda.errors import ReplyError, UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
@@ -17,77 +19,84 @@ from panda.store.records import Claim, Research, ResearchClaim, ResearchConflict
 from panda.store.visits import Visit
 from panda.tools.contract import Ask, ToolContext, ToolResult
 from panda.tools.memory import entities_of
-from panda.tools.research_record import differing_pairs, join_conflicts, new_research, write_research
-from panda.tools.sources import choose, choose_sources, make_phrases, open_provider, site_of
+from panda.tools.sources import choose, choose_sources, make_phrases, open_provider, site_of, subject_words
 from panda.tools.visits import client_of, files_of, last_seen_claims, refresh_visit
 from panda.web.addresses import parse_url
 
+_HOLDS_HOURS = {"prices": 6, "comparison": 48, "facts": 24 * 14, "howto": 24 * 30, "news": 6}
+_FIELDS = {"prices": "commerce", "comparison": "commerce"}
 _MOST_LINES = 40
 _LONG_PAGE_LINES = 60
+_TOPIC_WORDS = 4
+_KEY_CHARS = 80
+_MODEL = re.compile(r"(?=\w*\d)\w+")
 
 
-@dataclass
-class _ReadPage:
+@dataclass(frozen=True)
+class _Page:
     id: str  # p1, p2, …
     visit: Visit  # as written
     node: Node  # its node
-    lines: list[ResearchClaim] = field(default_factory=list)  # what may be quoted of it
+    lines: list[ResearchClaim]  # what may be quoted of it
 
-
-@dataclass
-class _Read:
-    pages: list[_ReadPage] = field(default_factory=list)  # those that could be read
-    failed: list[str] = field(default_factory=list)  # a line for each that could not
-    away: list[str] = field(default_factory=list)  # earlier visits of these
+    def said(self, line: ResearchClaim) -> str:
+        return line.claim.removeprefix(f"{self.node.title}: ")
 
 
 def research(query: str, context: ToolContext) -> ToolResult:
     """Research a query and write what was found; a turn has one research."""
-    paths = context.store.turn(context.turn)
-    if (done := find(Research, paths.directory)) is not None:
+    turn = context.store.open(context.turn)
+    if (done := find(Research, turn.paths.directory)) is not None:
         if done.query != query:
-            raise UsageError("this turn has its research already", where=str(paths / RESEARCH_JSON))
+            raise UsageError("this turn has its research already", where=str(turn.paths / RESEARCH_JSON))
         return _result(done, context)
-    provider = open_provider(context.search_provider, client_of(context))
-    if context.ask is None:
+    search = open_provider(context.search_provider, client_of(context))
+    if (ask := context.ask) is None:
         raise UsageError("a research needs a turn: its steps are chosen by recipes", fix="use panda turn")
-    ask = context.ask
     kind = str(ask("phase4_research_strategy")["kind"])
     phrases = make_phrases(query, kind, ask)
-    results = [result for phrase in phrases for result in provider.search(phrase)]
+    results = [result for phrase in phrases for result in search(phrase)]
     sources = choose_sources(results, query, kind, context, ask)
-    read = _read(sources, context)
-    pages = _usable(read.pages, query, ask)
+    read, failed, away = _read(sources, context)
+    pages = _usable(read, query, ask)
     claims = _choose_claims(pages, query, kind, ask)
-    record = new_research(
-        query,
-        kind,
-        claims,
-        _conflicts(claims, ask),
-        at=context.store.clock(),
-        phrases=tuple(phrases),
-        provider=provider.name,
-        sources=tuple(sources),
+    conflicts = _conflicts(claims, ask)
+    refreshed = (page.visit.manifest.refreshes for page in read)
+    names = [word.lower() for word in subject_words(query)]
+    now = context.store.clock()
+    record = Research(
+        topic=f"{_FIELDS.get(kind, kind)}.{'_'.join(names[:_TOPIC_WORDS]) or 'general'}",
+        cache_key="_".join(names)[:_KEY_CHARS],
+        created_at=now,
+        expires_at=now + timedelta(hours=_HOLDS_HOURS[kind]),
+        quality_score=_quality(claims, conflicts),
+        summary=_summary(query, claims, conflicts, ask),
+        claims=tuple(claims),
+        conflicts=tuple(conflicts),
         webpage_cache=tuple(page.visit.manifest.visit_id for page in pages),
-        failed=tuple(read.failed),
-        refreshes=tuple(
-            page.visit.manifest.refreshes for page in read.pages if page.visit.manifest.refreshes
-        ),
-        away=tuple(read.away),
+        query=query,
+        kind=kind,
+        phrases=tuple(phrases),
+        provider=context.search_provider or "",
+        sources=tuple(sources),
+        failed=tuple(failed),
+        refreshes=tuple(visit_id for visit_id in refreshed if visit_id),
+        away=tuple(away),
     )
-    record = msgspec.structs.replace(record, summary=_summary(record, ask))
-    write_research(context.store.open(context.turn), record)
+    turn.write_text(RESEARCH_MD, render_research(record))
+    turn.save(record)
     return _result(record, context)
 
 
 def _result(record: Research, context: ToolContext) -> ToolResult:
-    file = context.store.turn(context.turn) / RESEARCH_JSON
-    source = context.store.name_of(file)
-    node_id = f"research:{record.topic}"
+    source = context.store.name_of(context.store.turn(context.turn) / RESEARCH_JSON)
     expires_at = render_time(record.expires_at) if record.expires_at else None
     contested = {claim.claim for conflict in record.conflicts for claim in conflict.claims}
+    last_seen = [claim for visit_id in record.away for claim in last_seen_claims(visit_id, context)]
     claims = [
-        Claim(c.text, min(m.confidence or 0.0 for m in c.claims), source, node_id, expires_at)
+        Claim(
+            c.text, min(m.confidence or 0.0 for m in c.claims), source, f"research:{record.topic}", expires_at
+        )
         for c in record.conflicts
     ]
     claims += [
@@ -95,7 +104,6 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
         for c in record.claims
         if c.claim not in contested
     ]
-    last_seen = [claim for visit_id in record.away for claim in last_seen_claims(visit_id, context)]
     if not claims:
         tried = f"; {len(record.failed)} could not be read: {record.failed[0]}" if record.failed else ""
         message = f"internet.research: nothing on the query in {len(record.webpage_cache)} pages{tried}"
@@ -119,8 +127,11 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
     )
 
 
-def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
-    found = _Read()
+def _read(sources: Sequence[Source], context: ToolContext) -> tuple[list[_Page], list[str], list[str]]:
+    """The pages, a line for each that could not be read, and earlier visits of these."""
+    pages: list[_Page] = []
+    failed: list[str] = []
+    away: list[str] = []
     for source in (source for source in sources if source.chosen):
         known = None
         try:
@@ -128,105 +139,178 @@ def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
             known = context.reader.visits([url]).get(url)
             visit, _ = refresh_visit(url, known, context)
         except WebError as exc:
-            found.failed.append(f"{source.url}: {exc.message}")
-            found.away += [known.manifest.visit_id] if known else []
+            failed.append(f"{source.url}: {exc.message}")
+            away += [known.manifest.visit_id] if known else []
             continue
-        node = context.reader.load(f"visit:{visit.manifest.visit_id}")
-        page = _ReadPage(f"p{len(found.pages) + 1}", visit, node)
-        page.lines = [
+        visit_id, url = visit.manifest.visit_id, visit.manifest.url
+        node = context.reader.load(f"visit:{visit_id}")
+        lines = [
             ResearchClaim(
                 claim=item.text,
-                subject=node.title,
-                source=site_of(visit.manifest.url),
-                url=visit.manifest.url,
-                visit_id=visit.manifest.visit_id,
-                provenance=node.provenance,
+                source=site_of(url),
                 confidence=round(item.confidence, 2),
                 content_type=item.content_type,
+                visit_id=visit_id,
+                url=url,
+                subject=node.title,
+                provenance=node.provenance,
             )
             for item in node.items
             if item.confidence >= EXPIRED_BELOW and item.content_type != "site_pattern"
         ]
-        found.pages.append(page)
-    return found
+        pages.append(_Page(f"p{len(pages) + 1}", visit, node, lines))
+    return pages, failed, away
 
 
-def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]:
+def _usable(pages: Sequence[_Page], query: str, ask: Ask) -> list[_Page]:
     about = []
     for page in pages:
-        title, sample = page.node.title, " ".join(_said(line, page) for line in page.lines[:3])
-        about.append(
-            Option(page.id, f"{title}. {sample}"[:300], (), share_of_words(query, f"{title} {sample}"))
-        )
-    relevant = choose(ask, "phase4_page_relevance", "pages", about)
-    rated = [
-        Option(p.id, f"{p.node.quality or 0:.2f} {p.node.title}", (), p.node.quality or 0)
-        for p in pages
-        if p.id in relevant
-    ]
-    accepted = choose(ask, "phase4_extraction_check", "accepted", rated)
-    return [page for page in pages if page.id in accepted]
+        title, sample = page.node.title, " ".join(map(page.said, page.lines[:3]))
+        share = share_of_words(query, f"{title} {sample}")
+        about.append((Option(page.id, f"{title}. {sample}"[:300], (), share), page))
+    rated = []
+    for page in choose(ask, "phase4_page_relevance", "pages", about):
+        quality = page.node.quality or 0
+        rated.append((Option(page.id, f"{quality:.2f} {page.node.title}", (), quality), page))
+    return choose(ask, "phase4_extraction_check", "accepted", rated)
 
 
-def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) -> list[ResearchClaim]:
+def _choose_claims(pages: Sequence[_Page], query: str, kind: str, ask: Ask) -> list[ResearchClaim]:
     lines = _told_lines(pages, ask)
     ranked = sorted(lines, key=lambda line: -share_of_words(query, line.claim))[:_MOST_LINES]
     options = [
-        Option(f"c{n}", line.claim, (f"visit:{line.visit_id}",), share_of_words(query, line.claim))
-        for n, line in enumerate(ranked, 1)
+        (Option(f"c{n}", c.claim, (f"visit:{c.visit_id}",), share_of_words(query, c.claim)), c)
+        for n, c in enumerate(ranked, 1)
     ]
-    chosen = choose(ask, "phase4_research_claims", "claims", options)
-    claims = [line for n, line in enumerate(ranked, 1) if f"c{n}" in chosen]
+    claims = choose(ask, "phase4_research_claims", "claims", options)
     if kind in ("prices", "comparison"):
-        offers = [line for line in lines if _is_offer(line)]
-        claims = [*offers, *(line for line in claims if line not in offers)]
+        starts = ("price ", "availability ", "lowest_price ")
+        offers = [c for c in lines if c.claim.removeprefix(f"{c.subject}: ").startswith(starts)]
+        claims = [*offers, *claims]
     return list(dict.fromkeys(claims))
 
 
-def _is_offer(line: ResearchClaim) -> bool:
-    start = line.claim.removeprefix(f"{line.subject}: ")
-    return start.startswith(("price ", "availability ", "lowest_price "))
-
-
-def _told_lines(pages: Sequence[_ReadPage], ask: Ask) -> list[ResearchClaim]:
-    zones = {
-        f"{page.id}z{n}": (page.id, zone)
+def _told_lines(pages: Sequence[_Page], ask: Ask) -> list[ResearchClaim]:
+    """The lines of the pages, of a long one those of the zones that are chosen."""
+    zones = [
+        (f"{page.id}z{n}", page.id, zone)
         for page in pages
         if len(page.lines) > _LONG_PAGE_LINES and len(page.visit.extracted.zones or ()) > 1
         for n, zone in enumerate(page.visit.extracted.zones or (), 1)
-    }
+    ]
     options = [
-        Option(id_, f"{zone.type}: {' '.join(zone.items[:4])}"[:300], (), zone.confidence)
-        for id_, (_, zone) in zones.items()
+        (Option(id_, f"{zone.type}: {' '.join(zone.items[:4])}"[:300], (), zone.confidence), (page_id, zone))
+        for id_, page_id, zone in zones
         if zone.is_quotable
     ]
     chosen = choose(ask, "phase4_page_zones", "zones", options)
-    kept = {(zones[id_][0], item) for id_ in chosen for item in zones[id_][1].items}
-    left_out = {(page_id, item) for page_id, zone in zones.values() for item in zone.items} - kept
-    return [line for page in pages for line in page.lines if (page.id, _said(line, page)) not in left_out]
-
-
-def _said(line: ResearchClaim, page: _ReadPage) -> str:
-    return line.claim.removeprefix(f"{page.node.title}: ")
+    kept = {(page_id, item) for page_id, zone in chosen for item in zone.items}
+    left_out = {(page_id, item) for _, page_id, zone in zones for item in zone.items} - kept
+    return [line for page in pages for line in page.lines if (page.id, page.said(line)) not in left_out]
 
 
 def _conflicts(claims: Sequence[ResearchClaim], ask: Ask) -> list[ResearchConflict]:
-    pairs = {f"x{n}": pair for n, pair in enumerate(differing_pairs(claims), 1)}
     told = [f"{claim.claim} ({claim.source})" for claim in claims]
-    options = [Option(id_, f"{told[i]} / {told[j]}", (), alike) for id_, (i, j, alike) in pairs.items()]
-    same = choose(ask, "phase4_research_conflicts", "same", options)
-    return join_conflicts(claims, [pairs[id_][:2] for id_ in same])
+    pairs = [
+        (Option(f"x{n}", f"{told[i]} / {told[j]}", (), alike), (i, j))
+        for n, (i, j, alike) in enumerate(_differing_pairs(claims), 1)
+    ]
+    return join_conflicts(claims, choose(ask, "phase4_research_conflicts", "same", pairs))
 
 
-def _summary(record: Research, ask: Ask) -> str:
-    findings = [f"{claim.claim} ({claim.source})" for claim in record.claims]
-    findings += [conflict.text for conflict in record.conflicts]
+def _differing_pairs(claims: Sequence[ResearchClaim]) -> Iterator[tuple[int, int, float]]:
+    """Index, index and likeness (above 0) of claims of two pages with two prices."""
+    priced = [(n, claim, price) for n, claim in enumerate(claims) if (price := _price_of(claim))]
+    for (i, first, price), (j, second, other) in combinations(priced, 2):
+        alike = _likeness(first.subject, second.subject)
+        if first.url != second.url and price != other and alike:
+            yield i, j, alike
+
+
+def _price_of(claim: ResearchClaim) -> str | None:
+    """The one price that a claim names, in normal form; None if it names none or several."""
+    values = {part.value for part in find_claims(claim.claim) if part.kind == "price"}
+    return values.pop() if len(values) == 1 and claim.content_type == "price" else None
+
+
+def _likeness(*titles: str) -> float:
+    """How likely two titles name one thing: the share of the shorter one's words; 0 for other models."""
+    first, second = (set(re.findall(r"\w+", title.lower())) for title in titles)
+    model, other = (set(_MODEL.findall(title.lower())) for title in titles)
+    if not first or not second or (model and other and not (model <= other or other <= model)):
+        return 0.0
+    return round(len(first & second) / min(len(first), len(second)), 2)
+
+
+def join_conflicts(
+    claims: Sequence[ResearchClaim], pairs: Collection[tuple[int, int]]
+) -> list[ResearchConflict]:
+    """Conflicts from pairs of indices: what is connected is one, with every claim on that price."""
+    groups: list[set[int]] = []
+    for pair in pairs:
+        joined = set(pair).union(*(group for group in groups if group & set(pair)))
+        groups = [group for group in groups if not group & joined] + [joined]
+    return [_conflict([claims[n] for n in sorted(group)]) for group in sorted(groups, key=min)]
+
+
+def _conflict(claims: Sequence[ResearchClaim]) -> ResearchConflict:
+    about = min((claim.subject for claim in claims), key=len)
+    unique = {(_price_of(claim), claim.url): claim for claim in claims}.values()
+    sites = [claim.source for claim in unique]
+    places = sites if len(set(sites)) == len(sites) else [claim.url for claim in unique]
+    prices = [next(c.text for c in find_claims(claim.claim) if c.kind == "price") for claim in unique]
+    told = " or ".join(f"{price} ({place})" for price, place in zip(prices, places, strict=True))
+    return ResearchConflict(about, f"{about}: price {told}; the sources disagree", tuple(claims))
+
+
+def _quality(claims: Sequence[ResearchClaim], conflicts: Sequence[ResearchConflict]) -> float:
+    if not claims:
+        return 0.0
+    mean = sum(claim.confidence or 0.0 for claim in claims) / len(claims)
+    sites = {claim.source for claim in claims}
+    return round(mean * (1.0 if len(sites) > 1 else 0.85) * (0.8 if conflicts else 1.0), 2)
+
+
+def _summary(
+    query: str, claims: Sequence[ResearchClaim], conflicts: Sequence[ResearchConflict], ask: Ask
+) -> str:
+    """A report if its evidence holds, else what code counts."""
+    told = [conflict.text for conflict in conflicts]
+    counted = f"Nothing was found on: {query}"
+    if sites := dict.fromkeys(claim.source for claim in claims):
+        count = f"{len(sites)} site{'s' if len(sites) > 1 else ''}"
+        counted = ". ".join([f"{len(claims)} findings from {count} ({', '.join(sites)}) on: {query}", *told])
+    findings = [*(f"{claim.claim} ({claim.source})" for claim in claims), *told]
     listed = "\n".join(findings) or "nothing was found"
     try:
-        reply = ask(
-            "phase4_research_report", variables={"counted": record.summary}, extra={"findings": listed}
-        )
+        reply = ask("phase4_research_report", variables={"counted": counted}, extra={"findings": listed})
     except ReplyError:  # what was found stands without a report
-        return record.summary
+        return counted
     summary = str(reply["summary"])
-    return record.summary if check_evidence(summary, [*findings, record.summary]) else summary
+    return counted if check_evidence(summary, [*findings, counted]) else summary
+
+
+def render_research(record: Research) -> str:
+    claims = [
+        f"{_plain(c.claim)} ({c.source}, visit:{c.visit_id}, {c.confidence or 0:.2f})" for c in record.claims
+    ]
+    parts = {
+        "Research Findings": claims or ["nothing was found"],
+        "Conflicts": [_plain(conflict.text) for conflict in record.conflicts],
+        "Sources": [
+            *(
+                f"{source.url} (quality {source.quality:.2f}, {'read' if source.chosen else 'not read'})"
+                for source in record.sources
+            ),
+            *(f"not readable: {_plain(text)}" for text in record.failed),
+        ],
+    }
+    lines = [f"# {one_line(record.query)}", "", record.summary, ""]
+    for title, items in parts.items():
+        if items or title == "Sources":
+            lines += [f"## {title}", "", *(f"- {item}" for item in items), ""]
+    return "\n".join([*lines, f"Searched {record.provider} for: {'; '.join(record.phrases)}", ""])
+
+
+def _plain(text: str) -> str:
+    return one_line(text).replace("`", "'")

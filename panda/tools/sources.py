@@ -1,11 +1,12 @@
 """What is asked of a search engine, what it gives, and which of the results are read."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from panda.choosing.decision import Option
@@ -13,15 +14,15 @@ from panda.documents.evidence import find_claims
 from panda.documents.json_text import load_json
 from panda.documents.text import one_line
 from panda.errors import UsageError, WebError
-from panda.language.words import split_terms
+from panda.language.words import read_words, split_terms
 from panda.retrieval.relevance import find_query_words, share_of_words
 from panda.store.records import Source
 from panda.tools.contract import Ask, ToolContext
-from panda.tools.research_record import subject_words
 from panda.web.addresses import parse_url
 from panda.web.client import WebClient
 from panda.web.markup import HtmlElement, clean_text, parse_html, squeeze
 
+_T = TypeVar("_T")
 _MOST_RESULTS = 20
 _SNIPPET_CHARS = 400
 _PUBLIC = re.compile(r"\.(?:gov|edu|mil|int)(?:\.[a-z]{2})?\Z|\.ac\.[a-z]{2}\Z")
@@ -31,8 +32,15 @@ _POOR = re.compile(
 _TALK = re.compile(r"reddit\.|forum|facebook\.|twitter\.|\bx\.com|tiktok\.|youtube\.", re.IGNORECASE)
 _LIST = re.compile(r"/(?:tag|category|search|login|cart)(?:/|\?|\Z)|[?&]q=", re.IGNORECASE)
 _MOST_CANDIDATES = 12
-_PRICE_WORDS = {"prices": ("price", "buy"), "comparison": ("review", "comparison")}
-_OTHER_WORDS = {"news": ("news",), "howto": ("how to",), "facts": ()}
+_HEADINGS = ("h2", "h3", "h4")
+_WANTED: Mapping[str, Sequence[str]] = {
+    "prices": ("price", "buy"),
+    "comparison": ("review", "comparison"),
+    "news": ("news",),
+    "howto": ("how to",),
+    "facts": (),
+}
+"""What is looked for along with the subject."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +50,13 @@ class SearchResult:
     snippet: str  # what the provider quotes of the page; may be empty
 
 
-def open_provider(setting: str | None, web: WebClient) -> "SearXng | SavedResults":
-    """The provider of a setting "searxng:URL" or "file:DIRECTORY"; UsageError if nothing is set."""
+def open_provider(setting: str | None, web: WebClient) -> Callable[[str], list[SearchResult]]:
+    """What searches for a phrase, of a setting "searxng:URL" or "file:DIRECTORY"; UsageError without one."""
     kind, _, place = (setting or "").partition(":")
     if kind == "searxng":
-        return SearXng(place, web)
+        return partial(_ask_searxng, place, web)
     if kind == "file":
-        return SavedResults(Path(place))
+        return partial(_look_up, Path(place))
     raise UsageError(
         "no search provider is configured",
         where="search_provider",
@@ -56,46 +64,35 @@ def open_provider(setting: str | None, web: WebClient) -> "SearXng | SavedResult
     )
 
 
-class SearXng:
-    def __init__(self, url: str, web: WebClient) -> None:
-        self.name = f"searxng:{url}"
-        self._url = url.rstrip("/") + "/search"
-        self._web = web
-
-    def search(self, phrase: str) -> list[SearchResult]:
-        """The results for a phrase, best first; [] if there are none."""
-        asked = urlencode({"q": phrase, "format": "json"})
-        page = self._web.fetch(f"{self._url}?{asked}", robots=False)
-        try:
-            value = load_json(page.text or "")
-        except ValueError as exc:
-            fix = "enable the format json in the server's settings.yml (search.formats)"
-            raise WebError("the search server's answer is no JSON", where=self.name, fix=fix) from exc
-        return list(_json_results(value, self.name))[:_MOST_RESULTS]
+def _ask_searxng(url: str, web: WebClient, phrase: str) -> list[SearchResult]:
+    """The results for a phrase, best first; [] if there are none."""
+    asked, where = urlencode({"q": phrase, "format": "json"}), f"searxng:{url}"
+    page = web.fetch(f"{url.rstrip('/')}/search?{asked}", robots=False)
+    try:
+        value = load_json(page.text or "")
+    except ValueError as exc:
+        fix = "enable the format json in the server's settings.yml (search.formats)"
+        raise WebError("the search server's answer is no JSON", where=where, fix=fix) from exc
+    return list(_json_results(value, where))[:_MOST_RESULTS]
 
 
-class SavedResults:
-    """Saved result pages in a directory: JSON as SearXNG gives it, or HTML."""
-
-    def __init__(self, directory: Path) -> None:
-        self.name = f"file:{directory}"
-        self._directory = directory
-
-    def search(self, phrase: str) -> list[SearchResult]:
-        """Saved results that share a word with the phrase, those that share most first."""
-        try:
-            paths = sorted(p for p in self._directory.iterdir() if p.suffix in (".json", ".html", ".htm"))
-            texts = [(path, path.read_text(encoding="utf-8", errors="replace")) for path in paths]
-        except OSError as exc:
-            raise WebError(f"the saved results cannot be read: {exc.strerror}", where=self.name) from exc
-        found: dict[str, SearchResult] = {}
-        for path, text in texts:
-            for result in _results_of(path, text):
-                found.setdefault(result.url, result)
-        wanted = set(split_terms(phrase))
-        scores = {url: len(wanted & set(split_terms(f"{r.title} {r.snippet}"))) for url, r in found.items()}
-        ranked = sorted((url for url in found if scores[url]), key=lambda url: -scores[url])
-        return [found[url] for url in ranked[:_MOST_RESULTS]]
+def _look_up(directory: Path, phrase: str) -> list[SearchResult]:
+    """
+    Results that share a word with the phrase, those that share most first, out of saved pages of results:
+    JSON as SearXNG gives it, or HTML.
+    """
+    results: dict[str, SearchResult] = {}
+    try:
+        for path in sorted(p for p in directory.iterdir() if p.suffix in (".json", ".html", ".htm")):
+            for result in _results_of(path, path.read_text(encoding="utf-8", errors="replace")):
+                results.setdefault(result.url, result)
+    except OSError as exc:
+        message = f"the saved results cannot be read: {exc.strerror}"
+        raise WebError(message, where=f"file:{directory}") from exc
+    wanted = set(split_terms(phrase))
+    scores = {url: len(wanted & set(split_terms(f"{r.title} {r.snippet}"))) for url, r in results.items()}
+    ranked = sorted((url for url in results if scores[url]), key=lambda url: -scores[url])
+    return [results[url] for url in ranked[:_MOST_RESULTS]]
 
 
 def _results_of(path: Path, text: str) -> Iterator[SearchResult]:
@@ -122,12 +119,9 @@ def _json_results(value: Any, where: str) -> Iterator[SearchResult]:
 def _html_results(root: HtmlElement | None) -> Iterator[SearchResult]:
     for link in root.iter("a") if root is not None else ():
         url = link.get("href") or ""
-        heading = next(
-            (e for e in (link, *link.iterancestors()) if re.fullmatch(r"h[2-4]", str(e.tag))), None
-        )
-        if heading is None and next((e for e in link if re.fullmatch(r"h[2-4]", str(e.tag))), None) is None:
-            continue
-        if url.startswith(("http://", "https://")):
+        heading = next((e for e in (link, *link.iterancestors()) if e.tag in _HEADINGS), None)
+        is_title = heading is not None or any(e.tag in _HEADINGS for e in link)
+        if is_title and url.startswith(("http://", "https://")):
             block = (heading if heading is not None else link).getparent()
             title = squeeze(link.text_content())
             text = squeeze(block.text_content()).replace(title, "", 1) if block is not None else ""
@@ -135,12 +129,7 @@ def _html_results(root: HtmlElement | None) -> Iterator[SearchResult]:
 
 
 def site_of(url: str) -> str:
-    """
-    The site of an address, without www.
-
-    >>> site_of("https://www.bestbuy.com/site/x")
-    'bestbuy.com'
-    """
+    """The site of an address, without www."""
     return urlsplit(url).netloc.rpartition("@")[2].lower().removeprefix("www.")
 
 
@@ -181,15 +170,27 @@ def judge_source(
     return round(max(0.0, min(1.0, score)), 2)
 
 
-def choose(ask: Ask, step: str, name: str, options: Sequence[Option]) -> Collection[str]:
-    chosen: Collection[str] = ask(step, options={name: options})[name] if options else ()
-    return chosen
+def choose(ask: Ask, step: str, name: str, options: Sequence[tuple[Option, _T]]) -> list[_T]:
+    """What the recipe of a step chooses of some things, each told as an option."""
+    chosen = ask(step, options={name: [option for option, _ in options]})[name] if options else ()
+    return [thing for option, thing in options if option.id in chosen]
+
+
+def subject_words(query: str) -> list[str]:
+    """
+    What a query is about, without what it asks of it.
+
+    >>> subject_words("How much does the Lenovo LOQ 15 cost?")
+    ['Lenovo', 'LOQ', '15']
+    """
+    words = [plain for word in find_query_words(query) if (plain := re.sub(r"\W+", "", word))]
+    asking = read_words("topic_words.txt", "asking")
+    return [word for word in words if word.lower() not in asking] or words
 
 
 def make_phrases(query: str, kind: str, ask: Ask) -> list[str]:
     """The search phrases: the query's words, its subject with what is wanted, a writer's own phrase."""
-    names = " ".join(subject_words(query))
-    wanted = {**_PRICE_WORDS, **_OTHER_WORDS}[kind]
+    names, wanted = " ".join(subject_words(query)), _WANTED[kind]
     texts = [" ".join(find_query_words(query)), query.strip(" ?."), *(f"{names} {word}" for word in wanted)]
     options = [
         Option(f"s{n}", text, (), share_of_words(query, text))
@@ -217,8 +218,8 @@ def choose_sources(
         Option(f"r{n}", f"{score:.2f} {site_of(r.url)}: {r.title}. {r.snippet}"[:300], (), score)
         for n, (score, r) in enumerate(rated[:_MOST_CANDIDATES], 1)
     ]
-    kept = choose(ask, "phase4_source_quality", "results", options)
-    worth = [Option(o.id, o.text.partition(" ")[2], (), o.prior) for o in options if o.id in kept]
+    kept = choose(ask, "phase4_source_quality", "results", [(option, option) for option in options])
+    worth = [(Option(o.id, o.text.partition(" ")[2], (), o.prior), o.id) for o in kept]
     read = choose(ask, "phase4_source_choice", "sources", worth)
     return [
         Source(result.url, result.title, score, chosen=f"r{n}" in read)

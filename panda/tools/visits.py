@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from msgspec import structs
 
@@ -31,14 +30,19 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
     known = context.reader.visits([url]).get(url)
     age = timedelta(minutes=max_age_minutes)
     if known is not None and age and context.store.clock() - known.manifest.visited_at <= age:
-        return visit_result(known, context, origin="cache")
+        return _result(known, context, origin="cache")
     try:
         visit, origin = refresh_visit(url, known, context)
     except WebError as exc:
         if known is None:
             raise
-        return _last_seen(known, exc, context)
-    return visit_result(visit, context, origin=origin)
+        visit_id, place = known.manifest.visit_id, f" ({exc.where})" if exc.where else ""
+        seen = f"the page was last seen {render_time(known.manifest.visited_at)}"
+        claims = tuple(last_seen_claims(visit_id, context))
+        entity = StepEntity(f"visit:{visit_id}", "visit", known.title)
+        error = f"web.fetch: {exc.message}{place}; {seen}"
+        return ToolResult("error", error=error, claims=claims, entities=(entity,))
+    return _result(visit, context, origin=origin)
 
 
 def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[Visit, str]:
@@ -46,9 +50,12 @@ def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[
     Read a page, unless the known visit of it still holds, and write it as a visit of the running turn; with
     where its content comes from: "server" or "unchanged".
     """
-    page = client_of(context).fetch(url, _validators(known))
-    paths = context.store.turn(context.turn)
-    visit_id, directory = place_visit(paths, url)
+    validators = None
+    if known is not None and (known.manifest.etag or known.manifest.last_modified):
+        was = known.manifest
+        validators = Validators(was.final_url or was.url, was.etag, was.last_modified)
+    page = client_of(context).fetch(url, validators)
+    visit_id, directory = place_visit(context.store.turn(context.turn), url)
     if page.text is None and known is not None:
         manifest = structs.replace(
             known.manifest,
@@ -71,15 +78,31 @@ def client_of(context: ToolContext) -> WebClient:
     return context.web()
 
 
-def visit_result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResult:
+def _result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResult:
     """What a visit says, with the lines that share most words with the query as claims."""
-    if context.folder is None and origin != "cache":
-        return ToolResult("success", data=_data(visit, origin), claims=_claims_by_hand(visit, context))
-    node = context.reader.load(f"visit:{visit.manifest.visit_id}")
+    manifest = visit.manifest
+    data = {
+        "visit_id": manifest.visit_id,
+        "url": manifest.url,
+        "final_url": manifest.final_url or manifest.url,
+        "visited_at": render_time(manifest.visited_at),
+        "from": origin,
+        "refreshes": manifest.refreshes,
+        "page_type": manifest.page_type or "",
+        "extraction_quality": manifest.extraction_quality,
+        "title": visit.title,
+        "fields": visit.details,
+    }
+    if context.folder is None and origin != "cache":  # it is kept nowhere
+        lines = visit_lines(visit, context.store.clock())
+        items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
+        told = tuple(Claim(item.text, round(item.confidence, 2), manifest.url) for item in items)
+        return ToolResult("success", data=data, claims=told)
+    node = context.reader.load(f"visit:{manifest.visit_id}")
     return ToolResult(
         "success",
-        data=_data(visit, origin),
-        claims=tuple(claims_of(node, _telling_items(node, visit.manifest.url, context.query))),
+        data=data,
+        claims=tuple(claims_of(node, _telling_items(node, manifest.url, context.query))),
         entities=entities_of([node]),
         artifacts=() if origin == "cache" else files_of(node),
     )
@@ -95,35 +118,6 @@ def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -
     own = bool(url) and url in query
     found = best_items(node, query, limit=_MOST_LINES + own, expired=expired)
     return [item for item in found if not (own and item.text.endswith(f" {url}"))][:_MOST_LINES]
-
-
-def _claims_by_hand(visit: Visit, context: ToolContext) -> tuple[Claim, ...]:
-    lines = visit_lines(visit, context.store.clock())
-    items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
-    return tuple(Claim(item.text, round(item.confidence, 2), visit.manifest.url) for item in items)
-
-
-def _data(visit: Visit, origin: str) -> dict[str, Any]:
-    manifest = visit.manifest
-    return {
-        "visit_id": manifest.visit_id,
-        "url": manifest.url,
-        "final_url": manifest.final_url or manifest.url,
-        "visited_at": render_time(manifest.visited_at),
-        "from": origin,
-        "refreshes": manifest.refreshes,
-        "page_type": manifest.page_type or "",
-        "extraction_quality": manifest.extraction_quality,
-        "title": visit.title,
-        "fields": visit.details,
-    }
-
-
-def _validators(known: Visit | None) -> Validators | None:
-    if known is None or not (known.manifest.etag or known.manifest.last_modified):
-        return None
-    manifest = known.manifest
-    return Validators(manifest.final_url or manifest.url, manifest.etag, manifest.last_modified)
 
 
 def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolContext) -> Visit:
@@ -145,18 +139,6 @@ def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolCont
     )
     extracted = decode(Extracted, Extracted.upgrade(extraction.fields), where=page.url)
     return Visit(manifest, extracted, extraction.content)
-
-
-def _last_seen(known: Visit, error: WebError, context: ToolContext) -> ToolResult:
-    seen = render_time(known.manifest.visited_at)
-    place = f" ({error.where})" if error.where else ""
-    message = f"web.fetch: {error.message}{place}; the page was last seen {seen}"
-    return ToolResult(
-        "error",
-        error=message,
-        claims=tuple(last_seen_claims(known.manifest.visit_id, context)),
-        entities=(StepEntity(f"visit:{known.manifest.visit_id}", "visit", known.title),),
-    )
 
 
 def last_seen_claims(visit_id: str, context: ToolContext) -> list[Claim]:

@@ -16,7 +16,7 @@ from panda.retrieval.candidates import Retriever
 from panda.store.layout import Layout, UserStore
 from panda.store.records import ResearchClaim, check_json
 from panda.tools.contract import ToolContext
-from panda.tools.research_record import join_conflicts
+from panda.tools.research import join_conflicts
 from panda.tools.sources import open_provider
 from panda.tools.table import run_tool, why_unavailable
 from panda.web.addresses import AddressRules, parse_allowed
@@ -179,5 +179,5 @@ def test_searxng(site: Site) -> None:
     site.add("/search?q=red%20tea&format=json", answer, headers={"Content-Type": "application/json"})
     site.add("/search?q=red+tea&format=json", answer, headers={"Content-Type": "application/json"})
     web = WebClient(AddressRules((parse_allowed(site.place),)), timeout_seconds=5)
-    found = open_provider(f"searxng:{site.root}", web).search("red tea")
+    found = open_provider(f"searxng:{site.root}", web)("red tea")
     assert [(result.url, result.title) for result in found] == [("https://a.example/x", "A")]
