@@ -90,8 +90,8 @@ def extract_page(page: Page) -> Extraction:
     zones = _find_zones(markup, readings, main_text, prices, is_product=page_type == "product")
     if page_type == "listing" and not fields.get("products"):
         fields["products"] = _listed(readings)
-    if markup.data.tables:
-        fields["tables"] = markup.data.tables
+    if markup.tables:
+        fields["tables"] = markup.tables
     quality = _judge(page_type, fields, readings, main_text, shown)
     content = _content(page_type, fields, markup, readings, main_text)
     return Extraction(str(fields.get("title", "")), page_type, {**fields, "zones": zones}, content, quality)
@@ -164,8 +164,8 @@ def _find_zones(
     """
     flat = " ".join(main_text.split())
     grouped: dict[tuple[str, float], dict[str, None]] = {}
-    if markup.data.pairs:
-        told = (f"{name}: {value}" for name, value in markup.data.pairs.items())
+    if markup.pairs:
+        told = (f"{name}: {value}" for name, value in markup.pairs.items())
         grouped["product_info", 0.95] = dict.fromkeys(told)
     for reading in readings:
         kind, confidence = _classify(reading, flat, prices, is_product=is_product)
@@ -249,11 +249,11 @@ def _judge(
 
 
 def _identify(markup: Markup, readings: Sequence[_Reading], main_text: str) -> tuple[str, dict[str, Any]]:
-    data, meta = markup.data, meta_fields(markup.data.meta)
+    meta = meta_fields(markup.meta)
     heading = next((b.text for b in markup.blocks if b.tag == "h1" and not b.in_navigation), "")
-    title = heading or meta.get("title") or _SITE_TITLE.sub("", data.title)
-    values = parse_json_ld(data.scripts)
-    items = (microdata_node(values) for kind, values in data.microdata if kind.endswith("Product"))
+    title = heading or meta.get("title") or _SITE_TITLE.sub("", markup.title)
+    values = parse_json_ld(markup.scripts)
+    items = (microdata_node(values) for kind, values in markup.microdata if kind.endswith("Product"))
     products = [*find_nodes(values, PRODUCTS)] or [i for i in items if i.get("name") or i.get("offers")]
     listed = find_listed(values)
     named = [node for node in products if one_line(str(node.get("name", ""))).lower() == title.lower()]
@@ -277,7 +277,7 @@ def _identify(markup: Markup, readings: Sequence[_Reading], main_text: str) -> t
     if len(rows) >= 3 and len(prices) >= 3:
         return "listing", {"title": title}
     told = _pick(meta, "author", "published_at", "modified_at", "description")
-    is_article = "published_at" in told or data.meta.get("og:type") == "article"
+    is_article = "published_at" in told or markup.meta.get("og:type") == "article"
     kind = "article" if is_article or len(main_text.split()) > _LONG_WORDS else "page"
     return kind, {**({"title": title} if title else {}), **told}
 
@@ -309,7 +309,7 @@ def _complete_product(
     elif not availability and "offers" not in fields and stock:
         fields["availability"] = "; ".join(stock.values())
     fields["disagreements"] = [f"the page's data says {a}, its text says {b}" for a, b in differences]
-    pairs = markup.data.pairs.items()
+    pairs = markup.pairs.items()
     specs = {name: value for name, value in pairs if len(name) < 80 and len(value) < _SPEC_CHARS}
     fields["specs"] = dict(list({**specs, **fields.get("specs", {})}.items())[:_MOST_SPECS])
     for key in [key for key, value in fields.items() if not value]:
@@ -341,8 +341,8 @@ def _content(
         if not (reading.aside or block.struck or block.text == fields.get("title")):
             mark = "#" * max(2, block.level) + " " if block.level else "- " if block.tag == "li" else ""
             lines.append(f"{mark}{block.text}")
-    lines += [f"- {name}: {value}" for name, value in markup.data.pairs.items()]
-    lines += map(_render_table, markup.data.tables)
+    lines += [f"- {name}: {value}" for name, value in markup.pairs.items()]
+    lines += map(_render_table, markup.tables)
     return "\n\n".join(line for line in lines if line)
 
 

@@ -1,9 +1,9 @@
 """What a page's HTML says, before anything is made of it."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import groupby
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
 from typing import Any
 
 HtmlElement = Any
@@ -97,15 +97,6 @@ def squeeze(text: str) -> str:
     return " ".join(_GROUPED.sub(lambda match: "".join(match[0].split()), plain).split())
 
 
-def is_hidden(element: HtmlElement) -> bool:
-    named = element.get("hidden") is not None or element.get("aria-hidden") == "true"
-    return named or bool(_HIDDEN_STYLE.search(element.get("style") or ""))
-
-
-def is_in_hidden(element: HtmlElement) -> bool:
-    return any(is_hidden(outer) for outer in (element, *element.iterancestors()))
-
-
 @dataclass(frozen=True)
 class Block:
     text: str  # one line
@@ -122,68 +113,96 @@ class Block:
 
 
 @dataclass
+class Markup:
+    blocks: list[Block] = field(default_factory=list)
+    """In document order, without what was read as a table or a pair, and without repetitions."""
+    title: str = ""  # of <title>
+    meta: dict[str, str] = field(default_factory=dict)
+    """Of <meta>: name or property, in small letters, to content."""
+    scripts: list[str] = field(default_factory=list)  # texts of JSON-LD
+    microdata: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    """(itemtype, itemprop to value) of each outermost item."""
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    """Tables of data, in document order: caption (or the heading before it), columns (empty without a head),
+    rows of cells, and left_out, the number of rows beyond the limit, if there are any."""
+    pairs: dict[str, str] = field(default_factory=dict)
+    """Terms with their descriptions, from lists of definitions and two-column tables."""
+
+
+def read_markup(html: str) -> Markup:
+    """What a page holds, however broken; hidden elements, scripts and forms' fields are left out."""
+    markup, root = Markup(), parse_html(html)
+    if root is None:
+        return markup
+    for element in root.iter("title", "meta", "script"):
+        _read_head(element, markup)
+    taken = {element for element in root.iter("table") if _read_table(element, markup)}
+    for element in root.iter("dl"):
+        taken |= _read_definitions(element, markup)
+    for element in root.iter():
+        if isinstance(element.tag, str) and element.get("itemscope") is not None and element.get("itemtype"):
+            _read_item(element, markup)
+    blocks = groupby(islice(_walk(root, taken), _MOST_BLOCKS), key=lambda block: block.text)
+    markup.blocks = [next(alike) for _, alike in blocks]
+    return markup
+
+
+@dataclass
 class _Open:
-    tag: str
-    hints: str
-    in_navigation: bool
-    struck: bool
+    """A block to which text is still added."""
+
+    tag: str = "body"
+    hints: str = ""
+    in_navigation: bool = False
+    struck: bool = False
     texts: list[str] = field(default_factory=list)
     link_chars: int = 0
 
-    def block(self) -> Block | None:
-        text = squeeze("".join(self.texts))
-        if not text:
-            return None
-        share = min(1.0, self.link_chars / max(1, len(text)))
-        return Block(text, self.tag, self.hints, self.in_navigation, self.struck, round(share, 2))
+    def blocks(self) -> Iterator[Block]:
+        if text := squeeze("".join(self.texts)):
+            share = min(1.0, self.link_chars / len(text))
+            yield Block(text, self.tag, self.hints, self.in_navigation, self.struck, round(share, 2))
 
 
-def read_blocks_of(root: HtmlElement, taken: set[HtmlElement]) -> list[Block]:
-    """The blocks of a page in order, without elements that were read as data and without repetitions."""
-    return [next(alike) for _, alike in groupby(_walk(root, taken), key=lambda block: block.text)]
-
-
-def _walk(root: HtmlElement, taken: set[HtmlElement]) -> Iterator[Block]:
+def _walk(root: HtmlElement, taken: Collection[HtmlElement]) -> Iterator[Block]:
     """Every stretch of text, in document order; without recursion, since pages nest deeply."""
-    current = _Open("body", "", in_navigation=False, struck=False)
-    stack: list[tuple[HtmlElement, bool, _Open]] = [(root, False, current)]
-    done = 0
-    while stack and done < _MOST_BLOCKS:
-        element, is_end, outer = stack.pop()
-        if is_end:
-            if _is_block(element):
-                if block := current.block():
-                    done += 1
-                    yield block
-                current = _Open(outer.tag, outer.hints, outer.in_navigation, outer.struck)
+    from lxml import etree
+
+    current, outer, skipped = _Open(), list[_Open](), None
+    walker = etree.iterwalk(root, events=("start", "end"))
+    for event, element in walker:
+        if event == "end":
+            if element is not skipped and _is_block(element):
+                yield from current.blocks()
+                current = replace(outer.pop(), texts=[], link_chars=0)
             current.texts.append(element.tail or "")
-            continue
-        if not _is_shown(element) or element in taken:
-            current.texts.append(" " + (element.tail or "") if element is not root else "")
-            continue
-        if element.tag == "br":
-            current.texts.append(" " + (element.tail or ""))
-            continue
-        stack.append((element, True, current))
-        if _is_block(element):
-            if block := current.block():
-                done += 1
-                yield block
-            current = _opened(element, current)
+        elif element.tag == "br" or element.tag in _GONE or element in taken or _is_hidden(element):
+            current.texts.append(" ")
+            skipped = element
+            walker.skip_subtree()
         else:
-            current.texts.append(_gap(element, current.texts))
-            current.hints += f" {element.get('class') or ''} {element.get('itemprop') or ''}".rstrip().lower()
-        text = element.text or ""
-        current.texts.append(text)
-        if any(outer.tag == "a" for outer in (element, *element.iterancestors())):
-            current.link_chars += len(squeeze(text))
-        stack += [(child, False, current) for child in reversed(element)]
-    if block := current.block():
-        yield block
+            if _is_block(element):
+                yield from current.blocks()
+                outer.append(current)
+                current = _opened(element, current)
+            else:
+                current.texts.append(_gap(element, current.texts))
+                names = f"{element.get('class') or ''} {element.get('itemprop') or ''}"
+                current.hints += f" {names}".rstrip().lower()
+            text = element.text or ""
+            current.texts.append(text)
+            if any(around.tag == "a" for around in (element, *element.iterancestors())):
+                current.link_chars += len(squeeze(text))
+    yield from current.blocks()
 
 
-def _is_shown(element: HtmlElement) -> bool:
-    return isinstance(element.tag, str) and element.tag not in _GONE and not is_hidden(element)
+def _is_hidden(element: HtmlElement) -> bool:
+    named = element.get("hidden") is not None or element.get("aria-hidden") == "true"
+    return named or bool(_HIDDEN_STYLE.search(element.get("style") or ""))
+
+
+def _is_in_hidden(element: HtmlElement) -> bool:
+    return any(_is_hidden(outer) for outer in (element, *element.iterancestors()))
 
 
 def _is_block(element: HtmlElement) -> bool:
@@ -226,49 +245,18 @@ def _gap(element: HtmlElement, texts: list[str]) -> str:
     return " " if apart or priced or (glued and " " in inner) else ""
 
 
-@dataclass
-class PageData:
-    title: str = ""  # of <title>
-    meta: dict[str, str] = field(default_factory=dict)
-    """Of <meta>: name or property, in small letters, to content."""
-    scripts: list[str] = field(default_factory=list)  # texts of JSON-LD
-    microdata: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-    """(itemtype, itemprop to value) of each outermost item."""
-    tables: list[dict[str, Any]] = field(default_factory=list)
-    """Tables of data, in document order: caption (or the heading before it), columns (empty without a head),
-    rows of cells, and left_out, the number of rows beyond the limit, if there are any."""
-    pairs: dict[str, str] = field(default_factory=dict)
-    """Terms with their descriptions, from lists of definitions and two-column tables."""
-    taken: set[HtmlElement] = field(default_factory=set)
-    """Elements that tables and pairs were made of; no blocks are made of them."""
-
-
-def read_data(root: HtmlElement) -> PageData:
-    found = PageData()
-    for element in root.iter("title", "meta", "script"):
-        _read_head(element, found)
-    for element in [*root.iter("table")]:
-        _read_table(element, found)
-    for element in root.iter("dl"):
-        _read_definitions(element, found)
-    for element in root.iter():
-        if isinstance(element.tag, str) and element.get("itemscope") is not None and element.get("itemtype"):
-            _read_item(element, found)
-    return found
-
-
-def _read_head(element: HtmlElement, found: PageData) -> None:
-    if element.tag == "title" and not found.title:
-        found.title = squeeze(_TAG.split(element.text_content(), 1)[0])
+def _read_head(element: HtmlElement, markup: Markup) -> None:
+    if element.tag == "title" and not markup.title:
+        markup.title = squeeze(_TAG.split(element.text_content(), 1)[0])
     elif element.tag == "meta":
         name = (element.get("property") or element.get("name") or "").lower()
         if name and element.get("content"):
-            found.meta.setdefault(name, squeeze(element.get("content")))
+            markup.meta.setdefault(name, squeeze(element.get("content")))
     elif "ld+json" in (element.get("type") or "").lower():
-        found.scripts.append(element.text or "")
+        markup.scripts.append(element.text or "")
 
 
-def _read_item(element: HtmlElement, found: PageData) -> None:
+def _read_item(element: HtmlElement, markup: Markup) -> None:
     if any(outer.get("itemscope") is not None for outer in element.iterancestors()):
         return
     values: dict[str, str] = {}
@@ -278,33 +266,32 @@ def _read_item(element: HtmlElement, found: PageData) -> None:
             value = inner.get("content") or inner.get("datetime") or inner.get("href")
             value = value if value is not None and inner.tag != "a" else inner.text_content()
             values.setdefault(name.split()[0], squeeze(value)[:_CELL_CHARS])
-    found.microdata.append(((element.get("itemtype") or "").rsplit("/", 1)[-1], values))
+    markup.microdata.append(((element.get("itemtype") or "").rsplit("/", 1)[-1], values))
 
 
-def _read_table(element: HtmlElement, found: PageData) -> None:
-    if any(True for _ in element.iterdescendants("table")) or is_in_hidden(element):
-        return
+def _read_table(element: HtmlElement, markup: Markup) -> bool:
+    """False for a table of layout, which is no data."""
+    inside = element.iterdescendants("table", "h1", "h2", "h3", "ul", "form")
+    if next(inside, None) is not None or _is_in_hidden(element):
+        return False
     if any(outer.tag in NAVIGATION_TAGS for outer in element.iterancestors()):
-        return
-    if next(element.iter("h1", "h2", "h3", "ul", "form"), None) is not None:
-        return  # a table of layout
+        return False
     rows = [(texts, head) for texts, head in _rows_of(element) if any(texts)]
-    if not rows or max(len(text) for texts, _ in rows for text in texts) > _CELL_CHARS:
-        return  # a table of layout
-    width = max(len(texts) for texts, _ in rows)
+    width = max((len(texts) for texts, _ in rows), default=0)
+    if any(len(text) > _CELL_CHARS for texts, _ in rows for text in texts):
+        return False
     if width == 2 and not rows[0][1]:
         pairs = [texts for texts, _ in rows if len(texts) == 2 and all(texts)]
-        found.pairs.update((first.rstrip(": "), second) for first, second in pairs)
-        found.taken.add(element)
-        return
+        markup.pairs.update((first.rstrip(": "), second) for first, second in pairs)
+        return True
     if width < 2 or len(rows) < 2:
-        return
+        return False
     head = rows[0][0] if rows[0][1] or all(text and not text[0].isdigit() for text in rows[0][0]) else []
     body = [texts + [""] * (width - len(texts)) for texts, _ in rows[bool(head) :]]
     left_out = {"left_out": len(body) - _MOST_ROWS} if len(body) > _MOST_ROWS else {}
     table = {"caption": _caption(element), "columns": head, "rows": body[:_MOST_ROWS], **left_out}
-    found.tables.append(table)
-    found.taken.add(element)
+    markup.tables.append(table)
+    return True
 
 
 def _rows_of(table: HtmlElement) -> Iterator[tuple[list[str], bool]]:
@@ -344,29 +331,15 @@ def _caption(element: HtmlElement) -> str:
     return ""
 
 
-def _read_definitions(element: HtmlElement, found: PageData) -> None:
-    if is_in_hidden(element):
-        return
+def _read_definitions(element: HtmlElement, markup: Markup) -> set[HtmlElement]:
+    """The terms and descriptions that were read."""
+    taken: set[HtmlElement] = set()
     term = ""
-    for inner in element.iter("dt", "dd"):
+    for inner in element.iter("dt", "dd") if not _is_in_hidden(element) else ():
         text = squeeze(inner.text_content())
         if inner.tag == "dt":
             term = text.rstrip(": ")
         elif term and text and len(text) <= _CELL_CHARS:
-            found.pairs.setdefault(term, text)
-            found.taken |= {inner, *(() if (before := inner.getprevious()) is None else (before,))}
-
-
-@dataclass(frozen=True)
-class Markup:
-    blocks: tuple[Block, ...]  # in document order
-    data: PageData  # what it says for machines and in tables
-
-
-def read_markup(html: str) -> Markup:
-    """What a page holds, however broken; hidden elements, scripts and forms' fields are left out."""
-    root = parse_html(html)
-    if root is None:
-        return Markup((), PageData())
-    data = read_data(root)
-    return Markup(tuple(read_blocks_of(root, data.taken)), data)
+            markup.pairs.setdefault(term, text)
+            taken |= {inner, *(() if (before := inner.getprevious()) is None else (before,))}
+    return taken

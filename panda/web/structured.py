@@ -33,6 +33,8 @@ _AVAILABILITY = {
     "madetoorder": "Made to order",
     "reserved": "Reserved",
 }
+_OF_OFFER = ("price", "priceCurrency", "availability", "itemCondition", "lowPrice", "highPrice")
+_OF_RATING = ("ratingValue", "reviewCount", "ratingCount", "bestRating")
 _MOST_DEPTH = 12
 _TEXT_CHARS = 600
 
@@ -73,9 +75,8 @@ def find_nodes(value: Any, wanted: frozenset[str], depth: int = -1) -> Iterator[
 
 
 def find_listed(values: Sequence[Any]) -> list[Mapping[str, Any]]:
-    lists = find_nodes(values, _LISTS)
-    entries = [entry for node in lists for entry in _as_list(node.get("itemListElement"))]
-    items = [entry.get("item", entry) for entry in entries if isinstance(entry, Mapping)]
+    entries = [entry for node in find_nodes(values, _LISTS) for entry in _nodes(node.get("itemListElement"))]
+    items = [entry.get("item", entry) for entry in entries]
     return [item for item in items if isinstance(item, Mapping) and _text(item.get("name"))]
 
 
@@ -84,52 +85,39 @@ def product_fields(node: Mapping[str, Any]) -> dict[str, Any]:
     A product as fields, only what is said: title, price or lowest_price and highest_price, availability,
     offers (if there are several), brand, model, sku, seller, rating, condition, specs, description.
     """
-    fields: dict[str, Any] = {"title": _text(node.get("name"))}
-    offers = [offer for offer in _as_list(node.get("offers")) if isinstance(offer, Mapping)]
-    if not offers and node.get("hasVariant"):
-        variants = [v for v in _as_list(node["hasVariant"]) if isinstance(v, Mapping)]
-        offers = [
-            {**o, "name": v.get("name")}
-            for v in variants
-            for o in _as_list(v.get("offers"))
-            if isinstance(o, Mapping)
-        ]
+    offers = _nodes(node.get("offers")) or [
+        {**offer, "name": variant.get("name")}
+        for variant in _nodes(node.get("hasVariant"))
+        for offer in _nodes(variant.get("offers"))
+    ]
     rows = [row for offer in offers if (row := _offer(offer))]
+    fields: dict[str, Any] = {"title": _text(node.get("name")), "offers": rows}
     if len({(row.get("price"), row.get("availability")) for row in rows}) == 1:
-        fields |= {
-            key: rows[0].get(key) for key in ("price", "availability", "lowest_price", "highest_price")
-        }
-        fields["condition"] = rows[0].get("condition")
-        fields["seller"] = rows[0].get("seller") if len(rows) == 1 else None
-    elif rows:
-        fields["offers"] = rows
+        own = {key: value for key, value in rows[0].items() if key not in ("name", "seller")}
+        fields |= {**own, "seller": rows[0].get("seller") if len(rows) == 1 else None, "offers": None}
     fields["brand"] = _name(node.get("brand")) or _name(node.get("manufacturer"))
     fields["model"] = _name(node.get("model")) or _text(node.get("mpn"))
     fields["sku"] = _text(node.get("sku"))
     fields["rating"] = _rating(node.get("aggregateRating"))
-    fields["specs"] = {
-        name: value
-        for entry in _as_list(node.get("additionalProperty"))
-        if isinstance(entry, Mapping)
-        and (name := _text(entry.get("name")))
-        and (value := _text(entry.get("value")))
-    }
+    entries = _nodes(node.get("additionalProperty"))
+    specs = {_text(entry.get("name")): _text(entry.get("value")) for entry in entries}
+    fields["specs"] = {name: value for name, value in specs.items() if name and value}
     fields["description"] = _text(node.get("description"))
-    return {key: value for key, value in fields.items() if value}
+    return _told(fields)
 
 
 def article_fields(node: Mapping[str, Any]) -> dict[str, Any]:
-    """An article as fields: title, author, published_at, modified_at, description."""
-    authors = [_name(author) for author in _as_list(node.get("author"))]
-    fields = {
-        "title": _text(node.get("headline")) or _text(node.get("name")),
-        "author": ", ".join(name for name in authors if name),
-        "published_at": _text(node.get("datePublished")),
-        "modified_at": _text(node.get("dateModified")),
-        "publisher": _name(node.get("publisher")),
-        "description": _text(node.get("description")),
-    }
-    return {key: value for key, value in fields.items() if value}
+    """An article as fields: title, author, published_at, modified_at, publisher, description."""
+    return _told(
+        {
+            "title": _text(node.get("headline")) or _text(node.get("name")),
+            "author": ", ".join(filter(None, map(_name, _as_list(node.get("author"))))),
+            "published_at": _text(node.get("datePublished")),
+            "modified_at": _text(node.get("dateModified")),
+            "publisher": _name(node.get("publisher")),
+            "description": _text(node.get("description")),
+        }
+    )
 
 
 def meta_fields(meta: Mapping[str, str]) -> dict[str, Any]:
@@ -147,18 +135,14 @@ def meta_fields(meta: Mapping[str, str]) -> dict[str, Any]:
         "modified_at": meta.get("article:modified_time"),
         "description": meta.get("description") or meta.get("og:description"),
     }
-    return {key: value for key, value in fields.items() if value}
+    return _told(fields)
 
 
 def microdata_node(values: Mapping[str, str]) -> dict[str, Any]:
-    def some(*keys: str) -> dict[str, str]:
-        return {key: values[key] for key in keys if key in values}
-
-    kept = some("name", "headline", "brand", "sku", "mpn", "model", "description", "author")
-    kept |= some("datePublished", "dateModified")
-    offer = some("price", "priceCurrency", "availability", "itemCondition", "lowPrice", "highPrice")
-    rating = some("ratingValue", "reviewCount", "ratingCount", "bestRating")
-    return {**kept, **({"offers": offer} if offer else {}), **({"aggregateRating": rating} if rating else {})}
+    """The node that JSON-LD would have for the properties of a product."""
+    offer = {key: values[key] for key in _OF_OFFER if key in values}
+    rating = {key: values[key] for key in _OF_RATING if key in values}
+    return {**values, "offers": offer, "aggregateRating": rating}
 
 
 def render_price(amount: object, currency: object) -> str | None:
@@ -177,12 +161,11 @@ def render_price(amount: object, currency: object) -> str | None:
 
 
 def _offer(offer: Mapping[str, Any]) -> dict[str, str]:
-    specification = next((s for s in _as_list(offer.get("priceSpecification")) if isinstance(s, Mapping)), {})
+    specification: Mapping[str, Any] = next(iter(_nodes(offer.get("priceSpecification"))), {})
     currency = offer.get("priceCurrency") or specification.get("priceCurrency")
     low, high = (render_price(offer.get(key), currency) for key in ("lowPrice", "highPrice"))
     price = render_price(offer.get("price", specification.get("price")), currency)
-    if price is None and low is not None and low == high:
-        price = low
+    price = price or (low if low == high else None)
     row = {
         "name": _text(offer.get("name")),
         "seller": _name(offer.get("seller")),
@@ -192,7 +175,7 @@ def _offer(offer: Mapping[str, Any]) -> dict[str, str]:
         "availability": _stock(offer.get("availability")),
         "condition": re.sub(r"Condition\Z", "", _text(offer.get("itemCondition")).rsplit("/", 1)[-1]),
     }
-    return {key: value for key, value in row.items() if value}
+    return _told(row)
 
 
 def _stock(value: object) -> str | None:
@@ -226,3 +209,11 @@ def _text(value: object) -> str:
 
 def _as_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _nodes(value: object) -> list[Mapping[str, Any]]:
+    return [entry for entry in _as_list(value) if isinstance(entry, Mapping)]
+
+
+def _told(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value}
