@@ -183,12 +183,10 @@ def _given(
 def _source_of(path: Path, name: str, word: str | None) -> "Source":
     from panda.exchange.files import SOURCES, find_source
 
-    if word is None:
-        return find_source(path, name)
-    if word not in SOURCES:
+    if word is not None and word not in SOURCES:
         message = f"--from says which program made the file; {word!r} is none that is known"
         raise UsageError(message, where="--from", fix=f"use one of: {', '.join(SOURCES)}")
-    return word
+    return find_source(path, name, word)
 
 
 def _imported(invocation: Invocation, done: "Imported", given: "ExportFile", *, dry_run: bool) -> Result:

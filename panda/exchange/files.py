@@ -60,19 +60,24 @@ class ExportFile:
                 yield ConversationError(f"conversation {number}: {exc}")
 
 
-def find_source(path: Path, name: str) -> Source:
+def find_source(path: Path, name: str, told: Source | None = None) -> Source:
     """
     Who made a file that errors call *name*, as its first bytes tell; JSON lines if nothing tells.
-    ImportFileError for a .zip or a list without conversations.
+    ImportFileError for a .zip or a list without conversations, and for one of another kind than is *told*.
     """
     if not path.is_file():
-        return "jsonl"  # a pipe can be read only once; what is missing is told by whoever reads it
+        return told or "jsonl"  # what is missing is told by whoever reads it
     with store_errors(path, "read"), path.open("rb") as file:
         head = file.read(4_096)
-    if head.startswith(_SQLITE):
-        return "llm"
-    if not head.startswith(_ZIP) and not head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
-        return "jsonl"
+    is_list = head.startswith(_ZIP) or head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+    kind: Source | None = "llm" if head.startswith(_SQLITE) else None if is_list else "jsonl"
+    if told is not None:
+        if told != kind and (told not in _PARSERS or kind == "llm"):
+            message = f"it does not begin as a file of {told} does"
+            raise ImportFileError(message, where=name, fix="leave --from out: the first bytes tell")
+        return told
+    if kind is not None:
+        return kind
     with closing(_values(path, name, lambda: None)) as values:
         source = _kind(next(values, None))
     if source is None:

@@ -1,7 +1,8 @@
 """The tools file.*: the project's files listed, read, searched and changed."""
 
 import difflib
-from collections.abc import Iterator
+from collections import Counter
+from contextlib import suppress
 from typing import Annotated, TypedDict
 
 from msgspec import Meta
@@ -120,7 +121,15 @@ def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
 @tool("file.search", "read", "Find the lines of the project's files that hold a text exactly.", _FoundLines)
 def search_files(given: _SearchArguments, context: ToolContext) -> ToolResult:
     """Matches by path and line; files that are no text are passed over."""
-    matches = list(_matches(context.open_project(), given.directory, given.text))
+    project = context.open_project()
+    matches: list[_FoundLine] = []
+    for path in project.files(given.directory):
+        with suppress(Problem):
+            lines = enumerate(project.read(path).split("\n"), 1)
+            holding = ((number, line) for number, line in lines if given.text in line)
+            matches += (
+                _FoundLine(path=path, line=n, text=line.rstrip("\r")[:_LINE_CHARS]) for n, line in holding
+            )
     shown = matches[:_MOST_MATCHES]
     paths = dict.fromkeys(match["path"] for match in shown)
     return ToolResult(
@@ -132,17 +141,6 @@ def search_files(given: _SearchArguments, context: ToolContext) -> ToolResult:
         ),
         entities=tuple(StepEntity(f"file:{path}", "file", path) for path in paths),
     )
-
-
-def _matches(project: Project, directory: str, text: str) -> Iterator[_FoundLine]:
-    for path in project.files(directory):
-        try:
-            lines = project.read(path).split("\n")
-        except Problem:
-            continue
-        for number, line in enumerate(lines, 1):
-            if text in line:
-                yield _FoundLine(path=path, line=number, text=line.rstrip("\r")[:_LINE_CHARS])
 
 
 @tool(
@@ -184,9 +182,9 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
     if before == after:
         raise UsageError(f"{path!r} would stay as it is")
     diff = render_diff(name, before, after)
-    added, gone = _count(diff, "+"), _count(diff, "-")
+    signs = Counter(line[0] for line in diff.splitlines()[2:] if line)
     would = "would change" if project.dry else "changed"
-    claim = Claim(f"{name} {would}: {added} lines added, {gone} removed", 1.0, name)
+    claim = Claim(f"{name} {would}: {signs['+']} lines added, {signs['-']} removed", 1.0, name)
     result = ToolResult(
         "success",
         data=_FileChange(
@@ -219,26 +217,11 @@ def settle_change(step: Step, project: Project) -> Step | None:
 
 
 def render_diff(name: str, before: str | None, after: str) -> str:
-    """
-    A unified diff.
-
-    >>> print(render_diff("a.txt", "x\\ny\\n", "x\\nz\\n"))
-    --- a/a.txt
-    +++ b/a.txt
-    @@ -1,2 +1,2 @@
-     x
-    -y
-    +z
-    """
     old, new = (before or "").splitlines(), after.splitlines()
     source = f"a/{name}" if before is not None else "/dev/null"
     lines = list(difflib.unified_diff(old, new, source, f"b/{name}", lineterm=""))
     ends = {text.endswith("\n") for text in (before, after) if text}
     return "\n".join(lines + (["\\ the last line's break changes"] if len(ends) > 1 else []))
-
-
-def _count(diff: str, sign: str) -> int:
-    return sum(line.startswith(sign) and not line.startswith(sign * 3) for line in diff.splitlines())
 
 
 FILE_TOOLS = (list_files, read_file, search_files, edit_file, write_file)

@@ -1,6 +1,6 @@
 """The tools memory.* and doc.search: what nodes say on a query, and what the user wants remembered."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import UNSET, Meta, UnsetType
@@ -81,11 +81,9 @@ class _Passages(TypedDict):
 )
 def query_memory(given: QueryArguments, context: ToolContext) -> ToolResult:
     """Matches, best first; expired lines are left out, corrupt nodes are named under faults."""
-    nodes, faults = load_found(
-        given.query, context, lambda node_id: node_id.startswith(_MEMORY_KINDS), limit=_MOST_MEMORY_NODES
-    )
-    chosen = [(node, best_items(node, given.query, limit=_MOST_MEMORY_LINES)) for node in nodes]
-    chosen = [(node, items) for node, items in chosen if items]
+    nodes, faults = _load_nodes(given.query, context, _MEMORY_KINDS, limit=_MOST_MEMORY_NODES)
+    best = [(node, best_items(node, given.query, limit=_MOST_MEMORY_LINES)) for node in nodes]
+    chosen = [(node, items) for node, items in best if items]
     matches = [
         _Match(
             node_id=node.id,
@@ -120,12 +118,11 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
     query = one_line(context.query)
     if one_line(given.text) not in query:
         raise UsageError("the text is not part of the user's query; only what the user says is remembered")
-    for part in value if isinstance(value, tuple) else (value,):
-        if isinstance(part, str) and one_line(part).lower() not in query.lower():
-            raise UsageError(f"the value {part!r} does not stand in the user's query")
     entity = given.entity or None
-    if entity is not None and one_line(entity).lower() not in query.lower():
-        raise UsageError(f"the entity {entity!r} does not stand in the user's query")
+    said = [("value", part) for part in (value if isinstance(value, tuple) else (value,))]
+    for name, part in (*said, ("entity", entity)):
+        if isinstance(part, str) and one_line(part).lower() not in query.lower():
+            raise UsageError(f"the {name} {part!r} does not stand in the user's query")
     if entity is not None and given.kind == "preference":
         raise UsageError("a preference is the user's own", fix="use the kind fact for anybody else")
     staged = stage_value(
@@ -153,19 +150,17 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
 )
 def search_documents(given: QueryArguments, context: ToolContext) -> ToolResult:
     """Passages that share most words with the query come first; corrupt nodes are named under faults."""
-    nodes, faults = load_found(
-        given.query, context, lambda node_id: node_id.startswith(_DOC_KINDS), limit=_MOST_DOC_NODES
-    )
-    pairs = [(node, item) for node in nodes for item in best_items(node, given.query, limit=_MOST_DOC_LINES)]
-    pairs = [(node, item) for node, item in pairs if share_of_words(given.query, item.text)]
-    pairs.sort(key=lambda pair: -share_of_words(given.query, pair[1].text))
+    nodes, faults = _load_nodes(given.query, context, _DOC_KINDS, limit=_MOST_DOC_NODES)
+    best = [(node, item) for node in nodes for item in best_items(node, given.query, limit=_MOST_DOC_LINES)]
+    shares = {item.text: share_of_words(given.query, item.text) for _, item in best}
+    pairs = sorted((pair for pair in best if shares[pair[1].text]), key=lambda pair: -shares[pair[1].text])
     place = context.store.place
     texts = {node.provenance: read_text(place(unescape_path(node.provenance))) for node, _ in pairs}
     passages = [
         _Passage(
             node_id=node.id,
             provenance=node.provenance,
-            line=find_line(texts[node.provenance], item.text),
+            line=_find_line(texts[node.provenance], item.text),
             text=item.text,
             confidence=round(item.confidence, 2),
         )
@@ -179,37 +174,29 @@ def search_documents(given: QueryArguments, context: ToolContext) -> ToolResult:
     )
 
 
-def find_line(text: str, passage: str) -> int | None:
-    """
-    The line of a file, from 1, on which a passage begins; None if it stands nowhere as it is.
-
-    >>> find_line("# A\\nFirst one. Second\\none here.", "Second one here.")
-    2
-    """
+def _find_line(text: str, passage: str) -> int | None:
+    """The line of a file, from 1, on which a passage begins; None if it stands nowhere as it is."""
     numbers: list[int] = []
     joined = ""
     for number, line in enumerate(spell_out_wikilinks(text).split("\n"), 1):
-        piece = one_line(line)
-        if piece:
+        if piece := one_line(line):
             joined += piece + " "
             numbers += [number] * (len(piece) + 1)
-    at = joined.find(passage)
-    if at < 0:
-        at = joined.find(passage[:_KEY_CHARS])
-    return numbers[at] if at >= 0 else None
+    places = (joined.find(passage), joined.find(passage[:_KEY_CHARS]))
+    return next((numbers[at] for at in places if at >= 0), None)
 
 
-def load_found(
-    query: str, context: ToolContext, wanted: Callable[[str], bool], *, limit: int
+def _load_nodes(
+    query: str, context: ToolContext, kinds: tuple[str, ...], *, limit: int
 ) -> tuple[list[Node], list[str]]:
     """
-    The wanted nodes of turns before the running one that a query finds by a shared word, best first, and one
-    line for each that is corrupt; in the place of one that only quoted comes what it quoted.
+    The nodes of these kinds, of turns before the running one, that share a word with a query, best first,
+    and a line for each that is corrupt; in the place of one that only quoted comes what it quoted.
     """
     candidates = context.retriever.find(query, limit=200, before_turn=context.turn)
     nodes: dict[str, Node] = {}
     faults = [f"{problem.where}: {problem.message}" for problem in context.retriever.problems]
-    waiting = [one.node_id for one in candidates if one.score > 0 and wanted(one.node_id)]
+    waiting = [c.node_id for c in candidates if c.score > 0 and c.node_id.startswith(kinds)]
     quoted: set[str] = set()
     while waiting and len(nodes) < limit:
         node_id = waiting.pop(0)
@@ -224,7 +211,8 @@ def load_found(
         faults += long_lines(node)
         if any(map(_stands, node.items)):
             nodes[node_id] = node
-        quoted.update(origins := [one for one in node.origins if wanted(one)])
+        origins = [origin for origin in node.origins if origin.startswith(kinds)]
+        quoted.update(origins)
         waiting[:0] = origins
     return list(nodes.values()), faults
 
@@ -247,9 +235,8 @@ def claims_of(node: Node, items: Sequence[Line]) -> list[Claim]:
 
 
 def entities_of(nodes: Sequence[Node]) -> tuple[StepEntity, ...]:
-    return tuple(
-        dict.fromkeys(StepEntity(node.id, node.id.partition(":")[0], node.title or node.id) for node in nodes)
-    )
+    entities = (StepEntity(n.id, n.id.partition(":")[0], n.title or n.id) for n in nodes)
+    return tuple(dict.fromkeys(entities))
 
 
 MEMORY_TOOLS = (query_memory, create_memory, search_documents)
