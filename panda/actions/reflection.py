@@ -21,8 +21,8 @@ from panda.store.fact import Assertion
 from panda.store.files import write_atomic
 from panda.store.lines import load_lines
 from panda.store.records import Proposal
-from panda.store.visits import load_turn
-from panda.tools.lessons import Candidate, SaidTurn, choose_facts, find_candidates
+from panda.store.visits import TurnRecord, load_turn
+from panda.tools.lessons import Candidate, choose_facts, find_candidates
 
 _log = logging.getLogger(__name__)
 
@@ -101,8 +101,8 @@ def reflect(app: App, memory: Memory, *, dry_run: bool) -> Reflected:
     return Reflected(batch, tuple(after), tuple(appended))
 
 
-def _last_turns(app: App) -> list[SaidTurn]:
-    found: list[SaidTurn] = []
+def _last_turns(app: App) -> list[TurnRecord]:
+    found: list[TurnRecord] = []
     for number in reversed(app.store.numbers()):
         if len(found) == LAST_TURNS:
             break
@@ -112,7 +112,7 @@ def _last_turns(app: App) -> list[SaidTurn]:
             _log.warning("turn %s is left out: %s", number, exc.told)
             continue
         if record.status == "approved":
-            found.append(SaidTurn(number, record.query, record.response))
+            found.append(record)
     return found[::-1]
 
 
@@ -126,7 +126,7 @@ def _assertion(one: Proposal, user: str) -> Assertion:
     return Assertion(*said, "local", source_turn=one.source_turn)
 
 
-def _choose(app: App, offered: list[Candidate], turns: list[SaidTurn]) -> list[Candidate]:
+def _choose(app: App, offered: list[Candidate], turns: list[TurnRecord]) -> list[Candidate]:
     executor, journal = app.executor, NoTurn(app.settings.user, None)
 
     def execute(step: str, request: Request) -> Mapping[str, Any]:

@@ -191,25 +191,24 @@ def _source_of(path: Path, name: str, word: str | None) -> "Source":
 
 def _imported(invocation: Invocation, done: "Imported", given: "ExportFile", *, dry_run: bool) -> Result:
     """What an import ends with: turns and, of an export, what does not come in."""
-    plan = done.plan
     counts = {"created": done.created, "unchanged": done.unchanged}
     data: dict[str, object] = {"from": given.source, "dry_run": dry_run, **counts}
     data |= {"new_users": done.new_users, "turns": [asdict(one) for one in done.turns]}
     for user in done.new_users:
         invocation.reporter.step(f"user {user} is new")
     rows: list[tuple[str, object]] = [("new turns", done.created), ("turns there already", done.unchanged)]
-    if plan is not None:
-        first, last = time_text(plan.first), time_text(plan.last)
-        data |= {"conversations": plan.conversations, "sessions": sorted(plan.sessions)}
-        data |= {"first": first, "last": last, "left_out": plan.counts}
-        data["not_imported"] = [asdict(one) for one in plan.left]
-        rows += [("conversations", plan.conversations), ("sessions with new turns", len(plan.sessions))]
+    if done.conversations is not None:
+        first, last = time_text(done.first), time_text(done.last)
+        data |= {"conversations": done.conversations, "sessions": sorted(done.sessions)}
+        data |= {"first": first, "last": last, "left_out": done.counts}
+        data["not_imported"] = [asdict(one) for one in done.left]
+        rows += [("conversations", done.conversations), ("sessions with new turns", len(done.sessions))]
         rows += [("first query", first), ("last query", last)]
-        rows += [(f"left out: {kind}", count) for kind, count in plan.counts.items()]
-        for why in [f"{one.kind}: {one.why}" for one in plan.left if one.why][:_MOST_TOLD]:
+        rows += [(f"left out: {kind}", count) for kind, count in done.counts.items()]
+        for why in [f"{one.kind}: {one.why}" for one in done.left if one.why][:_MOST_TOLD]:
             invocation.reporter.warn(why)
-        if plan.counts and not dry_run:  # a dry run has rows of it
-            told = ", ".join(f"{kind}: {count:,}" for kind, count in plan.counts.items())
+        if done.counts and not dry_run:  # a dry run has rows of it
+            told = ", ".join(f"{kind}: {count:,}" for kind, count in done.counts.items())
             invocation.reporter.step(f"left out: {told} (--json lists them)")
     if dry_run:
         return Result(data, Table(("what", "count"), rows))

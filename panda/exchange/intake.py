@@ -89,15 +89,23 @@ class LeftBehind:
 
 
 @dataclass
-class IntakePlan:
-    numbers: dict[_Key, int] = field(default_factory=dict)
-    """Number of each exchange that is new, counted from 0 in order of time."""
-    known: list[ImportedTurn] = field(default_factory=list)  # turns that are there already
-    left: list[LeftBehind] = field(default_factory=list)  # what does not come in
+class Imported:
+    """What came in, or would; the last five are of an export of another program."""
+
+    turns: list[ImportedTurn] = field(default_factory=list)
+    """What became of each line or exchange; a dry run knows no numbers of an export's new turns."""
+    created: int = 0  # how many turns are new
+    new_users: Sequence[str] = ()  # who was not there before
+    conversations: int | None = None  # conversations that were read, damaged ones too; None for JSON lines
     sessions: set[str] = field(default_factory=set)  # sessions of the new turns
     first: datetime | None = None  # when the oldest new query was said
     last: datetime | None = None  # when the newest was
-    conversations: int = 0  # conversations that were read, damaged ones too
+    left: list[LeftBehind] = field(default_factory=list)  # what does not come in
+
+    @property
+    def unchanged(self) -> int:
+        """Number of turns that were there already."""
+        return sum(not turn.created for turn in self.turns)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -106,22 +114,6 @@ class IntakePlan:
         for entry in self.left:
             counts[entry.kind] += entry.count
         return dict(counts.most_common())
-
-
-@dataclass(frozen=True)
-class Imported:
-    """What came in, or would."""
-
-    turns: tuple[ImportedTurn, ...]
-    """What became of each line or exchange; a dry run knows no numbers of an export's new turns."""
-    created: int  # how many turns are new
-    plan: IntakePlan | None = None  # what an export of another program held; None for JSON lines
-    new_users: Sequence[str] = ()  # who was not there before
-
-    @property
-    def unchanged(self) -> int:
-        """Number of turns that were there already."""
-        return sum(not turn.created for turn in self.turns)
 
 
 def import_file(file: ExportFile, store: UserStore, *, dry_run: bool) -> Imported:
@@ -135,7 +127,7 @@ def import_file(file: ExportFile, store: UserStore, *, dry_run: bool) -> Importe
         done = import_turns(file.path, store, store.clock, name=file.name, dry_run=dry_run)
     else:
         done = _import_export(store, file, dry_run=dry_run)
-    done = replace(done, new_users=sorted({turn.user for turn in done.turns}.difference(known)))
+    done.new_users = sorted({turn.user for turn in done.turns}.difference(known))
     if dry_run:
         return done
     created = sorted((turn for turn in done.turns if turn.created), key=lambda turn: -turn.turn)
@@ -143,7 +135,7 @@ def import_file(file: ExportFile, store: UserStore, *, dry_run: bool) -> Importe
     for user in sorted({turn.user for turn in created}):
         index.record(user, [turn.turn for turn in created if turn.user == user])
     index.close()
-    if done.plan is None:
+    if done.conversations is None:
         newest = list(dict.fromkeys((turn.user, turn.session) for turn in created))
         write_imported(store, newest[:MOST_SESSIONS])
     return done
@@ -187,7 +179,7 @@ def import_turns(
                 for store in stores:
                     store.raise_counter(max(turn.number for turn, _ in planned if turn.user == store.user))
                     _write(store, [t for t, is_new in planned if is_new and t.user == store.user], advance)
-    turns = tuple(ImportedTurn(turn.user, turn.number, turn.session, is_new) for turn, is_new in planned)
+    turns = [ImportedTurn(turn.user, turn.number, turn.session, is_new) for turn, is_new in planned]
     return Imported(turns, sum(turn.created for turn in turns))
 
 
@@ -272,39 +264,40 @@ def _keyed(turns: Iterable[NewTurn]) -> Iterator[tuple[_Key, NewTurn]]:
 
 def _import_export(store: UserStore, file: ExportFile, *, dry_run: bool) -> Imported:
     if dry_run:
-        plan = _plan(store, file)
-        return Imported(tuple(plan.known), len(plan.numbers), plan)
+        return _plan(store, file)[0]
     make_directory(store.home)
     with held_lock(store.home / "import.lock", holder=_HOLDER, wait_seconds=CLAIM_WAIT_SECONDS):
-        plan = _plan(store, file)
-        _log.info("checked: %s new turns in %s sessions", f"{len(plan.numbers):,}", f"{len(plan.sessions):,}")
-        written: list[ImportedTurn] = []
-        if plan.numbers:
+        done, numbers = _plan(store, file)
+        _log.info("checked: %s new turns in %s sessions", f"{done.created:,}", f"{len(done.sessions):,}")
+        if numbers:
             make_directory(store.turns)
             with store.numbering(_HOLDER):
                 start = max(store.counter(), store.highest()) + 1
-                store.raise_counter(start + len(plan.numbers) - 1)
-            turns = _new_turns(store, file, dict(plan.numbers), start)
-            with progress("importing", len(plan.numbers)) as advance:
+                store.raise_counter(start + len(numbers) - 1)
+            turns = _new_turns(store, file, numbers, start)
+            with progress("importing", done.created) as advance:
                 while batch := list(islice(turns, BATCH_TURNS)):
                     with _sessions_held(store, {turn.session for turn in batch}):
                         _write(store, batch, advance)
-                    written += [ImportedTurn(t.user, t.number, t.session, created=True) for t in batch]
-    return Imported((*plan.known, *written), len(written), plan)
+                    done.turns += [ImportedTurn(t.user, t.number, t.session, created=True) for t in batch]
+    return done
 
 
-def _plan(store: UserStore, file: ExportFile) -> IntakePlan:
-    """What there is to do; nothing is written. Raises ImportFileError: the file does not read to its end."""
-    plan = IntakePlan()
+def _plan(store: UserStore, file: ExportFile) -> tuple[Imported, dict[_Key, int]]:
+    """
+    What there is to do, and the number of each exchange that is new, counted from 0 in order of time; nothing
+    is written. Raises ImportFileError: the file does not read to its end.
+    """
+    done = Imported(conversations=0)
     forgotten: set[tuple[str, datetime]] = set()
     there = {key: turn.number for key, turn in _keyed(_imported_turns(store, forgotten))}
     order: list[tuple[datetime, int, _Key]] = []
     seen: set[_Key] = set()
     with progress("reading", file.size()) as advance:
-        for conversation in file.conversations(advance):
-            plan.conversations += 1
+        for number, conversation in enumerate(file.conversations(advance), 1):
+            done.conversations = number
             if isinstance(conversation, ConversationError):
-                plan.left.append(LeftBehind(None, "", "damaged conversation", 1, str(conversation)))
+                done.left.append(LeftBehind(None, "", "damaged conversation", 1, str(conversation)))
                 continue
             session = conversation.session
             turns, left = _turns_of(conversation, store.user, file.name)
@@ -315,15 +308,15 @@ def _plan(store: UserStore, file: ExportFile) -> IntakePlan:
                 if (session, at) in forgotten:
                     left["forgotten turn"] += 1
                 elif key in there and key not in seen:
-                    plan.known.append(ImportedTurn(store.user, there[key], session, created=False))
+                    done.turns.append(ImportedTurn(store.user, there[key], session, created=False))
                 elif key not in seen:
                     order.append((latest, len(order), key))
-                    plan.sessions.add(session)
-                    plan.first, plan.last = min(plan.first or at, at), max(plan.last or at, at)
+                    done.sessions.add(session)
+                    done.first, done.last = min(done.first or at, at), max(done.last or at, at)
                 seen.add(key)
-            plan.left += [LeftBehind(session, conversation.title, *kind) for kind in left.items()]
-    plan.numbers = {key: number for number, (_, _, key) in enumerate(sorted(order))}
-    return plan
+            done.left += [LeftBehind(session, conversation.title, *kind) for kind in left.items()]
+    done.created = len(order)
+    return done, {key: number for number, (_, _, key) in enumerate(sorted(order))}
 
 
 def _imported_turns(store: UserStore, forgotten: set[tuple[str, datetime]]) -> Iterator[NewTurn]:

@@ -8,17 +8,11 @@ from panda.choosing.decision import Option
 from panda.documents.text import one_line
 from panda.language.statements import find_statements, read_habit
 from panda.language.text import is_question, split_sentences
+from panda.store.visits import TurnRecord
 from panda.tools.contract import Ask
 
 _MOST = 10
 _FOREIGN = re.compile(r"(?ms)^```.*?(?:^```|\Z)|^>.*?$")
-
-
-@dataclass(frozen=True)
-class SaidTurn:
-    number: int  # its number
-    query: str  # what the user said
-    answer: str  # what came back
 
 
 @dataclass(frozen=True)
@@ -30,7 +24,7 @@ class Candidate:
     sure: bool  # whether rules are sure that it is meant to last
 
 
-def find_candidates(turns: Sequence[SaidTurn]) -> list[Candidate]:
+def find_candidates(turns: Sequence[TurnRecord]) -> list[Candidate]:
     """
     The newest ten things that the user states of himself in turns, oldest first: no question, no quote,
     nothing an answer had said; what is said twice stands where it was said first.
@@ -43,7 +37,7 @@ def find_candidates(turns: Sequence[SaidTurn]) -> list[Candidate]:
             candidate = None if text.rstrip(" .!").lower() in recalled else _candidate(text, turn.number)
             if candidate is not None:
                 candidates.setdefault((candidate.relation, candidate.value.lower()), candidate)
-        recalled += "\n" + one_line(turn.answer).lower()
+        recalled += "\n" + one_line(turn.response).lower()
     return list(candidates.values())[-_MOST:]
 
 
@@ -60,7 +54,7 @@ def _candidate(text: str, turn: int) -> Candidate | None:
 
 def choose_facts(
     candidates: Sequence[Candidate],
-    turns: Sequence[SaidTurn],
+    turns: Sequence[TurnRecord],
     ask: Ask,
     lasts: Callable[[Candidate], bool],
     warn: Callable[[str], None],

@@ -14,7 +14,8 @@ from panda.documents.times import render_time
 from panda.memory.memory import Memory
 from panda.store.layout import Layout, UserStore
 from panda.store.records import Proposal
-from panda.tools.lessons import SaidTurn, find_candidates
+from panda.store.visits import TurnRecord
+from panda.tools.lessons import find_candidates
 from tests.api import Ended, run_here
 from tests.scripted_model import Asked, ScriptedModel
 from tests.scripted_turns import scripted_app
@@ -90,7 +91,7 @@ def test_what_memory_knows_is_not_proposed(tmp_path: Path) -> None:
 )
 def test_keys_are_what_a_sentence_is_about(query: str, relation: str, value: str) -> None:
     """The key names the thing, not its first adjective; the value ends where another clause begins."""
-    (found,) = find_candidates([SaidTurn(1, query, "")])
+    (found,) = find_candidates([TurnRecord(1, "approved", "s", NOW, query, "", "", (), None)])
     assert (found.relation, found.value) == (relation, value)
 
 
