@@ -11,9 +11,8 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
@@ -29,6 +28,8 @@ _OURS = (
     *("core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "core.excludesFile=/dev/null"),
     *("core.pager=cat", "core.untrackedCache=false", "submodule.recurse=false", "gc.auto=0"),
 )
+_Git = Callable[..., Ran]
+"""Runs git in a directory with words, and says what it wrote of at most *most_bytes*."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _BRANCH = re.compile(r"ref: (refs/[^\x00-\x20\x7f~^:?*\[\\]+)")
 _MOST_TEXT_BYTES = 1_000_000
@@ -151,7 +152,7 @@ def _find_repository(project: Project) -> Path:
 
 
 @contextmanager
-def _own_directory(program: str, place: Path, limit_seconds: float) -> Iterator["_Git"]:
+def _own_directory(program: str, place: Path, limit_seconds: float) -> Iterator[_Git]:
     """Git for one question, with a git directory that is made for it, and nothing of the user's."""
     with work_directory("git") as directory:
         name, head = str(directory), _head_commit(place)
@@ -186,23 +187,15 @@ def _own_directory(program: str, place: Path, limit_seconds: float) -> Iterator[
             "GIT_ASKPASS": "false",
             "GIT_PAGER": "cat",
         }
-        git = _Git(program, environ, limit_seconds)
+
+        def git(directory: Path, *words: str, most_bytes: int) -> Ran:
+            asked, limit = (program, *words), limit_seconds
+            return run_process(
+                asked, directory, environ, limit_seconds=limit, keep="start", most_bytes=most_bytes
+            )
+
         _check_index(git, place)
         yield git
-
-
-@dataclass(frozen=True)
-class _Git:
-    program: str
-    environ: Mapping[str, str]  # its whole environment
-    limit_seconds: float
-
-    def __call__(self, directory: Path, *words: str, most_bytes: int = _MOST_TEXT_BYTES) -> Ran:
-        asked = (self.program, *words)
-        limit = self.limit_seconds
-        return run_process(
-            asked, directory, self.environ, limit_seconds=limit, keep="start", most_bytes=most_bytes
-        )
 
 
 def _check_index(git: _Git, place: Path) -> None:

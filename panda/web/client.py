@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from httpx import Headers
 from protego import Protego
 from w3lib.encoding import (
     html_body_declared_encoding,
@@ -222,8 +223,7 @@ class WebClient:
 class _Answer:
     url: Url  # that answered, after redirects
     status: int  # HTTP status
-    headers: Mapping[str, str]
-    """Its headers by their names in small letters; what came several times is joined."""
+    headers: Headers  # what came several times is joined
     body: Iterator[bytes]  # its body, piece by piece, as it comes from the wire
 
 
@@ -235,14 +235,11 @@ def _followed(
     while True:
         own = {name: value for name, value in headers(at).items() if value}
         with exchange.get(at, _REQUEST_HEADERS | own) as response:
-            own_headers: dict[str, str] = {}
-            for name, value in response.headers:
-                key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
-                own_headers[key] = f"{own_headers[key]}, {text}" if key in own_headers else text
-            if response.status not in _REDIRECTS or "location" not in own_headers:
-                yield _Answer(at, response.status, own_headers, iter(response.iter_stream()))
+            told = Headers(response.headers)
+            if response.status not in _REDIRECTS or "location" not in told:
+                yield _Answer(at, response.status, told, iter(response.iter_stream()))
                 return
-        at = _redirected(at, own_headers["location"], seen, start=str(start))
+        at = _redirected(at, told["location"], seen, start=str(start))
 
 
 def _redirected(at: Url, location: str, seen: set[str], *, start: str) -> Url:
@@ -255,7 +252,7 @@ def _redirected(at: Url, location: str, seen: set[str], *, start: str) -> Url:
     return target
 
 
-def _status_text(status: int, headers: Mapping[str, str]) -> str:
+def _status_text(status: int, headers: Headers) -> str:
     known = {401: "it asks for a login", 403: "it refuses programs", 404: "there is no such page"}
     known |= {410: "the page is gone", 429: "it is asked too often"}
     text = known.get(status, "the server is broken or away" if status >= 500 else "no page")
