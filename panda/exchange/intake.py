@@ -157,30 +157,36 @@ def import_turns(
     taken by another turn) nothing was changed; after a StoreError turns that did appear are whole.
     """
     lines = list(_read_lines(source, name))
-    stores = [UserStore(layout.root, user, clock) for user in sorted({line.user for line in lines})]
+    of_users: dict[str, list[NewTurn]] = {}
+    for line in lines:
+        of_users.setdefault(line.user, []).append(line)
+    stores = [UserStore(layout.root, user, clock) for user in sorted(of_users)]
 
-    def plan() -> list[tuple[NewTurn, bool]]:
-        of_users = {
-            store.user: _numbered(store, [t for t in lines if t.user == store.user]) for store in stores
-        }
-        return [next(of_users[line.user]) for line in lines]
+    def plan() -> tuple[list[tuple[NewTurn, bool]], dict[str, list[NewTurn]]]:
+        """Each turn with its number, and whether it is new; the new ones by user."""
+        numbered = {store.user: _numbered(store, of_users[store.user]) for store in stores}
+        planned = [next(numbered[line.user]) for line in lines]
+        new: dict[str, list[NewTurn]] = {user: [] for user in of_users}
+        for turn, is_new in planned:
+            new[turn.user] += [turn] if is_new else []
+        return planned, new
 
-    planned = plan()
-    if any(is_new for _, is_new in planned) and not dry_run:
+    planned, new = plan()
+    if any(new.values()) and not dry_run:
         with ExitStack() as locks:
             for store in stores:
-                named = {turn.session for turn, is_new in planned if is_new and turn.user == store.user}
-                locks.enter_context(_sessions_held(store, named))
+                locks.enter_context(_sessions_held(store, {turn.session for turn in new[store.user]}))
             for store in stores:
                 make_directory(store.turns)
                 locks.enter_context(store.numbering(_HOLDER))
-            planned = plan()
-            with progress("importing", sum(is_new for _, is_new in planned)) as advance:
+            planned, new = plan()
+            with progress("importing", sum(map(len, new.values()))) as advance:
                 for store in stores:
-                    store.raise_counter(max(turn.number for turn, _ in planned if turn.user == store.user))
-                    _write(store, [t for t, is_new in planned if is_new and t.user == store.user], advance)
-    turns = [ImportedTurn(turn.user, turn.number, turn.session, is_new) for turn, is_new in planned]
-    return Imported(turns, sum(turn.created for turn in turns))
+                    if turns := new[store.user]:
+                        store.raise_counter(max(turn.number for turn in turns))
+                        _write(store, turns, advance)
+    done = [ImportedTurn(turn.user, turn.number, turn.session, is_new) for turn, is_new in planned]
+    return Imported(done, sum(turn.created for turn in done))
 
 
 def _read_lines(source: Path | Iterable[str], name: str | None) -> Iterator[NewTurn]:
