@@ -5,10 +5,10 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from panda.errors import ImportFileError
@@ -29,8 +29,15 @@ _NEEDED = {
     "turns": {"id", "thread_id", "parent_message_hash", "tip_message_hash", "datetime_utc"},
     "messages": {"hash", "parent_hash", "role"},
     "parts": {"message_hash", "position", "type", "text", "payload"},
+    "attachments": {"id", "type"},
 }
 _GIVEN = ("prompt_fragments", "tool_calls", "tool_results", "prompt_attachments")
+_PARTS = """
+SELECT part.type, part.text, part.payload, attachment.type
+FROM parts AS part LEFT JOIN attachments AS attachment
+ON attachment.id = CASE WHEN json_valid(part.payload) THEN json_extract(part.payload, '$.attachment.id') END
+WHERE part.message_hash = ? ORDER BY part.position
+"""
 _STEPS = 10_000  # of SQLite's machine: some hundred microseconds
 
 
@@ -82,12 +89,12 @@ class LlmLog:
     def _check(self, database: sqlite3.Connection) -> None:
         """Raises ImportFileError: tables or columns of them are not there, or are views."""
         views = database.execute("SELECT lower(name) FROM sqlite_master WHERE type = 'view'")
-        unfit = sorted({*_NEEDED, *_GIVEN, "attachments"}.intersection(name for (name,) in views))
+        unfit = sorted({*_NEEDED, *_GIVEN}.intersection(name for (name,) in views))
         if unfit:  # the rows of a view need not end
             raise self._error(f"{', '.join(unfit)} is no table in it")
         wanted = {"responses"} if _columns(database, "responses") else set()
         if _columns(database, "turns"):
-            wanted |= {"turns", "messages", "parts"}
+            wanted |= _NEEDED.keys() - {"responses"}
         for table in sorted(wanted):
             if missing := _NEEDED[table] - _columns(database, table):
                 raise self._error(f"the table {table} lacks {', '.join(sorted(missing))}")
@@ -184,35 +191,20 @@ def _added(database: sqlite3.Connection, parent: object, tip: object) -> list[tu
 def _said(database: sqlite3.Connection, hash_: object, left: Counter[Kind]) -> tuple[str, int]:
     """What a message says in words of its own, not of files that it was given, and its calls of tools."""
     texts, calls = [], 0
-    sql = "SELECT type, text, payload FROM parts WHERE message_hash = ? ORDER BY position"
-    for type_, text, payload in database.execute(sql, (hash_,)).fetchall():
+    for type_, text, payload, attached in database.execute(_PARTS, (hash_,)).fetchall():
         if type_ == "text":
-            pieces = objects_in(_object(payload).get("text_ref"))
+            value = None
+            with suppress(TypeError, ValueError, RecursionError):
+                value = json.loads(payload)
+            pieces = objects_in(value.get("text_ref") if isinstance(value, dict) else None)
             literals = (piece["literal"] for piece in pieces if isinstance(piece.get("literal"), str))
             texts += [clean_text(text), clean_text("".join(literals).strip())]
             left["file"] += sum("fragment" in piece for piece in pieces)
         elif type_ == "attachment":
-            left["picture" if _is_picture(database, payload) else "file"] += 1
+            left["picture" if str(attached).startswith("image/") else "file"] += 1
         elif type_ == "reasoning":
             left["thought"] += 1
         else:
             calls += type_ == "tool_call"
             left["tool message"] += 1
     return "".join(texts), calls
-
-
-def _is_picture(database: sqlite3.Connection, payload: object) -> bool:
-    attachment = _object(payload).get("attachment")
-    own_id = attachment.get("id") if isinstance(attachment, dict) else None
-    if not isinstance(own_id, str) or "type" not in _columns(database, "attachments"):
-        return False
-    row = database.execute("SELECT type FROM attachments WHERE id = ?", (own_id,)).fetchone()
-    return row is not None and str(row["type"]).startswith("image/")
-
-
-def _object(payload: object) -> dict[str, Any]:
-    try:
-        value = json.loads(payload) if isinstance(payload, str) else {}
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
