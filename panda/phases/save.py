@@ -223,8 +223,8 @@ class Save:
         if not waiting and len(reply) <= REPLY_CHARS:
             return SessionTexts()
         if not writes(self.executor, "phase7_session", turn):
-            text, kind = merge_by_rule(carry)
-            return SessionTexts(history=text, history_kind=kind) if waiting else SessionTexts()
+            history = merge_by_rule(carry) if waiting else None
+            return SessionTexts(history=history, history_kind="fallback" if waiting else None)
         leaving = [one for one in carry.turn_summaries if one.turn in waiting]
         try:
             values = ask(

@@ -1,7 +1,7 @@
 """session.json: what a session carries, written as a whole with every turn that ends, closed and verified."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -22,11 +22,9 @@ from panda.store.seals import SEAL, seal_value
 from panda.store.turns import newest_rows
 from panda.store.visits import SAVED_STATUSES, turn_directories
 
-_WAIT_SECONDS = 60.0
-_REMAKE = "delete it: it is made again from the turns"
 SESSION_SCHEMA = "panda.session/1"
 MOST_TURNS = 2_400  # turns that session.json lists; of older ones it says how many there are
-_SHOWN_CHARS = 120
+_WAIT_SECONDS, _SHOWN_CHARS = 60.0, 120
 _FIX = "delete session.json: it is made again from the turns"
 
 
@@ -38,14 +36,13 @@ def load_session(store: UserStore, session: str, *, sealed: bool = True) -> Sess
     value = read_json(path)
     seal = value.pop(SEAL, None) if isinstance(value, dict) else None
     found = decode(Session, value, where=str(path))
+    wrong = None
     if sealed and seal is not None and seal != seal_value(value):
-        raise FileFormatError("it has changed since its last turn was saved", where=str(path), fix=_REMAKE)
-    if found.schema != SESSION_SCHEMA or found.session_id != session or found.user_id != store.user:
-        raise FileFormatError(
-            f"it is the {found.schema} of session {found.session_id} of user {found.user_id}",
-            where=str(path),
-            fix=_REMAKE,
-        )
+        wrong = "it has changed since its last turn was saved"
+    elif (found.schema, found.session_id, found.user_id) != (SESSION_SCHEMA, session, store.user):
+        wrong = f"it is the {found.schema} of session {found.session_id} of user {found.user_id}"
+    if wrong is not None:
+        raise FileFormatError(wrong, where=str(path), fix=_FIX)
     return found
 
 
@@ -130,31 +127,24 @@ def commit_turn(store: UserStore, before: Session | None, number: int) -> Sessio
 
 
 def write_imported(layout: Layout, sessions: Collection[tuple[str, str]]) -> None:
+    """Make sessions' files of their turns; without one the next turn meets what is damaged, and tells it."""
+    numbers = {user: saved_turns(layout.of(user)) for user, _ in sessions}
     with progress("sessions", len(sessions)) as advance:
-        for user in sorted({user for user, _ in sessions}):
-            numbers = saved_turns(layout.of(user))
-            for name in sorted(name for owner, name in sessions if owner == user):
-                _write_folded(layout.of(user), name, numbers.get(name, []))
-                advance()
-
-
-def _write_folded(store: UserStore, session: str, numbers: Sequence[int]) -> None:
-    """Make a session's file of its turns; without one the next turn meets what is damaged, and tells it."""
-    lock = store.session_lock(session)
-    with held_lock(lock, holder="panda import", wait_seconds=_WAIT_SECONDS), suppress(FileFormatError):
-        found = fold_turns(store, session, numbers)
-        if found is not None:
-            write_session(store, found)
+        for user, session in sorted(sessions):
+            store, held = layout.of(user), numbers[user].get(session, [])
+            lock = held_lock(store.session_lock(session), holder="panda import", wait_seconds=_WAIT_SECONDS)
+            with lock, suppress(FileFormatError):
+                if found := fold_turns(store, session, held):
+                    write_session(store, found)
+            advance()
 
 
 def write_session(layout: Layout, session: Session) -> None:
     """Replace session.json, and remove what a killed process left half written; its lock is held."""
-    value = encode(session)
+    value, path = encode(session), layout.of(session.user_id).session(session.session_id)
     sealed = {**value, SEAL: seal_value(value)}
-    text = json.dumps(sealed, ensure_ascii=False, separators=(",", ":")) + "\n"
-    path = layout.of(session.user_id).session(session.session_id)
     sweep(path.parent)
-    write_atomic(path, text)
+    write_atomic(path, json.dumps(sealed, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def saved_turns(store: UserStore) -> dict[str, list[int]]:
@@ -169,10 +159,9 @@ def saved_turns(store: UserStore) -> dict[str, list[int]]:
 
 
 def session_ids(store: UserStore) -> list[str]:
-    folder = store.home / "sessions"
-    if not folder.is_dir():
-        return []
-    return sorted(path.name for path in folder.iterdir() if store.session(path.name).is_file())
+    return sorted(
+        path.parent.name for path in (store.home / "sessions").glob("*/session.json") if path.is_file()
+    )
 
 
 def close_session(store: UserStore, session: str, at: str, head_turn: int) -> None:
@@ -219,25 +208,19 @@ def verify_session(store: UserStore, session: str) -> list[Problem]:
     listed = [entry.turn for entry in found.turns]
     saved = saved_turns(store).get(session, [])
     unlisted = [number for number in saved if number < min(listed)] if found.turns_cut else []
-    lost = sorted(set(saved) - set(listed) - set(unlisted))
     problems = [
         Problem(f"turn {number} is saved but not in the session", path, key="turns", fix=_FIX)
-        for number in lost
+        for number in sorted({*saved} - {*listed} - {*unlisted})
     ]
     if len(unlisted) != found.turns_cut:
         problems.append(Problem(f"{len(unlisted)} older turns, not {found.turns_cut}", path, key="turns_cut"))
     try:
-        again = fold_turns(store, session, [*unlisted, *listed])
+        problems += _differences(path, found, fold_turns(store, session, [*unlisted, *listed]))
+        if not problems:  # it says what its turns say, and may have been altered yet
+            load_session(store, session)
     except Problem as exc:
-        return [*problems, exc]
-    problems += _differences(path, found, again)
-    if problems:
-        return problems
-    try:
-        load_session(store, session)  # it says what its turns say, and may have been altered yet
-    except Problem as exc:
-        return [exc]
-    return []
+        problems.append(exc)
+    return problems
 
 
 def _differences(path: str, found: Session, again: Session | None) -> Iterator[Problem]:
@@ -245,9 +228,8 @@ def _differences(path: str, found: Session, again: Session | None) -> Iterator[P
         yield Problem("it has no turns", path, key="turns")
         return
     before, after = encode(found), encode(again)
-    after["carry"]["flow"]["tone"] = before["carry"]["flow"][
-        "tone"
-    ]  # a model's, or a rule's of older versions
+    flow = before["carry"]["flow"]
+    after["carry"]["flow"]["tone"] = flow["tone"]  # a model's, or a rule's of older versions
     pairs = [(name, before[name], after[name]) for name in before if name != "carry"]
     pairs += [(f"carry.{name}", value, after["carry"][name]) for name, value in before["carry"].items()]
     for key, said, made in pairs:

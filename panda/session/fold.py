@@ -23,7 +23,6 @@ from panda.session.turn_files import (
     blocked_reason,
     call_digest,
     entity_ops,
-    errors_of,
     outcome_line,
     record_count,
     step_records,
@@ -52,47 +51,110 @@ from panda.store.carry import (
 )
 from panda.store.records import SessionTexts, Step
 
-_MOST, _TEXT_CHARS = 30, 160
-_EXPRESSED_CHARS = 160
-WHOLE, LINES = 2, 20
-_NOTES, _NOTE_TURNS, _ENTRIES = 8, 3, 50
+RECENT, WHOLE, LINES = 3, 2, 20  # turns nearly whole, summaries whole and as one line
+_LIMITS, _NOTES, _NOTE_TURNS, _ENTRIES, _ASKED_ABOUT, _NAMES = 30, 8, 3, 50, 12, 20
 _KEPT_BYTES = 256 * 1024
-_KEY = re.compile(r"t\d+_s\d+_(?P<type>\w+)_\d+")
-_ASKED_CHARS = 120
-_LINE_CHARS, _GOAL_CHARS = 240, 200
-RECENT = 3
 REPLY_CHARS, HISTORY_CHARS = 400, 1_200
-_ASKED_ABOUT = 12
-_ASSISTANT_CHARS, _USER_CHARS, _RULE_LINE_CHARS = 12_000, 4_000, 240
+_SAID_CHARS, _ASKED_CHARS, _GOAL_CHARS, _LINE_CHARS = 160, 120, 200, 240
+_ASSISTANT_CHARS, _USER_CHARS = 12_000, 4_000
+_KEY = re.compile(r"t\d+_s\d+_(?P<type>\w+)_\d+")
+
+
+def carry_over(previous: Carry, files: TurnFiles) -> Carry:
+    """What a session carries after a turn; an imported turn has a query and a reply alone."""
+    curation, reply, analysis = curation_of(files), reply_of(files), files.analysis
+    summary = summary_of(previous, files)
+    nothing_new = (files.summary and not files.summary.answered) or files.reading.recap
+    registry, mentioned = carry_registry(previous, files, curation, "" if nothing_new else reply)
+    texts = (files.summary and files.summary.session) or SessionTexts()
+    if analysis is None:
+        meant: Sequence[str] = [ref for one in find_references(files.query, previous) for ref in one.refs]
+    else:
+        meant = analysis.references
+    asked = split_terms(files.query)
+    named = [one.ref for one in registry.records if says(asked, one.label)]
+    short, kind = texts.assistant_summary, texts.assistant_summary_kind
+    if not (short and kind):
+        short, kind = _short_reply(reply)
+    recent = RecentTurn(
+        turn=files.turn,
+        user=_clip_lines(files.query, _USER_CHARS, rest=f"{files.directory}/context.md"),
+        assistant=_clip_lines(reply, _ASSISTANT_CHARS, rest=f"{files.directory}/response.md"),
+        assistant_summary=short,
+        summary_kind=kind,
+        timestamp=files.at,
+        routing=Routing(
+            intent=analysis.intent if analysis else None,
+            query_type=analysis.query_type if analysis else None,
+            next_step=files.plan.next_step if files.plan else None,
+        ),
+        entities_mentioned=mentioned,
+        asked_about=tuple(dict.fromkeys((*meant, *named)))[:_ASKED_ABOUT],
+        outcome=summary.outcome,
+    )
+    return Carry(
+        recent_turns=(*previous.recent_turns, recent)[-RECENT:],
+        history_summary=_history(previous, files),
+        engagement_summary=_engagement(previous, files, texts),
+        turn_summaries=_summaries(previous, summary),
+        step_cache=_cache(previous, files),
+        carry_notes=_notes(previous, files),
+        content_archive=_archive(previous, files),
+        entity_curation=_decided(curation, files, previous.entity_curation),
+        decision_log=carry_log(previous, curation, files.turn),
+        registry=registry,
+        flow=_flow(previous, files, curation, raised=raised_by(files), reply=reply),
+        pending_clarification=carry_pending(previous, files),
+        constraints=_limits(previous, files, curation),
+    )
+
+
+def carry_within(previous: Carry, files: TurnFiles) -> Carry:
+    """What the later phases of a running turn see: what it found, with what its phases 0 and 1 decided."""
+    curation, running = curation_of(files), files.analysis is not None
+    return replace(
+        previous,
+        entity_curation=_decided(curation, files, Curation()),
+        registry=apply_curation(previous.registry, curation, files.turn),
+        flow=_flow(previous, files, curation, raised=None, reply="") if running else previous.flow,
+        pending_clarification=take_answer(previous, files),
+        constraints=_limits(previous, files, curation),
+    )
+
+
+def _decided(curation: Curation, files: TurnFiles, otherwise: Curation) -> Curation:
+    return replace(curation, turn=files.turn) if curation != Curation() else otherwise
 
 
 def kept_limits(limits: Iterable[Limit]) -> tuple[records.Constraint, ...]:
     kept = {
-        one.key: records.Constraint(one.key, one.value, clip(one.text, _TEXT_CHARS))
+        one.key: records.Constraint(one.key, one.value, clip(one.text, _SAID_CHARS))
         for one in limits
         if one.key is not None and one.value is not None
     }
     return tuple(kept.values())
 
 
-def merge_limits(
-    known: tuple[Constraint, ...], said: Iterable[records.Constraint], *, turn: int, cleared: bool
-) -> tuple[Constraint, ...]:
-    new = [Constraint(key=one.key, value=one.value, text=one.text, turn=turn) for one in said]
-    keys = {one.key for one in new}
-    kept = [replace(one, active=one.active and not cleared and one.key not in keys) for one in known]
-    over = len(kept) + len(new) - _MOST
-    for one in [one for one in kept if not one.active][: max(0, over)]:
+def _limits(previous: Carry, files: TurnFiles, curation: Curation) -> tuple[Constraint, ...]:
+    """The limits, those that hold no longer too as long as there is room; an imported turn limits nothing."""
+    said = files.analysis.constraints if files.analysis else ()
+    new = [Constraint(key=one.key, value=one.value, text=one.text, turn=files.turn) for one in said]
+    over = {one.key for one in new}
+    kept = [
+        replace(one, active=one.active and not curation.clear_all and one.key not in over)
+        for one in previous.constraints
+    ]
+    for one in [one for one in kept if not one.active][: max(0, len(kept) + len(new) - _LIMITS)]:
         kept.remove(one)
-    return (*kept, *new)[-_MOST:]
+    return (*kept, *new)[-_LIMITS:]
 
 
-def flow_of(
+def _flow(
     previous: Carry, files: TurnFiles, curation: Curation, *, raised: Pending | None, reply: str
 ) -> Flow:
     """How the conversation goes with a turn; *raised* is the question that it ended with."""
     told = next((one.text for one in files.reading.clauses if one.mood == "tells"), None)
-    expressed = clip(told, _EXPRESSED_CHARS) if told else None  # be it a feeling or a wish
+    expressed = clip(told, _SAID_CHARS) if told else None  # be it a feeling or a wish
     return Flow(
         phase=_phase(previous, files, curation, raised),
         user_expressed=expressed or previous.flow.user_expressed,
@@ -126,8 +188,7 @@ def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
     made = [pair for step in files.steps for pair in entity_ops(step)]
 
     def labels(wanted: str) -> tuple[str, ...]:
-        named = dict.fromkeys(label for label, op in made if op == wanted)
-        return tuple(clip(label, _LINE_CHARS) for label in named)[:20]
+        return tuple(dict.fromkeys(clip(label, _LINE_CHARS) for label, op in made if op == wanted))[:_NAMES]
 
     steps, curation = step_records(files), curation_of(files)
     return TurnSummary(
@@ -145,9 +206,9 @@ def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
         artifacts_saved=_artifacts(files, saved=True),
         entity_curation=_curation_line(curation),
         analysis_conclusions=tuple(step.conclusion for step in steps if step.conclusion),
-        errors=errors_of(files),
+        errors=tuple(clip(f"{step.tool}: {step.error}", 320) for step in files.steps if step.error),
         blocked_reason=blocked_reason(files),
-        flow=flow_of(previous, files, curation, raised=raised_by(files), reply="").phase,
+        flow=_phase(previous, files, curation, raised_by(files)),
         turn_summary=clip((written and written.turn_summary) or line, 2 * _LINE_CHARS),
         summary_kind=(written and written.summary_kind) or "fallback",
     )
@@ -158,11 +219,9 @@ def reply_of(files: TurnFiles) -> str:
     return raised.message if raised is not None else files.reply
 
 
-def carry_summaries(previous: Carry, summary: TurnSummary) -> tuple[TurnSummary, ...]:
+def _summaries(previous: Carry, summary: TurnSummary) -> tuple[TurnSummary, ...]:
     older = [
-        one
-        if one.detail == "line"
-        else TurnSummary(
+        TurnSummary(
             turn=one.turn,
             detail="line",
             outcome=one.outcome,
@@ -176,14 +235,18 @@ def carry_summaries(previous: Carry, summary: TurnSummary) -> tuple[TurnSummary,
 
 
 def _artifacts(files: TurnFiles, *, saved: bool) -> tuple[str, ...]:
-    found = [
-        name
-        for step in files.steps
-        if step.status == "success" and not step.reused and (step_type(step) == "write") == saved
-        for name in step.artifacts
-    ]
-    named = (name if saved else name.rpartition("/")[2].partition(".")[0] for name in found)
-    return tuple(dict.fromkeys(named))[:20]
+    """Files that were written, or keys of what was made."""
+    steps = [step for step in files.steps if (step_type(step) == "write") == saved]
+    found = [name for step in steps if _is_new(step) for name in step.artifacts]
+    return tuple(dict.fromkeys(found if saved else map(_key_of, found)))[:_NAMES]
+
+
+def _is_new(step: Step) -> bool:
+    return step.status == "success" and not step.reused
+
+
+def _key_of(name: str) -> str:
+    return name.rpartition("/")[2].partition(".")[0]
 
 
 def _curation_line(curation: Curation) -> str | None:
@@ -194,82 +257,16 @@ def _curation_line(curation: Curation) -> str | None:
     return clip("; ".join(parts), _LINE_CHARS) if parts else None
 
 
-def carry_over(previous: Carry, files: TurnFiles) -> Carry:
-    """What a session carries after a turn; an imported turn has a query and a reply alone."""
-    curation, reply, raised = curation_of(files), reply_of(files), raised_by(files)
-    summary, analysis = summary_of(previous, files), files.analysis
-    texts = (files.summary and files.summary.session) or None
-    nothing_new = (files.summary and not files.summary.answered) or files.reading.recap
-    registry, mentioned = carry_registry(previous, files, curation, "" if nothing_new else reply)
-    if analysis is None:
-        limits: tuple[records.Constraint, ...] = ()  # an imported turn limits nothing
-        meant: Sequence[str] = [ref for one in find_references(files.query, previous) for ref in one.refs]
-    else:
-        limits, meant = analysis.constraints, analysis.references
-    asked = split_terms(files.query)
-    named = [one.ref for one in registry.records if says(asked, one.label)]
-    short, kind = short_reply(reply)
-    if texts is not None and texts.assistant_summary and texts.assistant_summary_kind:
-        short, kind = texts.assistant_summary, texts.assistant_summary_kind
-    recent = RecentTurn(
-        turn=files.turn,
-        user=_clip_lines(files.query, _USER_CHARS, rest=f"{files.directory}/context.md"),
-        assistant=_clip_lines(reply, _ASSISTANT_CHARS, rest=f"{files.directory}/response.md"),
-        assistant_summary=short,
-        summary_kind=kind,
-        timestamp=files.at,
-        routing=Routing(
-            intent=analysis.intent if analysis else None,
-            query_type=analysis.query_type if analysis else None,
-            next_step=files.plan.next_step if files.plan else None,
-        ),
-        entities_mentioned=mentioned,
-        asked_about=tuple(dict.fromkeys((*meant, *named)))[:_ASKED_ABOUT],
-        outcome=summary.outcome,
-    )
-    decided = replace(curation, turn=files.turn) if curation != Curation() else previous.entity_curation
-    return Carry(
-        recent_turns=(*previous.recent_turns, recent)[-RECENT:],
-        history_summary=_history(previous, texts),
-        engagement_summary=_engagement(previous, files, texts),
-        turn_summaries=carry_summaries(previous, summary),
-        step_cache=carry_cache(previous, files),
-        carry_notes=carry_notes(previous, files),
-        content_archive=carry_archive(previous, files),
-        entity_curation=decided,
-        decision_log=carry_log(previous, curation, files.turn),
-        registry=registry,
-        flow=flow_of(previous, files, curation, raised=raised, reply=reply),
-        pending_clarification=carry_pending(previous, files),
-        constraints=merge_limits(previous.constraints, limits, turn=files.turn, cleared=curation.clear_all),
-    )
-
-
-def carry_within(previous: Carry, files: TurnFiles) -> Carry:
-    """What the later phases of a running turn see: what it found, with what its phases 0 and 1 decided."""
-    curation = curation_of(files)
-    limits = files.analysis.constraints if files.analysis else ()
-    running = files.analysis is not None
-    return replace(
-        previous,
-        entity_curation=replace(curation, turn=files.turn) if curation != Curation() else Curation(),
-        registry=apply_curation(previous.registry, curation, files.turn),
-        flow=flow_of(previous, files, curation, raised=None, reply="") if running else previous.flow,
-        pending_clarification=take_answer(previous, files),
-        constraints=merge_limits(previous.constraints, limits, turn=files.turn, cleared=curation.clear_all),
-    )
-
-
-def short_reply(reply: str) -> tuple[str, SummaryKind]:
-    """
-    A reply as prompts show it if no model summarises it.
-
-    >>> short_reply("It costs $697."), short_reply("word " * 200)[1], short_reply("")
-    (('It costs $697.', 'verbatim'), 'clipped', ('No answer was approved.', 'fallback'))
-    """
+def _short_reply(reply: str) -> tuple[str, SummaryKind]:
+    """A reply as prompts show it if no model summarises it."""
     if not reply:
         return "No answer was approved.", "fallback"
     return (reply, "verbatim") if len(reply) <= REPLY_CHARS else (clip(reply, REPLY_CHARS), "clipped")
+
+
+def _clip_lines(text: str, chars: int, *, rest: str) -> str:
+    mark = f"\n[… cut, whole in {rest}]"
+    return text if len(text) <= chars else text[: max(0, chars - len(mark))] + mark
 
 
 def to_merge(previous: Carry) -> tuple[int, ...]:
@@ -278,71 +275,60 @@ def to_merge(previous: Carry) -> tuple[int, ...]:
     return (*previous.history_summary.unmerged, *(one.turn for one in leaving))
 
 
-def merge_by_rule(previous: Carry) -> tuple[str, SummaryKind]:
+def merge_by_rule(previous: Carry) -> str:
     """The history with the lines of the turns that it has to take in; the oldest lines go first."""
-    lines = [line for line in previous.history_summary.text.split("\n") if line]
-    cut = MARK.strip() in lines
-    lines = [line for line in lines if line != MARK.strip()]
-    for number in to_merge(previous):
-        line = next((one.turn_summary for one in previous.turn_summaries if one.turn == number), "")
-        lines.append(clip(f"Turn {number}: {line}", _RULE_LINE_CHARS))
+    mark, summaries = MARK.strip(), {one.turn: one.turn_summary for one in previous.turn_summaries}
+    before = [line for line in previous.history_summary.text.split("\n") if line]
+    lines = [line for line in before if line != mark]
+    lines += [clip(f"Turn {n}: {summaries.get(n, '')}", _LINE_CHARS) for n in to_merge(previous)]
+    count = len(lines)
     while sum(len(line) + 1 for line in lines) > HISTORY_CHARS - 8:
         del lines[0]
-        cut = True
-    return "\n".join([MARK.strip(), *lines] if cut else lines), "fallback"
+    return "\n".join([mark, *lines] if len(lines) < count or mark in before else lines)
 
 
-def _clip_lines(text: str, chars: int, *, rest: str) -> str:
-    mark = f"\n[… cut, whole in {rest}]"
-    return text if len(text) <= chars else text[: max(0, chars - len(mark))] + mark
-
-
-def _history(previous: Carry, texts: SessionTexts | None) -> History:
-    waiting = to_merge(previous)
+def _history(previous: Carry, files: TurnFiles) -> History:
+    waiting, texts = to_merge(previous), files.summary.session if files.summary else UNSET
     if not waiting:
         return previous.history_summary
-    if texts is not None and texts.history is None:
+    if texts is UNSET:
+        return History(text=merge_by_rule(previous), kind="fallback", through_turn=max(waiting))
+    if texts.history is None:
         return replace(previous.history_summary, unmerged=waiting)
-    text, kind = merge_by_rule(previous)
-    if texts is not None and texts.history is not None:
-        text, kind = texts.history, texts.history_kind or kind
-    return History(text=text, kind=kind, through_turn=max(waiting))
+    return History(text=texts.history, kind=texts.history_kind or "fallback", through_turn=max(waiting))
 
 
-def _engagement(previous: Carry, files: TurnFiles, texts: SessionTexts | None) -> Engagement:
-    if texts is not None and texts.engagement:
-        kind = texts.engagement_kind or "fallback"
-        return Engagement(text=texts.engagement, kind=kind, turn=files.turn)
-    if previous.engagement_summary.text:
+def _engagement(previous: Carry, files: TurnFiles, texts: SessionTexts) -> Engagement:
+    if not texts.engagement and previous.engagement_summary.text:
         return previous.engagement_summary
-    goal = (files.plan and files.plan.goal) or files.query
-    return Engagement(text=clip(goal, _RULE_LINE_CHARS), kind="fallback", turn=files.turn)
+    goal = texts.engagement or clip((files.plan and files.plan.goal) or files.query, _LINE_CHARS)
+    kind = (texts.engagement and texts.engagement_kind) or "fallback"
+    return Engagement(text=goal, kind=kind, turn=files.turn)
 
 
-def carry_cache(previous: Carry, files: TurnFiles) -> tuple[CachedStep, ...]:
+def _cache(previous: Carry, files: TurnFiles) -> tuple[CachedStep, ...]:
     if not files.steps:
         return previous.step_cache
     newest = max((cached.turn for cached in previous.step_cache), default=None)
     kept = [replace(cached, detail="summary") for cached in previous.step_cache if cached.turn == newest]
-    return (*kept, *(_cached(files, step) for step in files.steps))
+    made = [
+        CachedStep(
+            turn=files.turn,
+            step=step.step,
+            tool=step.tool,
+            call=call_digest(step.tool, step.arguments),
+            asked=clip(", ".join(f"{name}={value}" for name, value in step.arguments.items()), _ASKED_CHARS),
+            outcome=outcome_line(step),
+            record_count=record_count(step),
+            detail="full",
+            path=f"{files.directory}/{step.file_name}",
+        )
+        for step in files.steps
+    ]
+    return (*kept, *made)
 
 
-def _cached(files: TurnFiles, step: Step) -> CachedStep:
-    asked = ", ".join(f"{name}={value}" for name, value in step.arguments.items())
-    return CachedStep(
-        turn=files.turn,
-        step=step.step,
-        tool=step.tool,
-        call=call_digest(step.tool, step.arguments),
-        asked=clip(asked, _ASKED_CHARS),
-        outcome=outcome_line(step),
-        record_count=record_count(step),
-        detail="full",
-        path=f"{files.directory}/{step.file_name}",
-    )
-
-
-def carry_notes(previous: Carry, files: TurnFiles) -> tuple[Note, ...]:
+def _notes(previous: Carry, files: TurnFiles) -> tuple[Note, ...]:
     """Notes and conclusions that three further turns see; a gap in the numbers of the session moves them."""
     gap = max(0, files.turn - previous.head - 1) if previous.head else 0
     kept = [replace(n, expires_after_turn=n.expires_after_turn + gap) for n in previous.carry_notes]
@@ -355,13 +341,12 @@ def carry_notes(previous: Carry, files: TurnFiles) -> tuple[Note, ...]:
     return tuple(list(dict.fromkeys(kept))[-_NOTES:])
 
 
-def carry_archive(previous: Carry, files: TurnFiles) -> Archive:
+def _archive(previous: Carry, files: TurnFiles) -> Archive:
     found = [
         _entry(files, step, name)
         for step in files.steps
-        if step.status == "success" and not step.reused
         for name in step.artifacts
-        if name in files.artifacts
+        if _is_new(step) and name in files.artifacts
     ]
     entries = [*previous.content_archive.entries, *found]
     over = max(0, len(entries) - _ENTRIES)
@@ -369,12 +354,10 @@ def carry_archive(previous: Carry, files: TurnFiles) -> Archive:
 
 
 def _entry(files: TurnFiles, step: Step, name: str) -> ArchiveEntry:
-    key = name.rpartition("/")[2].partition(".")[0]
-    match = _KEY.fullmatch(key)
+    match, chars = _KEY.fullmatch(_key_of(name)), files.artifacts[name]
     texts = [value for value in step.arguments.values() if isinstance(value, str)]
-    chars = files.artifacts[name]
     return ArchiveEntry(
-        key=key,
+        key=_key_of(name),
         turn=files.turn,
         step=step.step,
         type=match["type"] if match else step_type(step),

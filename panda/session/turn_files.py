@@ -129,10 +129,6 @@ def entity_ops(step: Step) -> Iterator[tuple[str, str]]:
         yield from ((entity.label, entity.op) for entity in step.entities)
 
 
-def errors_of(files: TurnFiles) -> tuple[str, ...]:
-    return tuple(clip(f"{step.tool}: {step.error}", 2 * _LINE_CHARS) for step in files.steps if step.error)
-
-
 def blocked_reason(files: TurnFiles) -> str | None:
     progress = files.plan.progress if files.plan else None
     given = progress.reason if progress and progress.ending == "blocked" else None

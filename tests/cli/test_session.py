@@ -93,7 +93,9 @@ def test_show(panda: Shell) -> None:
     rows = [line.split("\t") for line in panda("session", "show", "talk").rows]
     shown = {(row[0], row[1]): row[2] for row in rows}
     source = "turns/turn_000001/context.md"
-    assert shown["registry", "items 2; ref: t1_item_2; text: ASUS TUF A15: $749"] == source
+    listed = next(text for field, text in shown if field == "registry" and "the last list" in text)
+    assert listed == "the last list, of turn 1, in its order: Lenovo LOQ 15; ASUS TUF A15"
+    assert shown["registry", listed] == source
     assert ("pending_clarification", "(nothing)") in shown
     data = panda("session", "show", "talk", "--json").value["data"]
     assert data["carry"]["recent_turns"][1]["asked_about"] == ["t1_item_2"]
