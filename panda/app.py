@@ -14,10 +14,9 @@ from panda.forget import Forgetting
 from panda.index.index import Index
 from panda.index.tables import in_ranges
 from panda.index.vectors import VectorStore
-from panda.memory.files import Projection
+from panda.memory.files import Bound, Projection
 from panda.memory.memory import take_in_edits
-from panda.memory.past import Bound, Moment, memory_digests, memory_mark
-from panda.memory.reader import NodeReader
+from panda.memory.reader import Moment, NodeReader
 from panda.models.contract import Layers
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.context_gatherer import ContextGatherer
@@ -275,8 +274,8 @@ class App:
         kept = bound.snapshot if bound and apart and apart.knowledge else None
         return Snapshot(
             turns=in_ranges(saved, [one.turn for one in session.turns] if session else []),
-            memory=memory_mark(memory.log) if memory else None,
-            files=memory_digests(memory) if memory else {},
+            memory=memory.log.mark if memory else None,
+            files=memory.digests if memory else {},
             notes=kept.notes if kept else len(digests),
             knowledge=kept.knowledge if kept else digest_parts(digests),
         )

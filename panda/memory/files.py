@@ -5,22 +5,25 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from panda.documents.memory_file import MemoryEntry, MemoryText, parse_memory_file, render_value
 from panda.documents.records import Whole, encode
+from panda.documents.times import parse_time
 from panda.documents.yaml_text import as_read
 from panda.errors import FileFormatError, StoreError
+from panda.index.sources import IndexEntry
 from panda.memory.confidence import MISSING, TYPED_BY_HAND
 from panda.memory.fact import Kind, file_value, typed_value
 from panda.memory.log import Extent, MemoryLog
 from panda.store.fact import EPOCH, Assertion, Conflict, SaidKind, Subject, Value, entity_name
 from panda.store.files import check_links, read_bytes, read_text
 from panda.store.layout import UserStore
-from panda.store.records import parse
+from panda.store.records import Snapshot, parse
+from panda.store.seals import text_digest
 
 KINDS: tuple[Kind, ...] = ("preference", "fact")
 _TITLES = {"preference": "Preferences", "fact": "Facts"}
@@ -135,6 +138,46 @@ class Shown(Whole, frozen=True):
     digests: Mapping[Kind, str]  # kind to a digest of its file
 
 
+@dataclass(frozen=True)
+class Bound:
+    """What was there when a turn began; nothing else is read by it, however long it takes."""
+
+    turn: int  # its number
+    at: datetime  # when it began
+    snapshot: Snapshot | None  # what it recorded; None for a turn of before: lower numbers, earlier instants
+    is_apart: bool = False  # whether it is run outside the store, which may hold a turn of its number
+    memory: "Projection | None" = None  # the memory of then, where it was read then
+    sources: Mapping[str, Sequence[IndexEntry]] = field(default_factory=dict)
+    """Entries of what the index lacks, or has as it is now, by source."""
+    beside: frozenset[int] = frozenset()  # turns outside the store that it may read
+
+    def holds(self, number: int) -> bool:
+        if number == self.turn or number in self.beside:
+            return True
+        return number < self.turn if self.snapshot is None else self.snapshot.holds(number)
+
+
+def known_then(log: MemoryLog, bound: Bound) -> list[Assertion]:
+    """
+    The assertions that were there when a turn began: those up to the last that was recorded; what others have
+    put between them since is judged by its time. Without a record, or if the last one is gone (forgotten, or
+    asserted anew by a batch): those that were asserted by then, in turns that were there; what was typed, set
+    or reflected counts by its time alone.
+    """
+    mark = bound.snapshot.memory if bound.snapshot else None
+    if mark is not None and mark.last is None:
+        return []
+    place = log.place(mark.last) if mark and mark.last else None
+    if mark is None or place is None:
+        then = (one for one in log.assertions if one.asserted_at <= bound.at)
+        turns = ((one, one.source_turn) for one in then)
+        return [one for one, turn in turns if turn is None or (turn != bound.turn and bound.holds(turn))]
+    found = log.assertions[: place + 1]
+    if len(found) <= mark.assertions or mark.asserted_at is None:
+        return found
+    return [one for one in found if one.asserted_at <= parse_time(mark.asserted_at)]
+
+
 _Places = dict[tuple[Kind, str], Standing]
 """What the log says, by file and key."""
 
@@ -183,6 +226,31 @@ class Projection:
                 showing.show(subject, held)
         then.texts = showing.texts()
         return then
+
+    def as_of(self, bound: Bound, texts: Mapping[Kind, str | None] | None = None) -> "Projection":
+        """
+        Memory as it was when a turn began, with the memory files of then if they were kept. Raises
+        FileFormatError: a memory file is corrupt.
+        """
+        said = known_then(self.log, bound)
+        known: set[str | None] = {None, *(one.id for one in said)}
+        count = bound.snapshot.memory.conflicts if bound.snapshot and bound.snapshot.memory else None
+        settled = [one for one in self.log.conflicts[:count] if one.resolution_fact in known]
+        if texts is not None:
+            then = copy(self)
+            then.log, then.texts = self.log.with_only(said, settled), dict(texts)
+            return then
+        if len(said) == len(self.log.assertions):
+            return self
+        then = self.with_only(said, settled, bound.at)
+        then.texts |= {kind: None for kind, text in self.texts.items() if text is None}
+        return then
+
+    @property
+    def digests(self) -> dict[str, str | None]:
+        """Digest of each memory file by its name; None for one that is not there."""
+        texts = ((self.paths[kind].name, self.texts.get(kind)) for kind in KINDS)
+        return {name: None if text is None else text_digest(text) for name, text in texts}
 
     def _read_mark(self) -> Shown | None:
         if not self._mark_path.exists():

@@ -6,11 +6,13 @@ from contextlib import closing
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
+from panda.documents.times import render_time
 from panda.errors import FileFormatError, Location
 from panda.memory.synthesis import compete, settle
 from panda.store.fact import SCOPES, Assertion, Conflict, Subject
 from panda.store.layout import UserStore
 from panda.store.lines import Line, LineTail, sound_lines
+from panda.store.records import MemoryMark
 
 _R = TypeVar("_R")
 
@@ -105,6 +107,14 @@ class MemoryLog:
     def reading(self) -> str | None:
         """The highest clock reading."""
         return max(self.assertions, key=lambda one: one.reading).hlc if self.assertions else None
+
+    @property
+    def mark(self) -> MemoryMark:
+        """Up to where the log goes."""
+        at = max((one.asserted_at for one in self.assertions), default=None)
+        last = self.assertions[-1].id if self.assertions else None
+        asserted_at = render_time(at) if at else None
+        return MemoryMark(len(self.assertions), last, asserted_at, len(self.conflicts))
 
     @property
     def extent(self) -> Extent:

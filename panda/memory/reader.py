@@ -15,14 +15,14 @@ from panda.documents.times import parse_time
 from panda.documents.yaml_text import read_number, split_front_matter
 from panda.errors import FileFormatError, Location, LockHeldError, MemoryNodeError, NotFoundError, StoreError
 from panda.index.index import Index
-from panda.index.sources import list_notes
-from panda.index.tables import IndexView
+from panda.index.sources import list_notes, memory_entries
+from panda.index.tables import AsOf, IndexView
 from panda.language.dates import day_of
 from panda.memory.confidence import KNOWLEDGE, MISSING
 from panda.memory.fact import Kind
+from panda.memory.files import KINDS, Bound, Projection
 from panda.memory.memory import load_remembered
 from panda.memory.node import Node, note_lines, research_lines, turn_lines, visit_lines
-from panda.memory.past import Bound, Moment
 from panda.store.files import read_bytes, read_text, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, UserStore
 from panda.store.records import Line, Manifest, Research, load
@@ -130,6 +130,58 @@ def _linked_notes(knowledge: Path, path: Path, text: str) -> tuple[str, ...]:
 
 def _parts(path: PurePath) -> tuple[str, ...]:
     return PurePath(str(path).casefold().removesuffix(".md")).parts
+
+
+class Moment:
+    """What a turn may read of its user's files. Before a turn begins everything counts, as it is."""
+
+    def __init__(self, store: UserStore) -> None:
+        self._store = store
+        self.pin(None)
+
+    def pin(self, bound: Bound | None) -> None:
+        """Stand still at the beginning of a turn; None goes back to everything as it is."""
+        self._bound = bound
+        self._still = bound.memory if bound else None
+        self._memory = self._still or Projection(self._store)
+        self._as_of: AsOf | None = None
+
+    @property
+    def turn(self) -> int | None:
+        return self._bound.turn if self._bound else None
+
+    @property
+    def own_turns(self) -> frozenset[int]:
+        """Turns that the index need not know: the running one, and those outside the store."""
+        return self._bound.beside | {self._bound.turn} if self._bound else frozenset()
+
+    def holds(self, number: int) -> bool:
+        return self._bound is None or self._bound.holds(number)
+
+    @property
+    def memory(self) -> Projection:
+        if self._still is not None:
+            return self._still
+        self._memory.refresh()
+        if self._bound is not None:
+            self._still = self._memory.as_of(self._bound)
+        return self._still or self._memory
+
+    @property
+    def index(self) -> AsOf | None:
+        """What of the index counts; None for all."""
+        if self._as_of is None and (bound := self._bound) is not None:
+            sources = dict(bound.sources)
+            with suppress(FileFormatError, StoreError):  # the phase that reads it tells
+                memory = self.memory
+                for kind in KINDS:
+                    name = memory.paths[kind].name
+                    with suppress(FileFormatError):
+                        sources[name] = memory_entries(name, memory.texts[kind] or "", where=name)
+            own = () if bound.is_apart else ((bound.turn, bound.turn),)
+            turns = bound.snapshot.turns if bound.snapshot else ((1, bound.turn - 1),)
+            self._as_of = AsOf((*turns, *own), sources)
+        return self._as_of
 
 
 class NodeLoader(Protocol):

@@ -20,7 +20,7 @@ from panda.errors import MemoryNodeError, Problem, Verdict
 from panda.index.sources import list_notes
 from panda.memory.budget import unquotable_for
 from panda.memory.fact import Kind, file_value, id_of
-from panda.memory.files import KINDS, Projection, canonical_key
+from panda.memory.files import KINDS, Bound, Projection, canonical_key
 from panda.memory.gathered import (
     CONSTRAINTS,
     CUT_MARK,
@@ -32,7 +32,6 @@ from panda.memory.gathered import (
     render_line,
 )
 from panda.memory.node import Node
-from panda.memory.past import Bound
 from panda.memory.reader import PastReader, load_note
 from panda.store.files import is_temporary, read_text
 from panda.store.layout import (

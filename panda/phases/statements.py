@@ -17,8 +17,7 @@ from panda.language.statements import says_only, says_otherwise
 from panda.language.text import count_kind, wanted_kind
 from panda.language.words import is_ordinary, split_terms, split_words
 from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_value
-from panda.memory.past import Moment
-from panda.memory.reader import NodeReader, find_node
+from panda.memory.reader import Moment, NodeReader, find_node
 from panda.models.contract import Encoder
 from panda.phases.evidence import ClosestLines
 from panda.phases.turn import Turn

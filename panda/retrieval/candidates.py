@@ -14,7 +14,7 @@ from panda.language.words import phrases
 from panda.memory.confidence import age_days
 from panda.memory.gathered import is_stale
 from panda.memory.node import Node
-from panda.memory.past import Moment
+from panda.memory.reader import Moment
 from panda.models.cl100k import count_tokens
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows

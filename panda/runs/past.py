@@ -13,8 +13,7 @@ from panda.errors import FileFormatError
 from panda.index.index import Index
 from panda.index.sources import NOTES, IndexEntry, entries_at, list_notes
 from panda.index.tables import in_ranges
-from panda.memory.files import KINDS, Projection
-from panda.memory.past import Bound, kept_memory, memory_digests, memory_mark
+from panda.memory.files import KINDS, Bound, Projection
 from panda.store.files import (
     held_lock,
     held_temporary,
@@ -64,7 +63,8 @@ class Start:
         state = Projection(store)
         paths = {kind: self.directory / store.user / state.paths[kind].name for kind in KINDS}
         texts = {kind: read_text(path) if path.exists() else None for kind, path in paths.items()}
-        return kept_memory(state, Bound(number, at, self.snapshot(store.user)), texts)
+        state.log.refresh()
+        return state.as_of(Bound(number, at, self.snapshot(store.user)), texts)
 
     def changed_notes(self, index: Index, user: str) -> Mapping[str, list[IndexEntry]]:
         """The notes that the index has otherwise than they were, by source, with their entries of then."""
@@ -107,8 +107,8 @@ def _keep(store: UserStore, index: Index, place: Path) -> None:
             write_atomic(place / memory.paths[kind].name, text)
     snapshot = Snapshot(
         turns=in_ranges([*turns]),
-        memory=memory_mark(memory.log),
-        files=memory_digests(memory),
+        memory=memory.log.mark,
+        files=memory.digests,
         notes=len(digests),
         knowledge=digest_parts(digests),
     )

@@ -22,7 +22,7 @@ from panda.documents.progress import progress
 from panda.documents.text import unescape_path
 from panda.errors import HaltError, ModelAwayError, Problem, UsageError, Verdict
 from panda.memory.budget import FORGOTTEN
-from panda.memory.past import Bound
+from panda.memory.files import Bound
 from panda.models.contract import Layers
 from panda.recipes.calls import LiveOnMiss, Recordings, Replay
 from panda.runs.ledger import (

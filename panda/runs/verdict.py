@@ -11,9 +11,9 @@ from pathlib import Path
 
 from panda.documents.context import SECTIONS, ContextDocument, render_section
 from panda.errors import MemoryNodeError, Problem, Verdict
+from panda.memory.files import Bound
 from panda.memory.gathered import answer_items
 from panda.memory.node import Node
-from panda.memory.past import Bound
 from panda.memory.reader import PastReader
 from panda.models.cl100k import count_tokens
 from panda.phases.tool_outcome import attachments, kept_again, render_response

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from panda.documents.context import PHASES, SECTIONS, Section, render_section
 from panda.errors import Problem
 from panda.index.executions import TurnExecutions, turn_executions
-from panda.memory.past import Bound
+from panda.memory.files import Bound
 from panda.memory.reader import PastReader
 from panda.store.files import read_beneath
 from panda.store.interventions import list_interventions

@@ -7,10 +7,10 @@ import pytest
 
 from panda.index.index import Index
 from panda.memory.fact import typed_value
+from panda.memory.files import Bound, known_then
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
-from panda.memory.past import Bound, Moment, known_then, memory_mark
-from panda.memory.reader import NodeReader
+from panda.memory.reader import Moment, NodeReader
 from panda.store.fact import Assertion
 from panda.store.layout import Layout, UserStore
 from panda.store.records import Extracted, Manifest, Snapshot
@@ -47,7 +47,7 @@ def read_log(layout: Layout) -> MemoryLog:
 
 def look(layout: Layout) -> Snapshot:
     """What a turn that begins now records."""
-    return Snapshot(turns=((1, 4),), memory=memory_mark(read_log(layout)), files={}, notes=0, knowledge={})
+    return Snapshot(turns=((1, 4),), memory=read_log(layout).mark, files={}, notes=0, knowledge={})
 
 
 def known(layout: Layout, snapshot: Snapshot | None, at: datetime = NOW) -> list[str]:
