@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 
 LAST_TURNS = 10
 _AGREEING = 2
+_ENDS = " .!?…"
 
 
 def settle(
@@ -65,7 +66,10 @@ def word_on(assertions: Iterable[Assertion], user: str) -> Callable[[Proposal], 
     own = [one for one in assertions if one.entity == f"user:{user}"]
     keys = {one.relation for one in own}
     values = {str(one.value.v).lower() for one in own}
-    return lambda one: one.relation in keys or one.value.lower() in values
+    told = {value.rstrip(_ENDS) for value in values}  # sentences that turns remembered are among them
+    return lambda one: (
+        one.relation in keys or one.value.lower() in values or one.text.lower().rstrip(_ENDS) in told
+    )
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, cast
 
 from panda.documents.records import decode
@@ -18,6 +19,7 @@ from panda.store.files import parse_json
 
 _OPTIONS = ("kind", "scope", "entity", "type", "valid_until")
 _FIELDS = ("key", "value", *_OPTIONS)
+_DAY_CHARS = len("2026-01-04")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ def make_statement(key: str, value: Value, given: Given, user: str, *, where: st
         message = f"a preference is the user's own, not one of {entity}"
         raise UsageError(message, where=where or "--kind", fix="use --kind fact")
     until = read_instant(given.valid_until, where or "--valid-until")
+    if until is not None and len(str(given.valid_until).strip()) == _DAY_CHARS:
+        until += timedelta(days=1, seconds=-1)  # a day ends with its last second
     said = ("", entity, relation, value, f"user:{user}", SAID_BY_USER, scope)
     return Assertion(*said, kind=kind, valid_until=until)
 

@@ -149,7 +149,8 @@ def get(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _Entity
     state = _read_memory(invocation)
     for one in load_remembered(state, now):
         if one.subject == subject and not one.expired:
-            return Result(_remembered_data(one, now), one.text)
+            value = one.fact.value.v
+            return Result(_remembered_data(one, now), value if isinstance(value, str) else one.text)
     raise NotFoundError(
         f"nothing is remembered under {key} in scope {subject.scope}",
         where=key,
@@ -196,7 +197,11 @@ def set_value(
     valid_until if need be.
     """
     user, given = invocation.settings.user, Given(kind, scope, entity, type_, valid_until)
-    if key == "-" and not value:
+    if key == "-":
+        if value:
+            raise UsageError(
+                "- reads lines, and takes no value", where="VALUE", fix="give the lines on stdin"
+            )
         statements = read_statements(read_argument("-", invocation.stdin), given, user)
     else:
         words = [read_argument(word, invocation.stdin) for word in value or ()]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any
 
 from panda.documents.text import one_line
@@ -85,7 +86,13 @@ def parse_memory_file(text: str, *, where: str, only: str | None = None) -> tupl
 
 
 def _parse_entry(key: str, raw: Any, line: int, where: str) -> MemoryEntry:
-    if not (isinstance(raw, dict) and "value" in raw and set(raw) <= set(_FIELDS)):
+    fields = raw if isinstance(raw, dict) else {}
+    unknown = [name for name in fields if name not in _FIELDS]
+    for name in unknown if len(unknown) < len(fields) else ():  # beside others that are panda's
+        if near := get_close_matches(str(name), _FIELDS, 1, 0.75):
+            message = f"{key}: unknown key {name!r:.60}"
+            raise DocumentError(message, where, line=line, fix=f"did you mean {near[0]}?")
+    if unknown or "value" not in fields:
         return MemoryEntry(key, raw, None, None, None, is_bare=True, line=line)
     confidence, turn, updated = (raw.get(name) for name in _FIELDS[1:])
     number = read_number(confidence)

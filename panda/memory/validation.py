@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from panda.documents.yaml_text import split_front_matter
 from panda.errors import MemoryNodeError, Problem, Verdict
 from panda.index.sources import list_notes
 from panda.memory.budget import unquotable_for
-from panda.memory.fact import Kind, file_value, id_of
+from panda.memory.fact import file_value, id_of
 from panda.memory.files import KINDS, Bound, Projection, canonical_key
 from panda.memory.gathered import (
     CONSTRAINTS,
@@ -46,6 +46,7 @@ from panda.store.layout import (
     TurnPaths,
     UserStore,
     turn_number,
+    users_of,
 )
 from panda.store.records import (
     GatheredContext,
@@ -73,28 +74,19 @@ def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Prob
     Doubled ids, conflict records that name no fact, and lines of the memory files that do not say what
     whoever typed them may think, at some places; of all users without any.
     """
-    layout = Layout(root)
-    users = sorted(path.name for path in layout.users.iterdir()) if layout.users.is_dir() else []
-    found: list[Problem] = []
-    for user in users:
-        directory = layout.of(user).home
-        if not places or any(_concerns(place.absolute(), directory.absolute()) for place in places):
-            found += _check_user(layout.of(user), now)
-        found += check_notes(Layout(root.absolute()).of(user), [place.absolute() for place in places], now)
+    within, found = [place.absolute() for place in places], list[Problem]()
+    for user in users_of(Layout(root)):
+        store, home = Layout(root).of(user), Layout(root.absolute()).of(user).home
+        is_named = any(home.is_relative_to(at) or (at.parent == home and at.name in _NAMES) for at in within)
+        if is_named or not within:
+            state = Projection(store)
+            try:
+                state.refresh()
+                found += [*_records(store, state), *_altered(store, state), *_entries(state, now)]
+            except Problem as exc:
+                found.append(exc)
+        found += check_notes(Layout(root.absolute()).of(user), within, now)
     return found
-
-
-def _concerns(place: Path, directory: Path) -> bool:
-    return directory.is_relative_to(place) or (place.parent == directory and place.name in _NAMES)
-
-
-def _check_user(store: UserStore, now: datetime) -> list[Problem]:
-    state = Projection(store)
-    try:
-        state.refresh()
-        return [*_records(store, state), *_altered(store, state), *_entries(state, now)]
-    except Problem as exc:
-        return [exc]
 
 
 def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iterator[Problem]:
@@ -102,23 +94,20 @@ def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iter
     Notes that no turn and no index can read, folders that cannot be listed, and, as sound, lines of the other
     notes that cannot be quoted; all or those at absolute *places*.
     """
-    knowledge = store.knowledge
-    unlisted: list[OSError] = []
+    knowledge, unlisted = store.knowledge, list[OSError]()
     for _ in os.walk(knowledge, onerror=unlisted.append):
         pass
     for error in unlisted:
-        if isinstance(error, FileNotFoundError) or not _within(Path(error.filename), places):
-            continue
-        message = f"cannot be listed: {error.strerror}; its notes are not indexed"
-        yield Problem(message, str(error.filename), verdict=Verdict.NOT_JUDGED)
+        if not isinstance(error, FileNotFoundError) and _within(Path(error.filename), places):
+            message = f"cannot be listed: {error.strerror}; its notes are not indexed"
+            yield Problem(message, str(error.filename), verdict=Verdict.NOT_JUDGED)
     for name, may_be_read in list_notes(str(knowledge)).items():
         path = knowledge / name
-        if not (may_be_read and name and _within(path, places)):
-            continue  # a link that may not be followed is a finding of its own
-        try:
-            yield from _unquotable_lines(path, load_note(knowledge, escape_path(name), now))
-        except Problem as exc:
-            yield exc
+        if may_be_read and name and _within(path, places):  # another link is a finding of its own
+            try:
+                yield from _unquotable_lines(path, load_note(knowledge, escape_path(name), now))
+            except Problem as exc:
+                yield exc
 
 
 def _unquotable_lines(path: Path, note: Node) -> Iterator[Problem]:
@@ -137,19 +126,17 @@ def _within(path: Path, places: Sequence[Path]) -> bool:
     return not places or any(path.is_relative_to(place) for place in places)
 
 
-def _records(layout: Layout, state: Projection) -> Iterator[Problem]:
+def _records(store: UserStore, state: Projection) -> Iterator[Problem]:
     for record in state.log.conflicts:
         if missing := state.log.missing_facts(record):
-            yield Problem(
-                f"{record.conflict_id} names facts that are not in {MEMORY_JSONL}: {', '.join(missing)}",
-                str(layout.of(state.user).conflicts_log),
-                fix="merge the log that has them: panda memory merge FILE",
-            )
+            message = f"{record.conflict_id} names facts that are not in {MEMORY_JSONL}: {', '.join(missing)}"
+            fix = "merge the log that has them: panda memory merge FILE"
+            yield Problem(message, str(store.conflicts_log), fix=fix)
 
 
-def _altered(layout: Layout, state: Projection) -> Iterator[Problem]:
-    path, said = str(layout.of(state.user).memory_log), set()
-    sealed = cache(lambda number: is_sealed(layout.of(state.user).turn(number)))
+def _altered(store: UserStore, state: Projection) -> Iterator[Problem]:
+    path, said = str(store.memory_log), set()
+    sealed = cache(lambda number: is_sealed(store.turn(number)))
     for fact in state.log.assertions:
         said.add((fact.source, fact.entity, fact.relation))
         kind, _, number = (fact.source or "").partition(":")
@@ -157,7 +144,7 @@ def _altered(layout: Layout, state: Projection) -> Iterator[Problem]:
         vouched = kind != "turn" or (number.isdecimal() and sealed(int(number)))
         if vouched and _OWN_ID.fullmatch(fact.id) and fact.id != id_of(fact):
             yield Problem(f"{fact.id} says something else than was asserted", path, key="id", fix=_RESTORE)
-    for staged in sorted(layout.of(state.user).turns.glob(f"turn_*/{STAGED_MEMORY_JSON}")):
+    for staged in sorted(store.turns.glob(f"turn_*/{STAGED_MEMORY_JSON}")):
         turn = turn_number(staged.parent.name)
         memory = load(StagedMemory, staged) if turn is not None and sealed(turn) else None
         for told in memory.staged if memory and memory.applied else ():
@@ -166,36 +153,37 @@ def _altered(layout: Layout, state: Projection) -> Iterator[Problem]:
 
 
 def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
-    for kind in KINDS:
-        yield from _odd_keys(state, kind)
     preferred = state.entries("preference") or {}
-    for key, entry in (state.entries("fact") or {}).items():
-        if key in preferred:
-            message = f"{entry.key} is in {PREFERENCES_MD} too, and that is what holds"
-            yield Problem(message, str(state.paths["fact"]), line=entry.line, fix="remove one of them")
+    for kind in KINDS:
+        text, where = state.texts[kind] or "", str(state.paths[kind])
+        names = [name for name, _ in split_front_matter(text, where=where).pairs]
+        counts = Counter(name.value for name in names)
+        for name in names:
+            if counts.pop(name.value, 0) > 1:
+                message = f"{name.value} is there more than once; the last one holds"
+                yield Problem(message, where, line=name.line, fix="remove the others")
+        for entry in parse_memory_file(text, where=where):
+            key, typed = canonical_key(entry.key, kind, state.user), entry.value
+            parts = typed if isinstance(typed, list) else [typed]
+            if key is None:
+                message = f"{entry.key!r} is no key for a memory; the line counts for nothing"
+                yield Problem(message, where, line=entry.line, fix="use a word such as budget")
+            elif kind == "fact" and key in preferred:
+                message = f"{entry.key} is in {PREFERENCES_MD} too, and that is what holds"
+                yield Problem(message, where, line=entry.line, fix="remove one of them")
+            if any(isinstance(part, Mapping | list) for part in parts):
+                message = f"what is nested in {entry.key} counts as the text {entry.text!r:.80}"
+                fix = "write a key of its own for each part"
+                yield Problem(message, where, line=entry.line, fix=fix, verdict=Verdict.SOUND)
     shown = {k: MemoryText(state.texts[k] or "", title="", where=str(state.paths[k])) for k in KINDS}
     for one in state.compare(now):
-        shows, winner = one.entry, one.standing.winner if one.standing else None
-        if one.verdict != "same" or shows is None or winner is None:
+        if one.verdict != "same" or one.entry is None or one.standing is None or one.standing.winner is None:
             continue
-        if shown[one.kind].lists_otherwise(shows.key, file_value(winner.value)):
-            message = f"the list shows another value of {shows.key} than the front matter"
+        key, value = one.entry.key, file_value(one.standing.winner.value)
+        if shown[one.kind].lists_otherwise(key, value):
+            message = f"the list shows another value of {key} than the front matter"
             fix = "change it in the front matter: the list only shows it"
-            yield Problem(message, str(state.paths[one.kind]), line=shows.line, fix=fix)
-
-
-def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
-    text, where = state.texts[kind] or "", str(state.paths[kind])
-    for entry in parse_memory_file(text, where=where):
-        if canonical_key(entry.key, kind, state.user) is None:
-            message = f"{entry.key!r} is no key for a memory; the line counts for nothing"
-            yield Problem(message, where, line=entry.line, fix="use a word such as budget")
-    keys = [key for key, _ in split_front_matter(text, where=where).pairs]
-    counts = Counter(key.value for key in keys)
-    for key in keys:
-        if counts.pop(key.value, 0) > 1:
-            message = f"{key.value} is there more than once; the last one holds"
-            yield Problem(message, where, line=key.line, fix="remove the others")
+            yield Problem(message, str(state.paths[one.kind]), line=one.entry.line, fix=fix)
 
 
 def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:
@@ -276,21 +264,15 @@ class _Judge:
         self._loaded = {one.node_id for one in documents} if documents is not UNSET else None
         self._lines = {part.title: part.items for part in gathered.sections} if gathered else {}
         self._nodes: dict[str, Node] = {}
-        self._lost: dict[str, tuple[str, Verdict]] = {}
+        self._lost: dict[str, Verdict] = {}
 
     def findings(self, parts: Sequence[ReadSection], query: str) -> list[tuple[str, Verdict]]:
         """What is wrong with the parts, or cannot be judged: a sentence and a verdict each."""
         found = []
         for part in parts:
-            place = f"section {part.section.title}"
-            found += [(f"{place}: {fault}", Verdict.UNSOUND) for fault in part.faults]
-            for node_id in part.section.node_ids:
-                self._take(node_id)
-                if node_id in self._lost:
-                    message, verdict = self._lost[node_id]
-                    found.append((f"{place}: {message}", verdict))
-                elif self._loaded is not None and node_id not in self._loaded:
-                    found.append((f"{place}: {node_id} was not loaded in this turn", Verdict.UNSOUND))
+            faults = [(fault, Verdict.UNSOUND) for fault in part.faults]
+            faults += [fault for node_id in part.section.node_ids for fault in self._fault_of(node_id)]
+            found += [(f"{_place(part)}{fault}", verdict) for fault, verdict in faults]
         readable = [part for part in parts if not part.is_old]
         sections = [self._whole(part) for part in readable]
         issues = check_sections(sections, self._nodes, self._past.at, query=query)
@@ -298,56 +280,62 @@ class _Judge:
             issues = [one for one in issues if one != NO_CONSTRAINTS]
         issues = [one for one in issues if not one.endswith(UNKNOWN_NODE)]
         issues += [issue for part in readable for issue in self._line_issues(part)]
-        changed = tuple(f"section {part.section.title}: " for part in parts if self._is_unsure(part))
+        changed = tuple(_place(part) for part in parts if self._is_unsure(part))
         for issue in issues:
             if issue.startswith(changed):
                 found.append((f"{issue}, and its sources have changed since", Verdict.NOT_JUDGED))
             else:
                 found.append((issue, Verdict.UNSOUND))
-        unrecorded = [issue for part in readable for issue in self._unrecorded(part)]
-        return found + [(issue, Verdict.UNSOUND) for issue in unrecorded]
+        return found + [(issue, Verdict.UNSOUND) for part in readable for issue in self._unrecorded(part)]
 
-    def _take(self, node_id: str) -> None:
-        if node_id in self._nodes or node_id in self._lost:
-            return
+    def _fault_of(self, node_id: str) -> Iterator[tuple[str, Verdict]]:
+        """What is wrong with a source, which is loaded."""
+        is_known = self._loaded is not None and node_id in self._loaded
         try:
-            self._nodes[node_id] = self._past.load(node_id)
+            if node_id not in self._nodes:
+                self._nodes[node_id] = self._past.load(node_id)
         except Problem as exc:
-            known = self._loaded is not None and node_id in self._loaded
-            verdict = Verdict.NOT_JUDGED if known or not isinstance(exc, MemoryNodeError) else Verdict.UNSOUND
-            self._lost[node_id] = (exc.message, verdict)
+            may_be = is_known or not isinstance(exc, MemoryNodeError)
+            self._lost[node_id] = Verdict.NOT_JUDGED if may_be else Verdict.UNSOUND
+            yield exc.message, self._lost[node_id]
+        else:
+            if self._loaded is not None and not is_known:
+                yield f"{node_id} was not loaded in this turn", Verdict.UNSOUND
 
     def _is_unsure(self, part: ReadSection) -> bool:
         ids = part.section.node_ids
-        lost = any(self._lost[one][1] is Verdict.NOT_JUDGED for one in ids if one in self._lost)
+        lost = any(self._lost.get(one) is Verdict.NOT_JUDGED for one in ids)
         return lost or any(self._past.has_changed(self._nodes[one]) for one in ids if one in self._nodes)
 
     def _line_issues(self, part: ReadSection) -> Iterator[str]:
-        place, section = f"section {part.section.title}", part.section
         for item, line in part.pairs():
             cited = [self._nodes[one] for one in item.node_ids if one in self._nodes]
             if CUT_MARK in line or not cited or len(cited) < len(item.node_ids) or "[" not in line:
                 continue
             moments = (self._past.at, self._past.at + timedelta(seconds=1))  # it is written to the second
-            rendered = [_plain(render_line(item, section, self._nodes, moment)) for moment in moments]
+            rendered = [_plain(render_line(item, part.section, self._nodes, at)) for at in moments]
             if _plain(line) not in rendered:
-                yield f"{place}: {_plain(line)!r:.100} is rendered as {rendered[0]!r:.100}"
+                yield f"{_place(part)}{_plain(line)!r:.100} is rendered as {rendered[0]!r:.100}"
             text = _plain(without_last_seen(item.text))
             if self._quotes and not any(text in _plain(node.text) for node in cited):
-                yield f"{place}: {text!r:.80} is no quotation of {', '.join(item.node_ids)}"
+                yield f"{_place(part)}{text!r:.80} is no quotation of {', '.join(item.node_ids)}"
 
     def _unrecorded(self, part: ReadSection) -> Iterator[str]:
-        place, recorded = f"section {part.section.title}", self._lines.get(part.section.title)
+        recorded = self._lines.get(part.section.title)
         if recorded is None:
             return
         there = {_plain(item.text) for item in recorded} - {_NOTHING}
         said = {_plain(item.text) for item in part.section.items}
         cut = {_plain(item.text) for item, line in part.pairs() if CUT_MARK in line}
         for text in sorted(said - there - cut):
-            yield f"{place}: gathered_context.json does not hold the line {text!r:.80}"
+            yield f"{_place(part)}gathered_context.json does not hold the line {text!r:.80}"
         for text in sorted(there - said) if not part.is_cut else ():
-            yield f"{place}: lacks the line {text!r:.80} of gathered_context.json"
+            yield f"{_place(part)}lacks the line {text!r:.80} of gathered_context.json"
 
     def _whole(self, part: ReadSection) -> GatheredSection:
         lines = self._lines.get(part.section.title, ()) if part.is_cut else ()
         return structs.replace(part.section, items=tuple(dict.fromkeys([*lines, *part.section.items])))
+
+
+def _place(part: ReadSection) -> str:
+    return f"section {part.section.title}: "

@@ -3,11 +3,13 @@
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
 from panda.choosing.decision import Option
+from panda.documents.records import decode
 from panda.documents.text import one_line, shorten, strip_citations
 from panda.errors import FileFormatError, HaltError, Problem, StoreError
 from panda.memory.gathered import answer_items
@@ -20,20 +22,10 @@ from panda.recipes.calls import Recordings
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.relevance import find_query_words, share_of_words
 from panda.session.file import commit_turn, load_session
-from panda.session.fold import (
-    REPLY_CHARS,
-    merge_by_rule,
-    reply_of,
-    summary_of,
-    to_merge,
-)
+from panda.session.fold import REPLY_CHARS, merge_by_rule, reply_of, summary_of, to_merge
 from panda.session.pending import fate_of
-from panda.session.turn_files import TurnFiles, load_turn_files
-from panda.store.layout import (
-    CONTEXT_MD,
-    RESPONSE_MD,
-    UserStore,
-)
+from panda.session.turn_files import load_turn_files
+from panda.store.layout import CONTEXT_MD, RESPONSE_MD, UserStore
 from panda.store.records import (
     IndexSummary,
     ModelCall,
@@ -43,7 +35,6 @@ from panda.store.records import (
     StagedMemory,
     Summary,
 )
-from panda.store.turns import TurnFolder
 from panda.store.visits import SAVED_STATUSES
 
 _log = logging.getLogger(__name__)
@@ -87,26 +78,19 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
 class _SavedTurn(Turn):
     """A saved turn that is asked about once more: its directory keeps no record of that."""
 
-    def __init__(self, folder: TurnFolder, store: UserStore) -> None:
-        super().__init__(folder, store, recordings=Recordings([]))
+    def count_execution(self, recipe: str) -> None: ...
 
-    def count_execution(self, recipe: str) -> None:
-        """Its own executions were counted when it ran."""
-
-    def add_call(self, call: ModelCall) -> None:
-        """After the save, calls.jsonl does not change."""
+    def add_call(self, call: ModelCall) -> None: ...
 
 
 def turns_without_summary(store: UserStore) -> Iterator[int]:
     """Numbers of the saved turns that have no summary for the index, or an empty one; ascending."""
     for number in store.numbers():
         folder = store.open(number)
-        try:
+        with suppress(FileFormatError, StoreError):  # told by `rebuild`
             index = folder.find(IndexSummary)
             if not (index and index.summary) and folder.read_metadata().status in SAVED_STATUSES:
                 yield number
-        except (FileFormatError, StoreError):  # told by `rebuild`
-            continue
 
 
 def write_summaries(
@@ -129,22 +113,17 @@ def write_summaries(
         report.left -= 1
         folder = store.open(number)
         try:
-            made = summarise(executor, _SavedTurn(folder, store))
+            made = summarise(executor, _SavedTurn(folder, store, recordings=Recordings([])))
+            folder.save(made)
+            report.written += 1
+            told = str(made.summary)
         except (HaltError, FileFormatError) as exc:
-            where = str(exc.path or folder.paths / CONTEXT_MD)
-            problem = Problem(f"no summary: {exc.message}", where, line=exc.line, key=exc.key, fix=exc.fix)
-            report.problems.append(problem)
-            _tell(store.user, number, f"no summary: {exc.message}", report.left)
-            continue
-        folder.save(made)
-        report.written += 1
-        _tell(store.user, number, str(made.summary), report.left)
+            where, told = str(exc.path or folder.paths / CONTEXT_MD), f"no summary: {exc.message}"
+            report.problems.append(Problem(told, where, line=exc.line, key=exc.key, fix=exc.fix))
+        told = shorten(one_line(told), _TOLD_CHARS)
+        _log.info("%s, turn %s: %s (%s left)", store.user, number, told, report.left)
     report.seconds = time.monotonic() - started
     return report
-
-
-def _tell(user: str, number: int, text: str, left: int) -> None:
-    _log.info("%s, turn %s: %s (%s left)", user, number, shorten(one_line(text), _TOLD_CHARS), left)
 
 
 @dataclass(frozen=True)
@@ -166,45 +145,46 @@ class Save:
         Save the turn; a missing summary is a warning, the index makes it later. The last write is
         session.json: a run that was killed after it finds nothing left to do.
         """
+        folder, store = turn.folder, self.store
         if turn.session is not None and turn.session.head_turn == turn.turn:
             return Advance()
-        noted = self.noting.of(turn)
-        self._apply_memory(turn)
+        noted, text = self.noting.of(turn), None
+        if (memory := folder.find(StagedMemory)) is not None:
+            due = memory.due(turn.ending)
+            if store.apart is None:
+                apply_staged(store, due)
+            folder.save(structs.replace(memory, applied=len(due) == len(memory.staged)))
         if turn.ending != "approved":
             said = [render_noted(noted)] if noted else []
-            turn.folder.write_text(RESPONSE_MD, "\n\n".join([*said, turn.question or _NOT_APPROVED]) + "\n")
-        text = None
+            folder.write_text(RESPONSE_MD, "\n\n".join([*said, turn.question or _NOT_APPROVED]) + "\n")
         try:
             index = summarise(self.executor, turn)
-            turn.folder.save(index)
+            folder.save(index)
             text = str(index.summary)
         except HaltError as exc:
             turn.warn(f"no summary for the index yet: {exc.message}")
-        turn.folder.save(self._summary(turn, text))
-        if self.store.apart is not None:
+        folder.save(self._summary(turn, text))
+        if store.apart is not None:
             return Advance()
-        session = turn.session
-        is_own = turn.folder.read_metadata().run is None
-        if len(turn.reading.forget) == 1 and turn.ending == "approved" and is_own:
+        session, metadata = turn.session, folder.read_metadata()
+        if len(turn.reading.forget) == 1 and turn.ending == "approved" and metadata.run is None:
             self.forget(turn.reading.forget[0], turn.session_id)
-            session = load_session(self.store, turn.session_id)
-            metadata = turn.folder.read_metadata()  # what it was said of is gone: a replay can't judge it
-            turn.folder.write_metadata(
-                structs.replace(metadata, forgotten_at=self.store.clock().replace(microsecond=0))
-            )
-        commit_turn(self.store, session, turn.turn)
+            session, at = load_session(store, turn.session_id), store.clock().replace(microsecond=0)
+            # What it was said of is gone: a replay can't judge it.
+            folder.write_metadata(structs.replace(folder.read_metadata(), forgotten_at=at))
+        commit_turn(store, session, turn.turn)
         return Advance()
 
     def _summary(self, turn: Turn, text: str | None) -> Summary:
-        items = answer_items(turn.context.section(5))
         written = writes(self.executor, "phase7_summarizer", turn)
+        cited = [n for item in answer_items(turn.context.section(5)) for n in item.node_ids]
         ended = Summary(
             turn=turn.turn,
             outcome=turn.ending,
             turn_summary=text,
             summary_kind=("model" if written else "verbatim") if text else None,
             answered=bool(turn.answered),
-            sources=tuple(dict.fromkeys(n for item in items for n in item.node_ids)),
+            sources=tuple(dict.fromkeys(cited)),
             question=turn.question,
             steps_completed=0,
             errors=(),
@@ -215,46 +195,32 @@ class Save:
             made = structs.replace(made, blocked_reason=turn.reason)
         own = ("detail", "turn_summary", "summary_kind")
         did = {name: getattr(made, name) for name in made.__struct_fields__ if name not in own}
-        texts = self._texts(turn, files)
+        texts = self._texts(turn, reply_of(files))
         return structs.replace(ended, **did, session=texts, pending=fate_of(turn.carry, files))
 
-    def _texts(self, turn: Turn, files: TurnFiles) -> SessionTexts:
-        carry, waiting, reply = turn.carry, to_merge(turn.carry), reply_of(files)
+    def _texts(self, turn: Turn, reply: str) -> SessionTexts:
+        carry, waiting = turn.carry, to_merge(turn.carry)
         if not waiting and len(reply) <= REPLY_CHARS:
             return SessionTexts()
         if not writes(self.executor, "phase7_session", turn):
             history = merge_by_rule(carry) if waiting else None
             return SessionTexts(history=history, history_kind="fallback" if waiting else None)
         leaving = [one for one in carry.turn_summaries if one.turn in waiting]
+        extra = {
+            "earlier_history": carry.history_summary.text,
+            "leaving_turns": "\n".join(f"Turn {one.turn}: {one.turn_summary}" for one in leaving),
+            "engagement": carry.engagement_summary.text,
+            "reply": reply if len(reply) > REPLY_CHARS else "",
+        }
         try:
-            values = ask(
-                self.executor,
-                "phase7_session",
-                turn,
-                extra={
-                    "earlier_history": carry.history_summary.text,
-                    "leaving_turns": "\n".join(f"Turn {one.turn}: {one.turn_summary}" for one in leaving),
-                    "engagement": carry.engagement_summary.text,
-                    "reply": reply if len(reply) > REPLY_CHARS else "",
-                },
-            ).values
+            values = ask(self.executor, "phase7_session", turn, extra=extra).values
         except HaltError as exc:
             turn.warn(f"no summary for the session yet: {exc.message}")
             return SessionTexts()
-        history = values.get("history") or None
-        return SessionTexts(
-            assistant_summary=values.get("reply") or None,
-            assistant_summary_kind="model" if values.get("reply") else None,
-            history=history if waiting else None,
-            history_kind="model" if waiting and history else None,
-            engagement=values.get("engagement") or None,
-            engagement_kind="model" if values.get("engagement") else None,
-        )
-
-    def _apply_memory(self, turn: Turn) -> None:
-        memory = turn.folder.find(StagedMemory)
-        if memory is not None:
-            due = memory.due(turn.ending)
-            if self.store.apart is None:
-                apply_staged(self.store, due)
-            turn.folder.save(structs.replace(memory, applied=len(due) == len(memory.staged)))
+        texts = {
+            "assistant_summary": values.get("reply"),
+            "history": values.get("history") if waiting else None,
+            "engagement": values.get("engagement"),
+        }
+        kinds = {f"{name}_kind": "model" for name, text in texts.items() if text}
+        return decode(SessionTexts, {name: text or None for name, text in texts.items()} | kinds, where="")
