@@ -1,10 +1,11 @@
 """Nodes loaded by their ids: memory, turns, research, visits, and notes whole or by section (design §4)."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -21,10 +22,10 @@ from panda.language.dates import day_of
 from panda.memory.confidence import KNOWLEDGE, MISSING
 from panda.memory.fact import Kind
 from panda.memory.files import KINDS, Bound, Projection
-from panda.memory.memory import load_remembered
+from panda.memory.memory import Remembered, load_remembered
 from panda.memory.node import Node, note_lines, research_lines, turn_lines, visit_lines
 from panda.store.files import read_bytes, read_text, store_errors
-from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, UserStore
+from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, UserStore
 from panda.store.records import Line, Manifest, Research, load
 from panda.store.visits import (
     SAVED_STATUSES,
@@ -45,7 +46,7 @@ _TITLE_CHARS = 80
 _DATE_KEYS = ("updated_at", "updated", "modified", "date", "created_at", "created")
 _PREFIXES: Mapping[Kind, str] = {"preference": "memory", "fact": "fact"}
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-_Turns = Sequence[tuple[int, Path]]
+_R = TypeVar("_R", Research, Manifest)
 
 
 def load_note(knowledge: Path, name: str, now: datetime) -> Node:
@@ -147,10 +148,6 @@ class Moment:
         self._as_of: AsOf | None = None
 
     @property
-    def turn(self) -> int | None:
-        return self._bound.turn if self._bound else None
-
-    @property
     def own_turns(self) -> frozenset[int]:
         """Turns that the index need not know: the running one, and those outside the store."""
         return self._bound.beside | {self._bound.turn} if self._bound else frozenset()
@@ -219,28 +216,22 @@ class NodeReader:
     def load(self, node_id: str) -> Node:
         """One node (Design §4, S1 §9); MemoryNodeError: there is none, several, or it is corrupt."""
         kind, _, name = node_id.partition(":")
+        loaders: Mapping[str, Callable[[str, str], Node]] = {
+            "turn": self._turn,
+            "memory": self._memory,
+            "fact": self._memory,
+            "research": self._research,
+            "visit": self._visit,
+            "knowledge": lambda _, name: load_note(self._store.knowledge, name, self._clock()),
+        }
+        if not name or kind not in loaders or (kind == "turn" and not (name.isascii() and name.isdigit())):
+            expected = "turn:N, memory:KEY, fact:KEY, …"
+            raise MemoryNodeError(f"{node_id!r} is no node id", where=node_id, expected=expected)
         with _as_node_error(node_id):
-            match kind:
-                case "turn" if name.isascii() and name.isdigit():
-                    return self._turn(node_id, int(name))
-                case "memory" if name:
-                    return self._memory(node_id, name, "preference")
-                case "fact" if name:
-                    return self._memory(node_id, name, "fact")
-                case "research" if name:
-                    return self._anywhere(self._research, node_id, name)
-                case "visit" if name:
-                    return self._anywhere(self._visit, node_id, name)
-                case "knowledge" if name:
-                    return load_note(self._store.knowledge, name, self._clock())
-        expected = "turn:N, memory:KEY, fact:KEY, …"
-        raise MemoryNodeError(f"{node_id!r} is no node id", where=node_id, expected=expected)
+            return loaders[kind](node_id, name)
 
     def asserted_since(self, at: datetime) -> bool:
         return any(one.asserted_at > at for one in self._moment.memory.log.assertions)
-
-    def counts(self, turn: int) -> bool:
-        return self._moment.holds(turn)
 
     def preferences(self) -> list[Node]:
         """All preferences, in file order; [] if there is no file (MemoryNodeError if it is corrupt)."""
@@ -257,50 +248,27 @@ class NodeReader:
             memory, now = self._moment.memory, self._clock()
             state = (now, memory.log.extent, dict(memory.texts))
             if state != self._memory_seen:
-                self._memory_known = []
-                for known in load_remembered(memory, now):
-                    if known.subject.scope != "local":
-                        continue
-                    node_id, key = f"{_PREFIXES[known.kind]}:{known.key}", one_line(known.key)
-                    said = known.statement
-                    line = Line(
-                        said if is_statement(known.subject.relation) else f"{key}: {said}",
-                        known.fact.content_type,
-                        known.confidence(now),
-                        known.at,
-                        heading=known.corrects,
-                    )
-                    node = Node(
-                        id=node_id,
-                        source_type=known.kind,
-                        title=key,
-                        provenance=self._memory_path(known.kind).name,
-                        at=known.at,
-                        items=(line,),
-                        expires_at=known.fact.valid_until,
-                        warnings=_assumed(node_id, "confidence", known.start),
-                        source_turn=known.fact.source_turn,
-                    )
-                    self._memory_known.append(node)
+                local = (one for one in load_remembered(memory, now) if one.subject.scope == "local")
+                self._memory_known = [
+                    _remembered_node(one, memory.paths[one.kind].name, now) for one in local
+                ]
                 self._memory_seen = state
-        return [node for node in self._memory_known if node.id.startswith(f"{_PREFIXES[kind]}:")]
+        return [node for node in self._memory_known if node.source_type == kind]
 
-    def _memory(self, node_id: str, name: str, kind: Kind) -> Node:
+    def _memory(self, node_id: str, name: str) -> Node:
+        kind: Kind = "preference" if node_id.startswith("memory:") else "fact"
         for node in self._remembered(kind):
             if node.id == node_id:
                 return node
-        path = self._memory_path(kind)
+        path = self._moment.memory.paths[kind]
         if name != path.name:
             raise NotFoundError(f"there is no key {name!r}", where=str(path))
         text = written_below(self._moment.memory.texts[kind] or "", where=str(path))  # by its owner
         lines = note_lines(split_passages(text), path.stem, KNOWLEDGE, None, self._clock())
         return Node(node_id, kind, path.stem, path.name, None, tuple(lines))
 
-    def _memory_path(self, kind: Kind) -> Path:
-        return self._store.preferences if kind == "preference" else self._store.facts
-
-    def _turn(self, node_id: str, number: int) -> Node:
-        paths = self._store.turn(number)
+    def _turn(self, node_id: str, name: str) -> Node:
+        paths, number = self._store.turn(int(name)), int(name)
         record = load_turn(paths, number)
         if record.status not in SAVED_STATUSES:
             message = f"turn {number} is {record.status or 'without status'}"
@@ -318,22 +286,28 @@ class NodeReader:
     def visits(self, urls: Collection[str]) -> dict[str, Visit]:
         pages = {visit_slug(url) for url in urls}
         turns = self._turns_by(lambda view: [n for n, name in view.visits() if visited_page(name) in pages])
-        turns = self._all_turns() if turns is None else turns
-        return find_visits([turn for n, turn in reversed(turns) if self._moment.holds(n)], urls)
+        return find_visits(list(reversed(self._all_turns() if turns is None else turns)), urls)
 
-    def _anywhere(self, load: Callable[[str, str, _Turns], Node], node_id: str, name: str) -> Node:
-        """Load from the turns that the index names and the running one; from all if it is in none of them."""
+    def _named(self, kind: type[_R], node_id: str, key: str) -> list[tuple[Path, _R]]:
+        """
+        The records of a research or visit, with their files: of the turns that the index names and the
+        running one, of all if it is in none of them.
+        """
+        name, found = node_id.partition(":")[2], list[tuple[Path, _R]]()
         turns = self._turns_by(lambda view: [one.turn for one in view.nodes([node_id]) if one.turn])
-        if turns is not None:
-            with suppress(NotFoundError, StoreError):
-                return load(node_id, name, turns)
-        return load(node_id, name, self._all_turns())
+        for among in ([] if turns is None else turns, self._all_turns()):
+            for turn in [] if found else among:
+                places = [turn] if kind is Research else visit_directories(turn)
+                paths = (place / kind.FILE for place in places)
+                records = [(path, load(kind, path)) for path in paths if _may_name(path, name)]
+                found += [(path, record) for path, record in records if getattr(record, key) == name]
+        return found
 
-    def _all_turns(self) -> _Turns:
+    def _all_turns(self) -> list[Path]:
         numbers = self._among
         if numbers is None:
             numbers = {n for n, _ in turn_directories(self._store.turns)} | self._moment.own_turns
-        return [(n, self._store.turn(n).directory) for n in sorted(numbers)]
+        return [self._store.turn(n).directory for n in sorted(numbers) if self._moment.holds(n)]
 
     def holds_words(self, terms: Collection[str]) -> bool:
         """Whether each of some terms stands somewhere in what the user has; not where no index can tell."""
@@ -347,23 +321,22 @@ class NodeReader:
             )
         return False
 
-    def _turns_by(self, numbers: Callable[[IndexView], Iterable[int]]) -> _Turns | None:
+    def _turns_by(self, numbers: Callable[[IndexView], Iterable[int]]) -> list[Path] | None:
+        """The turns that the index names, with those that it need not know; None where it cannot tell."""
         if self._index is None:
             return None
         try:
-            holding = self._index.read(self._user, numbers)
+            holding = {*self._index.read(self._user, numbers), *self._moment.own_turns}
         except (LockHeldError, StoreError):
             return None
-        places = ((n, self._store.turn(n).directory) for n in sorted({*holding, *self._moment.own_turns}))
-        return [place for place in places if place[1].is_dir()]
+        places = (self._store.turn(n).directory for n in sorted(holding) if self._moment.holds(n))
+        return [place for place in places if place.is_dir()]
 
-    def _research(self, node_id: str, topic: str, turns: _Turns) -> Node:
-        paths = [turn / RESEARCH_JSON for number, turn in turns if self._moment.holds(number)]
-        found = [(path, load(Research, path)) for path in paths if _may_name(path, topic)]
-        found = [(path, record) for path, record in found if record.topic == topic]
+    def _research(self, node_id: str, topic: str) -> Node:
+        found = self._named(Research, node_id, "topic")
         if not found:
             raise NotFoundError(f"no research on {topic!r}", where=str(self._store.turns))
-        path, record = sorted(found, key=lambda pair: pair[1].created_at or _LONG_AGO)[-1]
+        path, record = max(found, key=lambda pair: pair[1].created_at or _LONG_AGO)
         return Node(
             id=node_id,
             source_type="research_cache",
@@ -377,11 +350,8 @@ class NodeReader:
             quality=record.quality_score,
         )
 
-    def _visit(self, node_id: str, visit_id: str, turns: _Turns) -> Node:
-        held = [turn for number, turn in turns if self._moment.holds(number)]
-        paths = (directory / MANIFEST_JSON for turn in held for directory in visit_directories(turn))
-        named = (path for path in paths if _may_name(path, visit_id))
-        found = [path.parent for path in named if load(Manifest, path).visit_id == visit_id]
+    def _visit(self, node_id: str, visit_id: str) -> Node:
+        found = [path.parent for path, _ in self._named(Manifest, node_id, "visit_id")]
         if not found:
             raise NotFoundError(f"no visit {visit_id!r}", where=str(self._store.turns))
         if len(found) > 1:
@@ -422,14 +392,30 @@ def _assumed(node_id: str, what: str, given: float | None) -> tuple[str, ...]:
 
 
 def _may_name(path: Path, name: str) -> bool:
-    """Whether a research or visit is there and worth a look: it holds the name, or as JSON may escape it."""
-    with suppress(StoreError, FileFormatError):  # what does not read is no other's fault
-        if name.encode("utf-8", "replace") in read_bytes(path):
-            return True
-        if not name.isascii() or not name.isprintable() or '"' in name or "\\" in name:
-            held = load(Manifest, path).visit_id if path.name == MANIFEST_JSON else load(Research, path).topic
-            return name == held
+    """Whether a research or visit is there and worth a look: it holds the name, as JSON writes it."""
+    part = max(name.split("\ufffd"), key=len)  # an id has this where a text has half a surrogate pair
+    forms = {json.dumps(part, ensure_ascii=plain)[1:-1].encode() for plain in (True, False)}
+    with suppress(StoreError):  # what does not read is no other's fault
+        data = read_bytes(path)
+        return any(form in data for form in forms)
     return False
+
+
+def _remembered_node(known: Remembered, file_name: str, now: datetime) -> Node:
+    node_id, key, said = f"{_PREFIXES[known.kind]}:{known.key}", one_line(known.key), known.statement
+    text = said if is_statement(known.subject.relation) else f"{key}: {said}"
+    ages, sure = known.fact.content_type, known.confidence(now)
+    return Node(
+        id=node_id,
+        source_type=known.kind,
+        title=key,
+        provenance=file_name,
+        at=known.at,
+        items=(Line(text, ages, sure, known.at, heading=known.corrects),),
+        expires_at=known.fact.valid_until,
+        warnings=_assumed(node_id, "confidence", known.start),
+        source_turn=known.fact.source_turn,
+    )
 
 
 @contextmanager
