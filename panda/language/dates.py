@@ -136,7 +136,7 @@ _BEFORE_MONTH = re.compile(
 @dataclass(frozen=True)
 class ReadDate:
     value: str  # normal form
-    need: tuple[str, ...]
+    needs: tuple[str, ...]
     """Keys of which a source must give one; () where the word may mean something else and claims nothing."""
     gives: tuple[str, ...]  # all keys that it gives as a source
     together: tuple[str, ...] = ()
@@ -256,7 +256,7 @@ def _read_digits(written: str, form: str) -> ReadDate:
     century = ("19" if year >= "70" else "20") if len(year) == 2 else ""
     read = _day(f"{century}{year}" or None, month, day)
     also = (f"number:{written}",) if form == "compact" else ()  # it may be a number of eight digits
-    return replace(read, need=(*read.need, *also), gives=(*read.gives, *also))
+    return replace(read, needs=(*read.needs, *also), gives=(*read.gives, *also))
 
 
 def _day(year: str | None, month: int, day: int, clock: str | None = None) -> ReadDate:
@@ -295,8 +295,8 @@ def _read_clock(written: str) -> ReadDate:
         return ReadDate(value, (f"time:{value}",), (f"time:{value}", as_told))
     open_half = 1 <= hour <= 12 and not small.startswith("0")
     parts = tuple(f"number:{int(part)}" for part in re.findall(r"\d+", small))  # "11:14" may be a score
-    need = (f"time:{value}", as_told) if open_half else (f"time:{value}",)
-    return ReadDate(value, need, (f"time:{value}", *parts))
+    needs = (f"time:{value}", as_told) if open_half else (f"time:{value}",)
+    return ReadDate(value, needs, (f"time:{value}", *parts))
 
 
 _Days = tuple[date, date]
