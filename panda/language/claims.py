@@ -306,9 +306,9 @@ class _Scanner:
 
     def _read_date(self, match: re.Match[str]) -> Iterator[Found]:
         for read in read_date(match):
-            keys = map(frozenset[str], (read.needs, read.gives, read.together))
-            claim = Claim(match[0], "date", read.value)
-            yield Found(claim, *match.span(), *keys, claims=bool(read.needs))
+            needs, gives, together = map(frozenset[str], (read.needs, read.gives, read.together))
+            claim, claims = Claim(match[0], "date", read.value), bool(needs)
+            yield Found(claim, *match.span(), needs, gives, together, claims=claims)
 
     def _read_phone(self, match: re.Match[str]) -> Iterator[Found]:
         digits = re.sub(r"\D", "", match[0]).removeprefix("00")
