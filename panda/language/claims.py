@@ -113,7 +113,6 @@ _RANGE = re.compile(
     rf"(?P<before>{CURRENCY_BEFORE})?(?P<digits>{DIGITS})(?![\d:/]|-\d)"
 )
 _SIDES = re.compile(r" ?[x×] ?\d")
-_IN_SUM = re.compile(r"[(=][ ]?[$€£]?\Z")
 _SPACED = re.compile(r"\d{1,3}(?: \d{3})+(?:[.,]\d{1,2})?(?![\d.,]?\d)")
 _SPLIT = re.compile(r"(?P<space>[ -])?(?P<top>\d{1,3})/(?P<bottom>\d{1,3})(?![\d/])")
 _BOTTOM = re.compile(r"/(\d{1,3})(?![\d/])")
@@ -144,10 +143,7 @@ _ABOUT = re.compile(
 _REFERENCE = re.compile(r"[^().;\n\d]{0,3}\((?:[^()\d]|\d[\d.,]*[ ]?[-–][ ]?){0,20}")
 _VERSION_BEFORE = re.compile(r"(?:\bversion|\brelease|\bver\.?|\bv\.?)[ ]?\Z", re.IGNORECASE)
 _RUN_WORD = re.compile(rf"(?P<gap>[ ]|-)(?P<word>{_LETTER}+|[^\W\d_]+)")
-_BEFORE_RUN = re.compile(
-    r"[ ]of(?:[ ](?:the|these|those|its|our|my|your))?(?=[ ])"
-    r"|[ ](?:more|other|different|additional|extra|full|whole|further)(?=[ ])"
-)
+_OF = re.compile(r"[ ]of(?:[ ](?:the|these|those|its|our|my|your))?(?=[ ])")
 _PLACE = re.compile(r"(?: [a-z]+){2,3}")
 _RATE_WORD = re.compile(
     r"\b(?:(?P<ly>hour|dai|night|week|month|quarter|year|annual)ly|(?:per|a|an|one|each|every) (?P<of>[a-z]+)"
@@ -464,9 +460,7 @@ class _Scanner:
         upper, lower = self._value(other["digits"], shared, other.end()), self._value(written, shared, end)
         if upper is None or lower is None:
             return []
-        begin = end - len(written)
-        in_sum = other["dash"] in (" - ", " – ") and _IN_SUM.search(text, max(0, begin - 3), begin)
-        if other["dash"] and sign > 0 and not lower < upper and not in_sum:
+        if other["dash"] and sign > 0 and not lower < upper:
             return []
         start = other.start("before") if other["before"] else other.start("digits")
         if other["minus"]:
@@ -596,8 +590,8 @@ class _Scanner:
 
     def _run(self, end: int) -> tuple[list[str], bool, int]:
         """The words that belong to a number, whether the first is joined to it, and the index behind them."""
-        first = _BEFORE_RUN.match(self._text, end)
-        at, joined = first.end() if first else end, False
+        of = _OF.match(self._text, end)
+        at, joined = of.end() if of else end, False
         words: list[str] = []
         while len(words) < _RUN_WORDS and (match := _RUN_WORD.match(self._text, at)):
             word = match["word"].lower()

@@ -136,11 +136,9 @@ _BEFORE_MONTH = re.compile(
 @dataclass(frozen=True)
 class ReadDate:
     value: str  # normal form
-    needs: tuple[str, ...]
-    """Keys of which a source must give one; () where the word may mean something else and claims nothing."""
+    needs: tuple[str, ...]  # keys of which a source must give one; () where the word may mean something else
     gives: tuple[str, ...]  # all keys that it gives as a source
-    together: tuple[str, ...] = ()
-    """Keys that support it if a source gives all of them: the day and the time of an instant."""
+    together: tuple[str, ...] = ()  # keys that support it if a source gives all: day and time of an instant
 
 
 def read_date(match: re.Match[str]) -> list[ReadDate]:
