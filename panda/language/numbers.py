@@ -17,7 +17,7 @@ for _unit, _row in read_groups("units.txt").items():
     _signs, _names, _size = [*_row.split("|"), "", ""][:3]
     _SIGNS |= dict.fromkeys(_signs.split(), _unit)
     _NAMES |= {name.replace("_", ""): _unit for name in _names.split()}
-    _PHRASES.update(re.escape(name).replace("_", "[ -]?") for name in _names.split() if "_" in name)
+    _PHRASES.update(re.escape(name).replace("_", "[.]?[ -]?") for name in _names.split() if "_" in name)
     if _size:
         _SIZES[_unit] = Fraction(_size.split()[0]), _size.split()[1]
     for _sign in _signs.split():
@@ -155,7 +155,7 @@ def unit_after(text: str, at: int) -> tuple[str | None, int]:
     match = _UNIT.match(text, at)
     if not match or (match["unit"] in ("x", "X", "×") and _FACTOR.match(text, match.end())):
         return None, at
-    unit = _unit_named(match["unit"] or re.sub("[ -]", "", match["phrase"]).lower())
+    unit = _unit_named(match["unit"] or re.sub("[ .-]", "", match["phrase"]).lower())
     if match["gap"] in (" ", "\t") and match["unit"] in _ONLY_GLUED:
         decimal = re.search(r"\d\.\d+\Z", text[max(0, at - 8) : at])
         unit = unit if match["unit"] == "in" and decimal else ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panda.documents.evidence import find_claims
+from panda.documents.evidence import check_evidence, find_claims
 
 READ = [
     ("It costs -$5.", "-$5: USD -5"),
@@ -212,3 +212,42 @@ def test_each_writing_is_read_as_what_it_means(text: str, claims: str) -> None:
         for claim in find_claims(text)
     ]
     assert " | ".join(found) == claims
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("24th of October 2024", "10/24/24"),
+        ("on 10/24/24", "the 24th of October, 2024"),
+        ("April the 10th, 2025", "2025-04-10"),
+        ("August 19, 2025", "20250819"),
+        ("26 C", "26 °C"),
+        ("26 degrees Celsius", "26 C"),
+        ("350 calories", "350 kcal"),
+        ("a second-hand bike of a third party", "a used bike"),
+        ("Ben starts at 3:30 on Tuesday and Friday, and at 5:00 on Monday", "Ben: Tue/Fri 3:30, Mon 5:00"),
+        ("12 in stock", "In stock: 12"),
+        ("a 15.6 in screen", "a 15.6-inch screen"),
+        ("20 sq. metres at 5 deg. C", "20 m2, 5 degrees centigrade"),
+    ],
+)
+def test_one_value_in_two_writings(text: str, source: str) -> None:
+    """A value is held in any of its writings; words that only look like numbers claim none."""
+    assert check_evidence(text, [source]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("24th of October 2024", "10/25/24"),
+        ("26 °C", "26 °F"),
+        ("12 inches", "12 in stock"),
+        ("350 kcal", "350 kJ"),
+        ("a third of it", "a quarter of it"),
+        ("his second wife", "his first wife"),
+        ("at 3:30 on Wednesday", "Tuesday and Friday 3:30"),
+    ],
+)
+def test_another_value_is_not_held(text: str, source: str) -> None:
+    """Another day, unit, part or place in an order is not the same, however near."""
+    assert check_evidence(text, [source]) != []
