@@ -50,10 +50,7 @@ def file_value(value: Value) -> object:
 
 
 def tick(last: str | None, now_ms: int) -> str:
-    """
-    The clock reading after *last*: the wall clock with counter 0 if it moved on, else the last reading with
-    its counter one higher; past 999 the millisecond moves on.
-    """
+    """The reading after *last*: the wall clock if it moved on, else the next counter, which ends at 999."""
     milliseconds, counter = parse_hlc(last)
     if now_ms > milliseconds:
         return f"{now_ms}.000"
@@ -79,10 +76,7 @@ def id_of(fact: Fact) -> str:
 
 
 def known_part(cls: type[_T], raw: object, *, where: str, key: str = "") -> _T:
-    """
-    A fact or conflict of somebody else's document, keys of theirs left out; a day ends a validity too.
-    FileFormatError names the key, behind *key*.
-    """
+    """A fact or conflict of somebody else's document, without keys of theirs; *key* is its place there."""
     if not isinstance(raw, Mapping):
         raise FileFormatError(f"must be an object, not {type(raw).__name__}", where, key=key or None)
     value: dict[str, Any] = {name: raw[name] for name in cls.__struct_fields__ if name in raw}

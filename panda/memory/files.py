@@ -49,12 +49,7 @@ def split_key(key: str, kind: Kind, user: str) -> tuple[str, str]:
 
 
 def canonical_key(key: str, kind: Kind, user: str) -> str | None:
-    """
-    The key that panda writes where somebody typed a key; None for one that no memory can have.
-
-    >>> canonical_key("Acme Corp#ceo", "fact", "ann"), canonical_key(" ", "fact", "ann")
-    ('acme-corp#ceo', None)
-    """
+    """The key that panda writes where somebody typed a key; None for one that no memory can have."""
     subject = Subject("local", *split_key(key, kind, user))
     return subject.key(user) if subject.relation.strip() and not subject.is_system else None
 
@@ -64,12 +59,7 @@ def shown_in(kind: SaidKind, entity: str, user: str) -> Kind:
 
 
 def says(raw: object, value: Value) -> bool:
-    """
-    Whether what a memory file holds is what it shows for a value.
-
-    >>> says("1e+300", Value("number", 1e300)), says(1, Value("boolean", True))
-    (True, False)
-    """
+    """Whether what a memory file holds is what it shows for a value, as 1e+300 for a number."""
     typed = render_value(raw) if isinstance(raw, Mapping) else raw
     return typed_value(typed).key == typed_value(as_read(file_value(value))).key
 
@@ -209,10 +199,7 @@ class Projection:
     def with_only(
         self, assertions: Sequence[Assertion], conflicts: Sequence[Conflict], now: datetime
     ) -> "Projection":
-        """
-        Memory as if these assertions and records were the whole log: what the files show of what that changes
-        is what holds then, all else in them stays.
-        """
+        """Memory as if this were the whole log; in the files only what that changes is as then."""
         then = copy(self)
         then.mark, then.log = None, self.log.with_only(assertions, conflicts)
         ids, kept = {one.id for one in assertions}, set(map(id, conflicts))
@@ -228,10 +215,7 @@ class Projection:
         return then
 
     def as_of(self, bound: Bound, texts: Mapping[Kind, str | None] | None = None) -> "Projection":
-        """
-        Memory as it was when a turn began, with the memory files of then if they were kept. Raises
-        FileFormatError: a memory file is corrupt.
-        """
+        """Memory as it was when a turn began; *texts* are the memory files of then, where they were kept."""
         said = known_then(self.log, bound)
         known: set[str | None] = {None, *(one.id for one in said)}
         count = bound.snapshot.memory.conflicts if bound.snapshot and bound.snapshot.memory else None
@@ -281,10 +265,7 @@ class Projection:
         return self.mark == self._mark_of_now()
 
     def entries(self, kind: Kind) -> dict[str, MemoryEntry] | None:
-        """
-        What a memory file says, by key as in the log, without impossible ones; None if it is not there, or
-        blank, which takes nothing back.
-        """
+        """By key as in the log, without impossible ones; None if the file is not there or blank."""
         text = self.texts[kind]
         if text is None or not text.strip("\ufeff \t\r\n"):
             return None

@@ -302,10 +302,7 @@ class Remembered:
 
 
 def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
-    """
-    All that holds, in every scope, of refreshed log and files: what preferences.md shows, then what facts.md
-    shows, then the other scopes; what was deleted by hand is left out.
-    """
+    """What holds, edits by hand included: what preferences.md shows, facts.md, then the other scopes."""
     found: list[Remembered] = []
     for one in state.compare(now):
         entry = one.entry
@@ -321,9 +318,12 @@ def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
             found += _standing(one.standing, one.kind, one.key)
         else:
             for known in _standing(one.standing, one.kind, entry.key):
-                fact = structs.replace(known.fact, source_turn=entry.source_turn)
-                noted = replace(known, fact=fact, start=entry.confidence, at=entry.updated_at)
-                found.append(known if entry.is_bare else noted)
+                if not entry.is_bare:
+                    known = replace(known, start=entry.confidence, at=entry.updated_at)
+                if not entry.is_bare and entry.source_turn != known.fact.source_turn:
+                    fact = structs.replace(known.fact, source_turn=entry.source_turn)
+                    known = replace(known, fact=fact)
+                found.append(known)
     for subject in state.log.subjects():
         if subject.scope != "local" and not subject.is_system:
             found += _standing(state.standing(subject, now), None, subject.key(state.user))
@@ -337,7 +337,7 @@ def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
 def _standing(standing: Standing, kind: Kind | None, key: str) -> Iterator[Remembered]:
     fact, rival = standing.winner, find_alternative(standing.live) if standing.live else None
     if fact is not None:
-        _, entity, relation = standing.subject
-        fact = structs.replace(fact, entity=entity, relation=relation)  # what settles is of another subject
+        if fact.subject != standing.subject:  # it settles what is said of another
+            fact = structs.replace(fact, entity=standing.subject.entity, relation=standing.subject.relation)
         kind = kind or ("preference" if fact.kind == "preference" else "fact")
         yield Remembered(kind, key, fact, fact.confidence, fact.asserted_at, standing.expired, rival)

@@ -289,10 +289,7 @@ class NodeReader:
         return find_visits(list(reversed(self._all_turns() if turns is None else turns)), urls)
 
     def _named(self, kind: type[_R], node_id: str, key: str) -> list[tuple[Path, _R]]:
-        """
-        The records of a research or visit, with their files: of the turns that the index names and the
-        running one, of all if it is in none of them.
-        """
+        """Records and their files: of the turns that the index names and the running one, else of all."""
         name, found = node_id.partition(":")[2], list[tuple[Path, _R]]()
         turns = self._turns_by(lambda view: [one.turn for one in view.nodes([node_id]) if one.turn])
         for among in ([] if turns is None else turns, self._all_turns()):

@@ -49,10 +49,7 @@ def read_scope(value: object) -> Scope:
 
 
 def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
-    """
-    A request of JSON values, checked the same way from shell, HTTP and MCP; null counts as not given.
-    UsageError names the field, *where* put before, as "--" for options.
-    """
+    """A request of JSON values, null for what is not given; UsageError names the field behind *where*."""
     if not isinstance(raw, Mapping):
         raise UsageError("the request is no JSON object", where="body", fix='send {"scope": "local"}')
     given = {_plain(key): _plain(value) for key, value in raw.items() if value is not None}
@@ -98,10 +95,7 @@ def settle(facts: Mapping[str, _F], conflicts: Iterable[Conflict]) -> list[tuple
 def _find_homes(
     facts: Mapping[str, Fact], settled: Mapping[str, list[tuple[str, ...]]]
 ) -> dict[str, set[Subject]]:
-    """
-    One may settle a conflict that another is part of, so those that depend on no other come first; those in a
-    circle stay where they are.
-    """
+    """What settles a conflict that another is part of comes first; those in a circle stay where they are."""
     homes: dict[str, set[Subject]] = {}
     pending = dict(settled)
     while ready := [
@@ -190,10 +184,7 @@ def _entry(subject: Subject, ranked: Sequence[Fact]) -> Entry:
 def find_contenders(
     facts: Iterable[Fact], conflicts: Iterable[Conflict], request: SynthesisRequest, *, now: datetime
 ) -> dict[Subject, list[Fact]]:
-    """
-    The facts of a scope that compete for each entity and relation, as compete has them; a fact that settles a
-    conflict stands with the facts that it settles. `min_confidence` and `as_of` are passed over.
-    """
+    """What competes for each entity and relation; what settles something stands with it."""
     groups: dict[Subject, list[Fact]] = {}
     for subject, fact in settle({fact.id: fact for fact in facts if fact.scope == request.scope}, conflicts):
         is_asked_for = request.entity in (None, subject.entity) and request.relation in (
