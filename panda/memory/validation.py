@@ -70,10 +70,7 @@ _NOTHING = "none stated"
 
 
 def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Problem]:
-    """
-    Doubled ids, conflict records that name no fact, and lines of the memory files that do not say what
-    whoever typed them may think, at some places; of all users without any.
-    """
+    """What is wrong in the memories of all users, or at some places, and in their notes."""
     within, found = [place.absolute() for place in places], list[Problem]()
     for user in users_of(Layout(root)):
         store, home = Layout(root).of(user), Layout(root.absolute()).of(user).home

@@ -194,10 +194,7 @@ def check_open(store: UserStore, session: str) -> None:
 
 
 def verify_session(store: UserStore, session: str) -> list[Problem]:
-    """
-    What differs between a session's file, if there is one, and its turns: a problem for each field, and for
-    each saved turn that the file does not know.
-    """
+    """What differs between a session's file and its turns: each field, and each saved turn that it lacks."""
     path = str(store.session(session))
     try:
         found = load_session(store, session, sealed=False)

@@ -34,10 +34,7 @@ class CarryLine(NamedTuple):
 
 
 def carry_lines(carry: Carry, load: Load | None = None, shown: str | None = None) -> Iterator[CarryLine]:
-    """
-    All that the next turn is told, most important first. *load* gives results that are kept whole, too;
-    *shown* is kept content to see again.
-    """
+    """All that the next turn is told, most important first; *shown* is kept content to see again."""
     yield from _pending(carry)
     for limit in carry.constraints[::-1]:
         if limit.active:
@@ -241,10 +238,7 @@ def _fitting(texts: Sequence[str], left: int, *, clipped: bool) -> tuple[list[st
 
 
 def field_rows(carry: Carry, exists: Callable[[str], bool]) -> list[tuple[str, str, str]]:
-    """
-    The lines for people: field, text, files relative to the user's directory, in the order of the table of
-    fields; an empty field has one row that says so.
-    """
+    """The lines for people by field: field, text, files; an empty field has one row that says so."""
     lines, rows = list(carry_lines(carry)), list[tuple[str, str, str]]()
     for name, field in FIELDS.items():
         own = [one for one in lines if one.field == name]

@@ -76,12 +76,7 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
 
 
 def call_digest(tool: str, arguments: Mapping[str, object]) -> str:
-    """
-    What makes a tool call the same again.
-
-    >>> call_digest("a.b", {"x": 1, "y": 2}) == call_digest("a.b", {"y": 2, "x": 1})
-    True
-    """
+    """What makes a tool call the same again, in whatever order its arguments are given."""
     text = json.dumps([tool, arguments], ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
