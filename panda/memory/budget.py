@@ -1,7 +1,7 @@
 """The documents of phase 2: loaded by id, links followed, within S1's budgets, under their headings."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from panda.documents.context import CACHED, FOREVER, HEADINGS, SESSION_MEMORY, STORED, TURNS
@@ -24,8 +24,7 @@ LONGEST_LINE_CHARS = 1_000
 """Longer lines cannot be quoted."""
 
 _FIRST = ("preference", "fact", "research_cache", "visit_record")
-_SUMMARY_TYPE = "default"
-_CUT = "[…]"
+_HEADINGS = {"preference": STORED, "fact": FOREVER, "turn_summary": TURNS}
 
 
 @dataclass(frozen=True)
@@ -77,19 +76,44 @@ def fit_nodes(
     TURN_TOKENS; if all do not fit, research keeps its summary and best claims, then each document what is
     left (S1 §4.2, §7.3).
     """
-    documents = [_usable(node) for node in sorted(nodes, key=_rank)]
-    documents = [
-        _cut(one, TURN_TOKENS, fit) if one.node.source_type == "turn_summary" else one for one in documents
+    ordered = sorted(nodes, key=_rank)
+    usable = [[line for line in node.items if is_usable(line)] for node in ordered]
+    kept = [
+        _within(lines, TURN_TOKENS, fit) if node.source_type == "turn_summary" else lines
+        for node, lines in zip(ordered, usable, strict=True)
     ]
-    if sum(one.kept_tokens for one in documents) > budget_tokens:
-        documents = [
-            _best_claims(one) if one.node.source_type == "research_cache" else one for one in documents
+    if sum(map(_tokens, kept)) > budget_tokens:
+        kept = [
+            _best_claims(lines) if node.source_type == "research_cache" else lines
+            for node, lines in zip(ordered, kept, strict=True)
         ]
-    room, fitted = budget_tokens, []
-    for document in documents:
-        fitted.append(_cut(document, room, fit))
-        room -= fitted[-1].kept_tokens
-    return fitted
+    documents = []
+    for node, all_lines, chosen in zip(ordered, usable, kept, strict=True):
+        lines = _within(chosen, budget_tokens, fit)
+        documents.append(LoadedDocument(node, tuple(lines), _tokens(all_lines), _tokens(lines)))
+        budget_tokens -= documents[-1].kept_tokens
+    return documents
+
+
+def _tokens(lines: Sequence[Line]) -> int:
+    return sum(count_tokens(line.text) for line in lines)
+
+
+def _within(lines: Sequence[Line], room_tokens: int, fit: Callable[[str], float]) -> Sequence[Line]:
+    if _tokens(lines) <= room_tokens:
+        return lines
+    kept: list[Line] = []
+    for line in sorted(lines, key=lambda line: -fit(line.text)):
+        if count_tokens(line.text) <= room_tokens:
+            kept.append(line)
+            room_tokens -= count_tokens(line.text)
+    return [line for line in lines if line in kept]
+
+
+def _best_claims(lines: Sequence[Line]) -> Sequence[Line]:
+    summary = [line for line in lines[:1] if line.content_type == "default"]
+    claims = sorted(lines[len(summary) :], key=lambda line: -line.confidence)[:RESEARCH_CLAIMS]
+    return [line for line in lines if line in [*summary, *claims]]
 
 
 def _rank(node: Node) -> tuple[int, int]:
@@ -126,34 +150,6 @@ def unquotable_for(item: Line) -> str:
     return "it is a question" if is_question(item.text) else ""
 
 
-def _usable(node: Node) -> LoadedDocument:
-    items = tuple(item for item in node.items if is_usable(item))
-    tokens = sum(count_tokens(item.text) for item in items)
-    return LoadedDocument(node, items, tokens, tokens)
-
-
-def _best_claims(document: LoadedDocument) -> LoadedDocument:
-    summary = [item for item in document.items[:1] if item.content_type == _SUMMARY_TYPE]
-    claims = sorted(document.items[len(summary) :], key=lambda item: -item.confidence)[:RESEARCH_CLAIMS]
-    return _kept(document, [*summary, *claims])
-
-
-def _cut(document: LoadedDocument, room_tokens: int, fit: Callable[[str], float]) -> LoadedDocument:
-    if document.kept_tokens <= room_tokens:
-        return document
-    kept: list[Line] = []
-    for item in sorted(document.items, key=lambda item: -fit(item.text)):
-        if count_tokens(item.text) <= room_tokens:
-            kept.append(item)
-            room_tokens -= count_tokens(item.text)
-    return _kept(document, kept)
-
-
-def _kept(document: LoadedDocument, items: Sequence[Line]) -> LoadedDocument:
-    in_order = tuple(item for item in document.items if item in items)
-    return replace(document, items=in_order, kept_tokens=sum(count_tokens(item.text) for item in in_order))
-
-
 def group_documents(
     documents: Sequence[LoadedDocument], now: datetime, session_turns: Sequence[int]
 ) -> Mapping[str, str]:
@@ -161,22 +157,11 @@ def group_documents(
     groups: dict[str, list[str]] = {}
     for document in documents:
         if document.items:
-            groups.setdefault(_heading_of(document, session_turns), []).append(_document_text(document, now))
+            node, heading = document.node, _HEADINGS.get(document.node.source_type, CACHED)
+            if heading == STORED and node.source_turn in session_turns:
+                heading = SESSION_MEMORY
+            age = freshness(node, now)
+            head = f"[{node.id}] {node.title}, confidence {node.confidence:.2f}{f', {age}' if age else ''}"
+            lines = [head, *(f"- {line.text}" for line in document.items), *["[…]"] * document.is_cut]
+            groups.setdefault(heading, []).append("\n".join(lines))
     return {name: "\n\n".join(groups[name]) for name in HEADINGS if name in groups}
-
-
-def _heading_of(document: LoadedDocument, session_turns: Sequence[int]) -> str:
-    node = document.node
-    if node.source_type == "preference":
-        return SESSION_MEMORY if node.source_turn in session_turns else STORED
-    if node.source_type == "fact":
-        return FOREVER
-    return TURNS if node.source_type == "turn_summary" else CACHED
-
-
-def _document_text(document: LoadedDocument, now: datetime) -> str:
-    node = document.node
-    age = freshness(node, now)
-    head = f"[{node.id}] {node.title}, confidence {node.confidence:.2f}{f', {age}' if age else ''}"
-    lines = [f"- {item.text}" for item in document.items]
-    return "\n".join([head, *lines, *([_CUT] if document.is_cut else [])])
