@@ -202,14 +202,10 @@ class Projection:
         """Memory as if this were the whole log; in the files only what that changes is as then."""
         then = copy(self)
         then.mark, then.log = None, self.log.with_only(assertions, conflicts)
-        ids, kept = {one.id for one in assertions}, set(map(id, conflicts))
-        changed = [one for one in self.log.assertions if one.id not in ids]
-        changed += [one for one in assertions if self.log.get(one.id) is None]
-        settled = self.log.settled_by(one for one in self.log.conflicts if id(one) not in kept)
         showing = Showing(self)
-        for subject in dict.fromkeys([*(one.subject for one in changed), *settled]):
+        for subject in dict.fromkeys([*self.log.subjects("local"), *then.log.subjects("local")]):
             holds, held = (next(iter(log.contenders(subject, now=now)), None) for log in (self.log, then.log))
-            if subject.scope == "local" and holds != held:
+            if holds != held:
                 showing.show(subject, held)
         then.texts = showing.texts()
         return then

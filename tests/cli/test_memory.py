@@ -226,3 +226,38 @@ def test_validate_finds_what_was_typed_oddly(shell: Shell) -> None:
     ended = shell("validate", str(shell.layout.of("ann").conflicts_log), group=None)
     named = (line.split(":")[1] for line in ended.out.splitlines() if "conflicts.jsonl" in line)
     assert {place.split()[0] for place in named} == {"2", "3"}
+
+
+def test_what_is_typed_by_hand_is_told(shell: Shell) -> None:
+    """A misspelt key is an error with its line; what is nested counts as a text, which `validate` tells."""
+    path = shell.layout.of("ann").preferences
+    path.write_text("---\nbudget: {value: 900, confidance: .4}\n---\n", encoding="utf-8")
+    ended = shell("list", "--json").value["error"]
+    assert (ended["where"], ended["fix"]) == (f"{path}:2", "did you mean confidence?")
+    path.write_text("---\nbudget: {min: 500, max: 800}\n---\n", encoding="utf-8")
+    assert shell("get", "budget").out == "min 500, max 800\n"
+    found = shell("validate", str(path), "--json", group=None).value["data"]["unquotable"]
+    assert [one["message"] for one in found] == [
+        "what is nested in budget counts as the text 'min 500, max 800'"
+    ]
+
+
+def test_a_blank_file_deletes_nothing(shell: Shell) -> None:
+    """It is made again; a front matter without keys takes all back."""
+    shell("set", "pet", "cat")
+    path = shell.layout.of("ann").preferences
+    path.write_text("\n", encoding="utf-8")
+    assert shell("get", "pet").out == "cat\n"
+    assert "- pet: cat" in path.read_text(encoding="utf-8")
+    path.write_text("---\n---\n", encoding="utf-8")
+    assert shell("get", "pet").code == 2
+
+
+def test_a_day_ends_with_its_last_second(shell: Shell) -> None:
+    """What is to hold until a day holds on that day; a text is printed with its line breaks."""
+    day = render_time(NOW)[:10]
+    shell("set", "lease", "-", "--valid-until", day, stdin="Main St 1\nOregon")
+    ended = shell("get", "lease", "--json").value["data"]
+    assert (ended["valid_until"], ended["expired"]) == (f"{day}T23:59:59Z", False)
+    assert shell("get", "lease").out == "Main St 1\nOregon\n"
+    assert shell("set", "-", "x").code == 2

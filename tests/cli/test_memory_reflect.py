@@ -157,3 +157,11 @@ def test_a_writing_model_words_key_and_value(tmp_path: Path, caplog: pytest.LogC
         ("instrument", "cello", 1)
     ]
     assert warnings == ["not proposed: 'seven hives' does not stand in turn 2"]
+
+
+def test_what_a_turn_remembered_is_not_proposed(tmp_path: Path) -> None:
+    """A sentence that memory has word for word needs no second batch."""
+    layout = Layout(tmp_path)
+    approve(layout, CELLO, "My train is late.")
+    run(layout, "set", "said_t1_1", CELLO.rstrip("."), "--kind", "fact")
+    assert run(layout, "reflect", "--json").value["data"]["proposals"] == []
