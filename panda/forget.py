@@ -22,11 +22,11 @@ from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, LockHeldError, Problem, StoreError, UntrustedError
 from panda.language.statements import clause_texts
 from panda.memory.fact import id_of
-from panda.memory.files import Projection, Showing
+from panda.memory.files import Projection
 from panda.session.file import rebuild_session, saved_turns, write_session
 from panda.store import files
 from panda.store import layout as names
-from panda.store.fact import Assertion, Fact
+from panda.store.fact import Assertion, Fact, Subject
 from panda.store.interventions import intervention_id
 from panda.store.layout import METADATA_JSON, UserStore
 from panda.store.records import Metadata, check_json, load
@@ -408,12 +408,12 @@ class _Walk:
                     self._ids[raw["id"]] = id_of(said)
             lines.append(line if made == raw else _line(made))
         self._memory |= {log: "\n".join(lines).encode("utf-8", "surrogateescape")} if log.is_file() else {}
-        showing = Showing(state)
+        winners: dict[Subject, Assertion | None] = {}
         for subject in dict.fromkeys(one.subject for one in state.log.assertions if one.id in now):
             winner = state.standing(subject, store.clock()).winner
             if winner is not None and (after := now.get(winner.id)) is not None:
-                showing.show(subject, after if after.confidence else None)
-        for kind, text in showing.texts().items():
+                winners[subject] = after if after.confidence else None
+        for kind, text in state.shown(winners).items():
             if text is not None:
                 self._memory[state.paths[kind]] = self._eraser.text(text).encode()
                 if self._eraser.text(text) != state.texts[kind]:

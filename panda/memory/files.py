@@ -202,12 +202,12 @@ class Projection:
         """Memory as if this were the whole log; in the files only what that changes is as then."""
         then = copy(self)
         then.mark, then.log = None, self.log.with_only(assertions, conflicts)
-        showing = Showing(self)
+        winners: dict[Subject, Assertion | None] = {}
         for subject in dict.fromkeys([*self.log.subjects("local"), *then.log.subjects("local")]):
             holds, held = (next(iter(log.contenders(subject, now=now)), None) for log in (self.log, then.log))
             if holds != held:
-                showing.show(subject, held)
-        then.texts = showing.texts()
+                winners[subject] = held
+        then.texts = self.shown(winners)
         return then
 
     def as_of(self, bound: Bound, texts: Mapping[Kind, str | None] | None = None) -> "Projection":
@@ -231,6 +231,42 @@ class Projection:
         """Digest of each memory file by its name; None for one that is not there."""
         texts = ((self.paths[kind].name, self.texts.get(kind)) for kind in KINDS)
         return {name: None if text is None else text_digest(text) for name, text in texts}
+
+    def shown(
+        self, winners: Mapping[Subject, Assertion | None], typed: Mapping[Subject, Comparison] | None = None
+    ) -> dict[Kind, str | None]:
+        """
+        The texts of both memory files with the lines of some keys brought up to date: what holds, or none.
+        What was *typed* by hand, if the winner came of it, stays so. Raises DocumentError: an entry cannot be
+        changed alone.
+        """
+        files: dict[Kind, MemoryText] = {}
+        for subject, winner in winners.items():
+            key, by_hand = subject.key(self.user), (typed or {}).get(subject)
+            home = shown_in(winner.kind, subject.entity, self.user) if winner else None
+            for kind in KINDS if not subject.is_system else ():
+                entry, text, where = self.entry(kind, key), self.texts[kind], str(self.paths[kind])
+                if kind != home and (text is None or not self._is_ours(kind, entry, subject)):
+                    continue
+                if kind not in files:
+                    files[kind] = MemoryText(text or "", title=_TITLES[kind], where=where)
+                typed_key = entry.key if entry else key
+                if kind != home or winner is None:
+                    files[kind].remove(typed_key)
+                    continue
+                value, turn = file_value(winner.value), winner.source_turn
+                if by_hand is not None and by_hand.kind == kind and not by_hand.is_relabelled:
+                    files[kind].relist(typed_key, value, turn)
+                else:
+                    sure, at = winner.confidence, winner.asserted_at
+                    files[kind].set(typed_key, value, confidence=sure, source_turn=turn, updated_at=at)
+        return self.texts | {kind: file.text for kind, file in files.items()}
+
+    def _is_ours(self, kind: Kind, entry: MemoryEntry | None, subject: Subject) -> bool:
+        said = [one for one in self.log.of(subject) if one.confidence > 0]
+        if entry is not None:
+            return any(_says(entry, one) for one in said)
+        return all(shown_in(one.kind, subject.entity, self.user) == kind for one in said)
 
     def _read_mark(self) -> Shown | None:
         if not self._mark_path.exists():
@@ -354,49 +390,3 @@ def _standing(log: MemoryLog, subject: Subject, now: datetime) -> Standing:
     past = tuple(log.contenders(subject, now=now, include_expired=True))
     live = tuple(one for one in past if one.valid_until is None or one.valid_until >= now)
     return Standing(subject, live, past)
-
-
-class Showing:
-    """The texts of both memory files, as they are to become; *state* is log and files as they are."""
-
-    def __init__(self, state: Projection) -> None:
-        self._state = state
-        self._files: dict[Kind, MemoryText] = {}
-
-    def texts(self) -> dict[Kind, str | None]:
-        """Kind to the text of its file; None for one that is not there and need not be."""
-        return self._state.texts | {kind: file.text for kind, file in self._files.items()}
-
-    def show(self, subject: Subject, winner: Assertion | None, typed: Comparison | None = None) -> None:
-        """
-        Bring the lines of one key up to date in both files: what holds, or none. What was *typed* by hand, if
-        the winner came of it, stays so. Raises DocumentError: the entry cannot be changed alone.
-        """
-        if subject.is_system:
-            return
-        state, key = self._state, subject.key(self._state.user)
-        home = shown_in(winner.kind, subject.entity, state.user) if winner else None
-        for kind in KINDS:
-            entry = state.entry(kind, key)
-            typed_key = entry.key if entry else key
-            if kind == home and winner is not None:
-                value, turn = file_value(winner.value), winner.source_turn
-                if typed is not None and typed.kind == kind and not typed.is_relabelled:
-                    self._file(kind).relist(typed_key, value, turn)
-                    continue
-                sure, at = winner.confidence, winner.asserted_at
-                self._file(kind).set(typed_key, value, confidence=sure, source_turn=turn, updated_at=at)
-            elif state.texts[kind] is not None and self._is_ours(kind, entry, subject):
-                self._file(kind).remove(typed_key)
-
-    def _is_ours(self, kind: Kind, entry: MemoryEntry | None, subject: Subject) -> bool:
-        said = [one for one in self._state.log.of(subject) if one.confidence > 0]
-        if entry is not None:
-            return any(_says(entry, one) for one in said)
-        return all(shown_in(one.kind, subject.entity, self._state.user) == kind for one in said)
-
-    def _file(self, kind: Kind) -> MemoryText:
-        if kind not in self._files:
-            text, where = self._state.texts[kind] or "", str(self._state.paths[kind])
-            self._files[kind] = MemoryText(text, title=_TITLES[kind], where=where)
-        return self._files[kind]

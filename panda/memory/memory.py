@@ -15,7 +15,7 @@ from panda.documents.text import one_line
 from panda.errors import NotFoundError, StoreError, UsageError
 from panda.memory.confidence import MISSING, SAID_BY_USER, confidence_at
 from panda.memory.fact import Kind, anew, asserted, tick, typed_value
-from panda.memory.files import KINDS, Comparison, Projection, Showing, Standing
+from panda.memory.files import KINDS, Comparison, Projection, Standing
 from panda.memory.log import MemoryLog
 from panda.memory.synthesis import CONTRADICTED, find_alternative
 from panda.store.fact import Assertion, Conflict, SaidKind, Scalar, Subject, entity_name
@@ -143,14 +143,12 @@ class Memory:
         of *also* that must be looked at; `held`.
         """
         state, now = self._state, self._clock()
-        then, showing = state.log.plus(new, settled), Showing(state)
+        then = state.log.plus(new, settled)
         typed = {one.subject: one for one in also if one.verdict == "typed"}
         subjects = [*(one.subject for one in new), *(one.subject for one in also), *then.settled_by(settled)]
-        for subject in dict.fromkeys(subjects):
-            if subject.scope == "local":
-                winner = next(iter(then.contenders(subject, now=now)), None)
-                showing.show(subject, winner, typed.get(subject))
-        texts = showing.texts()
+        local = dict.fromkeys(subject for subject in subjects if subject.scope == "local")
+        winners = {subject: next(iter(then.contenders(subject, now=now)), None) for subject in local}
+        texts = state.shown(winners, typed)
         if state.mark is None:
             state.write_mark()
         if new:
