@@ -476,7 +476,7 @@ class _Message:
             year = date(int(text), 1, 1), date(int(text), 12, 31)
             return _When(lambda _: year, past=year[0] <= today, beside="year", year=True), end
         if form == "nth":
-            return self._nth(int(match["d5"]), end) if self._word(at - 1) == "the" else None
+            return (_monthly(int(match["d5"])), end) if self._word(at - 1) == "the" else None
         if form == "feast":
             month, day_, days_ = _FEASTS.get(text, (0, 0, 0))
             return (_yearly(month, day_, 0, day_ + days_ - 1), end) if month else None
@@ -534,20 +534,6 @@ class _Message:
 
         return _When(find, relative=True, beside="day" if text.endswith("day") else "short"), end
 
-    def _nth(self, day: int, end: int) -> _At | None:
-        if end < len(self._tokens) and self._word(end) not in (FUNCTION_WORDS | _BORDERS) - {"of", "in"}:
-            return None
-
-        def find(until: date) -> _Days | None:
-            for back in range(3):
-                with suppress(ValueError):  # no such day in that month
-                    found = (_shift(until.replace(day=1), -back, "month") or until).replace(day=day)
-                    if found <= until:
-                        return found, found
-            return None
-
-        return _When(find, relative=True, beside="time"), end
-
     # which of them are meant
 
     def _resolve(self, when: _When, end: int, at: int) -> _Days | None:
@@ -579,7 +565,7 @@ class _Message:
             return before in _words("short_beside")
         if before in ("a", "an"):
             return False
-        if not when.beside or self._word(at) in ("from", "between"):
+        if not when.beside:
             return True
         if self._word(at) == "the" or before in _ADVERB | _words("parts") | {"early", "late", "mid", "-"}:
             follows = self._text[self._tokens[end].start :][:3] if end < len(self._tokens) else ""
@@ -659,22 +645,35 @@ def _count_of(written: str) -> int:
 
 
 def _when_of(match: re.Match[str], form: str) -> _When | None:
-    first, last = (read_date(match)[place].value for place in (0, -1))
-    try:
-        if re.match(r"\d{4}-\d\d(?:-\d\d)?(?!\d)", first):
-            start, end = (date.fromisoformat(f"{one}-01"[:10]) for one in (first, last))
-            days = (start, end) if len(first) > len("2026-01") else _unit_of(start, "month")
-            return _When(lambda _: days, past=True, year=True)
-    except ValueError:
-        return None
+    reads = read_date(match)
+    first, last = reads[0].value, reads[-1].value
     if open_year := re.fullmatch(r"--(\d\d)(?:-(\d\d))?", first):
         month, day = int(open_year[1]), open_year[2]
         if day:
             return _yearly(month, int(day), 0, int(last[-2:]), beside="time" if "/" in match[0] else "")
         written = match[0].lower().rstrip(".")
-        beside = "name" if written in _words("names_too") else "" if len(written) > 4 else "time"
-        return _yearly(month, 1, 1, beside=beside)
+        return _yearly(
+            month, 1, 1, beside="name" if written in _words("names_too") else "time" * (len(written) < 5)
+        )
+    if not re.match(r"\d{4}-\d\d(?:-\d\d)?(?!\d)", first):
+        return None
+    with suppress(ValueError):
+        start, end = (date.fromisoformat(f"{value}-01"[:10]) for value in (first, last))
+        days = (start, end) if len(first) > len("2026-01") else _unit_of(start, "month")
+        return _When(lambda _: days, past=True, year=True)
     return None
+
+
+def _monthly(day: int) -> _When:
+    def find(until: date) -> _Days | None:
+        for back in range(3):
+            with suppress(ValueError):  # no such day in that month
+                nth = (_shift(until.replace(day=1), -back, "month") or until).replace(day=day)
+                if nth <= until:
+                    return nth, nth
+        return None
+
+    return _When(find, relative=True, beside="time")
 
 
 def _yearly(month: int, day: int, months: int, last: int = 0, beside: str = "") -> _When:
