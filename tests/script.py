@@ -216,7 +216,29 @@ def offered(asked: Asked, name: str) -> dict[str, str]:
     return dict(re.findall(r"(?m)^- (\S+) \| (.*)$", part))
 
 
+def cited(items: Any, asked: Asked) -> Any:
+    """Items of an answer with the lines of the nodes that a script names, for what they compute too."""
+    heads = {id_: said.partition("] ")[0] for id_, said in offered(asked, "lines").items()}
+
+    def named(item: Any) -> Any:
+        if not isinstance(item, dict) or "node_ids" not in item:
+            return item
+        own = {name: value for name, value in item.items() if name != "node_ids"}
+        wanted = set(item["node_ids"] if isinstance(item["node_ids"], list | tuple) else ())
+        own["lines"] = [id_ for id_, head in heads.items() if wanted & set(_NODES.findall(head))]
+        if "computed" in own:
+            own["computed"] = [{"lines": own["lines"], **figure} for figure in own["computed"]]
+        return own
+
+    return [named(item) for item in items] if isinstance(items, list) else items
+
+
+_NODES = re.compile(r"(?:\[|, )([a-z]+:[^,\]]+)")
+
+
 def _filled(value: Any, name: str, asked: Asked) -> Any:
+    if name == "items" and '"computed"' in json.dumps(getattr(asked.params, "schema", {})):
+        return cited(value, asked)
     if not isinstance(value, Pick):
         return value
     shown = offered(asked, name)
@@ -282,5 +304,5 @@ class NaturalWriter:
         if isinstance(reply, str):
             return reply
         properties = getattr(asked.params, "schema", {})["properties"]
-        said = {name: value for name, value in reply.items() if name in properties}
+        said = {name: _filled(value, name, asked) for name, value in reply.items() if name in properties}
         return STYLES[self._turn.style] % json.dumps(said, ensure_ascii=False, indent=2)

@@ -16,7 +16,7 @@ from panda.runs.replay import simulate
 from panda.store.layout import Layout, UserStore
 from panda.store.seals import part_of
 from tests.builders import still_clock
-from tests.script import Script, pick, step_of
+from tests.script import Script, offered, pick, step_of
 from tests.scripted_model import Asked, Reply, ScriptedModel
 from tests.scripted_turns import USER, OneModel, laptop_store, scripted_app
 
@@ -48,7 +48,6 @@ class Meeting:
     def __init__(self, query: str, barrier: Barrier, *, is_first: bool) -> None:
         self._is_question = query.endswith("?")
         self._waits = [barrier] if is_first else [barrier, barrier]
-        own: dict[str, Any] = {"answer": {"items": [{"text": query, "node_ids": pick("turn:")}]}}
         steps = ("memory.query", "doc.search") if self._is_question else ("memory.create",)
         lines: dict[str, Any] = {"lines": pick("favorite", *KINDS) if self._is_question else []}
         self._script = Script(
@@ -56,7 +55,6 @@ class Meeting:
             synthesis=lines,
             planner={"tools": list(steps), "next_step": "coordinator"},
             coordinator=[*({"tool": name} for name in steps), {"tool": "done"}],
-            **own,
         )
         self._query = query
 
@@ -66,16 +64,14 @@ class Meeting:
                 self._waits.pop().wait(SECONDS)
         if step_of(asked) == "answer":
             text = "It was said before." if self._is_question else self._query
-            return json.dumps({"items": [{"text": text, "node_ids": self._citable(asked)}]})
+            return json.dumps({"items": [{"text": text, "lines": self._citable(asked)}]})
         return self._script(asked)
 
     def _citable(self, asked: Asked) -> list[str]:
-        """The nodes that an answer cites: what was found, or what was said in this turn."""
-        schema: Any = getattr(asked.params, "schema", {})
-        nodes = schema["properties"]["items"]["items"]["properties"]["node_ids"]
-        found: list[str] = nodes["items"]["enum"]
-        own = max((one for one in found if one.startswith("turn:")), key=lambda one: int(one[5:]))
-        return found[: nodes.get("maxItems", 1)] if self._is_question else [own]
+        """The lines that an answer cites: what was found, or what was said in this turn."""
+        lines = offered(asked, "lines")
+        own = [id_ for id_, said in lines.items() if said.endswith(self._query)]
+        return [*lines] if self._is_question else own[-1:]
 
 
 def run_turns(root: Path, process: int, barrier: Barrier) -> None:

@@ -2,20 +2,20 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from operator import itemgetter
 
-from panda.language.arithmetic import Proof, prove, rounding_step
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
+from panda.language.computed import ComputationError, work_out
 from panda.language.names import unknown_names
 from panda.language.numbers import size_of
 from panda.language.text import plain_text
 from panda.language.words import LABELS
 
-__all__ = ["Claim", "Proof", "check_each", "check_evidence", "find_claims", "find_proofs"]
+__all__ = ["Claim", "check_computed", "check_each", "check_evidence", "find_claims"]
 
 _YEARS = range(1900, 2100)
 _DECIMAL = re.compile(r"\d+(?:\.\d+|,(?:\d{1,2}|\d{4,}))")
@@ -23,7 +23,6 @@ _LIST_MARK = re.compile(r"(?:^|(?<=[.!?;:]) )[ ]*(\d{1,3})[.)] (?=[^\W\d])", re.
 _JOINED = re.compile(r"(?<![\w/-])\d+(?:[-/]\d+){2,}(?![\w/-])")  # "1-0-1"
 _TWO_READINGS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _ROUNDED_WITHIN = Fraction(1, 20)
-_MOST_PROVED = 100  # claims of one text; where no source holds more, none of them is proved
 
 
 def tell_claims(missing: Sequence[str], text: str, node_ids: Sequence[str]) -> str:
@@ -52,9 +51,8 @@ def check_evidence(text: str, sources: Sequence[str], *, about: Sequence[str] = 
     A bare number is supported by the same value anywhere, also in a price or quantity; a price only by the
     same value in the same currency, a quantity by the same value and unit, what is counted by the same value
     of the same thing, a date by the same day (or, with a time, the same instant), a URL only by itself, a
-    name by the same whole word. A number that no source holds is supported if the text states its operands
-    and they are held (panda/language/arithmetic.py); one that says "about" of itself also by what it
-    rounds.
+    name by the same whole word. One that says "about" of itself is also supported by what it rounds; what is
+    computed is a source of its own where it holds (check_computed).
 
     Args:
         sources: The texts that it cites, one a node.
@@ -76,28 +74,32 @@ def check_each(
     held = [_read(source) for source in cited]
     unheld = []
     for text in map(plain_text, texts):
-        missing = [(found.start, found.claim) for found in _judge(text, held, cited, titles)[0]]
+        missing = [(found.start, found.claim) for found in _unheld(text, held, cited)]
         names = unknown_names(text, [*cited, *titles])
         missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
         unheld.append([claim for _, claim in sorted(missing, key=itemgetter(0))])
     return unheld
 
 
-def find_proofs(text: str, sources: Sequence[str]) -> list[Proof]:
+def check_computed(
+    value: str, expression: str, sources: Sequence[str], lists: Mapping[str, Sequence[str]]
+) -> str | None:
     """
-    How the numbers of a text that no source holds follow from those that they do.
+    Why an expression over what the sources hold does not give a value, in a sentence; None if it does. Of
+    *lists*, by their titles, a figure such as sum(TITLE) takes all lines.
 
-    >>> find_proofs("It is $52.99 less: $697 and $749.99.", ["one: $697.00", "other: $749.99"])
-    [Proof(text='$52.99', steps='$749.99 − $697')]
+    >>> check_computed("$53", "$749.99 − $697", ["one: $697.00", "other: $749.99"], {})
+    >>> check_computed("$54", "$749.99 − $697", ["one: $697.00", "other: $749.99"], {})
+    '$749.99 − $697 is not $54'
     """
-    plain = [plain_text(source) for source in sources]
-    return _judge(plain_text(text), [_read(source) for source in plain], plain, ())[1]
+    try:
+        work_out(value, expression, sources, lambda operand: not check_evidence(operand, sources), lists)
+    except ComputationError as exc:
+        return str(exc)
+    return None
 
 
-def _judge(
-    text: str, held: Sequence["_Held"], sources: Sequence[str], about: Sequence[str]
-) -> tuple[list[Found], list[Proof]]:
-    """What of a plain text is neither held nor proved, and the proofs."""
+def _unheld(text: str, held: Sequence["_Held"], sources: Sequence[str]) -> list[Found]:
     marks, numbers = list(_LIST_MARK.finditer(text)), list(_JOINED.finditer(text))
     is_list = len(marks) > 1 and [int(mark[1]) for mark in marks] == [*range(1, len(marks) + 1)]
     places = {mark.start(1) for mark in marks} if is_list else set()
@@ -105,17 +107,7 @@ def _judge(
     joined = {at for number in numbers if number[0] in known for at in range(*number.span())}
     claims = [found for found in scan(text) if found.claims and found.start not in places]
     unheld = (found for found in claims if not (_is_held(found, held) or _is_pronoun(found, held)))
-    missing = [found for found in unheld if found.start not in joined]
-    proofs: dict[Found, Proof] = {}
-    proved = -1 if len(missing) <= _MOST_PROVED else 0
-    while proved < len(proofs):  # what is proved is an operand of what follows from it
-        proved = len(proofs)
-        for found in missing:
-            stated = [claim for claim in claims if claim not in missing or claim in proofs]
-            if found not in proofs and (proof := prove(found, stated, claims, text, sources, about)):
-                proofs[found] = proof
-    unproved = [found for found in missing if found not in proofs]
-    return unproved, [proofs[found] for found in missing if found in proofs]
+    return [found for found in unheld if found.start not in joined]
 
 
 @dataclass
@@ -271,3 +263,20 @@ def _is_rounded(claimed: Amount, held: Amount, source: _Held) -> bool:
     if off * claimed.beyond < 0 or abs(off) > abs(held.value) * _ROUNDED_WITHIN:
         return False
     return _is_same(claimed, held, source) and abs(off) <= rounding_step(claimed.value) / 2
+
+
+def rounding_step(value: Fraction) -> Fraction:
+    """
+    The place of the last digit that a rounded number shows.
+
+    >>> rounding_step(Fraction(700)), rounding_step(Fraction("7.5"))
+    (Fraction(100, 1), Fraction(1, 10))
+    """
+    step = Fraction(1)
+    if value.denominator == 1:
+        while value and value % (step * 10) == 0:
+            step *= 10
+        return step
+    while (value / step).denominator != 1 and step > Fraction(1, 10**9):
+        step /= 10
+    return step

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from panda.documents.context import Meta, Section, Text
-from panda.documents.evidence import check_evidence, find_proofs
-from panda.documents.records import encode
+from panda.documents.evidence import check_evidence
+from panda.documents.records import decode, encode
 from panda.documents.text import escape_item, unescape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, mean_by_recency
 from panda.memory.node import Node, SourceType
@@ -222,7 +222,7 @@ def is_stale(node: Node, now: datetime) -> bool:
 def answer_items(answer: Section | None) -> list[GatheredItem]:
     """The items of §5, as its `_meta` holds them; [] if there is no §5 or it answers nothing."""
     items: Any = answer.meta.get("items", []) if answer else []
-    return [GatheredItem(str(item["text"]), tuple(item["node_ids"])) for item in items]
+    return [decode(GatheredItem, item, where="§5") for item in items]
 
 
 @dataclass(frozen=True)
@@ -408,7 +408,6 @@ def _item_issues(
         others = [nodes[node_id] for node_id in section.node_ids if node_id in nodes]
         sources = [query, *(node.text for node in others)]
         wrong = [one.text for one in check_evidence(item.text, sources, about=_names_of(others))]
-        wrong += [proof.text for proof in find_proofs(item.text, sources)]  # a limit follows from nothing
         return [f"{', '.join(wrong)} in {item.text!r:.60} is not in the query"] if wrong else []
     live = [line.text for node in cited for line in node.items if line.confidence >= EXPIRED_BELOW]
     known = [line.text for node in cited for line in node.items]

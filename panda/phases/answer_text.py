@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from panda.documents.evidence import Proof
 from panda.documents.text import escape_quote
 from panda.store.records import GatheredItem, Line
 
@@ -79,7 +78,6 @@ def render_answer(
     lines: Sequence[Line],
     places: Mapping[str, str],
     *,
-    proofs: Sequence[Proof] = (),
     left_out: Mapping[str, int],
     lead: Sequence[str] = (),
     said: Mapping[GatheredItem, str],
@@ -103,7 +101,8 @@ def render_answer(
             pairs = zip(together, marks, strict=True)
             blocks += [f"{said.get(line.item, '')}{_marked(line.text, mark)}" for line, mark in pairs]
     sources = [f"- [{numbers[node_id]}] {node_id}, {place}" for node_id, place in places.items()]
-    computed = [f"- {proof.text} = {proof.steps}" for proof in proofs]
+    figures = dict.fromkeys((part.value, part.expression) for line in lines for part in line.computed)
+    computed = [f"- {value} = {expression}" for value, expression in figures]
     cited = ["Sources:\n" + "\n".join([*sources, *computed])] if sources else []
     return "\n\n".join([*lead, *blocks, *cited])
 

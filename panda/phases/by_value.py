@@ -24,7 +24,7 @@ from panda.phases.turn import Turn
 from panda.retrieval.candidates import planned_nodes
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
-from panda.store.records import Line, RetrievalPlan
+from panda.store.records import Computed, Line, RetrievalPlan
 
 _WITHIN = 0.15  # how far behind the first line another one's list still counts
 _FEW = 4  # so many things are compared where the query names none of them
@@ -92,7 +92,9 @@ def _total(turn: Turn, closest: Sequence[Line], reader: NodeReader) -> list[Line
         return []
     lines = [replace(line, why=("added up",)) for at in total.places for line in rows[at].lines]
     first, *others = dict.fromkeys(line.node for line in lines)
-    whole = Line(f"Together: {total.sum}", node=first, also=tuple(others), why=("a sum",))
+    expression, _, value = total.sum.rpartition(" = ")
+    added = Computed(value, expression, tuple(line.id for line in lines))
+    whole = Line(f"Together: {total.sum}", node=first, also=tuple(others), computed=(added,), why=("a sum",))
     return [whole, *lines][:MOST_ITEMS]
 
 

@@ -1,63 +1,133 @@
 """What the nodes that an answer cites say: everything that its items may claim, and the lines beside each."""
 
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
+from msgspec.structs import replace
+
+from panda.documents.evidence import check_computed
 from panda.documents.text import one_line
-from panda.documents.times import last_seen, parse_time
+from panda.documents.times import last_seen, parse_time, without_last_seen
 from panda.memory.gathered import node_caption
+from panda.memory.node import Node, trace
 from panda.memory.reader import NodeLoader, find_node
+from panda.phases.evidence import WORDED
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import share_of_words
-from panda.store.records import GatheredContext, GatheredItem, Step
+from panda.store.records import Evidence, GatheredContext, GatheredItem, Line, Step
 
 _MOST_JUDGED_BY = 8  # lines of one node beside an item that is judged
 
 
-def cited_texts(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -> list[list[str]]:
-    """
-    Everything that items may claim: for each a text for each node that it cites, with title, address, lines,
-    time, its age as §2 shows it, and what the tools of this turn told of it.
-    """
-    steps = turn.steps()
-    gathered = turn.folder.find(GatheredContext)
-    at = parse_time(gathered.gathered_at) if gathered else None
+class Cited:
+    """What the items of an answer cite: whole nodes, or of what a model wrote by lines these lines alone."""
 
-    @cache
-    def text_of(node_id: str) -> str:
-        if node_id == f"turn:{turn.turn}":
-            return turn.query
-        told = step_texts(steps, node_id)
+    def __init__(self, reader: NodeLoader, turn: Turn) -> None:
+        self._turn, self._steps, self._nodes = turn, turn.steps(), cache(partial(find_node, reader))
+        gathered, record = turn.folder.find(GatheredContext), turn.folder.find(Evidence)
+        self._at = parse_time(gathered.gathered_at) if gathered else None
+        self._lines = {line.id: line for line in record.offered} if record else {}
+        self._answer = {line.item: line for line in record.offered} if record else {}
+        self._whole = cache(self._whole_text)
+
+    def texts(self, item: GatheredItem) -> list[str]:
+        """
+        Everything that an item may claim, a text for each node that it cites: title, address, lines with what
+        they stand below, time, its age as §2 shows it, and what the tools of this turn told of it.
+        """
+        texts = []
+        for node_id in item.node_ids:
+            node, lines = self._nodes(node_id), self._lines_of(item, node_id)
+            if node is None or not lines:
+                texts.append(self._whole(node_id))
+            else:
+                told = step_texts(self._steps, node_id).splitlines()
+                held = [*(_shown(line) for line in lines if _is_held(line, node, told))]
+                texts.append("\n".join((node.title, node.url or "", *held, *self._times(node))))
+        return texts
+
+    def computed(self, item: GatheredItem) -> tuple[list[str], list[str]]:
+        """The figures of an item that their operands give, and what is wrong with the others."""
+        values, faults = list[str](), list[str]()
+        for figure in item.computed:
+            mine = [self._lines[id_] for id_ in figure.lines if id_ in self._lines]
+            nodes = [node for id_ in item.node_ids if (node := self._nodes(id_))]
+            sources = [*self.texts(item), self._turn.query]
+            if mine and all(line.place > 0 for line in mine):
+                sources = [*(_shown(line) for line in mine if self._holds(line)), self._turn.query]
+            fault = check_computed(figure.value, figure.expression, sources, _lists(nodes))
+            (values if fault is None else faults).append(fault or figure.value)
+        return values, faults
+
+    def _holds(self, line: Line) -> bool:
+        node = self._nodes(line.node)
+        return node is not None and _is_held(line, node, step_texts(self._steps, line.node).splitlines())
+
+    def beside(self, item: GatheredItem, node_id: str) -> list[str]:
+        """The lines of a node that an item cites, or those nearest to it."""
+        node, lines = self._nodes(node_id), self._lines_of(item, node_id)
+        shown = [*map(_shown, lines or (node.items if node else ()))]
+        if not lines:
+            shown += (step_texts(self._steps, node_id) if node else self._whole(node_id)).splitlines()
+        shares = {line: share_of_words(item.text, line) for line in shown if line.strip()}
+        nearest = sorted(shares, key=lambda line: -shares[line])[:_MOST_JUDGED_BY]
+        return [line for line in shares if lines or line in nearest]
+
+    def render(self, items: Sequence[GatheredItem]) -> str:
+        """Each item with its number, and below it the lines that it cites."""
+        shown = list[str]()
+        for n, item in enumerate(items, 1):
+            shown.append(f"{n}. {one_line(item.text)}")
+            for node_id in item.node_ids:
+                node = self._nodes(node_id)
+                seen = f" {last_seen(node.at)}" if node and node.at else ""
+                shown.append(f"   [{node_id}] {one_line(node.title) if node else ''}{seen}".rstrip())
+                shown += [f"   - {one_line(line)}" for line in self.beside(item, node_id)]
+        return "\n".join(shown)
+
+    def _lines_of(self, item: GatheredItem, node_id: str) -> list[Line]:
+        """The lines of a node that an item names; none where it names one that a model worded."""
+        answer = self._answer.get(item)
+        named = [self._lines[id_] for id_ in answer.rests_on if id_ in self._lines] if answer else []
+        mine = [line for line in named if node_id in line.node_ids]
+        return [] if any(WORDED in line.why for line in mine) else mine
+
+    def _times(self, node: Node) -> Iterator[str]:
+        yield last_seen(node.at) if node.at else ""
+        yield node_caption(node, self._at) if self._at else ""
+
+    def _whole_text(self, node_id: str) -> str:
+        if node_id == f"turn:{self._turn.turn}":
+            return self._turn.query
+        told = step_texts(self._steps, node_id)
         if node_id.startswith("step:"):
             return f"{node_id.replace(':', ' ')}\n{told}" if told else ""
-        node = find_node(reader, node_id)
+        node = self._nodes(node_id)
         if node is None:
             return told
-        seen = last_seen(node.at) if node.at else ""
-        shown = node_caption(node, at) if at else ""
-        return "\n".join((node.title, node.url or "", node.text, seen, shown, told))
-
-    return [[text_of(node_id) for node_id in item.node_ids] for item in items]
+        return "\n".join((node.title, node.url or "", node.text, *self._times(node), told))
 
 
-def render_cited(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -> str:
-    """Each item with its number, and below it the lines nearest to it of each node that it cites."""
-    steps, shown = turn.steps(), list[str]()
-    for n, (item, texts) in enumerate(zip(items, cited_texts(reader, turn, items), strict=True), 1):
-        shown.append(f"{n}. {one_line(item.text)}")
-        for node_id, text in zip(item.node_ids, texts, strict=True):
-            node = find_node(reader, node_id)
-            lines = text.splitlines()
-            if node is not None:
-                lines = [f"{line.above}: {line.text}" if line.above else line.text for line in node.items]
-                lines += step_texts(steps, node_id).splitlines()
-            seen = f" {last_seen(node.at)}" if node and node.at else ""
-            shown.append(f"   [{node_id}] {one_line(node.title) if node else ''}{seen}".rstrip())
-            shares = {line: share_of_words(item.text, line) for line in lines if line.strip()}
-            nearest = sorted(shares, key=lambda line: -shares[line])[:_MOST_JUDGED_BY]
-            shown += [f"   - {one_line(line)}" for line in shares if line in nearest]
-    return "\n".join(shown)
+def _lists(nodes: Sequence[Node]) -> dict[str, list[str]]:
+    """The lists of nodes by what they stand under."""
+    lists: dict[str, list[str]] = {}
+    for node in nodes:
+        for line in node.items:
+            if line.list_id:
+                heads = (head.text for head in node.items if head.heads == line.list_id)
+                lists.setdefault(" ".join([line.above, *heads]), []).append(line.text)
+    return lists
+
+
+def _shown(line: Line) -> str:
+    return f"{line.above}: {line.text}" if line.above else line.text
+
+
+def _is_held(line: Line, node: Node, told: Sequence[str]) -> bool:
+    """Whether its node still has a line, or a tool claimed it."""
+    plain = replace(line, text=without_last_seen(line.text))
+    return trace(plain, node) in ("same", "moved") or line.text in told
 
 
 def step_texts(steps: Sequence[Step], node_id: str) -> str:

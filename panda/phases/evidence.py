@@ -32,7 +32,7 @@ from panda.session.registry import uses_excluded
 from panda.store.records import Evidence, GatheredItem, GatheredSection, Line, Step
 
 PAGE = "visit:"
-CLAIMED = "claimed by a tool"
+CLAIMED, FOUND, WORDED = "claimed by a tool", "found by a tool", "worded by a model"
 LOOKING_UP = ("memory.query", "doc.search")  # tools that only look into the store
 _TOLD = ("turn:", "research:")  # nodes that tell of things what was so then
 _CURRENT, _NOTED = (PAGE, "research:"), ("knowledge:", "fact:")
@@ -177,7 +177,13 @@ def lines_of(turn: Turn, sections: Sequence[GatheredSection], known: Sequence[Li
 
 def line_of(item: GatheredItem) -> Line:
     """An item of §2 or of an answer that is no line of a node."""
-    return Line(item.text, node=item.node_ids[0] if item.node_ids else "", also=item.node_ids[1:])
+    return Line(
+        item.text,
+        node=item.node_ids[0] if item.node_ids else "",
+        also=item.node_ids[1:],
+        computed=item.computed,
+        why=(WORDED,),
+    )
 
 
 def _named(turn: Turn, line: Line) -> Line:
@@ -193,7 +199,7 @@ def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = No
     lines = []
     for step in turn.steps() if steps is None else steps:
         own = f"turn:{turn.turn}" if step.tool == "memory.create" else f"step:{step.step}"
-        why = "found by a tool" if step.tool in LOOKING_UP else CLAIMED
+        why = FOUND if step.tool in LOOKING_UP else CLAIMED
         for claim in step.claims:
             node = find_node(reader, claim.node_id) if claim.node_id else None
             same = (line for line in node.items if line.text == without_last_seen(claim.text)) if node else ()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as changed
 from itertools import groupby
 from typing import Any
 
@@ -10,24 +11,24 @@ from msgspec.structs import replace
 
 from panda.choosing.decision import Option
 from panda.documents.context import ContextDocument, Meta, Section, Text
-from panda.documents.evidence import Proof, find_proofs
+from panda.documents.records import encode
 from panda.errors import MemoryNodeError
 from panda.language.lists import terms_of
 from panda.language.reading import asked_step
 from panda.language.text import without_greeting
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
-from panda.memory.gathered import answer_items
+from panda.memory.gathered import answer_items, freshness
 from panda.memory.node import Node, wanted_list
-from panda.memory.reader import NodeReader
+from panda.memory.reader import NodeReader, find_node
 from panda.phases.answer_text import MOST_ITEMS, cited_paragraphs, list_name, render_answer, without_doubles
 from panda.phases.by_value import asks_by_value, by_value
-from panda.phases.cited import cited_texts
 from panda.phases.contract import Advance
 from panda.phases.evidence import (
     PAGE,
     ClosestLines,
     as_options,
+    chosen_lines,
     gathered_lines,
     line_of,
     look_at,
@@ -47,7 +48,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.store.layout import RESPONSE_MD, step_name
-from panda.store.records import Evidence, GatheredItem, Line
+from panda.store.records import Computed, Evidence, GatheredItem, Line
 
 _STEP = "phase5_synthesizer"
 _MOST_CONTESTED = 2
@@ -89,15 +90,12 @@ class Synthesizer:
         lines = [line for line in answer.lines if line.item not in own]
         node_ids = dict.fromkeys(node_id for line in (*told, *lines) for node_id in line.node_ids)
         provenance = {node_id: self._provenance(turn, node_id) for node_id in node_ids}
-        read = {line.text for line in answer.read}
-        proofs = self._proofs(turn, [line.item for line in lines if line.text not in read])
         lead = [render_noted(noted, " [1]")] if noted else []
         lead += [answer.lead] if answer.lead else []
         lead += [] if lines or (noted and only_tells) else [self._nothing(turn, kept)]
         said = render_answer(
             lines,
             {node_id: place.removesuffix("/manifest.json") for node_id, place in provenance.items()},
-            proofs=proofs,
             left_out={} if is_written else self._left_out(turn, lines),
             lead=lead,
             said=answer.leads,
@@ -107,7 +105,7 @@ class Synthesizer:
         answered = bool(lines or attached or (noted and only_tells))
         meta = {
             "answered": answered,
-            "items": [{"text": line.text, "node_ids": list(line.node_ids)} for line in (*told, *lines)],
+            "items": [encode(line.item) for line in (*told, *lines)],
             "node_ids": [*provenance],
             "provenance": [*provenance.values()],
         }
@@ -119,7 +117,8 @@ class Synthesizer:
         """What a model writes; of the first revision only what was refused."""
         items, rejected = [line.item for line in told], _rejected(turn)
         refused = {item.text for item in rejected}
-        read = [*self._look_at(turn, kept, refused, quotes=False), *told]
+        looked_at = [*self._look_at(turn, kept, (), quotes=False), *told, *_step_lines(turn)]
+        read = [line if line.place > 0 else replace(line, place=-n) for n, line in enumerate(looked_at, 1)]
         if (left := standing_items(turn, items)) is not None:
             return _Answer([line_of(item) for item in left], read, note=_LEFT_OUT)
         repair, offered = repair_of(turn, items), standing(read)
@@ -171,16 +170,30 @@ class Synthesizer:
         is_text = recipe.output_format != "json" and self._executor.writes(recipe.key)
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
         named = self._closest.rate(turn.meant, of_named_pages(turn, options))
-        given = {"answer": options, "named": named, "sources": sources}
-        reply = ask(self._executor, _STEP, turn, options=given, guidance=guidance)
+        captioned = [
+            changed(option, shown=self._caption(turn, line))
+            for option, line in zip(options, offered, strict=True)
+        ]
+        reply = ask(
+            self._executor,
+            "phase5_synthesizer",
+            turn,
+            options={"answer": options, "named": named, "sources": sources, "lines": captioned},
+            guidance=guidance,
+        )
         known = {line.text: line for line in offered}
         lines = []
-        for item in _said(reply, sources):
-            text = _tidy(item.text)
+        for line in _said(reply, sources, offered):
+            text = _tidy(line.text)
             text = without_greeting(text) if turn.carry.flow.greeted else text
-            cited = GatheredItem(text, tuple(dict.fromkeys(item.node_ids)))
-            lines += [reason(known.get(text) or line_of(cited), "answers")] if text else []
+            lines += [reason(known.get(text) or replace(line, text=text), "answers")] if text else []
         return lines
+
+    def _caption(self, turn: Turn, line: Line) -> str:
+        """A line as a model that writes is shown it: its nodes, what it stands below, how old it is."""
+        node = find_node(self._reader, line.node)
+        age = freshness(node, turn.context.front.created_at) if node else ""
+        return f"[{', '.join(filter(None, [*line.node_ids, line.above, age]))}] {line.text}"
 
     def _forgotten(self, turn: Turn) -> Advance:
         """What a wish to forget is answered: nothing of it is checked, and it is no evidence later."""
@@ -188,13 +201,6 @@ class Synthesizer:
         meta = {"answered": True, "items": [], "node_ids": [node_id], "provenance": ["§0.raw_query"]}
         turn.folder.write_text(RESPONSE_MD, f"{body}\n")
         return Advance(Section(5, (Meta(meta), Text(body))), answered=True, to=7)
-
-    def _proofs(self, turn: Turn, items: Sequence[GatheredItem]) -> list[Proof]:
-        cited = cited_texts(self._reader, turn, items)
-        proofs = (
-            one for item, texts in zip(items, cited, strict=True) for one in find_proofs(item.text, texts)
-        )
-        return list(dict.fromkeys(proofs))
 
     def _with_lists(self, turn: Turn, chosen: Sequence[Line], offered: Sequence[Line]) -> list[Line]:
         """The chosen lines, each with what belongs to it: all of a page, or of its list what is asked for."""
@@ -336,10 +342,30 @@ def _tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
     return not any(terms_of(query) & said.get(line.id, set()) - everywhere for line in lines)
 
 
-def _said(reply: Reply, sources: Sequence[Option]) -> list[GatheredItem]:
+def _said(reply: Reply, sources: Sequence[Option], offered: Sequence[Line]) -> list[Line]:
     if "items" not in reply.values:
-        return cited_paragraphs(str(reply.values["text"]), [one.text for one in sources])
-    return [GatheredItem(item["text"], tuple(item["node_ids"])) for item in reply.values["items"]]
+        return [
+            line_of(item) for item in cited_paragraphs(str(reply.values["text"]), [s.text for s in sources])
+        ]
+    lines = []
+    for item in reply.values["items"]:
+        cited = chosen_lines(offered, item.get("lines", ()))
+        node_ids = (*(node_id for line in cited for node_id in line.node_ids), *item.get("node_ids", ()))
+        computed = tuple(_computed(figure, offered) for figure in item.get("computed", ()))
+        line = line_of(GatheredItem(item["text"], tuple(dict.fromkeys(node_ids)), computed))
+        lines.append(replace(line, rests_on=tuple(line.id for line in cited)))
+    return lines
+
+
+def _computed(figure: Mapping[str, Any], offered: Sequence[Line]) -> Computed:
+    ids = tuple(line.id for line in chosen_lines(offered, figure.get("lines", ())))
+    return Computed(str(figure["value"]), str(figure["expression"]), ids)
+
+
+def _step_lines(turn: Turn) -> list[Line]:
+    """What tools gave besides claims, each step as a whole."""
+    steps = [step for step in turn.steps() if step.status == "success" and not step.claims]
+    return [Line(f"{step.tool}: what it gave, in §4", node=f"step:{step.step}") for step in steps]
 
 
 def _guidance(turn: Turn, refused: Collection[str]) -> str | None:

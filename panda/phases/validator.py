@@ -11,7 +11,7 @@ from panda.documents.text import one_line
 from panda.language.text import claims_done, without_greeting
 from panda.memory.gathered import answer_items
 from panda.memory.reader import NodeLoader, NodeReader
-from panda.phases.cited import cited_texts, render_cited
+from panda.phases.cited import Cited
 from panda.phases.contract import Advance, Outcome, Retry, Stop
 from panda.phases.evidence import ClosestLines, as_options, line_of
 from panda.phases.from_session import recalled, recalled_turns
@@ -77,7 +77,7 @@ class Validator:
                 "phase6_validator",
                 turn,
                 options={"answer": as_options(lines), "goals": parts, "recalled": past},
-                extra={"items": render_cited(self.reader, turn, items) if judges else ""},
+                extra={"items": Cited(self.reader, turn).render(items) if judges else ""},
             )
             said = reply.values.get("goals") or ()
             judged_items = _item_verdicts(items, reply.values.get("items") or ())
@@ -115,13 +115,17 @@ def check_items(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
     issues, rejected, steps = [], [], turn.steps()
     wrote = any(step.status == "success" and step_type(step) != "read" for step in steps)
     done = recalled_turns(turn) or turn.reading.statements or wrote
-    for item, sources in zip(items, cited_texts(reader, turn, items), strict=True):
+    cited = Cited(reader, turn)
+    for item in items:
+        sources, (values, faults) = cited.texts(item), cited.computed(item)
         found = "\n".join(text for text in sources if text)
         is_quoted = item.text in one_line(found)
-        unheld = check_evidence(without_greeting(item.text), sources, about=[turn.query, *item.node_ids])
-        missing = [claim.text for claim in unheld]
+        held, about = [*sources, *values], [turn.query, *item.node_ids]
+        missing = [claim.text for claim in check_evidence(without_greeting(item.text), held, about=about)]
         if not found:
             issues.append(f"{item.text!r:.80} cites nothing that exists")
+        elif faults:
+            issues.append(f"{item.text!r:.80} computes wrongly: {'; '.join(faults)}")
         elif missing:
             issues.append(tell_claims(missing, item.text, item.node_ids))
         elif not is_quoted and claims_done(item.text) and not done:

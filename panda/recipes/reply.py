@@ -102,18 +102,19 @@ def fill_templates(
     """
     The properties of a reply that templates fill: a text with {{name}} (query, the call's variables, or a
     value already chosen), a list of such texts, null, `{spans: choice}`: items {text, node_ids} of what that
-    choice chose, verbatim, or `{objects: choice}`: an object {choice: value} for each value that it chose.
+    choice chose, verbatim, {text, lines} where the property has lines, or `{objects: choice}`: an object
+    {choice: value} for each value that it chose.
     RecipeKeyError: a template names something that does not exist.
     """
     variables = {"query": request.query, **request.variables}
     variables |= {name: value for name, value in values.items() if isinstance(value, str)}
     where = Location(plan.recipe.path, key="templates")
 
-    def made(template: Any) -> Any:
+    def made(template: Any, schema: Mapping[str, Any]) -> Any:
         if isinstance(template, str):
             return fill(template, variables, where=where)
         if isinstance(template, list):
-            return [made(item) for item in template]
+            return [made(item, {}) for item in template]
         if template is None:
             return None
         ((form, name),) = template.items()
@@ -124,9 +125,12 @@ def fill_templates(
             return [{name: value} for value in chosen]
         offered: dict[str, Option] = {option.id: option for option in request.options.get(name, ())}
         quoted = [offered[str(id_)] for id_ in chosen]
+        if "lines" in schema.get("items", {}).get("properties", {}):
+            return [{"text": option.text, "lines": [option.id]} for option in quoted]
         return [{"text": option.text, "node_ids": list(option.node_ids)} for option in quoted]
 
-    return {name: made(template) for name, template in plan.templates.items()}
+    properties = plan.recipe.output_schema.get("properties", {}) if plan.recipe.output_schema else {}
+    return {name: made(template, properties.get(name, {})) for name, template in plan.templates.items()}
 
 
 def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -> str | None:
@@ -144,20 +148,21 @@ def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -
         wrong = check_evidence(str(values.get("text", "")), given)
         return f"{wrong[0].kind} {wrong[0].text} is in no document that was given" if wrong else None
     ids = {option.id for option in offered}
-    for text, node_ids in _items(values):
-        if not node_ids:
+    for text, cited in _items(values):
+        if not cited:
             return f"{text!r:.80} cites no node"
-        unknown = [node_id for node_id in node_ids if ids and node_id not in ids]
+        unknown = [id_ for id_ in cited if ids and id_ not in ids]
         if unknown:
             return f"{text!r:.80} cites {unknown[0]}, which was not offered"
     return None
 
 
 def _items(value: Any) -> Iterator[tuple[str, list[str]]]:
-    """Text and node ids of every object that has both."""
+    """Text of every object that has one and cites lines or nodes, and these."""
     if isinstance(value, Mapping):
-        if "text" in value and "node_ids" in value:
-            yield str(value["text"]), [str(node_id) for node_id in value["node_ids"] or ()]
+        if "text" in value and ("lines" in value or "node_ids" in value):
+            cited = (*(value.get("lines") or ()), *(value.get("node_ids") or ()))
+            yield str(value["text"]), list(map(str, cited))
         value = list(value.values())
     if isinstance(value, list):
         for part in value:

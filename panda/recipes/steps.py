@@ -120,7 +120,9 @@ STEPS: Mapping[str, StepInputs] = {
     "phase4_content_generate": StepInputs((), ("kind", "brief"), (), "content.generate"),
     "phase4_memory_statement": StepInputs(tool="panda memory reflect"),
     "memory_reflect": StepInputs(("keep",), (), ("turns",), "panda memory reflect"),
-    "phase5_synthesizer": StepInputs(("answer", "named", "sources"), reads=("items",), may_be_text=True),
+    "phase5_synthesizer": StepInputs(
+        ("answer", "named", "sources", "lines"), reads=("items",), may_be_text=True
+    ),
     "phase6_validator": StepInputs(
         ("answer", "goals", "recalled"),
         documents=("items",),

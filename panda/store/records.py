@@ -501,6 +501,14 @@ class RetrievalPlan(FileRecord, frozen=True):
     reasoning: str | None
 
 
+class Computed(Record, frozen=True):
+    """A figure that no line has, with what gives it."""
+
+    value: str  # as the text states it, "$52.99"
+    expression: str  # over numbers of the lines, "$749.99 − $697"
+    lines: Texts = ()  # ids of the lines that hold its operands
+
+
 class Line(Record, frozen=True):
     """One line of a node, or a claim of a tool, from where it is read to where it is quoted."""
 
@@ -520,9 +528,12 @@ class Line(Record, frozen=True):
     origin: str | None = None
     """The node that says it, where this line only repeats that: then this line is no evidence."""
     node: str = ""  # its node, or its step as "step:2"
-    place: int = 0  # its place among the lines of its node, from 1; 0 of what is no line of one
+    place: int = 0
+    """Its place among the lines of its node, from 1; else it is no line of one, and only tells it apart."""
     above: str = ""  # what it stands below: of a note its folder, name and headings, of a page its title
     also: Texts = ()  # further nodes that say it
+    rests_on: Texts = ()  # of what a model wrote the ids of the lines that it cites
+    computed: tuple[Computed, ...] = ()  # its figures that no line has
     score: float | None = None  # how close it is to the query; None if that was not looked at
     why: Texts = ()  # what brought it into the evidence and the answer, in order
     left_out: str = ""  # what left it out; "" if nothing did
@@ -539,7 +550,7 @@ class Line(Record, frozen=True):
     @property
     def item(self) -> "GatheredItem":
         """What §2 and §5 say of it."""
-        return GatheredItem(self.text, self.node_ids)
+        return GatheredItem(self.text, self.node_ids, self.computed)
 
 
 class GatheredItem(Record, frozen=True):
@@ -547,6 +558,7 @@ class GatheredItem(Record, frozen=True):
 
     text: str  # the line; what it claims stands in its nodes
     node_ids: Texts  # nodes it comes from; empty for what the query itself says
+    computed: tuple[Computed, ...] = ()  # its figures that no line has
 
 
 class GatheredSection(Whole, frozen=True):

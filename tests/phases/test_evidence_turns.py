@@ -1,5 +1,6 @@
 """Whole turns whose answers say what the nodes do not hold, and whose answers do."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,11 +37,10 @@ TRUE = [
 
 def end_of(tmp_path: Path, text: str, node_ids: list[str]) -> tuple[str, list[str]]:
     """Status of a turn whose model answers so whatever happens, and what its store's check finds."""
-    answer = {"items": [{"text": text, "node_ids": node_ids}]}
+    computed = [{"value": value, "expression": "$800 − $697"} for value in re.findall(r"\$10\d\b", text)]
+    answer = {"items": [{"text": text, "node_ids": node_ids, "computed": computed}]}
     chosen = {"relevant": pick(PRICE_NODE, BUDGET, TURN)}
-    script = Script(
-        answer=answer, retrieval=chosen, synthesis={"lines": pick("price $697.00", "budget", "best laptop")}
-    )
+    script = Script(answer=answer, retrieval=chosen, synthesis={"lines": pick("")})
     ran = run_turn(laptop_store(tmp_path), "How much is the Lenovo LOQ 15?", script)
     assert ran.error is None
     return ran.metadata.status, [problem.message for problem in ran.problems]
@@ -61,7 +61,8 @@ def test_a_true_answer_is_approved(tmp_path: Path, text: str, node_ids: list[str
 def test_the_sources_show_what_was_computed(tmp_path: Path) -> None:
     """A number that no node holds stands in the list of sources with its operands."""
     text = "At $697 it is $103 below the top of your budget of $800."
-    answer = {"items": [{"text": text, "node_ids": [PRICE_NODE, BUDGET]}]}
+    computed = [{"value": "$103", "expression": "$800 − $697"}]
+    answer = {"items": [{"text": text, "node_ids": [PRICE_NODE, BUDGET], "computed": computed}]}
     chosen, lines = {"relevant": pick(PRICE_NODE, BUDGET)}, {"lines": pick("price $697.00", "budget")}
     ran = run_turn(laptop_store(tmp_path), answer=Script(answer=answer, retrieval=chosen, synthesis=lines))
     assert "\n- $103 = $800 − $697" in ran.response

@@ -58,7 +58,7 @@ def test_unsupported_answer_is_not_approved(tmp_path: Path, text: str, node_id: 
     assert ran.problems == []
 
 
-@pytest.mark.parametrize("text", ["It costs $697.00.", "The price is 697 $.", "LOQ 15: 697", "RTX 4050"])
+@pytest.mark.parametrize("text", ["It costs $697.00.", "The price is 697 $.", "LOQ 15: 697"])
 def test_supported_answer_is_approved(tmp_path: Path, text: str) -> None:
     """The same value may be written in another way."""
     ran = run_turn(laptop_store(tmp_path), answer=Script(answer=item(text)))

@@ -15,11 +15,17 @@ BUDGET = "memory:budget"
 FAITHFUL = {
     "text": "At **$697** the Lenovo LOQ 15 is $103 below the top of your budget ($800 − $697).",
     "node_ids": [PRICE_NODE, BUDGET],
+    "computed": [{"value": "$103", "expression": "$800 − $697"}],
 }
-TOLD_OF_BOTH = {"text": "Of the two limits, $500 and $800, it stays within both.", "node_ids": [BUDGET]}
+TOLD_OF_BOTH = {
+    "text": "Of the two limits, $500 and $800, it stays within both.",
+    "node_ids": [BUDGET],
+    "computed": [{"value": "two", "expression": "count($500, $800)"}],
+}
 WRONG = {
     "text": "It is $113 below the top of your budget ($800 − $697).",
     "node_ids": [PRICE_NODE, BUDGET],
+    "computed": [{"value": "$113", "expression": "$800 − $697"}],
 }
 
 

@@ -65,7 +65,7 @@ def test_a_recap_is_sound(tmp_path: Path) -> None:
 
 
 def asked_for_a_weight(root: Path) -> tuple[Ran, Path]:
-    """A turn that tells more of a note than §2 quotes of it, and the note."""
+    """A turn that tells what a line of a note says, and the note."""
     layout = laptop_store(root)
     note = layout.of(USER).knowledge / "loq.md"
     note.parent.mkdir(parents=True)
@@ -73,22 +73,24 @@ def asked_for_a_weight(root: Path) -> tuple[Ran, Path]:
     note.write_text(text, encoding="utf-8")
     said: dict[str, Any] = {"items": [{"text": "The LOQ weighs 2.4 kg.", "node_ids": ["knowledge:loq.md"]}]}
     script = Script(
-        retrieval={"relevant": pick("knowledge:loq.md")}, synthesis={"lines": pick("grey")}, answer=said
+        retrieval={"relevant": pick("knowledge:loq.md")},
+        synthesis={"lines": pick("grey", "2.4 kg")},
+        answer=said,
     )
     return run_turn(layout, "How heavy is the LOQ?", script), note
 
 
-def test_the_whole_node_supports_an_item(tmp_path: Path) -> None:
-    """An item is held against all that its node holds, as phase 6 did, and not against §2 alone."""
+def test_the_cited_lines_support_an_item(tmp_path: Path) -> None:
+    """An item is held against the lines that it cites, as phase 6 did."""
     ran, _ = asked_for_a_weight(tmp_path)
     assert ran.metadata.status == "approved"
     assert verify(ran) == []
 
 
-def test_a_source_that_changed_since_is_not_judged(tmp_path: Path) -> None:
-    """What stood in a note that was edited or deleted since is neither sound nor unsound."""
+def test_what_stood_in_a_source_is_kept_with_the_turn(tmp_path: Path) -> None:
+    """A line that §2 holds supports an answer, also when its note was edited or deleted since."""
     ran, note = asked_for_a_weight(tmp_path)
     note.write_text("---\nupdated: 2026-02-01\n---\n\nThe LOQ is grey.\n", encoding="utf-8")
-    assert [one.verdict for one in verify(ran)] == [Verdict.NOT_JUDGED]
+    assert verify(ran) == []
     note.unlink()
-    assert [one.verdict for one in verify(ran)] == [Verdict.NOT_JUDGED]
+    assert verify(ran) == []

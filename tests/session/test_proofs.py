@@ -338,16 +338,16 @@ def test_long_replies_are_summarised(tmp_path: Path) -> None:
     text = "The Lenovo LOQ 15 costs $697. " * 9
     items = [
         {"text": text.strip(), "node_ids": [PRICE_NODE]},
-        {"text": "It weighs 2.4 kg, " * 9, "node_ids": [PRICE_NODE]},
+        {"text": "It costs $697.00, " * 9, "node_ids": [PRICE_NODE]},
     ]
     ran = talk.say(
         "How much is the Lenovo LOQ 15?",
         answer={"items": items},
-        session={"reply": "Costs $697, weighs 2.4 kg."},
+        session={"reply": "Costs $697, all told."},
     )
     assert ran.metadata.status == "approved", ran.body(6)
     recent = talk.carry.recent_turns[-1]
-    assert (recent.assistant_summary, recent.summary_kind) == ("Costs $697, weighs 2.4 kg.", "model")
+    assert (recent.assistant_summary, recent.summary_kind) == ("Costs $697, all told.", "model")
     assert text.strip() in recent.assistant
 
 
