@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from panda.language.claims import scan
 from panda.language.dates import span_between
-from panda.language.numbers import size_of
+from panda.language.numbers import NUMBER_WORDS, size_of
 from panda.language.words import split_terms
 
 _MOST_CHARS = 2_000
@@ -20,13 +20,15 @@ _MOST_DEPTH = 20
 _SPAN = re.compile(
     r"\s*(?P<unit>\w+?)s?\s+(?:between|from)\s+(?P<first>.+?)\s+(?:and|to)\s+(?P<last>.+?)\s*\Z"
 )
-_SPAN_UNITS = {"second": "s", "minute": "min", "hour": "h", "day": "d", "week": "wk", "month": "month"}
+_SPAN_UNITS = {"second": "s", "minute": "min", "hour": "h", "day": "d", "week": "week", "month": "month"}
 _CURRENCY = r"[$€£¥₹¢]"
+_UNIT = rf"(?:%|{_CURRENCY}|°?[^\W\dxX_]\w*(?:/[^\W\d_]\w*)?|°)"
 _TOKEN = re.compile(
     rf"""\s*(?:
       (?P<function>[A-Za-z]+)\s*\((?:\s*(?P<list>[^\d()]*[A-Za-z][^\d()]*?)\s*\))?
-    | (?P<operand>(?:[A-Z]{{0,3}}{_CURRENCY}|[A-Z]{{3}}[ ])?\s?\d(?:[\d.,:'’]*\d)?\s?
-        (?:%|{_CURRENCY}|°?[^\W\dxX_]\w*|°)*(?:[ ](?!of\b|[xX]\b)[^\W\d_][\w-]*)?)
+    | (?P<operand>
+        (?:(?:[A-Z]{{0,3}}{_CURRENCY}|[A-Z]{{3}}[ ])?\s?\d(?:[\d.,:'’]*\d)?\s?{_UNIT}*|(?i:{NUMBER_WORDS}))
+        (?:[ ]\d+[ ]?(?:s|min|h)\b)*(?:[ ](?!of\b|[xX]\b)[^\W\d_][\w-]*)?)
     | (?P<of>of\b)
     | (?P<mark>[-+*/×÷·−–(),;]|[xX](?=[\s\d(]))
     )""",
@@ -40,6 +42,7 @@ _SIGNS = {"−": "-", "–": "-", "×": "*", "·": "*", "x": "*", "X": "*", "÷"
 class _Quantity:
     value: Fraction
     unit: str = ""  # a currency, what its unit is told in, "%", or "" of what only counts
+    size: Fraction = Fraction(1)  # of its own unit in that
 
 
 _HUNDRED = _Quantity(Fraction(100))
@@ -65,7 +68,8 @@ def work_out(
         raise ComputationError(f"the expression for {value} is too long")
     result = _between(expression, is_held) or _Parser(expression, value, sources, is_held, lists).result()
     claimed = _read(value)
-    if claimed.unit != result.unit and not (claimed.unit == "%" and not result.unit) and claimed.unit:
+    fits = claimed.unit == result.unit or (claimed.unit, result.unit) in (("%", ""), ("pp", "%"))
+    if claimed.unit and not fits:
         raise ComputationError(f"{expression} does not give {claimed.unit or 'a number'}, as {value} says")
     if result.unit and not claimed.unit:
         raise ComputationError(f"{value} lacks the unit of {expression}")
@@ -89,7 +93,7 @@ def _read(text: str) -> _Quantity:
     if len(sizes) != 1 and {unit for _, _, unit in sizes} != {"s"}:  # "2 h 45 min"
         raise ComputationError(f"{text.strip()!r:.60} is not one number")
     values = [amount.value * size for amount, size, _ in sizes if amount.value is not None]
-    return _Quantity(max(values), sizes[0][0].currency or sizes[0][2])
+    return _Quantity(max(values), sizes[0][0].currency or sizes[0][2], sizes[0][1])
 
 
 def _between(expression: str, is_held: Callable[[str], bool]) -> _Quantity | None:
@@ -181,9 +185,14 @@ class _Parser:
             elif mark == "*" and _HUNDRED in (result, factor) and not (result.unit or factor.unit):
                 result = _Quantity(result.value * factor.value, "%")
             elif mark == "*":
-                if result.unit and factor.unit:
+                units = [unit for unit in (result.unit, factor.unit) if unit]
+                prices = [
+                    unit for unit in units if len(unit) == 3 and unit.isupper()
+                ]  # of a rate, "€ per kWh"
+                if len(units) == 2 and len(prices) != 1:
                     raise ComputationError(f"{self._text} multiplies {result.unit} by {factor.unit}")
-                result = _Quantity(result.value * factor.value, result.unit or factor.unit)
+                size = result.size * factor.size if len(units) == 2 else 1
+                result = _Quantity(result.value * factor.value / size, "".join(prices or units))
             elif not factor.value:
                 raise ComputationError(f"{self._text} divides by nothing")
             elif factor.unit and factor.unit != result.unit:
@@ -210,7 +219,7 @@ class _Parser:
         text = token["operand"].strip()
         quantity = _read(text)
         if not quantity.unit and self._claimed.unit:  # "749.99" beside "$52.99" may be "$749.99"
-            measured = _DIGITS.sub(text, self._value, count=1)
+            measured = _DIGITS.sub(text, self._value.lstrip("-−–"), count=1)
             if self._is_held(measured):
                 return _read(measured)
         if not (quantity.value in defined and not quantity.unit) and not self._is_held(text):

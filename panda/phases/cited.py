@@ -48,17 +48,18 @@ class Cited:
         return texts
 
     def computed(self, item: GatheredItem) -> tuple[list[str], list[str]]:
-        """The figures of an item that their operands give, and what is wrong with the others."""
+        """The figures of an item that their operands give, how much it cites, and what is wrong with the rest."""
         values, faults = list[str](), list[str]()
+        nodes = [node for id_ in item.node_ids if (node := self._nodes(id_))]
         for figure in item.computed:
             mine = [self._lines[id_] for id_ in figure.lines if id_ in self._lines]
-            nodes = [node for id_ in item.node_ids if (node := self._nodes(id_))]
             sources = [*self.texts(item), self._turn.query]
             if mine and all(line.place > 0 for line in mine):
                 sources = [*(_shown(line) for line in mine if self._holds(line)), self._turn.query]
             fault = check_computed(figure.value, figure.expression, sources, _lists(nodes))
             (values if fault is None else faults).append(fault or figure.value)
-        return values, faults
+        counts = {len(item.node_ids), len(self._named(item)), *map(len, _lists(nodes).values())}
+        return [*values, *(str(n) for n in counts if n > 1)], faults
 
     def _holds(self, line: Line) -> bool:
         node = self._nodes(line.node)
@@ -88,10 +89,12 @@ class Cited:
 
     def _lines_of(self, item: GatheredItem, node_id: str) -> list[Line]:
         """The lines of a node that an item names; none where it names one that a model worded."""
-        answer = self._answer.get(item)
-        named = [self._lines[id_] for id_ in answer.rests_on if id_ in self._lines] if answer else []
-        mine = [line for line in named if node_id in line.node_ids]
+        mine = [line for line in self._named(item) if node_id in line.node_ids]
         return [] if any(WORDED in line.why for line in mine) else mine
+
+    def _named(self, item: GatheredItem) -> list[Line]:
+        answer = self._answer.get(item)
+        return [self._lines[id_] for id_ in answer.rests_on if id_ in self._lines] if answer else []
 
     def _times(self, node: Node) -> Iterator[str]:
         yield last_seen(node.at) if node.at else ""
