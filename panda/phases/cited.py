@@ -48,7 +48,7 @@ class Cited:
         return texts
 
     def computed(self, item: GatheredItem) -> tuple[list[str], list[str]]:
-        """The figures of an item that their operands give, how much it cites, and what is wrong with the rest."""
+        """The figures of an item that hold, and how much it cites; what is wrong with the others."""
         values, faults = list[str](), list[str]()
         nodes = [node for id_ in item.node_ids if (node := self._nodes(id_))]
         for figure in item.computed:
