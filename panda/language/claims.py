@@ -456,6 +456,8 @@ class _Scanner:
         text, other = self._text, _RANGE.match(self._text, end)
         if not other or (unit_after(text, end)[0] and not _SIDES.match(other[0])):
             return []
+        if currency and not other["before"] and unit_after(text, other.end())[0]:
+            return []  # "$697 and 2.4 kg"
         shared = currency_code(other["before"]) if other["before"] else currency
         upper, lower = self._value(other["digits"], shared, other.end()), self._value(written, shared, end)
         if upper is None or lower is None:

@@ -195,6 +195,10 @@ class _Parser:
                 result = _Quantity(result.value * factor.value / size, "".join(prices or units))
             elif not factor.value:
                 raise ComputationError(f"{self._text} divides by nothing")
+            elif (
+                factor.unit and len(result.unit) == 3 and result.unit.isupper() and factor.unit != result.unit
+            ):
+                result = _Quantity(result.value / factor.value * factor.size, result.unit)  # "$290 per kg"
             elif factor.unit and factor.unit != result.unit:
                 raise ComputationError(f"{self._text} divides {result.unit or 'a number'} by {factor.unit}")
             else:

@@ -158,9 +158,9 @@ def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -
 
 
 def _items(value: Any) -> Iterator[tuple[str, list[str]]]:
-    """Text of every object that has one and cites lines or nodes, and these."""
+    """Text of every object that has one and cites lines or nodes, or nothing besides, and what it cites."""
     if isinstance(value, Mapping):
-        if "text" in value and ("lines" in value or "node_ids" in value):
+        if "text" in value and {"text", "lines", "node_ids"}.issuperset({*value} - {"computed"}):
             cited = (*(value.get("lines") or ()), *(value.get("node_ids") or ()))
             yield str(value["text"]), list(map(str, cited))
         value = list(value.values())
