@@ -57,8 +57,10 @@ class Tracer:
         place = f"{code.co_filename.removeprefix(_PANDA + '/')}:{code.co_qualname}"
         if place.startswith("phases/") and code.co_qualname.endswith(".run"):
             self._phase = place
-        if code.co_qualname in ("Turn.analysis.<locals>", "Turn.analysis", "Turn.reading"):
-            self.loads[f"{self._phase} {code.co_qualname}"] += 1
+        if place in ("store/records.py:parse", "documents/records.py:decode"):
+            self.loads[
+                f"{self._phase.partition(':')[0]} {getattr(frame.f_locals.get('cls'), '__name__', '')}"
+            ] += 1
         count = code.co_argcount + code.co_kwonlyargcount
         arguments = [frame.f_locals.get(name) for name in code.co_varnames[:count]]
         if not code.co_name.startswith("<") and any(_is(self.query, one) for one in arguments):
@@ -119,7 +121,8 @@ def main() -> None:
                 sys.setprofile(None)
             print(f"{query}\n  {answer.text.strip()[:100]}")  # noqa: T201
             print(f"  functions that take its words: {len(tracer.takers)}")  # noqa: T201
-            print(f"  most loads of a phase: {tracer.loads.most_common(3)}")  # noqa: T201
+            loads = {name: n for name, n in tracer.loads.most_common() if name.endswith(" QueryAnalysis")}
+            print(f"  loads of the analysis by phase: {loads}")  # noqa: T201
             if line:
                 print(f"  forms of the line: {len(tracer.forms)}")  # noqa: T201
             for name in sorted(tracer.takers) + sorted(tracer.forms) if names else ():
