@@ -122,6 +122,9 @@ class _Known:
     proper: frozenset[str]  # of capital words of the label
     amounts: frozenset[str]
 
+    def says(self, term: str, pointed: bool) -> bool:
+        return _holds(self.name, term) or (pointed and _holds(self.told, term)) or term in self.strange
+
 
 @lru_cache(maxsize=2048)
 def _known(thing: Thing) -> _Known:
@@ -265,35 +268,28 @@ class _Finder:
     ) -> None:
         self.text, self.tokens, self.lower = text, _tokens(text), _low(text)
         self.ends = {token.end: at for at, token in enumerate(self.tokens, 1)}
-        self.list = [_known(one) for one in things]
-        self.ranked = [one for one in self.list if one.thing.ref not in aside]
-        refs = {one.ref for one in things}
-        self.all = self.list + [_known(one) for one in others if one.ref not in refs]
-        firsts = [one.name[0] for one in self.list if one.name]  # "coach A", "coach B"
-        heads = {one.name[-1] for one in self.list if one.name} | {
-            one for one in firsts if firsts.count(one) > 1
-        }
-        self.nouns = {*nouns, *(term for one in self.all for term in _terms(one.thing.type)), *heads}
-        self.nouns -= {term for one in self.all for term in one.strange}
+        self.list = [_known(thing) for thing in things]
+        self.ranked = [known for known in self.list if known.thing.ref not in aside]
+        refs = {thing.ref for thing in things}
+        self.all = self.list + [_known(thing) for thing in others if thing.ref not in refs]
+        firsts = [known.name[0] for known in self.list if known.name]  # "coach A", "coach B"
+        heads = {known.name[-1] for known in self.list if known.name}
+        heads |= {name for name in firsts if firsts.count(name) > 1}
+        self.nouns = {*nouns, *heads, *(term for known in self.all for term in _terms(known.thing.type))}
+        self.nouns -= {term for known in self.all for term in known.strange}
 
     def find(self) -> Iterator[Mention]:
-        at = 0
-        found: list[Mention] = []
+        at, found = 0, list[Mention]()
+        looks = (self.counted, self.other, self.rank, self.described) if self.list else ()
         while at < len(self.tokens):
-            looks = (self.counted, self.other, self.rank, self.described) if self.list else ()
-            for look in (*looks, self.named):
-                if (one := look(at)) is not None:
-                    found.append(one[1])
-                    at = one[0]
-                    break
-            else:
-                at += 1
-        named = {ref for one in found for ref in one.refs}
+            mentions = (look(at) for look in (*looks, self.named))
+            end, mention = next((one for one in mentions if one is not None), (at + 1, None))
+            at, found = end, found + ([mention] if mention else [])
+        named = {ref for mention in found for ref in mention.refs}
+        left = tuple(known.thing.ref for known in self.list if known.thing.ref not in named)
         for one in found:
-            left = tuple(known.thing.ref for known in self.list if known.thing.ref not in named)
-            yield (
-                replace(one, refs=left if len(left) == 1 else (), options=left) if one.how == "rest" else one
-            )
+            is_rest = one.how == "rest"
+            yield replace(one, refs=left if len(left) == 1 else (), options=left) if is_rest else one
 
     def mention(
         self, start: int, end: int, refs: Sequence[str], how: How, options: Sequence[str] = ()
@@ -306,8 +302,8 @@ class _Finder:
 
     def is_noun(self, at: int) -> bool:
         word = self.low(at)
-        is_one = word in words_of("item_nouns")
-        return is_one or (word.isalpha() and not _is_weak(word) and set(_terms(word)) <= self.nouns)
+        is_kind = word.isalpha() and not _is_weak(word) and set(_terms(word)) <= self.nouns
+        return is_kind or word in words_of("item_nouns")
 
     def stops(self, at: int) -> bool:
         word = self.low(at)
@@ -315,38 +311,33 @@ class _Finder:
         return not word[0].isalnum() or any(word in some for some in known) or word.endswith(("'s", "'ll"))
 
     def close(self, start: int, at: int) -> int | None:
-        word, verbs = self.low(at), words_of("verbs")
-        noun = self.is_noun(at)
-        if not noun and word in verbs - FUNCTION_WORDS and self.low(at + 1) in verbs:
-            return None  # "the first leaves are yellow"
-        verb, is_last = self.low(start - 1), not self.low(at + 1)[0].isalnum()
-        told = verb in ("is", "was") and any(
-            _holds(one.told, term) for one in self.list for term in _terms(word)
-        )
-        if not (noun or self.stops(at) or (is_last and (told or start == 1 or verb in words_of("helpers")))):
+        """Where words that point end, with their noun and "of the three"; None where another word follows."""
+        word, verb, noun = self.low(at), self.low(start - 1), self.is_noun(at)
+        told = verb in ("is", "was") and any(_holds(one.told, t) for one in self.list for t in _terms(word))
+        ends = not self.low(at + 1)[0].isalnum() and (told or start == 1 or verb in words_of("helpers"))
+        if not (noun or self.stops(at) or ends):
             return None
         end = at + noun
         if self.low(end) != "of":
             return end
         end += 1 + (self.low(end + 1) in words_of("determiners"))
-        if _number(self.low(end)):
-            return end + 1 if _number(self.low(end)) == len(self.list) else None
+        if many := _number(self.low(end)):
+            return end + 1 if many == len(self.list) else None
         return end + 1 if self.low(end) in ("them", "all") or self.is_noun(end) else None
 
     def counted(self, at: int) -> tuple[int, Mention] | None:
         """ "number 3", "the second one", "the last two", "both"."""
         match = _COUNTED.match(self.lower, self.tokens[at].start)
         behind = self.ends.get(match.end()) if match else None
-        if match is None or behind is None:
+        end = self.close(at, behind) if behind is not None else None
+        if match is None or behind is None or end is None:
             return None
         before, here, size = self.low(at - 1), self.low(behind), len(self.list)
-        end = self.close(at, behind)
         bare, word = end == behind, match["place"]
-        if end is None or (match["number"] and (not bare or before in words_of("labels") or here in "%$€£°")):
+        if match["number"] and (not bare or before in words_of("labels") or here in "%$€£°"):
             return None
-        if (match["many"] and not match["the"] and at) or (
-            word and not match["the"] and before not in ("and", "or", ",", "&")
-        ):
+        joined = at == 0 if match["many"] else before in ("and", "or", ",", "&")
+        if (match["many"] or word) and not (match["the"] or joined):
             return None
         days = words_of("dates_on") if word and word[0].isdigit() else ("on",)
         is_place = word in words_of("place") and here[0].isalnum()
@@ -354,8 +345,7 @@ class _Finder:
             return None
         places = self.places(match, size)
         there = places and all(0 <= place < size for place in places)
-        refs = [self.list[one].thing.ref for one in places] if there else []
-        return self.mention(at, end, refs, "counted")
+        return self.mention(at, end, [self.list[p].thing.ref for p in places] if there else [], "counted")
 
     @staticmethod
     def places(match: re.Match[str], size: int) -> list[int]:
@@ -374,10 +364,9 @@ class _Finder:
 
     def other(self, at: int) -> tuple[int, Mention] | None:
         """ "the other one": what is left when the others are named in the same message."""
-        if self.low(at) not in ("the", "that") or self.low(at + 1) != "other":
-            return None
         end = at + 2 + self.is_noun(at + 2)
-        return self.mention(at, end, (), "rest") if self.stops(end) else None
+        is_other = self.low(at) in ("the", "that") and self.low(at + 1) == "other" and self.stops(end)
+        return self.mention(at, end, (), "rest") if is_other else None
 
     def rank(self, at: int) -> tuple[int, Mention] | None:
         """ "the cheapest", "the second-lightest one", by the values shown."""
@@ -385,148 +374,104 @@ class _Finder:
         behind = self.ends.get(match.end()) if match else None
         if match is None or behind is None:
             return None
-        word, scale = match["word"], scale_of(match["word"])
-        if match["more"] or match["less"]:
-            scale = word if word in _scales() else None
-        place = _in_order("ordinals").index(match["place"]) if match["place"] else 0
-        start, end = at, self.close(at, behind) if scale else None
+        word, is_told = match["word"], match["more"] or match["less"]
+        scale = (word if word in _scales() else None) if is_told else scale_of(word)
+        end = self.close(at, behind) if scale else None
         if scale is None or end is None or self.low(end - 1) in ("ones", "options", "items"):
             return None
         noun = end > behind and self.low(end - 1) not in words_of("item_nouns")
-        asked = self.low(0) in words_of("opens") | {"what's", "whats", "who's"} and self.low(start - 1) in (
-            "is", "are", "was", "what's", "whats", "who's",
-        )  # fmt: skip
-        if (noun and self.low(end) in words_of("restricts")) or (asked and (noun or start > 2)):
+        asked = self.low(0) in words_of("opens") and self.low(at - 1) in ("is", "are", "was")
+        asked |= at == 1 and self.low(0) in ("what's", "whats", "who's")
+        if (noun and self.low(end) in words_of("restricts")) or (asked and (noun or at > 2)):
             return None  # "the cheapest laptop with an NVIDIA card", "which laptop is the cheapest"
+        place = _in_order("ordinals").index(match["place"]) if match["place"] else 0
         ref = self.extreme(scale, place, match["less"] is not None)
-        options = () if ref else tuple(one.thing.ref for one in self.ranked)
-        return self.mention(start, end, [ref] if ref else [], "described", options=options)
+        options = () if ref else tuple(known.thing.ref for known in self.ranked)
+        return self.mention(at, end, [ref] if ref else [], "described", options)
 
     def extreme(self, scale: str, place: int, less: bool) -> str | None:
         for way, *kinds in _scales()[scale]:
             for kind in kinds:
-                values = [
-                    (amount(one.thing.text or one.thing.label, kind), one.thing.ref) for one in self.ranked
-                ]
-                there = [(value, ref) for value, ref in values if value is not None]
-                there.sort(reverse=(way == "max") != less)
-                enough = len(there) >= max(2, len(values) - 1) and place < len(there)
-                if enough and [value for value, _ in there].count(there[place][0]) == 1:
-                    return there[place][1]
+                texts = [(known.thing.text or known.thing.label, known.thing.ref) for known in self.ranked]
+                values = [(value, ref) for text, ref in texts if (value := amount(text, kind)) is not None]
+                values.sort(reverse=(way == "max") != less)
+                enough = len(values) >= max(2, len(texts) - 1) and place < len(values)
+                if enough and [value for value, _ in values].count(values[place][0]) == 1:
+                    return values[place][1]
         return None
 
     def described(self, at: int) -> tuple[int, Mention] | None:
+        """ "the red one", "the one with 16 GB", "the hotel by the lake": what one thing alone is said to be."""
         if self.low(at) not in words_of("determiners"):
             return None
         noun = at + 1
-        while (
-            noun < at + 6
-            and not self.is_noun(noun)
-            and (self.low(noun)[0].isalnum() or self.low(noun) in "€$£%")
-        ):
+        while noun < at + 6 and not self.is_noun(noun) and self._goes_on(noun, "€$£%"):
             noun += 1
         if not self.is_noun(noun):
-            return self.measured(at)
+            return None
         end = noun + 1
-        while self.low(noun + 1) in words_of("relatives") and (
-            self.low(end)[0].isalnum() or self.low(end) in "€$£%-"
-        ):
+        while self.low(noun + 1) in words_of("relatives") and self._goes_on(end, "€$£%-"):
             end += 1
         before, behind = self.tokens[at + 1 : noun], self.tokens[noun + 1 : end]
-        fit = [one for one in self.list if self.fits(one, before)] if before else self.list
-        texts = [one.thing.text or one.thing.label for one in fit]
+        fit = [known for known in self.list if self.fits(known, before)] if before else self.list
+        texts = [known.thing.text or known.thing.label for known in fit]
         bounded = within(self.text[behind[0].start : behind[-1].end], texts) if behind else None
-        if bounded is not None:
-            fit = [one for one, fits in zip(fit, bounded, strict=True) if fits]
-        negated = self.low(noun + 1) == "without" or self.low(noun + 2) in ("no", "without", "not")
+        fit = [known for known, fits in zip(fit, bounded or [True] * len(fit), strict=True) if fits]
+        lacks = self.low(noun + 1) == "without" or self.low(noun + 2) in ("no", "without", "not")
         scores, told = [0.0] * len(fit), noun
         for n in range(noun + 1, end) if len(fit) > 1 else ():
             for term in self.tokens[n].terms:
-                held = [k for k, one in enumerate(fit) if _holds(one.lacks if negated else one.told, term)]
+                held = [k for k, own in enumerate(fit) if _holds(own.lacks if lacks else own.told, term)]
                 for k in held if len(held) < len(fit) else ():
                     scores[k], told = scores[k] + 1 / len(held), n
-        best = [one for one, score in zip(fit, scores, strict=True) if score == max(scores)]
-        if len(best) == 1 < len(self.list):
-            return self.mention(at, end if bounded else told + 1, [best[0].thing.ref], "described")
-        if self.low(noun) != "one" or not (before or behind) or not fit:
-            return self.measured(at)
-        return self.mention(at, noun + 1, [], "described", options=tuple(one.thing.ref for one in fit))
+        best = [known for known, score in zip(fit, scores, strict=True) if score == max(scores)]
+        if len(best) != 1 or len(self.list) == 1:
+            return None
+        return self.mention(at, end if bounded else told + 1, [best[0].thing.ref], "described")
 
-    def measured(self, at: int) -> tuple[int, Mention] | None:
-        """ "the 9 kg machine": an amount that only one thing has, and what is counted behind it."""
-        for end in range(min(at + 4, len(self.tokens)), at + 1, -1):
-            fit = [one.thing.ref for one in self.list if self.fits(one, self.tokens[at + 1 : end])]
-            if len(fit) == 1 and self.low(at + 1)[0].isdigit():
-                return self.mention(
-                    at, end + (self.low(end).isalpha() and not self.stops(end)), fit, "described"
-                )
-        return None
+    def _goes_on(self, at: int, marks: str) -> bool:
+        return self.low(at)[0].isalnum() or self.low(at) in marks
 
-    def fits(self, one: _Known, said: Sequence[_Token]) -> bool:
+    def fits(self, known: _Known, said: Sequence[_Token]) -> bool:
         amounts = _amounts(self.text[said[0].start : said[-1].end])
         terms = [term for token in said for term in token.terms]
-        return bool(amounts and amounts <= one.amounts) or bool(
-            terms and all(_holds(one.told, t) for t in terms)
-        )
+        measured = bool(amounts) and amounts <= known.amounts
+        return measured or (bool(terms) and all(_holds(known.told, term) for term in terms))
 
     def named(self, at: int) -> tuple[int, Mention] | None:
         """Names, whole or in part, and what only one thing is: "the Bosch", "Les Pins", "the rabbit"."""
-        start = at
-        pointed = self.low(at) in words_of("determiners") or self.low(at) in words_of("owners")
-        at += pointed and not self.in_name(at)
-        pointed = pointed or self.low(start - 1) in words_of("determiners")
+        points = words_of("determiners") | words_of("owners")
+        start, at = at, at + (self.low(at) in points)
+        pointed = at > start or self.low(start - 1) in words_of("determiners")
         fit, end = self.all, at
         while end < min(at + _LONGEST_NAME, len(self.tokens)):
             terms = _terms(self.tokens[end].text)
-            left = [one for one in fit if terms and all(self.says(one, term, pointed) for term in terms)]
+            left = [known for known in fit if terms and all(known.says(term, pointed) for term in terms)]
             if not left:
                 break
             fit, end = left, end + 1
         while end > at and not self.tokens[end - 1].terms:
             end -= 1
-        run = self.tokens[at:end]
-        if not run or not any(token.terms for token in run):
-            return None
-        fit = [one for one in fit if self.means(one, start, at, end, pointed)]
-        size = sum(len(_terms(token.text)) for token in run)
-        fit = [one for one in fit if len(one.name) == size] or fit
-        refs = [one.thing.ref for one in fit]
+        run = [token for token in self.tokens[at:end] if token.terms]
+        refs = [known.thing.ref for known in fit if run and self.means(known, at, end, pointed)]
         if not refs or len(refs) == len(self.all) > 1:
             return None
-        return self.mention(
-            start, end, refs if len(refs) == 1 else [], "named", options=tuple(refs) if len(refs) > 1 else ()
-        )
+        is_one = len(refs) == 1
+        return self.mention(start, end, refs if is_one else [], "named", () if is_one else refs)
 
-    def in_name(self, at: int) -> bool:
-        terms, behind = _terms(self.tokens[at].text), self.tokens[at + 1 : at + 2]
-        both = (*terms, *(_terms(behind[0].text)[:1] if behind else ()))
-        return len(both) > 1 and any(one.name[: len(both)] == both for one in self.all)
-
-    @staticmethod
-    def says(one: _Known, term: str, pointed: bool) -> bool:
-        return _holds(one.name, term) or (pointed and _holds(one.told, term)) or term in one.strange
-
-    def means(self, one: _Known, start: int, at: int, end: int, pointed: bool) -> bool:
-        run = self.tokens[at:end]
-        terms = [term for token in run for term in _terms(token.text)]
-        content = [token for token in run if token.terms]
-        in_name = all(_holds(one.name, term) for term in terms)
-        whole = in_name and len(terms) == len(one.name)
-        if whole and (len(content) > 1 or pointed):
+    def means(self, known: _Known, at: int, end: int, pointed: bool) -> bool:
+        """Whether words are its whole name, a proper part of it, or point at what it is said to be."""
+        run = [token for token in self.tokens[at:end] if token.terms]
+        terms = [term for token in self.tokens[at:end] for term in _terms(token.text)]
+        in_name = all(_holds(known.name, term) for term in terms)
+        if pointed or (in_name and len(terms) == len(known.name)):
             return True
-        closed = self.close(start, end) == end
-        if any(not t.text.isdigit() and one.strange.issuperset(t.terms) for t in content):
-            return closed or any(token.low != token.text for token in content)
-        if in_name and any(t.text[0].isupper() and one.proper.issuperset(t.terms) for t in content):
-            inside = at > 0 and self.low(at - 1) not in ".!?:;\n"
-            return (
-                pointed
-                or inside
-                or (self.low(end)[0].isalpha() and self.low(end) not in words_of("after_verbs"))
-            )
-        if all(token.text.isdigit() for token in content):
-            return in_name and content[0].text[0] == "0"
-        return (whole or pointed) and closed
+        if any(not token.text.isdigit() and known.strange.issuperset(token.terms) for token in run):
+            return True
+        if not (in_name and any(t.text[0].isupper() and known.proper.issuperset(t.terms) for t in run)):
+            return False
+        inside = at > 0 and self.low(at - 1) not in ".!?:;\n"
+        return inside or (self.low(end)[0].isalpha() and self.low(end) not in words_of("after_verbs"))
 
 
 def _number(word: str) -> int:
