@@ -401,7 +401,7 @@ class _Finder:
         return None
 
     def described(self, at: int) -> tuple[int, Mention] | None:
-        """ "the red one", "the one with 16 GB", "the hotel by the lake": what one thing alone is said to be."""
+        """ "the red one", "the one with 16 GB", "the hotel by the lake": what one thing is said to be."""
         if self.low(at) not in words_of("determiners"):
             return None
         noun = at + 1
@@ -516,7 +516,6 @@ _RULES = [
     ("drop", re.compile(rf"{_SAID}{one_of('out')}{_END}")),
     ("keep", re.compile(rf"{_SAID}{one_of('in')}{_END}")),
     ("drop", re.compile(rf"(?:{one_of('bare_not')}\s+)*not\s+(?P<row>{_ROW})(?!\s+yet){_END}")),
-    ("drop", re.compile(rf"without\s+(?P<row>{_ROW})(?:\s+please)?(?=\s*(?:$|[.!]))")),
     ("bound", re.compile(r"(?P<bound>(?:no|nothing|none)\b[^,;:.!?()\n–—]*\d[^;:!?()\n–—]*)")),
     ("demote", re.compile(rf"(?:please\s+)?{one_of('none')}\s+(?:more\s+)?{_ANY}{_KIND}{_END}")),
     ("wish", re.compile(rf"{_LEAD}(?:(?:{one_of('wish_not')}|{one_of('fond')})\s+)*{_ANY}{_KIND}{_END}")),
@@ -532,11 +531,7 @@ def find_exclusions(
     one for each thing, the last word counts. *mentions* are those of find_mentions; *meant* is what "it"
     means where the message names nothing before.
     """
-    objects = {
-        one.start: refs
-        for one in mentions
-        if (refs := one.refs or (one.options if is_plural(one.words) and one.how == "named" else ()))
-    }
+    objects = {mention.start: mention.refs for mention in mentions if mention.refs}
     masked = _low(text)
     for one in mentions if objects else ():
         if one.start in objects:
@@ -549,8 +544,7 @@ def find_exclusions(
             ):
                 action, put = decided
                 words = text[start : match.end()].rstrip()
-                spared = {ref for ref, one in found.items() if action == "demote" and one.action == "drop"}
-                found |= {ref: Excluded(ref, action, words) for ref in put if ref not in spared}
+                found |= {ref: Excluded(ref, action, words) for ref in put}
                 break
     return list(found.values())
 
@@ -568,9 +562,9 @@ def _clauses(masked: str) -> Iterator[int]:
         asking = [at for at in starts if _ASKS.match(masked, at) and not _POLITE.match(masked[:end], at)]
         asked = masked[end : end + 1] == "?"
         for start in starts:
-            if _HINDERS.match(masked, start) or (start in asking and not masked.startswith("whose", start)):
+            if _HINDERS.match(masked, start) or start in asking:
                 break
-            if not asked or any(at > start for at in asking) or _POLITE.match(masked[:end], start):
+            if not asked or _POLITE.match(masked[:end], start):
                 yield start
         begin = end + 1
 
@@ -582,9 +576,7 @@ def _decide(
     parts = match.groupdict()
     lead = parts.get("lead") or ""
     negated = len(re.findall(rf"\b{one_of('not')}\b", lead)) % 2 == 1
-    if parts.get("verb") and f"{parts['verb']} {parts['behind']}" not in words_of(f"{name}_with"):
-        return None
-    if re.search(r"\bi never\b", lead) or " or " in (parts.get("row") or ""):
+    if " or " in (parts.get("row") or ""):
         return None
     if name == "bound":
         fits = within(text[match.start() : match.end()], [one.text or one.label for one in things]) or ()
@@ -601,7 +593,7 @@ def _decide(
         if name == "wish" and len(row) == 1 and any(map(str.isupper, words)):
             return "drop", row
         kind = _of_kind(words, things)
-        row = kind if set(kind) >= set(row) else row
+        row = kind or row
         return ("demote", row) if row else None
     if parts.get("rest") or parts.get("but"):
         named = {ref for some in objects.values() for ref in some}
@@ -628,8 +620,6 @@ def _meant_by_it(
 def _of_kind(words: str, things: Sequence[Thing]) -> list[str]:
     """All of a kind, as "steel bikes": what is said to be so, unless that is everything."""
     said = [*_tokens(re.sub(rf"^(?:{one_of('articles')}\s+)+", "", words, flags=re.IGNORECASE))]
-    if said and said[-1].low in words_of("things"):
-        said.pop()
     for run in (said, said[:-1] if said and is_plural(said[-1].low) else []):
         if run and all(token.terms for token in run):
             amounts = _amounts(" ".join(token.text for token in run))
