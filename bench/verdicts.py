@@ -1,10 +1,10 @@
 """
 What is told apart of faithful and unfaithful sentences: `python -m bench.verdicts [--seed N]`.
 
-Draws a hundred pairs of each kind, a faithful and an unfaithful sentence about the same two lines: negation,
-direction, swapped subject, sum, difference, average; the last three with what their writer computed. Prints how
-many faithful ones pass and how many others are refused by code alone, with a judge that is right, and with one
-that always agrees.
+Draws a hundred pairs of each kind, a faithful and an unfaithful sentence about the same lines: negation,
+direction, swapped subject, sum, difference, average; the last three with what their writer computed. Prints
+how many faithful ones pass and how many others are refused by code alone, with a judge that is right, and
+with one that always agrees.
 """
 
 import argparse
