@@ -76,6 +76,8 @@ WHICH = "Which of the two boats do you mean?"
 class Told(Script):
     """A script in which the node of an answer's item is what a pattern finds in what the model is shown."""
 
+    cites_nodes = True
+
     def __init__(self, answer: str, pattern: str, **replies: Any) -> None:
         super().__init__(**replies)
         self._text, self._pattern = answer, pattern

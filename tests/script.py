@@ -153,6 +153,9 @@ class Script:
             Steps that are not given reply as in APPROVED. {"tool": name} is one call without arguments.
     """
 
+    cites_nodes = False
+    """Whether items of an answer cite whole nodes, and not their lines."""
+
     def __init__(self, **replies: Any) -> None:
         self._replies = {**APPROVED, **replies}
         self._used: dict[str, int] = {}
@@ -172,7 +175,11 @@ class Script:
         if "tool" in reply and "calls" in properties:
             reply = {**reply, "calls": [{"tool": reply["tool"]}]}
         return json.dumps(
-            {name: _filled(value, name, asked) for name, value in reply.items() if name in properties}
+            {
+                name: value if self.cites_nodes and name == "items" else _filled(value, name, asked)
+                for name, value in reply.items()
+                if name in properties
+            }
         )
 
 
