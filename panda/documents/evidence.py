@@ -20,7 +20,6 @@ __all__ = ["Claim", "check_computed", "check_each", "check_evidence", "find_clai
 _YEARS = range(1900, 2100)
 _DECIMAL = re.compile(r"\d+(?:\.\d+|,(?:\d{1,2}|\d{4,}))")
 _LIST_MARK = re.compile(r"(?:^|(?<=[.!?;:]) )[ ]*(\d{1,3})[.)] (?=[^\W\d])", re.MULTILINE)
-_JOINED = re.compile(r"(?<![\w/-])\d+(?:[-/]\d+){2,}(?![\w/-])")  # "1-0-1"
 _TWO_READINGS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _ROUNDED_WITHIN = Fraction(1, 20)
 
@@ -74,7 +73,7 @@ def check_each(
     held = [_read(source) for source in cited]
     unheld = []
     for text in map(plain_text, texts):
-        missing = [(found.start, found.claim) for found in _unheld(text, held, cited)]
+        missing = [(found.start, found.claim) for found in _unheld(text, held)]
         names = unknown_names(text, [*cited, *titles])
         missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
         unheld.append([claim for _, claim in sorted(missing, key=itemgetter(0))])
@@ -99,15 +98,12 @@ def check_computed(
     return None
 
 
-def _unheld(text: str, held: Sequence["_Held"], sources: Sequence[str]) -> list[Found]:
-    marks, numbers = list(_LIST_MARK.finditer(text)), list(_JOINED.finditer(text))
+def _unheld(text: str, held: Sequence["_Held"]) -> list[Found]:
+    marks = list(_LIST_MARK.finditer(text))
     is_list = len(marks) > 1 and [int(mark[1]) for mark in marks] == [*range(1, len(marks) + 1)]
     places = {mark.start(1) for mark in marks} if is_list else set()
-    known = {number for source in sources if numbers for number in _JOINED.findall(source)}
-    joined = {at for number in numbers if number[0] in known for at in range(*number.span())}
     claims = [found for found in scan(text) if found.claims and found.start not in places]
-    unheld = (found for found in claims if not (_is_held(found, held) or _is_pronoun(found, held)))
-    return [found for found in unheld if found.start not in joined]
+    return [found for found in claims if not (_is_held(found, held) or _is_pronoun(found, held))]
 
 
 @dataclass

@@ -108,7 +108,7 @@ def _between(expression: str, is_held: Callable[[str], bool]) -> _Quantity | Non
             raise ComputationError(f"{text} is no date or time of the lines that are cited")
         ends.append(dates[0])
     _, base = size_of(unit)
-    length = next(span_between(ends[0], ends[1], "2001", in_months=base == "month"), None)
+    length = span_between(ends[0], ends[1], in_months=base == "month")
     if length is None:
         raise ComputationError(f"{expression} are not two days or two times")
     return _Quantity(length, base)

@@ -9,7 +9,7 @@ whether a date without a year is a past one.
 
 import re
 from calendar import day_name, month_name, monthrange
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -190,25 +190,24 @@ def day_of(text: str) -> datetime | None:
     return None
 
 
-def span_between(first: str, second: str, year: str, *, in_months: bool) -> Iterator[Fraction]:
+def span_between(first: str, second: str, *, in_months: bool) -> Fraction | None:
     """
     How long it is between two values of ReadDate, in seconds or in months, whose days have to be the same;
-    nothing if they are of two forms. *year* is that of days that have none.
+    None if they are of two forms. Days without a year are of one that has no 29 February.
     """
-    texts = [re.sub("^--", f"{year}-", one) for one in (first, second)]
-    by_month = [re.fullmatch(r"(\d{4})-(\d\d)(-\d\d)?", one) for one in texts]
+    texts = [re.sub("^--", "2001-", value) for value in (first, second)]
     if in_months:
-        if by_month[0] and by_month[1] and by_month[0][3] == by_month[1][3]:
-            one, other = (int(month[1]) * 12 + int(month[2]) for month in by_month if month)
-            yield Fraction(abs(one - other))
-        return
-    are_clocks = [re.fullmatch(r"\d\d:\d\d:\d\d", one) is not None for one in texts]
+        months = [re.fullmatch(r"(\d{4})-(\d\d)(-\d\d)?", text) for text in texts]
+        if not months[0] or not months[1] or months[0][3] != months[1][3]:
+            return None
+        start, end = (int(month[1]) * 12 + int(month[2]) for month in months if month)
+        return Fraction(abs(start - end))
+    if any(re.fullmatch(r"\d\d:\d\d:\d\d", text) for text in texts):
+        texts = [f"2001-01-01T{text}" for text in texts]
     with suppress(ValueError):
-        times = sorted(
-            datetime.fromisoformat(f"2026-01-04T{one}" if any(are_clocks) else one) for one in texts
-        )
-        seconds = int((times[1] - times[0]).total_seconds())
-        yield from [Fraction(seconds), Fraction(86_400 - seconds)][: 1 + any(are_clocks)]
+        times = sorted(map(datetime.fromisoformat, texts))
+        return Fraction(int((times[1] - times[0]).total_seconds()))
+    return None
 
 
 def dot_time(text: str, start: int, end: int) -> ReadDate | None:
