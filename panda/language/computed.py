@@ -15,7 +15,7 @@ from panda.language.dates import span_between
 from panda.language.numbers import NUMBER_WORDS, size_of
 from panda.language.words import split_terms
 
-_MOST_CHARS = 2_000
+_MOST_CHARS, _DAY_SECONDS = 2_000, 86_400
 _MOST_DEPTH = 20
 _SPAN = re.compile(
     r"\s*(?P<unit>\w+?)s?\s+(?:between|from)\s+(?P<first>.+?)\s+(?:and|to)\s+(?P<last>.+?)\s*\Z"
@@ -111,7 +111,8 @@ def _between(expression: str, is_held: Callable[[str], bool]) -> _Quantity | Non
     length = span_between(ends[0], ends[1], in_months=base == "month")
     if length is None:
         raise ComputationError(f"{expression} are not two days or two times")
-    return _Quantity(length, base)
+    over_midnight = len(ends[0]) == len("23:50:00") and ends[0] > ends[1]
+    return _Quantity(_DAY_SECONDS - length if over_midnight else length, base)
 
 
 class _Parser:

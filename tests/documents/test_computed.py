@@ -65,6 +65,12 @@ def test_what_people_compute(case: dict[str, Any]) -> None:
         assert check_computed(wrong, expression, case["sources"], {}) is not None
 
 
+def test_a_night() -> None:
+    """What begins before midnight ends after it."""
+    lines = ["The train leaves at 23:50 and arrives at 00:10."]
+    assert check_computed("20 minutes", "minutes between 23:50 and 00:10", lines, {}) is None
+
+
 @pytest.mark.parametrize(("value", "expression"), RIGHT)
 def test_right(value: str, expression: str) -> None:
     """Units, rounding, percentages and whole lists."""
