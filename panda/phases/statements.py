@@ -8,7 +8,6 @@ from typing import Literal
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
 from panda.documents.memory_file import is_statement, render_value, statement_key
 from panda.documents.text import escape_quote
@@ -19,7 +18,7 @@ from panda.language.words import is_ordinary, split_terms, split_words
 from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_value
 from panda.memory.reader import Moment, NodeReader, find_node
 from panda.models.contract import Encoder
-from panda.phases.evidence import ClosestLines
+from panda.phases.evidence import ClosestLines, score_of
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words, folded_names, measure_closeness
 from panda.store.fact import Assertion, SaidKind, Subject, Value
@@ -204,151 +203,127 @@ def render_noted(noted: Sequence[Noted], mark: str = "") -> str:
 
 @dataclass(frozen=True)
 class Since:
-    items: tuple[GatheredItem, ...]  # the newest first, then what was said before
-    told: Mapping[GatheredItem, datetime]  # the statements among them, each with when it was told
-    before: frozenset[GatheredItem] = frozenset()  # of what a statement among them says otherwise
-
-    @property
-    def leads(self) -> dict[GatheredItem, str]:
-        told = {item: f"Told on {at:%Y-%m-%d}: " for item, at in self.told.items()}
-        return told | {item: f"Before: {told.get(item, '')}" for item in self.before}
+    lines: tuple[Line, ...]  # the newest first, then what was said before
+    leads: Mapping[GatheredItem, str]  # what is said in front of one: when it was told, or that it was before
 
 
 @dataclass(frozen=True)
 class _Told:
-    item: GatheredItem  # as an answer quotes it
+    line: Line  # its score is how close it is to the query
     at: datetime  # when it was told
-    near_query: float  # how close it is to the query
-    is_asked_on: bool = False
+    is_asked_on: bool
     """Whether the query goes on from it, so that it is no answer unless it gives a value of the same kind."""
 
 
 def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: ClosestLines) -> Since:
     """
-    The items of an answer, and in front of each what the user told later and otherwise of the same. Of more
+    The lines of an answer, and in front of each what the user told later and otherwise of the same. Of more
     than two lines none is taken for outdated. What he took back is left out, and where the present alone is
     asked for, all that is outdated.
     """
-    items, above = [line.item for line in lines], {line.item: line.above for line in lines}
-    statements = _statements(turn, reader, closest)
-    told = {one.item: one.at for one in statements if one.item in items}
-    if not items or not statements:
-        return Since(tuple(items), told)
-    first: list[GatheredItem] = []
-    last: list[GatheredItem] = []
-    before: set[GatheredItem] = set()
-    gone: set[GatheredItem] = set()
-    lists = _lists(reader)
-    for item in (looked_at := list(items)):  # what is added may be outdated too
-        later = _later_than(item, statements, reader)
-        own = closest.rate(turn.meant, [Option("i", item.text, item.node_ids, 0.0, above.get(item, ""))])[0]
-        if (adds := _adding(turn.meant, item, later)) is not None and len(items) <= _MOST:
-            first.append(adds.item)
-            told[adds.item] = adds.at
-        near = closest.rate(item.text, [Option("s", one.item.text, one.item.node_ids) for one in later])
-        is_told = any(one.item == item for one in statements)
-        listed = next((one for one in lists if item in told and one.holds(item)), None)
-        last += [listed.item] if listed and listed.item not in items else []
-        for further, (one, line) in enumerate(zip(later, near, strict=True)):
-            if listed and listed.holds(one.item):
+    told = {one.line.item: one for one in _statements(turn, reader, closest)}
+    given = {line.item: line for line in lines}
+    first, last = dict[GatheredItem, Line](), dict[GatheredItem, Line]()
+    before, gone, lists = set[GatheredItem](), set[GatheredItem](), _lists(reader) if lines and told else []
+    few, looked_at = len(lines) <= _MOST, list(lines if told else ())
+    for line in looked_at:  # what is added may be outdated too
+        item, later = line.item, _later_than(line, [*told.values()], reader)
+        (own,) = closest.scored(turn.meant, [line])
+        if few and (adds := _adding(turn.meant, line, later)) is not None:
+            first[adds.line.item] = adds.line
+        listed = next((known for known in lists if item in told and known.holds(line)), None)
+        if listed and listed.line.item not in given:
+            last[listed.line.item] = listed.line
+        near = closest.scored(line.text, [one.line for one in later])
+        for further, (one, close) in enumerate(zip(later, near, strict=True)):
+            if listed and listed.holds(one.line):
                 continue  # it adds to what was told before
-            turns = is_told and further < _SOON and says_otherwise(one.item.text)
-            corrects = turns and not _terms(one.item.text).isdisjoint(_terms(item.text))
-            place = "before" if corrects else _place(turn.meant, own, one, line.prior)
-            if len(items) > _MOST:
-                last += [one.item] if place == "before" and one.item not in items else []
-            elif place == "before":
+            turns = item in told and further < _SOON and says_otherwise(one.line.text)
+            corrects = turns and not _terms(one.line.text).isdisjoint(_terms(line.text))
+            place = "before" if corrects else _place(turn.meant, own, one, score_of(close))
+            if place == "behind" and few:
+                last[one.line.item] = one.line
+            elif place == "before" and few:
                 before.add(item)
                 gone |= {item} if corrects or turn.reading.now else set()
-                first.append(one.item)
-                looked_at += [one.item] if one.item not in looked_at else []
-            elif place == "behind":
-                last.append(one.item)
-            if place is not None and (one.item in first or one.item in last):
-                told[one.item] = one.at
-    newest = sorted(dict.fromkeys(first), key=lambda one: told[one], reverse=True)[:_MOST]
-    shown = dict.fromkeys([*newest, *items, *list(dict.fromkeys(last))[:_MOST]])
-    every = [item for item in shown if item not in gone]
+                first[one.line.item] = one.line
+                looked_at += [one.line] if one.line not in looked_at else []
+            elif place == "before" and one.line.item not in given:
+                last[one.line.item] = one.line
+    newest = sorted(first, key=lambda item: told[item].at, reverse=True)[:_MOST]
+    shown = {**{item: first[item] for item in newest}, **given, **dict([*last.items()][:_MOST])}
+    every = {item: line for item, line in shown.items() if item not in gone}
     quoted = [item for item in every if item in told]
-    nodes = {item: [*item.node_ids] for item in every}
-    for item in every:  # a key and value that a quoted statement gave is not said again
-        value = item.text.partition(": ")[2].casefold()
-        if value and item not in told and item.node_ids[0].startswith(("memory:", "fact:")):
-            source = next((said for said in quoted if value in said.text.casefold()), None)
-            if source is not None:
-                nodes[source] += nodes.pop(item)[:1]
-    cited = {item: replace(item, node_ids=tuple(ids)) for item, ids in nodes.items()}
-    told |= {cited[item]: told[item] for item in quoted}
-    return Since(tuple(cited.values()), told, frozenset(cited[item] for item in before if item in cited))
+    for item, line in list(every.items()):  # a key and value that a quoted statement gave is not said again
+        value = line.text.partition(": ")[2].casefold()
+        source = next((said for said in quoted if value and value in said.text.casefold()), None)
+        if source is not None and item not in told and line.node.startswith(("memory:", "fact:")):
+            every[source] = replace(every[source], also=(*every[source].also, line.node))
+            del every[item]
+    leads = {every[item].item: f"Told on {told[item].at:%Y-%m-%d}: " for item in quoted}
+    outdated = [every[item].item for item in before if item in every]
+    leads |= {item: f"Before: {leads.get(item, '')}" for item in outdated}
+    return Since(tuple(every.values()), leads)
 
 
 @dataclass(frozen=True)
 class _List:
-    item: GatheredItem  # its key and value
+    line: Line  # its key and value
     parts: frozenset[str]  # the parts, in lower case
     terms: frozenset[str]  # the stems of its key
 
-    def holds(self, said: GatheredItem) -> bool:
+    def holds(self, said: Line) -> bool:
         text = said.text.casefold()
         return any(part in text for part in self.parts) and not self.terms.isdisjoint(_terms(said.text))
 
 
 def _lists(reader: NodeReader) -> list[_List]:
-    found = []
+    lists = []
     for node in (*reader.preferences(), *reader.facts()):
         key, _, value = node.items[0].text.partition(": ")
         parts = frozenset(value.casefold().split(", "))
         if len(parts) > 1 and not is_statement(node.title):
-            item = GatheredItem(node.items[0].text, (node.id,))
-            found.append(_List(item, parts, frozenset(_terms(key.replace("_", " ")))))
-    return found
+            lists.append(_List(node.items[0], parts, frozenset(_terms(key.replace("_", " ")))))
+    return lists
 
 
-def _later_than(item: GatheredItem, statements: Sequence[_Told], reader: NodeReader) -> list[_Told]:
-    node_id = item.node_ids[0]
-    node = find_node(reader, node_id) if node_id.startswith(_OLDER) else None
+def _later_than(line: Line, told: Sequence[_Told], reader: NodeReader) -> Sequence[_Told]:
+    node = find_node(reader, line.node) if line.node.startswith(_OLDER) else None
     if node is None:
         return []
-    times = [at for at in (node.at, node.changed_at) if at is not None]
-    own = next((place for place, one in enumerate(statements) if one.item == item), -1)
-    return [
-        one
-        for place, one in enumerate(statements)
-        if place > own and (own >= 0 or all(one.at > at for at in times))
-    ]
+    own = next((place for place, one in enumerate(told) if one.line.item == line.item), None)
+    if own is not None:
+        return told[own + 1 :]
+    return [one for one in told if all(one.at > at for at in (node.at, node.changed_at) if at is not None)]
 
 
-def _adding(query: str, item: GatheredItem, later: Sequence[_Told]) -> _Told | None:
+def _adding(query: str, line: Line, later: Sequence[_Told]) -> _Told | None:
     kind = wanted_kind(query)
-    if kind not in ("time", "number") or count_kind(item.text, kind):
+    if kind not in ("time", "number") or count_kind(line.text, kind):
         return None
-    names = {word for word in split_words(item.text.lower()) if word.isalpha() and not is_ordinary(word)}
-    adding = [
-        one
-        for one in later
-        if not one.is_asked_on
-        and count_kind(one.item.text, kind)
-        and not names.isdisjoint(split_words(one.item.text.lower()))
-    ]
-    return adding[-1] if adding else None
+    names = {word for word in split_words(line.text.lower()) if word.isalpha() and not is_ordinary(word)}
+    for one in reversed(later):
+        said = one.line.text
+        if not (one.is_asked_on or names.isdisjoint(split_words(said.lower()))) and count_kind(said, kind):
+            return one
+    return None
 
 
-def _place(query: str, item: Option, one: _Told, near: float) -> Literal["before", "behind"] | None:
-    names = folded_names(f"… {item.text}") & folded_names(f"… {one.item.text}")
-    shared = _terms(item.near) & _terms(one.item.text)
-    mine, its = (_values(text) for text in (item.text, one.item.text))
+def _place(query: str, line: Line, one: _Told, near: float) -> Literal["before", "behind"] | None:
+    said, new = one.line.text, folded_names(f"… {one.line.text}") - folded_names(f"… {query}")
+    names = folded_names(f"… {line.text}") & folded_names(f"… {said}")
+    shared = _terms(f"{line.above} {line.text}") & _terms(said)
+    mine, its = _values(line.text), _values(said)
     kinds = {kind for kind, _ in its}
     counts = "number" in kinds and not one.is_asked_on
     other = any(kind in kinds or counts for kind, _ in mine - its)
-    differs = other and max(near, one.near_query) >= _OTHER_VALUE
+    differs = other and max(near, score_of(one.line)) >= _OTHER_VALUE
     instead = bool(mine & its) and any(kind in {kind for kind, _ in mine & its} for kind, _ in its - mine)
-    answers = bool(names - folded_names(f"… {query}")) or one.near_query >= max(
-        _ASKED_FOR, item.prior - _BEHIND
-    )
-    answers = answers and not one.is_asked_on
+    is_close = score_of(one.line) >= max(_ASKED_FOR, score_of(line) - _BEHIND)
+    answers = (bool(names & new) or is_close) and not one.is_asked_on
     if (shared or names) and (differs or instead or (near >= _OF_ONE_THING and answers)):
         return "before"
-    return "behind" if not one.is_asked_on and names - folded_names(f"… {query}") else None
+    return "behind" if not one.is_asked_on and names & new else None
 
 
 def _terms(text: str) -> set[str]:
@@ -360,19 +335,15 @@ def _values(text: str) -> set[tuple[str, str]]:
 
 
 def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_Told]:
+    """What the user told in other turns, the oldest first."""
     reference = turn.analysis.content_reference
     is_on = reference and is_statement(reference.node_id.removeprefix("fact:"))
     on = reference.source_turn if reference and is_on else None  # the turn that told it
-    nodes = [node for node in reader.statements() if node.source_turn != turn.turn]
-    plain = [Option("s", node.items[0].text, (node.id,)) for node in nodes]
-    told = [
-        _Told(
-            GatheredItem(one.text, one.node_ids),
-            node.at,
-            one.prior * (node.source_turn != on),
-            node.source_turn == on,
-        )
-        for node, one in zip(nodes, closest.rate(turn.meant, plain), strict=True)
-        if node.at is not None
-    ]
+    nodes = [node for node in reader.statements() if node.source_turn != turn.turn and node.at is not None]
+    scored = closest.scored(turn.meant, [replace(n.items[0], why=("told since",)) for n in nodes])
+    told = []
+    for node, line in zip(nodes, scored, strict=True):
+        is_asked_on = node.source_turn == on
+        if node.at is not None:
+            told.append(_Told(replace(line, score=0.0) if is_asked_on else line, node.at, is_asked_on))
     return sorted(told, key=lambda one: one.at)

@@ -147,10 +147,9 @@ class Synthesizer:
             return _Answer(shown, read, lead=session.left_out if shown == [*session.lines] else "")
         lines = without_doubles(_without(rejected, lines))
         since = told_since(turn, lines, self._reader, self._closest)
-        known = {line.item: line for line in lines}
-        told = [known.get(item) or reason(line_of(item), "told since") for item in since.items]
-        kept_lines = [line for line in told if line.item in known or line.item not in rejected]
-        return _Answer(kept_lines, read, since.leads)
+        known = {line.item for line in lines}
+        shown = [line for line in since.lines if line.item in known or line.item not in rejected]
+        return _Answer(shown, read, since.leads)
 
     def _look_at(
         self, turn: Turn, kept: Sequence[str], refused: Collection[str], *, quotes: bool

@@ -42,11 +42,16 @@ def since(
     return told_since(turn, [line_of(item) for item in items], reader, ClosestLines(None))
 
 
+def items_of(found: Since) -> tuple[GatheredItem, ...]:
+    """Its lines as an answer says them."""
+    return tuple(line.item for line in found.lines)
+
+
 def test_what_was_told_since_comes_first(tmp_path: Path) -> None:
     """A statement with another price than the older note stands in front, with its date; the note follows."""
     found = since(tmp_path, RAISED, DOG)
-    assert found.items == (RAISED, RENT)
-    lines, places = map(line_of, found.items), {one.node_ids[0]: "" for one in found.items}
+    assert items_of(found) == (RAISED, RENT)
+    lines, places = found.lines, {line.node: "" for line in found.lines}
     answer = render_answer([*lines], places, left_out={}, said=found.leads)
     said = answer.partition("\n\nSources:")[0]
     assert said == f"Told on 2026-01-02: {RAISED.text} [1]\n\nBefore: {RENT.text} [2]"
@@ -54,32 +59,32 @@ def test_what_was_told_since_comes_first(tmp_path: Path) -> None:
 
 def test_the_newest_of_two_statements_is_first(tmp_path: Path) -> None:
     """What was told last stands first, whichever line was chosen."""
-    assert since(tmp_path, RAISED, AGAIN, items=(RAISED,)).items == (AGAIN, RAISED)
+    assert items_of(since(tmp_path, RAISED, AGAIN, items=(RAISED,))) == (AGAIN, RAISED)
 
 
 @pytest.mark.parametrize("days", [-1, 0])
 def test_a_note_that_was_written_later_counts(tmp_path: Path, days: int) -> None:
     """A statement from before the note was last written is not put in front of it."""
-    assert since(tmp_path, RAISED, days=days).items == (RENT,)
+    assert items_of(since(tmp_path, RAISED, days=days)) == (RENT,)
 
 
 def test_a_page_has_its_own_date(tmp_path: Path) -> None:
     """What a page says is not outdated by what the user said."""
     page = GatheredItem("Flat: rent 900 € a month", ("visit:visit_loq",))
-    assert since(tmp_path, RAISED, items=(page,)).items == (page,)
+    assert items_of(since(tmp_path, RAISED, items=(page,))) == (page,)
 
 
 def test_a_correction_stands_for_what_it_corrects(tmp_path: Path) -> None:
     """What turns against a statement made just before takes its place, far as both are from the query."""
     said = GatheredItem("Will waters the beds.", ("fact:said_t2_1",))
     turned = GatheredItem("Not Will after all, Anke waters them.", ("fact:said_t3_1",))
-    assert since(tmp_path, said, turned, items=(said,)).items == (turned,)
+    assert items_of(since(tmp_path, said, turned, items=(said,))) == (turned,)
 
 
 def test_a_key_that_a_quoted_statement_gave_is_not_quoted_again(tmp_path: Path) -> None:
     """Of a statement and the key and value that it gave the statement stands in the answer, citing both."""
     key = GatheredItem("rent: 950 €", ("memory:rent",))
-    (item,) = since(tmp_path, RAISED, items=(RAISED, key)).items
+    (item,) = items_of(since(tmp_path, RAISED, items=(RAISED, key)))
     assert (item.text, item.node_ids) == (RAISED.text, ("fact:said_t2_1", "memory:rent"))
 
 
@@ -88,4 +93,5 @@ def test_what_adds_to_a_list_outdates_nothing(tmp_path: Path) -> None:
     listed = GatheredItem("rent: 950 €, 980 €", ("fact:rent",))
     kept = replace(listed, text="950 €, 980 €")
     found = since(tmp_path, RAISED, AGAIN, kept, items=(RAISED,))
-    assert (found.items, found.before) == ((RAISED, listed), frozenset())
+    assert items_of(found) == (RAISED, listed)
+    assert not any(lead.startswith("Before") for lead in found.leads.values())
