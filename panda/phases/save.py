@@ -206,14 +206,18 @@ class Save:
             history = merge_by_rule(carry) if waiting else None
             return SessionTexts(history=history, history_kind="fallback" if waiting else None)
         leaving = [one for one in carry.turn_summaries if one.turn in waiting]
-        extra = {
-            "earlier_history": carry.history_summary.text,
-            "leaving_turns": "\n".join(f"Turn {one.turn}: {one.turn_summary}" for one in leaving),
-            "engagement": carry.engagement_summary.text,
-            "reply": reply if len(reply) > REPLY_CHARS else "",
-        }
         try:
-            values = ask(self.executor, "phase7_session", turn, extra=extra).values
+            values = ask(
+                self.executor,
+                "phase7_session",
+                turn,
+                extra={
+                    "earlier_history": carry.history_summary.text,
+                    "leaving_turns": "\n".join(f"Turn {one.turn}: {one.turn_summary}" for one in leaving),
+                    "engagement": carry.engagement_summary.text,
+                    "reply": reply if len(reply) > REPLY_CHARS else "",
+                },
+            ).values
         except HaltError as exc:
             turn.warn(f"no summary for the session yet: {exc.message}")
             return SessionTexts()
