@@ -453,25 +453,27 @@ class _Finder:
         while end > at and not self.tokens[end - 1].terms:
             end -= 1
         run = [token for token in self.tokens[at:end] if token.terms]
-        refs = [known.thing.ref for known in fit if run and self.means(known, at, end, pointed)]
+        refs = [known.thing.ref for known in fit if run and self.means(known, start, at, end, pointed)]
         if not refs or len(refs) == len(self.all) > 1:
             return None
         is_one = len(refs) == 1
         return self.mention(start, end, refs if is_one else [], "named", () if is_one else refs)
 
-    def means(self, known: _Known, at: int, end: int, pointed: bool) -> bool:
+    def means(self, known: _Known, start: int, at: int, end: int, pointed: bool) -> bool:
         """Whether words are its whole name, a proper part of it, or point at what it is said to be."""
         run = [token for token in self.tokens[at:end] if token.terms]
         terms = [term for token in self.tokens[at:end] for term in _terms(token.text)]
         in_name = all(_holds(known.name, term) for term in terms)
-        if pointed or (in_name and len(terms) == len(known.name)):
+        whole, closed = in_name and len(terms) == len(known.name), self.close(start, end) == end
+        if whole and (len(run) > 1 or pointed):
             return True
         if any(not token.text.isdigit() and known.strange.issuperset(token.terms) for token in run):
-            return True
-        if not (in_name and any(t.text[0].isupper() and known.proper.issuperset(t.terms) for t in run)):
-            return False
-        inside = at > 0 and self.low(at - 1) not in ".!?:;\n"
-        return inside or (self.low(end)[0].isalpha() and self.low(end) not in words_of("after_verbs"))
+            return closed or any(token.low != token.text for token in run)
+        if in_name and any(t.text[0].isupper() and known.proper.issuperset(t.terms) for t in run):
+            inside = at > 0 and self.low(at - 1) not in ".!?:;\n"
+            follows = self.low(end)[0].isalpha() and self.low(end) not in words_of("after_verbs")
+            return pointed or inside or follows
+        return (whole or pointed) and closed
 
 
 def _number(word: str) -> int:
