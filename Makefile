@@ -64,6 +64,8 @@ bench: $(STAMP)
 	@$(BIN)/python bench/rebuilding.py
 	@$(BIN)/python bench/synthesis.py
 	@$(BIN)/python -m bench.turns
+	@$(BIN)/python -m bench.tracing
+	@$(BIN)/python -m bench.verdicts
 	@$(BIN)/python bench/gathering.py --pairs bench/relevance_pairs.jsonl
 	@test -z "$(DATA)" || { for part in importing recall compression gathering answers; do \
 		$(BIN)/python bench/$$part.py "$(DATA)" || exit; done; }
