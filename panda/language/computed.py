@@ -44,6 +44,10 @@ class _Quantity:
     unit: str = ""  # a currency, what its unit is told in, "%", or "" of what only counts
     size: Fraction = Fraction(1)  # of its own unit in that
 
+    @property
+    def is_price(self) -> bool:
+        return len(self.unit) == 3 and self.unit.isupper()
+
 
 _HUNDRED = _Quantity(Fraction(100))
 
@@ -66,8 +70,8 @@ def work_out(
     """
     if len(expression) > _MOST_CHARS:
         raise ComputationError(f"the expression for {value} is too long")
-    result = _between(expression, is_held) or _Parser(expression, value, sources, is_held, lists).result()
-    claimed = _read(value)
+    parser = _Parser(expression, value, sources, is_held, lists)
+    claimed, result = parser.claimed, _between(expression, is_held) or parser.result()
     fits = claimed.unit == result.unit or (claimed.unit, result.unit) in (("%", ""), ("pp", "%"))
     if claimed.unit and not fits:
         raise ComputationError(f"{expression} does not give {claimed.unit or 'a number'}, as {value} says")
@@ -124,7 +128,7 @@ class _Parser:
         is_held: Callable[[str], bool],
         lists: Mapping[str, Sequence[str]],
     ) -> None:
-        self._text, self._value, self._claimed = expression, value, _read(value)
+        self._text, self._value, self.claimed = expression, value, _read(value)
         self._sources, self._is_held, self._lists = sources, is_held, lists
         self._at, self._depth, self._added = 0, 0, 1
 
@@ -183,22 +187,19 @@ class _Parser:
                 first, second = (result, factor) if result.unit == "%" else (factor, result)
                 unit = "%" if second.value == 100 and not second.unit else second.unit
                 result = _Quantity(first.value * second.value / (1 if unit == "%" else 100), unit)
-            elif mark == "*" and _HUNDRED in (result, factor) and not (result.unit or factor.unit):
-                result = _Quantity(result.value * factor.value, "%")
+            elif mark == "*" and not (result.unit or factor.unit):
+                is_share = self.claimed.unit == "%" and _HUNDRED in (result, factor)
+                result = _Quantity(result.value * factor.value, "%" if is_share else "")
             elif mark == "*":
-                units = [unit for unit in (result.unit, factor.unit) if unit]
-                prices = [
-                    unit for unit in units if len(unit) == 3 and unit.isupper()
-                ]  # of a rate, "€ per kWh"
-                if len(units) == 2 and len(prices) != 1:
+                measured = [one for one in (result, factor) if one.unit]
+                prices = [one for one in measured if one.is_price]  # of a rate, "€ per kWh"
+                if len(measured) == 2 and len(prices) != 1:
                     raise ComputationError(f"{self._text} multiplies {result.unit} by {factor.unit}")
-                size = result.size * factor.size if len(units) == 2 else 1
-                result = _Quantity(result.value * factor.value / size, "".join(prices or units))
+                size = result.size * factor.size if len(measured) == 2 else 1
+                result = _Quantity(result.value * factor.value / size, (prices or measured)[0].unit)
             elif not factor.value:
                 raise ComputationError(f"{self._text} divides by nothing")
-            elif (
-                factor.unit and len(result.unit) == 3 and result.unit.isupper() and factor.unit != result.unit
-            ):
+            elif factor.unit and result.is_price and factor.unit != result.unit:
                 result = _Quantity(result.value / factor.value * factor.size, result.unit)  # "$290 per kg"
             elif factor.unit and factor.unit != result.unit:
                 raise ComputationError(f"{self._text} divides {result.unit or 'a number'} by {factor.unit}")
@@ -207,6 +208,8 @@ class _Parser:
 
     def _factor(self, defined: frozenset[Fraction] | set[Fraction] = frozenset()) -> _Quantity:
         if self._mark("-"):
+            if self._text[self._at :].lstrip()[:1] in ("-", "−", "–"):
+                raise ComputationError(f"{self._text!r:.80} has two signs before a number")
             negative = self._factor(defined)
             return replace(negative, value=-negative.value)
         if self._mark("("):
@@ -223,7 +226,7 @@ class _Parser:
             )
         text = token["operand"].strip()
         quantity = _read(text)
-        if not quantity.unit and self._claimed.unit:  # "749.99" beside "$52.99" may be "$749.99"
+        if not quantity.unit and self.claimed.unit:  # "749.99" beside "$52.99" may be "$749.99"
             measured = _DIGITS.sub(text, self._value.lstrip("-−–"), count=1)
             if self._is_held(measured):
                 return _read(measured)
@@ -272,11 +275,11 @@ class _Parser:
             fitting = [
                 _Quantity(amount.value * size, amount.currency or unit)
                 for amount, size, unit in sizes
-                if amount.value is not None and (amount.currency or unit) == self._claimed.unit
+                if amount.value is not None and (amount.currency or unit) == self.claimed.unit
             ]
             if not fitting and function != "count":
                 raise ComputationError(
-                    f"{line!r:.60} of {name} has no number like {self._claimed.unit or 'that'}"
+                    f"{line!r:.60} of {name} has no number like {self.claimed.unit or 'that'}"
                 )
             quantities.append(fitting[0] if fitting else _Quantity(Fraction(1)))
         return quantities

@@ -61,9 +61,9 @@ class DraftSection:
 
 def draft_of_lines(lines: Sequence[Line], nodes: Mapping[str, Node]) -> list[DraftSection]:
     """The draft that quotes these lines in their order, one part a source type, in the order of TITLES."""
-    kinds = {line.id: nodes[line.node].source_type for line in lines}
     parts = {
-        title: tuple(line.item for line in lines if kinds[line.id] == kind) for kind, title in TITLES.items()
+        title: tuple(line.item for line in lines if nodes[line.node].source_type == kind)
+        for kind, title in TITLES.items()
     }
     return [DraftSection(title, items) for title, items in parts.items() if items]
 

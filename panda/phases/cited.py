@@ -12,7 +12,7 @@ from panda.documents.times import last_seen, parse_time, without_last_seen
 from panda.memory.gathered import node_caption
 from panda.memory.node import Node, trace
 from panda.memory.reader import NodeLoader, find_node
-from panda.phases.evidence import WORDED
+from panda.phases.evidence import WORDED, line_of
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import share_of_words
 from panda.store.records import Evidence, GatheredContext, GatheredItem, Line, Step
@@ -30,6 +30,10 @@ class Cited:
         self._lines = {line.id: line for line in record.offered} if record else {}
         self._answer = {line.item: line for line in record.offered} if record else {}
         self._whole = cache(self._whole_text)
+
+    def line(self, item: GatheredItem) -> Line:
+        """An item as the line that phase 5 answered with."""
+        return self._answer.get(item) or line_of(item)
 
     def texts(self, item: GatheredItem) -> list[str]:
         """
@@ -50,15 +54,15 @@ class Cited:
     def computed(self, item: GatheredItem) -> tuple[list[str], list[str]]:
         """The figures of an item that hold, and how much it cites; what is wrong with the others."""
         values, faults = list[str](), list[str]()
-        nodes = [node for id_ in item.node_ids if (node := self._nodes(id_))]
+        lists = _lists([node for id_ in item.node_ids if (node := self._nodes(id_))])
         for figure in item.computed:
             mine = [self._lines[id_] for id_ in figure.lines if id_ in self._lines]
             sources = [*self.texts(item), self._turn.query]
             if mine and all(line.place > 0 for line in mine):
                 sources = [*(_shown(line) for line in mine if self._holds(line)), self._turn.query]
-            fault = check_computed(figure.value, figure.expression, sources, _lists(nodes))
+            fault = check_computed(figure.value, figure.expression, sources, lists)
             (values if fault is None else faults).append(fault or figure.value)
-        counts = {len(item.node_ids), len(self._named(item)), *map(len, _lists(nodes).values())}
+        counts = {len(item.node_ids), len(self._named(item)), *map(len, lists.values())}
         return [*values, *(str(n) for n in counts if n > 1)], faults
 
     def _holds(self, line: Line) -> bool:
@@ -93,8 +97,7 @@ class Cited:
         return [] if any(WORDED in line.why for line in mine) else mine
 
     def _named(self, item: GatheredItem) -> list[Line]:
-        answer = self._answer.get(item)
-        return [self._lines[id_] for id_ in answer.rests_on if id_ in self._lines] if answer else []
+        return [self._lines[id_] for id_ in self.line(item).rests_on if id_ in self._lines]
 
     def _times(self, node: Node) -> Iterator[str]:
         yield last_seen(node.at) if node.at else ""
@@ -116,10 +119,13 @@ def _lists(nodes: Sequence[Node]) -> dict[str, list[str]]:
     """The lists of nodes by what they stand under."""
     lists: dict[str, list[str]] = {}
     for node in nodes:
+        heads: dict[str, list[str]] = {}
+        for line in node.items:
+            if line.heads:
+                heads.setdefault(line.heads, []).append(line.text)
         for line in node.items:
             if line.list_id:
-                heads = (head.text for head in node.items if head.heads == line.list_id)
-                lists.setdefault(" ".join([line.above, *heads]), []).append(line.text)
+                lists.setdefault(" ".join([line.above, *heads.get(line.list_id, ())]), []).append(line.text)
     return lists
 
 

@@ -10,6 +10,7 @@ tools claim, and leaves out what `_Filters.in_order` names; then the session its
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace as changed
+from functools import cache, partial
 
 from msgspec.structs import replace
 
@@ -196,12 +197,12 @@ def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = No
     What the tools of this turn claimed, or *steps* of it. A claim about the user's own words cites this turn,
     one that no node holds its step, as "step:2".
     """
-    lines = []
+    lines, load = [], cache(partial(find_node, reader))
     for step in turn.steps() if steps is None else steps:
         own = f"turn:{turn.turn}" if step.tool == "memory.create" else f"step:{step.step}"
         why = FOUND if step.tool in LOOKING_UP else CLAIMED
         for claim in step.claims:
-            node = find_node(reader, claim.node_id) if claim.node_id else None
+            node = load(claim.node_id) if claim.node_id else None
             same = (line for line in node.items if line.text == without_last_seen(claim.text)) if node else ()
             line = next(iter(same), Line("", node=claim.node_id or own))
             share = share_of_words(turn.meant, claim.text)

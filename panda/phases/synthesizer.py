@@ -23,6 +23,7 @@ from panda.memory.node import Node, wanted_list
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.answer_text import MOST_ITEMS, cited_paragraphs, list_name, render_answer, without_doubles
 from panda.phases.by_value import asks_by_value, by_value
+from panda.phases.cited import Cited
 from panda.phases.contract import Advance
 from panda.phases.evidence import (
     PAGE,
@@ -119,13 +120,15 @@ class Synthesizer:
         refused = {item.text for item in rejected}
         looked_at = [*self._look_at(turn, kept, (), quotes=False), *told, *_step_lines(turn)]
         read = [line if line.place > 0 else replace(line, place=-n) for n, line in enumerate(looked_at, 1)]
+        last = Cited(self._reader, turn)  # the answer before this one, with the lines that it cites
         if (left := standing_items(turn, items)) is not None:
-            return _Answer([line_of(item) for item in left], read, note=_LEFT_OUT)
+            return _Answer([last.line(item) for item in left], read, note=_LEFT_OUT)
         repair, offered = repair_of(turn, items), standing(read)
         guidance = repair.guidance if repair else _guidance(turn, refused)
-        written = self._reply(turn, offered, offered, guidance)
+        written = self._reply(turn, offered, guidance)
         if repair:
-            written = [line_of(item) for item in repair.merged([line.item for line in written])]
+            anew = {line.item: line for line in written}
+            written = [anew.get(item) or last.line(item) for item in repair.merged([*anew])]
         lines = _without(rejected, [*_contested(turn, written), *written])
         return _Answer(without_doubles(lines), read)
 
@@ -138,7 +141,7 @@ class Synthesizer:
         read = self._look_at(turn, kept if looks else ["nothing"], {r.text for r in rejected}, quotes=True)
         offered = self._closest.scored(turn.meant, standing(read))
         read = [*offered, *(line for line in read if line.left_out)]
-        chosen = self._reply(turn, offered, offered, turn.reason) or _of_references(turn, offered)
+        chosen = self._reply(turn, offered, turn.reason) or _of_references(turn, offered)
         lines = by_value(turn, offered, self._reader, answered=bool(chosen)) if offered else []
         lines = lines or self._with_lists(turn, chosen, offered)
         lines = [*_contested(turn, lines), *lines]
@@ -159,20 +162,19 @@ class Synthesizer:
         lines = [*gathered_lines(turn), *tool_lines(turn, self._reader)]
         return look_at(turn, lines, quotes=quotes, refused=refused)
 
-    def _reply(
-        self, turn: Turn, offered: Sequence[Line], rated: Sequence[Line], guidance: str | None
-    ) -> list[Line]:
+    def _reply(self, turn: Turn, offered: Sequence[Line], guidance: str | None) -> list[Line]:
         """What the recipe answers, each text that is one of a line as this line."""
-        options = as_options(rated)
+        options = as_options(offered)
         names = dict.fromkeys(node_id for line in offered for node_id in line.node_ids)
         recipe = self._executor.book.recipe_for(_STEP, turn.mode)
-        is_text = recipe.output_format != "json" and self._executor.writes(recipe.key)
+        is_written = self._executor.writes(recipe.key)
+        is_text = recipe.output_format != "json" and is_written
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
         named = self._closest.rate(turn.meant, of_named_pages(turn, options))
-        captioned = [
-            changed(option, shown=self._caption(turn, line))
-            for option, line in zip(options, offered, strict=True)
-        ]
+        captioned = options
+        if is_written:  # only a model that writes reads more than their ids
+            captions = [self._caption(turn, line) for line in offered]
+            captioned = [changed(o, shown=shown) for o, shown in zip(options, captions, strict=True)]
         reply = ask(
             self._executor,
             "phase5_synthesizer",

@@ -10,17 +10,17 @@ from panda.documents.evidence import check_evidence, tell_claims
 from panda.documents.text import one_line
 from panda.language.text import claims_done, without_greeting
 from panda.memory.gathered import answer_items
-from panda.memory.reader import NodeLoader, NodeReader
+from panda.memory.reader import NodeReader
 from panda.phases.cited import Cited
 from panda.phases.contract import Advance, Outcome, Retry, Stop
-from panda.phases.evidence import ClosestLines, as_options, line_of
+from panda.phases.evidence import ClosestLines, as_options
 from panda.phases.from_session import recalled, recalled_turns
 from panda.phases.goals import GoalVerdict, goal_verdicts
 from panda.phases.request import ask, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.turn_files import step_type
-from panda.store.records import Evidence, GatheredItem
+from panda.store.records import GatheredItem
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
@@ -58,7 +58,8 @@ class Validator:
         items = [item for item in answer_items(turn.context.section(5)) if item.text not in told]
         if not items:
             return Advance(_section("APPROVE", None, [], [], "Nothing is claimed, so nothing needs support."))
-        issues, rejected = check_items(self.reader, turn, items)
+        cited = Cited(self.reader, turn)
+        issues, rejected = check_items(cited, turn, items)
         plan = turn.plan
         said: Sequence[Mapping[str, Any]] = ()
         judged_items: Sequence[ItemVerdict] = ()
@@ -66,9 +67,7 @@ class Validator:
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
         else:
-            record = turn.folder.find(Evidence)
-            known = {line.item: line for line in record.offered} if record else {}
-            lines = self.closest.scored(turn.meant, [known.get(item) or line_of(item) for item in items])
+            lines = self.closest.scored(turn.meant, [cited.line(item) for item in items])
             parts = [Option(goal.id, goal.goal) for goal in plan.goals]
             judges = writes(self.executor, "phase6_validator", turn)
             past = recalled(turn, self.reader, judges)
@@ -77,7 +76,7 @@ class Validator:
                 "phase6_validator",
                 turn,
                 options={"answer": as_options(lines), "goals": parts, "recalled": past},
-                extra={"items": Cited(self.reader, turn).render(items) if judges else ""},
+                extra={"items": cited.render(items) if judges else ""},
             )
             said = reply.values.get("goals") or ()
             judged_items = _item_verdicts(items, reply.values.get("items") or ())
@@ -107,7 +106,7 @@ class Validator:
         return Stop("failed", section, reason=reason)
 
 
-def check_items(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
+def check_items(cited: Cited, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
     """
     What is wrong with the items of a running or saved answer, a sentence each, and their texts: whether the
     nodes that each cites support it.
@@ -115,7 +114,6 @@ def check_items(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
     issues, rejected, steps = [], [], turn.steps()
     wrote = any(step.status == "success" and step_type(step) != "read" for step in steps)
     done = recalled_turns(turn) or turn.reading.statements or wrote
-    cited = Cited(reader, turn)
     for item in items:
         sources, (values, faults) = cited.texts(item), cited.computed(item)
         found = "\n".join(text for text in sources if text)

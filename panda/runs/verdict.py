@@ -16,6 +16,7 @@ from panda.memory.gathered import answer_items
 from panda.memory.node import Node
 from panda.memory.reader import PastReader
 from panda.models.cl100k import count_tokens
+from panda.phases.cited import Cited
 from panda.phases.tool_outcome import attachments, kept_again, render_response
 from panda.phases.turn import MOST_EXECUTIONS, Turn
 from panda.phases.validator import check_items
@@ -165,7 +166,7 @@ def _check_answer(
         message = f"§6 says {judgement.meta['verdict']}, but the turn is approved"
         yield Problem(message, path, key="verdict")
     past = _RecordedNodes(store, folder, metadata)
-    for issue, text in zip(*check_items(past, turn, items := answer_items(answer)), strict=True):
+    for issue, text in zip(*check_items(Cited(past, turn), turn, items := answer_items(answer)), strict=True):
         cited = {node_id for item in items if item.text == text for node_id in item.node_ids}
         verdict = Verdict.NOT_JUDGED if cited & past.unsure else Verdict.UNSOUND
         yield Problem(issue, path, key="items", verdict=verdict)

@@ -49,6 +49,7 @@ WRONG = [
     ("two days", "days between 4 May and 6 May", "4 May"),
     ("$2.40", "$697 × $749.99", "multiplies"),
     ("the best", "$697", "is not one number"),
+    ("$697", "-" * 1_990 + "$697", "two signs"),
     ("$697", "(" * 40 + "$697" + ")" * 40, "too deep"),
 ]
 
@@ -63,6 +64,11 @@ def test_what_people_compute(case: dict[str, Any]) -> None:
         digit = re.search(r"\d(?=\D*\Z)", value) or re.search(r"\d", value)
         wrong = value.replace(digit[0], str((int(digit[0]) + 5) % 10)) if digit else "eleven weeks"
         assert check_computed(wrong, expression, case["sources"], {}) is not None
+
+
+def test_a_hundred_is_a_number() -> None:
+    """It makes a percentage only where one is claimed."""
+    assert check_computed("300", "3 × 100", ["3 boxes of 100"], {}) is None
 
 
 def test_a_night() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from panda.store.records import Evidence
 from tests.script import PRICE_NODE, Script
 from tests.scripted_turns import Ran, laptop_store, run_turn
 
@@ -36,6 +37,9 @@ def test_only_the_refused_item_is_asked_for(tmp_path: Path) -> None:
     assert RIGHT["text"] in stands
     assert WRONG["text"] not in stands
     assert ran.problems == []
+    answer = ran.folder.load(Evidence).offered[:3]
+    assert [line.text for line in answer] == texts(ran)
+    assert all(line.rests_on for line in answer), "what stands is held against the lines that it cites"
 
 
 def test_what_is_repeated_counts_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from panda.errors import MemoryNodeError
 from panda.memory.gathered import answer_items
 from panda.memory.node import Node
-from panda.phases.cited import step_texts
+from panda.phases.cited import Cited, step_texts
 from panda.phases.validator import check_items
 from panda.store.records import GatheredItem
 from tests.builders import file_of
@@ -271,11 +271,9 @@ def test_a_source_that_is_gone(tmp_path: Path) -> None:
     """Of a source that was deleted since only what a tool of the turn told of it supports an item."""
     items = [GatheredItem(RIGHT, (PRICE_NODE,))]
     bare = run_turn(laptop_store(tmp_path / "a"))
-    issues, rejected = check_items(Emptied(), bare.turn, items)
+    issues, rejected = check_items(Cited(Emptied(), bare.turn), bare.turn, items)
     assert ("cites nothing that exists" in "".join(issues), rejected) == (True, [RIGHT])
     looked_up = run_turn(laptop_store(tmp_path / "b"), answer=working("memory.query"))
+    cited = Cited(Emptied(), looked_up.turn)
     for source in (PRICE_NODE, "step:1"):
-        assert check_items(Emptied(), looked_up.turn, [GatheredItem(RIGHT, (source,))]) == (
-            [],
-            [],
-        )
+        assert check_items(cited, looked_up.turn, [GatheredItem(RIGHT, (source,))]) == ([], [])
