@@ -359,6 +359,9 @@ def show(
     """
     if section is not None and file != CONTEXT_MD:
         raise UsageError("--section goes with context.md only", where=f"--file {file}", fix="leave one out")
+    if why and (section is not None or file != CONTEXT_MD or raw):
+        message = "--why prints evidence.json, and goes with none of --section, --file and --raw"
+        raise UsageError(message, where="--why", fix="leave one out")
     folder = invocation.store().open(turn)
     if why:
         return _why(folder)
@@ -373,7 +376,10 @@ def show(
 def _why(folder: TurnFolder) -> Result:
     record = folder.find(Evidence)
     if record is None:
-        message, fix = f"turn {folder.number} has no {Evidence.FILE}", "ask again, as with `panda replay`"
+        message = (
+            f"turn {folder.number} has no {Evidence.FILE}: it did not come to phase 2, or is from before"
+        )
+        fix = "see `panda show` for what it holds"
         raise NotFoundError(message, where=str(folder.paths.directory), fix=fix)
     rows = []
     for line in record.offered or record.gathered:

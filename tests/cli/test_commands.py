@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from panda.store.layout import asset
+from panda.store.records import Evidence, Line, save
 from tests.api import Ended, run_here
 from tests.loopback import Server, reply
 
@@ -151,6 +152,32 @@ def test_show_other_file(filled: Session, name: str) -> None:
 def test_show_section_of_another_file(filled: Session) -> None:
     """--section goes with context.md only."""
     assert filled("show", "1", "--section", "0", "--file", "response.md").code == 2
+
+
+def test_show_why(filled: Session) -> None:
+    """`show --why` tells of each line what brought it in or left it out; a turn without evidence says so."""
+    ended = filled("show", "1", "--why")
+    assert (ended.code, "turn 1 has no evidence.json" in ended.err) == (2, True)
+    lines = (
+        Line("The heater is on.", node="knowledge:a.md", place=1, score=0.5, why=("closest", "answers")),
+        Line("It was off.", node="turn:2", place=1, left_out="others answer better"),
+    )
+    save(Evidence((), lines), filled.root / "users/default/turns/turn_000001/evidence.json")
+    rows = [row.split("\t") for row in filled("show", "1", "--why").out.splitlines()]
+    assert rows[1:] == [
+        ["knowledge:a.md", "0.50", "closest, answers", "The heater is on."],
+        ["turn:2", "", "left out: others answer better", "It was off."],
+    ]
+    assert [line["node"] for line in filled.data("show", "1", "--why")["offered"]] == [
+        "knowledge:a.md",
+        "turn:2",
+    ]
+
+
+@pytest.mark.parametrize("words", [("--section", "0"), ("--file", "response.md"), ("--raw",)])
+def test_show_why_goes_alone(filled: Session, words: tuple[str, ...]) -> None:
+    """What --why would pass over is refused."""
+    assert filled("show", "1", "--why", *words).code == 2
 
 
 def test_show_no_turn(filled: Session) -> None:
