@@ -143,6 +143,9 @@ def _value(hit: Hit, *, why: bool) -> dict[str, object]:
         "turn": entry.number,
         "session": entry.session,
         "at": time_text(entry.at),
+        "intent": entry.intent,
+        "has_research": bool(entry.has_research),
+        "research_topic": entry.research_topic,
         "score": round(ranked.score, 4),
         "header": entry.header,
     }

@@ -62,6 +62,9 @@ class IndexEntry(NamedTuple):
     part: int = 0  # section of a note, from 0; 0 for everything else
     quality: float | None = None  # quality_score of research as written, before any decay
     expires: int = NO_TIME  # when research wants to be done again, as seconds
+    intent: str | None = None  # of a turn, as its summary or analysis has it
+    has_research: bool = False  # whether research ran in the turn (S1 §3.3)
+    research_topic: str | None = None  # its topic
     query: str = ""  # text of the column query; "" but for turns
     response: str = ""  # answer of a turn, content of anything else
     summary: str = ""  # of a turn its summary, else its title
@@ -281,9 +284,10 @@ def _turn_entry(
     turn = load_turn(paths, number, names=summary)  # of the others it needs but the topic
     if turn.status not in SAVED_STATUSES:
         return None
-    words: list[str] = []
+    words, intent = list[str](), turn.intent
     if layout.QUERY_ANALYSIS_JSON in files:
-        words += load(QueryAnalysis, paths / layout.QUERY_ANALYSIS_JSON).entities
+        analysis = load(QueryAnalysis, paths / layout.QUERY_ANALYSIS_JSON)
+        words, intent = [*analysis.entities], intent or analysis.intent
     if "steps" in files:
         steps = sorted((paths.directory / "steps").glob("step_*.json"))
         tools = dict.fromkeys(load(Step, path).tool for path in steps)
@@ -295,6 +299,9 @@ def _turn_entry(
     entry = IndexEntry(
         *(0, source, *about),
         session=turn.session,
+        intent=intent,
+        has_research=bool(topic),
+        research_topic=topic or None,
         summary=turn.summary,
         topics=" ".join([*turn.topics, topic]).strip(),
         names=" ".join([f"{turn.at:%Y %B} {turn.at.day} {turn.at:%A}", *words]),

@@ -332,6 +332,9 @@ class NodeReader:
     def _research(self, node_id: str, topic: str) -> Node:
         found = self._named(Research, node_id, "topic")
         if not found:
+            for place in (turn / Research.FILE for turn in self._all_turns()):
+                if place.is_file():
+                    load(Research, place)  # raises what is wrong with it: it may be the one
             raise NotFoundError(f"no research on {topic!r}", where=str(self._store.turns))
         path, record = max(found, key=lambda pair: pair[1].created_at or _LONG_AGO)
         return Node(

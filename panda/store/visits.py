@@ -56,6 +56,7 @@ class TurnRecord:
     """What the turn quoted or noted, each with the id of the node that says it."""
     answered: bool = True
     """False if the turn ended without an answer: then what it replied is no evidence of anything."""
+    intent: str | None = None  # that of its summary
 
 
 def load_turn(
@@ -103,6 +104,7 @@ def load_turn(
         own_answer=own,
         quotes=(*(quotes if saved.answered is not False else ()), *noted),
         answered=saved.answered is not False,
+        intent=index.intent if index else None,
     )
 
 
