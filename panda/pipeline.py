@@ -9,7 +9,7 @@ from dataclasses import replace
 from msgspec import UNSET, structs
 
 from panda.compression.budgets import Limits
-from panda.compression.fit import RECIPES, REWRITE, compressed_line, fit_context
+from panda.compression.fit import REWRITE, STEPS, compressed_line, fit_context
 from panda.documents.context import Section
 from panda.documents.times import render_time
 from panda.errors import (
@@ -145,7 +145,7 @@ class Pipeline:
             turn.warn(f"{cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
             now, layer, model = render_time(turn.folder.clock()), None, None
             if executor is not None and cut.method == REWRITE:
-                key = RECIPES[cut.content_type]
+                key = executor.book.key_for(STEPS[cut.content_type], turn.mode)
                 layer, model = executor.book.load_recipe(key).model_layer, executor.model(key).info.name
             line = compressed_line(cut, timestamp=now, recipe=None, layer=layer, model=model)
             append_executions(turn.store, [structs.replace(line, **whose_turn(turn))])

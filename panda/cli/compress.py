@@ -11,7 +11,7 @@ from panda.cli.text import clipped, read_argument
 from panda.compression.compress import Compression, CompressionCache, compile_keep
 from panda.compression.compress import compress as compress_text
 from panda.compression.fit import (
-    RECIPES,
+    STEPS,
     Cut,
     compressed_line,
     detect_content_type,
@@ -106,7 +106,7 @@ def _compressed(
     book = invocation.book()
     with open_layers(settings, invocation.environ) as layers:
         info = (model := layers.model(layer)).info
-        recipe = book.load_recipe(RECIPES[kind])
+        recipe = book.recipe_for(STEPS[kind], "chat")
         version = recipe.text if info.writes else None
         key = cache.key(text, kind, budget, query, list(keep), info.digest, version)
         was_kept = (made := cache.find(key)) is not None

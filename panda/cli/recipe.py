@@ -19,7 +19,7 @@ from panda.store.files import work_directory
 from panda.store.records import RecipeVersion
 from panda.trust import is_trusted
 
-_COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose", "decides")
+_COLUMNS = ("recipe", "layer", "serves", "total", "prompt", "input", "output", "risk", "purpose", "decides")
 
 
 _Name = Annotated[
@@ -36,10 +36,15 @@ def list_recipes(invocation: Invocation) -> Result:
     book, models = invocation.book(), _models(invocation)
     recipes = [recipe for key in book.recipe_keys() if (recipe := _read(invocation, book, key))]
     entries = {key: entry for entry in book.registry() for key in entry.recipes.values()}
+    serves = [(key, str(name)) for entry in book.registry() for name, key in entry.recipes.items()]
     found = [(r, entries.get(r.key), book.deciders(r, models) if models else None) for r in recipes]
     rows = [
         (
-            *(r.key, r.model_layer, r.mode or "any"),
+            *(
+                r.key,
+                r.model_layer,
+                ", ".join(name for key, name in serves if key == r.key) or r.mode or "any",
+            ),
             *(r.token_budget.total, r.token_budget.prompt, r.token_budget.input, r.token_budget.output),
             *((entry.risk, entry.purpose) if entry else (None, r.description)),
             decides,
@@ -55,6 +60,7 @@ def list_recipes(invocation: Invocation) -> Result:
             "model_layer": r.model_layer,
             "decides": decides,
             "mode": r.mode,
+            "serves": [name for key, name in serves if key == r.key],
             "token_budget": asdict(r.token_budget),
             "step": entry.step if entry else None,
             "purpose": entry.purpose if entry else None,

@@ -33,8 +33,8 @@ Rewriter = Callable[[ContentType], Rewrite | None]
 REWRITE = "rewrite"
 """Method of a compression for which passages were worded anew."""
 
-RECIPES = {kind: f"compress/compress_{kind.removesuffix('.md')}" for kind in CONTENT_TYPES}
-"""The recipe that rewrites a document of each type."""
+STEPS = {kind: f"compress_{kind.removesuffix('.md')}" for kind in CONTENT_TYPES}
+"""The step of the registry whose recipe rewrites a document of each type."""
 
 DOCUMENT_TOKENS, DOCUMENT_TARGET_TOKENS = 8_600, 7_500
 """A context.md above the first is brought down to the second."""

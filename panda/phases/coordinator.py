@@ -140,7 +140,7 @@ class _Loop:
         self._context = changed(context, pages=pages, ask=self._values)
         self._turn = turn
         self._plan = plan
-        self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode)
+        self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode, turn.intent)
         self._available = [n for n in self._recipe.tools_available if why_unavailable(n, context) is None]
         self._writes = executor.writes(self._recipe.key)
         self._carry = turn.present_carry

@@ -56,7 +56,7 @@ class Planner:
         return Advance(section, (plan,), to=_AFTER_TOOLS if plan.next_step == "synthesis" else None)
 
     def _plan(self, turn: Turn, refusal: str | None) -> Plan:
-        recipe = self.executor.book.recipe_for("phase3_planner", turn.mode)
+        recipe = self.executor.book.recipe_for("phase3_planner", turn.mode, turn.intent)
         context, is_written = self.context_of(turn), self.executor.writes(recipe.key)
         told = turn.reading.statements if turn.reading.only_tells else ()  # noted, and nothing looked up
         missing = {name: why_unavailable(name, context) for name in recipe.tools_available if name in TOOLS}

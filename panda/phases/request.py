@@ -66,7 +66,7 @@ def ask(
     warning. *variables* are values for {{name}}, *extra* documents that are no files of the turn by the name
     in input_docs, *arguments* schemas of what goes with an option, by its id.
     """
-    recipe = executor.book.recipe_for(step, turn.mode)
+    recipe = executor.book.recipe_for(step, turn.mode, turn.intent)
     given = {CARRY: _carry_document(turn, recipe), IMAGE: _image_document(turn), **(extra or {})}
     request = Request(
         query=turn.query,
@@ -88,7 +88,7 @@ def ask(
 
 def writes(executor: RecipeExecutor, step: str, turn: Turn) -> bool:
     """Whether the model that serves a step writes; one that does not only chooses, and quotes."""
-    return executor.writes(executor.book.recipe_for(step, turn.mode).key)
+    return executor.writes(executor.book.recipe_for(step, turn.mode, turn.intent).key)
 
 
 def _image_document(turn: Turn) -> str:

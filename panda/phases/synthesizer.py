@@ -166,7 +166,7 @@ class Synthesizer:
         """What the recipe answers, each text that is one of a line as this line."""
         options = as_options(offered)
         names = dict.fromkeys(node_id for line in offered for node_id in line.node_ids)
-        recipe = self._executor.book.recipe_for(_STEP, turn.mode)
+        recipe = self._executor.book.recipe_for(_STEP, turn.mode, turn.intent)
         is_written = self._executor.writes(recipe.key)
         is_text = recipe.output_format != "json" and is_written
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
@@ -261,7 +261,7 @@ class Synthesizer:
         if kept:
             return "Word for word, as it was kept:"
         if turn.analysis.intent == "greeting":
-            recipe = self._executor.book.recipe_for("phase5_synthesizer", turn.mode)
+            recipe = self._executor.book.recipe_for(_STEP, turn.mode, turn.intent)
             text = recipe.variables.get("greeting", "Hello.")
             return without_greeting(text) if turn.carry.flow.greeted else text
         if turn.reading.only_tells:

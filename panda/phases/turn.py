@@ -140,6 +140,10 @@ class Turn:
         return self.phase > 0 and self.folder.has(QueryAnalysis.FILE)
 
     @property
+    def intent(self) -> str | None:
+        return self.analysis.intent if self._is_analysed else None
+
+    @property
     def reading(self) -> Reading:
         return self.analysis.reading if self._is_analysed else Reading(recap=plain_recap(self.query))
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from panda.choosing.decision import Step
 from panda.choosing.fits import FITS_DIR, Fit, load_fit
@@ -28,6 +28,7 @@ from panda.recipes.recipe import Recipe, parse_recipe
 from panda.recipes.steps import STEPS
 from panda.store.files import read_text
 from panda.store.layout import asset
+from panda.store.records import Intent
 
 
 def read_own_text(path: Path) -> str:
@@ -43,11 +44,16 @@ class RegistryEntry:
     """Which recipe serves a step of the pipeline."""
 
     step: str  # step, e.g. "phase3_planner"
-    recipes: Mapping[
-        Literal["any", "chat", "code"], Words
-    ]  # recipe key by mode; the mode "any" serves every mode
+    recipes: Mapping[Literal["any", "chat", "code", Intent], Words]
+    """Recipe key by mode, or of chat mode by the query's intent; the mode "any" serves every mode."""
     purpose: Words  # what the call decides
     risk: Literal["low", "medium", "high"]  # what a wrong reply costs
+
+    def keys(self, mode: str) -> dict[str, str]:
+        """The recipes that may serve a mode, by what routes to them; the last that fits a query counts."""
+        names = ("any", mode, *(get_args(Intent) if mode == "chat" else ()))
+        recipes: Mapping[Any, str] = self.recipes
+        return {name: recipes[name] for name in names if name in recipes}
 
 
 class RecipeBook:
@@ -114,12 +120,9 @@ class RecipeBook:
         given.
         """
         if (key, capability) not in self._plans:
-            recipe, step = recipe or self.load_recipe(key), self.step_of(key)
-            is_own = not recipe.path.is_relative_to(asset("recipes"))  # a packaged one says all
-            known = step in STEPS and capability == "chooses"
-            packaged = (
-                packaged_book().recipe_for(step, recipe.mode or "chat") if step and known and is_own else None
-            )
+            recipe, step, packaged = recipe or self.load_recipe(key), self.step_of(key), None
+            if step in STEPS and capability == "chooses":
+                packaged = packaged_book().recipe_for(str(step), recipe.mode or "chat")
             self._plans[key, capability] = compile_call(recipe, capability, STEPS.get(step or ""), packaged)
         return self._plans[key, capability]
 
@@ -197,24 +200,28 @@ class RecipeBook:
             return next((entry.step for entry in self.registry() if key in entry.recipes.values()), None)
         return None
 
-    def key_for(self, step: str, mode: str) -> str:
-        """Name of the recipe that serves a step, e.g. "phase3_planner", in a mode."""
-        for entry in self.registry():
-            if entry.step == step:
-                recipes: Mapping[Any, str] = entry.recipes
-                key = recipes.get(mode) or recipes.get("any")
-                if key is None:
-                    raise RecipeNotFoundError(
-                        f"the registry has no recipe for {step} in {mode} mode",
-                        where=Location(self.registry_path, key=step),
-                        fix=f"modes there: {', '.join(entry.recipes)}",
-                    )
-                return key
-        raise RecipeNotFoundError(f"the registry has no step {step}", where=str(self.registry_path))
+    def keys_of(self, step: str, mode: str) -> dict[str, str]:
+        """The recipes that may serve a step, e.g. "phase3_planner", in a mode, as RegistryEntry.keys."""
+        entry = next((entry for entry in self.registry() if entry.step == step), None)
+        if entry is None:
+            raise RecipeNotFoundError(f"the registry has no step {step}", where=str(self.registry_path))
+        keys = entry.keys(mode)
+        if not {"any", mode} & keys.keys():
+            raise RecipeNotFoundError(
+                f"the registry has no recipe for {step} in {mode} mode",
+                where=Location(self.registry_path, key=step),
+                fix=f"modes there: {', '.join(entry.recipes)}",
+            )
+        return keys
 
-    def recipe_for(self, step: str, mode: str) -> Recipe:
-        """The recipe that serves a step in a mode; raises as key_for and load_recipe."""
-        return self.load_recipe(self.key_for(step, mode))
+    def key_for(self, step: str, mode: str, intent: str | None = None) -> str:
+        """Name of the recipe that serves a step in a mode, for a query of an intent (S3 §5.3)."""
+        keys = self.keys_of(step, mode)
+        return keys.get(intent or mode) or keys.get(mode) or keys["any"]
+
+    def recipe_for(self, step: str, mode: str, intent: str | None = None) -> Recipe:
+        """The recipe that serves a step; raises as key_for and load_recipe."""
+        return self.load_recipe(self.key_for(step, mode, intent))
 
     def inspect(self, key: str) -> tuple[Recipe | None, list[RecipeError]]:
         """

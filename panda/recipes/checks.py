@@ -36,6 +36,7 @@ from panda.store.layout import asset
 
 _WINDOW_RESERVE_TOKENS = 1000
 """What a layer's window must leave beside prompt and output, for the query and the least of inputs."""
+_MODES = ("any", "chat", "code")
 _REQUIRED_MODE = "chat"
 """Mode that every step must have a recipe for."""
 _VARIABLE = re.compile(r"\{\{(.*?)\}\}")
@@ -77,14 +78,15 @@ def check_recipes_of_mode(
     """
     layers: dict[str, bool] = {}
     for step, given in STEPS.items():
-        if with_image or not given.of_image:
-            recipe = book.recipe_for(step, mode)
+        for key in book.keys_of(step, mode).values() if with_image or not given.of_image else ():
+            recipe = book.load_recipe(key)
             model = model_of(recipe.model_layer)
             check = _RecipeCheck(recipe, given, book, model, tools, cache_dir)
             for fault in check.faults():
                 raise fault
             plan = check.plan()
             is_asked = plan.writes or plan.scores_labels or not (model and model.scores)
+            is_asked = is_asked and given.tool is None
             layers[recipe.model_layer] = layers.get(recipe.model_layer, False) or is_asked
     return layers
 
@@ -466,6 +468,12 @@ def _registry_faults(
             if path is None:
                 fix = "see `panda recipe list`"
                 yield RecipeNotFoundError(f"there is no recipe {key}", where=place, fix=fix)
-            elif key in recipes and recipes[key].mode not in (None, mode):
+            elif key in recipes and recipes[key].mode not in (None, mode if mode in _MODES else "chat"):
                 message = f"{key} is a recipe for {recipes[key].mode} mode and stands under {mode}"
                 yield RecipeKeyError(message, where=place, fix=f"put it under {recipes[key].mode}:")
+    named = {key for entry in entries for key in entry.recipes.values()}
+    for key in recipes if entries else ():
+        if key not in named:
+            message = f"no step of the registry names {key}: it has no purpose and risk, and nothing asks it"
+            fix = f"name it under recipes: of its step in {where}, or take the file away"
+            yield RecipeKeyError(message, where=str(recipes[key].path), fix=fix)

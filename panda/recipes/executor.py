@@ -23,7 +23,7 @@ from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
 from panda.choosing.scorers import choose, written_choice
 from panda.compression.budgets import Limits
 from panda.compression.fit import (
-    RECIPES,
+    STEPS,
     Cut,
     InputDocument,
     Rewrite,
@@ -159,7 +159,7 @@ class _Execution:
         error: str | None = None
         received: str | None = None
         for _ in range(gates.max_retries + 1):
-            if recipe.key not in RECIPES.values():  # compression is not counted
+            if self.executor.book.step_of(recipe.key) not in STEPS.values():  # compression is not counted
                 self.journal.count_execution(recipe.key)
             self.attempts += 1
             received, reply, error = self._attempt(self.messages(error))
@@ -363,7 +363,7 @@ def passage_rewriter(
     What words passages of a document anew, by the recipe of its type; None where that recipe's model does not
     write. The calls do not count as executions of the turn. Once its model is away, it is not asked again.
     """
-    key = RECIPES[kind]
+    key = executor.book.key_for(STEPS[kind], "chat")
     if not executor.writes(key):
         return None
     name = executor.book.load_recipe(key).input_docs[0]

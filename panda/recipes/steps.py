@@ -46,7 +46,7 @@ class StepInputs:
     options: tuple[str, ...] = ()  # names of the options of its choices
     variables: tuple[str, ...] = ()  # names of its variables, besides BASE_VARIABLES
     documents: tuple[str, ...] = ()  # documents that are no files of the turn
-    tool: str | None = None  # tool or command that asks it, and only while it runs; None for a phase
+    tool: str | None = None  # tool, command or else that asks it, and only while it runs; None for a phase
     of_image: bool = False  # whether only turns with an image ask it
     may_ask: bool = False  # whether its phase may ask the user back
     reads: tuple[str, ...] = ()
@@ -129,6 +129,10 @@ STEPS: Mapping[str, StepInputs] = {
         reads=("verdict",),
         decides={"verdict": ("APPROVE", "REVISE", "RETRY", "FAIL")},
     ),
+    **{
+        f"compress_{kind}": StepInputs((), ("target_tokens",), (f"{kind}_to_compress",), "compression")
+        for kind in ("context", "research", "page_doc", "tool_result", "prior_turn", "generic")
+    },
     "phase7_summarizer": StepInputs(("words",), ("line",)),
     "phase7_session": StepInputs(
         documents=("earlier_history", "leaving_turns", "engagement", "reply"),

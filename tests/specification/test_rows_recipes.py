@@ -48,3 +48,38 @@ def test_s1_9_corrupt_research_halts_with_its_file(laptops: Panda) -> None:
     assert ended.code == 20, ended.out
     assert ended.error["where"].endswith("turn_000811/research.json:1")
     assert "not valid JSON" in ended.error["message"]
+
+
+def test_s3_5_1_every_prompt_has_purpose_and_risk(laptops: Panda) -> None:
+    """Every recipe in force has both, and a registry with gaps is refused with file, key and fix."""
+    recipes = laptops.json("recipe", "list")["recipes"]
+    assert [row["recipe"] for row in recipes if not (row["purpose"] and row["risk"])] == []
+    text = (ROOT / "recipes" / "registry.yaml").read_text(encoding="utf-8")
+    entry = "  purpose: a shorter wording of a passage from any other text\n  risk: medium\n"
+    assert entry in text
+    path = laptops.write("recipes/registry.yaml", text.replace(entry, "  purpose: words\n"))
+    (fault,) = laptops("validate", "recipes", "--json").data["problems"]
+    assert (fault["path"], fault["key"]) == (str(path), "compress_generic.risk")
+    path.write_text(text, encoding="utf-8")
+    own = laptops.write("recipes/pipeline/own.yaml", (ROOT / "recipes/eyes/describe_image.yaml").read_text())
+    problems = laptops("validate", "recipes", "--json").data["problems"]
+    told = [row for row in problems if row["path"] == str(own) and "no purpose" in row["message"]]
+    assert len(told) == 1 and str(path) in told[0]["fix"]
+
+
+@pytest.mark.asks_for("www.bestbuy.com")
+def test_s3_5_3_routed_by_phase_and_intent(laptops: Panda) -> None:
+    """A query that wants to go to a page is planned by the planner of that intent, another is not."""
+    assert laptops.turn("open the page of the Lenovo LOQ 15").code == 0
+    assert laptops.turn("How much is the Lenovo LOQ 15?").code == 0
+    assert recipes_of(laptops, "3") == ["planner_navigation", "planner_chat"]
+    text = (ROOT / "recipes" / "registry.yaml").read_text(encoding="utf-8")
+    laptops.write("recipes/registry.yaml", text.replace("    navigation: ", "    navigaton: "))
+    (fault,) = laptops("validate", "recipes", "--json").data["problems"]
+    assert fault["key"] == "phase3_planner.recipes.navigaton" and "navigation" in fault["fix"]
+
+
+def recipes_of(panda: Panda, phase: str) -> list[str]:
+    """Names of the recipes that ran in a phase, in the order of the log."""
+    lines = panda.json("log", "-n", "0")["lines"]
+    return [line["recipe"] for line in lines if str(line["phase"]) == phase]
