@@ -12,7 +12,7 @@ from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence
 from panda.documents.records import decode, encode
 from panda.documents.text import escape_item, unescape_item
-from panda.memory.confidence import EXPIRED_BELOW, age_days, mean_by_recency
+from panda.memory.confidence import EXPIRED_BELOW, age_days, level, mean_by_recency
 from panda.memory.node import Node, SourceType
 from panda.store.records import GatheredItem, GatheredSection, Line
 
@@ -179,14 +179,16 @@ def render_line(
 ) -> str:
     """
     A line of §2 as it stands in context.md: with the marks of its nodes, counted from 1 in those of its part,
-    the turn's number, the page's age unless *now* is None.
+    the turn's number, unless *now* is None the page's age or the confidence of a preference.
     """
     marks = "".join(f" [{section.node_ids.index(node_id) + 1}]" for node_id in item.node_ids)
     turns = [node_id.removeprefix("turn:") for node_id in item.node_ids if node_id.startswith("turn:")]
     cited = [nodes[node_id] for node_id in item.node_ids if node_id in nodes]
-    age = freshness(cited[0], now) if now and cited and section.title != CONSTRAINTS else ""
+    told = freshness(cited[0], now) if now and cited and section.title != CONSTRAINTS else ""
+    if now and cited and section.source_type == "preference":
+        told = f"{level(cited[0].confidence).lower()} confidence"
     text = escape_item(item.text)
-    return f"- {f'Turn {turns[0]}: ' if turns else ''}{text}{marks}{f' ({age})' if age else ''}"
+    return f"- {f'Turn {turns[0]}: ' if turns else ''}{text}{marks}{f' ({told})' if told else ''}"
 
 
 def freshness(node: Node, now: datetime) -> str:

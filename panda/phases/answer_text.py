@@ -9,6 +9,7 @@ from panda.store.records import GatheredItem, Line
 
 _MARK = re.compile(r"[ \t]?\[(\d{1,3}(?:[ ]*,[ ]*\d{1,3})*)\](?!\()")
 _FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
+SIDE_BY_SIDE = "set side by side"  # why of what a comparison quotes
 MOST_ITEMS = 12  # lines of one list that are quoted
 _ALIKE = 0.8
 _FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
@@ -89,11 +90,13 @@ def render_answer(
     """
     numbers = {node_id: n for n, node_id in enumerate(places, 1)}
     blocks: list[str] = []
-    names = ["" if line.item in said else list_name(line) for line in lines]
+    names = ["" if line.item in said else _group_name(line) for line in lines]
     for name, group in groupby(zip(names, lines, strict=True), key=lambda pair: pair[0]):
         together = [line for _, line in group]
         marks = ["".join(f" [{numbers[node_id]}]" for node_id in line.node_ids) for line in together]
-        if name and (len(together) > 1 or left_out.get(name)):
+        if name == SIDE_BY_SIDE and len(together) > 1:
+            blocks += [_comparison(together, marks)]
+        elif name and (len(together) > 1 or left_out.get(name)):
             blocks += _list_blocks(together, marks)
             if left_out.get(name):
                 blocks[-1] += f"\n\n… and {left_out[name]} more in {places[together[0].node]}"
@@ -105,6 +108,24 @@ def render_answer(
     computed = [f"- {value} = {expression}" for value, expression in figures]
     cited = ["Sources:\n" + "\n".join([*sources, *computed])] if sources else []
     return "\n\n".join([*lead, *blocks, *cited])
+
+
+def _group_name(line: Line) -> str:
+    is_field = SIDE_BY_SIDE in line.why and line.text.startswith(f"{line.above}: ")
+    return SIDE_BY_SIDE if is_field else list_name(line)
+
+
+def _comparison(lines: Sequence[Line], marks: Sequence[str]) -> str:
+    """A table of fields of pages, "Tent: price $40", a column for each page."""
+    columns: dict[str, str] = {}
+    rows: dict[str, dict[str, str]] = {}
+    for line, mark in zip(lines, marks, strict=True):
+        field, _, value = escape_quote(line.text.removeprefix(f"{line.above}: ")).partition(" ")
+        columns[line.above] = f"{escape_quote(line.above)}{mark}"
+        rows.setdefault(field, {})[line.above] = value.replace("|", r"\|")
+    table = [["", *columns.values()], ["---"] * (len(columns) + 1)]
+    table += [[field, *(cells.get(thing, "") for thing in columns)] for field, cells in rows.items()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in table)
 
 
 def _list_blocks(lines: Sequence[Line], marks: Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from panda.language.words import split_terms
 from panda.memory.budget import is_usable
 from panda.memory.node import Node
 from panda.memory.reader import NodeReader, find_node
-from panda.phases.answer_text import MOST_ITEMS
+from panda.phases.answer_text import MOST_ITEMS, SIDE_BY_SIDE
 from panda.phases.evidence import PAGE, score_of
 from panda.phases.from_session import lists_of, name_of
 from panda.phases.turn import Turn
@@ -67,7 +67,7 @@ def by_value(turn: Turn, offered: Sequence[Line], reader: NodeReader, *, answere
         about = {term for row in rows for term in split_terms(f"{row.about} {row.name} {row.text}")}
         is_named = not asked.isdisjoint(about)
         if lines and (len(meant) < len(rows) or is_comparison) and (not place or is_named):
-            why = "set side by side" if is_comparison else "meant by its value"
+            why = SIDE_BY_SIDE if is_comparison else "meant by its value"
             return [replace(line, why=(why,)) for line in (_side_by_side(meant) if is_comparison else lines)]
         is_closest = sum(line.text == near.text for near in closest[:2] for line in lines) > 1
         if not place and is_closest and (answered or is_named):
@@ -158,7 +158,10 @@ def _side_by_side(rows: Sequence[_Row]) -> list[Line]:
     if all(len(row.lines) == 1 for row in rows):
         return [row.lines[0] for row in rows][:MOST_ITEMS]
     told = [
-        {line.text.removeprefix(f"{row.name}: ").partition(" ")[0]: line for line in reversed(row.lines)}
+        {
+            line.text.removeprefix(f"{row.name}: ").partition(" ")[0]: replace(line, above=row.name)
+            for line in reversed(row.lines)
+        }
         for row in rows
     ]
     shared = [field for field in reversed(told[0]) if field != "url" and all(field in own for own in told)]

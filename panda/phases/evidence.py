@@ -210,6 +210,13 @@ def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = No
     return lines
 
 
+def ordered_findings(turn: Turn) -> set[str | None]:
+    """The nodes that the research of this turn found, where the user orders one."""
+    made = [step for step in turn.steps() if step.tool == "internet.research" and step.status == "success"]
+    ordered = turn.reading.mood == "orders"
+    return {claim.node_id for step in made for claim in step.claims} if ordered else set()
+
+
 def standing(lines: Sequence[Line]) -> list[Line]:
     """Those that nothing left out."""
     return [line for line in lines if not line.left_out]
@@ -242,9 +249,12 @@ class _Filters:
         self._others = folded_names(turn.meant) - set(map(str.lower, split_words(labels)))
         self._prices_now = turn.analysis.data_requirements.needs_current_prices
         self._current = [line for line in lines if line.node.startswith(_CURRENT) and _prices(line)]
+        self._found = ordered_findings(turn)
 
     def in_order(self, *, quotes: bool) -> Iterator[tuple[str, Callable[[Line], bool]]]:
         reading, carry = self._turn.reading, self._turn.present_carry
+        if quotes and self._found:
+            yield "not what the ordered research found", lambda line: line.node not in self._found
         yield "read anew since", self._is_stale
         if named_pages(self._turn):
             yield "the address of another page", self._is_address

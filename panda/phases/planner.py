@@ -19,7 +19,7 @@ from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.registry import uses_excluded
-from panda.store.records import Plan
+from panda.store.records import GatheredContext, Plan
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
 
@@ -58,6 +58,7 @@ class Planner:
     def _plan(self, turn: Turn, refusal: str | None) -> Plan:
         recipe = self.executor.book.recipe_for("phase3_planner", turn.mode, turn.intent)
         context, is_written = self.context_of(turn), self.executor.writes(recipe.key)
+        assessment = _assessment(turn)
         told = turn.reading.statements if turn.reading.only_tells else ()  # noted, and nothing looked up
         missing = {name: why_unavailable(name, context) for name in recipe.tools_available if name in TOOLS}
         names = [name for name, reason in missing.items() if reason is None]
@@ -75,9 +76,10 @@ class Planner:
                 "pages": live_pages(turn, context.reader),
                 "told": [Option(f"s{n}", one.text, (), 1.0) for n, one in enumerate(told, 1)],
                 "recalled": recalled(turn, context.reader, is_written),
+                "ordered": _new_search(turn) if "internet.research" in names else [],
             },
             variables={"tools": "\n".join([describe_tools(names), *lacking]), "quoted": quote(turn.query)},
-            extra={"turn_summaries": _known(turn)},
+            extra={"turn_summaries": _known(turn), "context_assessment": "\n".join(assessment)},
             guidance="\n".join(filter(None, [*guidance, refusal])) or None,
         )
         values = {"tools": names, **reply.values}
@@ -91,6 +93,7 @@ class Planner:
             goal=values.get("goal"),
             goals=plan_goals(values.get("goals") or (), turn.analysis.resolved_query, turn.warn),
             approach=values.get("approach"),
+            reasoning=" ".join(filter(None, [values.get("reasoning"), *assessment[1:]])) or None,
             success_criteria=tuple(values.get("success_criteria") or ()),
             constraints=tuple(values.get("constraints") or limits),
             tasks=tuple(map(str, values.get("tasks") or ())),
@@ -103,6 +106,21 @@ class Planner:
             round=turn.round,
             progress=None,
         )
+
+
+def _assessment(turn: Turn) -> list[str]:
+    """What phase 2 says of §2: its quality, then what is missing and what is stale (S1 §5.3)."""
+    gathered = turn.folder.find(GatheredContext)
+    if gathered is None or turn.reading.only_tells:
+        return []
+    stale = [f"Stale: {', '.join(gathered.stale)}."] if gathered.stale else []
+    return [f"Quality: {gathered.context_quality:.2f}.", *(f"Gap: {gap}" for gap in gathered.gaps), *stale]
+
+
+def _new_search(turn: Turn) -> list[Option]:
+    """What is ordered and hangs on how things are now: it is looked for anew, whatever is saved."""
+    is_live = turn.analysis.data_requirements.needs_live_data and turn.reading.mood == "orders"
+    return [Option("o1", turn.analysis.resolved_query, (), 1.0)] if is_live else []
 
 
 def _excluded(turn: Turn, plan: Plan) -> list[str]:
@@ -146,6 +164,7 @@ def _lines(plan: Plan) -> list[str]:
         goals.append(f"- {goal.id} (priority {goal.priority}{after}): {goal.goal}{measure}")
     lines += ["**Goals:**\n" + "\n".join(goals)]
     lines += [f"**Approach:** {plan.approach}"] if plan.approach else []
+    lines += [f"**Reasoning:** {plan.reasoning}"] if plan.reasoning else []
     for name, items in (("Success criteria", plan.success_criteria), ("Constraints", plan.constraints)):
         lines += [f"**{name}:**\n" + "\n".join(f"- {item}" for item in items)] if items else []
     lines += ["\n".join(f"- {task}" for task in plan.tasks)] if plan.tasks else []

@@ -51,7 +51,7 @@ from panda.phases.request import ask
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
-from panda.retrieval.relevance import find_names, find_query_words
+from panda.retrieval.relevance import find_entities, find_names, find_query_words
 from panda.session.fold import kept_limits
 from panda.session.pending import agreed_query, answer_of
 from panda.session.registry import (
@@ -426,6 +426,7 @@ class QueryAnalyzer:
         if intent == "greeting" and not reading.talk and not _is_undecided(reply, "small_talk"):
             intent = "query"
         live = values["needs_live_data"] and (written is not None or prices or not reading.details)
+        ages = "price" if prices else "availability" if live else None  # as content types age
         terms = [word.lower() for word in find_query_words(turn.query)]
         nodes = (target_of(one, self.reader)[0] for one in references.entities[:_MOST_NODES])
         analysis = QueryAnalysis(
@@ -438,9 +439,9 @@ class QueryAnalyzer:
             ),
             query_type=values["query_type"],
             intent=intent,
-            entities=tuple(find_names(turn.query)),
+            entities=tuple(values.get("entities") or find_entities(turn.query)),
             user_purpose=values.get("user_purpose"),
-            data_requirements=DataRequirements(prices, live, None),
+            data_requirements=DataRequirements(prices, live, values.get("freshness") or ages),
             content_reference=content,
             reasoning=values.get("reasoning"),
             references=references.refs,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from typing import Any
 
 from panda.choosing.decision import Option
@@ -13,7 +14,7 @@ from panda.memory.gathered import answer_items
 from panda.memory.reader import NodeReader
 from panda.phases.cited import Cited
 from panda.phases.contract import Advance, Outcome, Retry, Stop
-from panda.phases.evidence import ClosestLines, as_options
+from panda.phases.evidence import ClosestLines, as_options, ordered_findings
 from panda.phases.from_session import recalled, recalled_turns
 from panda.phases.goals import GoalVerdict, goal_verdicts
 from panda.phases.request import ask, writes
@@ -70,18 +71,25 @@ class Validator:
             lines = self.closest.scored(turn.meant, [cited.line(item) for item in items])
             parts = [Option(goal.id, goal.goal) for goal in plan.goals]
             judges = writes(self.executor, "phase6_validator", turn)
-            past = recalled(turn, self.reader, judges)
+            past, found = recalled(turn, self.reader, judges), ordered_findings(turn)
             reply = ask(
                 self.executor,
                 "phase6_validator",
                 turn,
-                options={"answer": as_options(lines), "goals": parts, "recalled": past},
+                options={
+                    "answer": as_options(lines),
+                    "goals": parts,
+                    "recalled": past,
+                    "ordered": [changed(o, prior=1.0) for o in as_options(lines) if found & {*o.node_ids}],
+                },
                 extra={"items": cited.render(items) if judges else ""},
             )
             said = reply.values.get("goals") or ()
             judged_items = _item_verdicts(items, reply.values.get("items") or ())
             verdict, confidence = str(reply.values["verdict"]), reply.confidence
             reason = str(reply.values.get("reason") or _REASONS[verdict])
+            if reply.below_threshold and verdict == "APPROVE":
+                verdict, reason = "REVISE", f"The approval is unsure: its confidence is {confidence}."
             rejected = [] if verdict == "APPROVE" else [item.text for item in items]
             denied = [one for one in judged_items if not one.supported]
             if denied and verdict in ("APPROVE", "REVISE"):

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from msgspec import structs
 
@@ -319,9 +319,9 @@ class _Execution:
     def _reply(self, values: dict[str, Any], choices: Mapping[str, Choice]) -> Reply:
         deciding = self.plan.deciding
         confidence = choices[deciding.name].confidence if deciding and deciding.name in choices else None
-        threshold = self.recipe.quality_gates.confidence_threshold
-        gate: Gate | None = None
-        if threshold is not None:
+        gates, gate = self.recipe.quality_gates, cast(Gate | None, None)
+        threshold = gates.confidence_threshold
+        if threshold is not None and (gates.of == "all" or self.plan.writes):
             gate = "not_measured" if confidence is None else "below" if confidence < threshold else "passed"
         computed = {"confidence": confidence} if self.plan.computes_confidence else {}
         values = {**self.plan.defaults, **computed, **values}

@@ -45,6 +45,8 @@ class QualityGates:
     schema_validation: bool = True  # check the reply against output_schema
     confidence_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
     """Lowest confidence of the deciding choice that passes; None has no such gate."""
+    of: Literal["all", "writes"] = "all"
+    """Whose confidence the threshold is for: that of every model, or of those that write and score."""
     below_threshold: Literal["retry", "clarify", "halt", "proceed"] = "proceed"
     """What happens below confidence_threshold, or when no confidence is known."""
     evidence_required: bool = False  # items must cite nodes that were given

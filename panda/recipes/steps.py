@@ -91,9 +91,9 @@ STEPS: Mapping[str, StepInputs] = {
         decides={"verdict": ("pass", "retry", "clarify")},
     ),
     "phase3_planner": StepInputs(
-        ("tools", "evidence", "pages", "told", "recalled"),
+        ("tools", "evidence", "pages", "told", "recalled", "ordered"),
         ("tools", "quoted"),
-        ("turn_summaries",),
+        ("turn_summaries", "context_assessment"),
         may_ask=True,
         reads=("next_step",),
         decides={
@@ -124,7 +124,7 @@ STEPS: Mapping[str, StepInputs] = {
         ("answer", "named", "sources", "lines"), reads=("items",), may_be_text=True
     ),
     "phase6_validator": StepInputs(
-        ("answer", "goals", "recalled"),
+        ("answer", "goals", "recalled", "ordered"),
         documents=("items",),
         reads=("verdict",),
         decides={"verdict": ("APPROVE", "REVISE", "RETRY", "FAIL")},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from panda.language import names
 from panda.language.text import plain_text
-from panda.language.words import FUNCTION_WORDS, query_terms, split_terms, split_words
+from panda.language.words import FUNCTION_WORDS, is_ordinary, query_terms, split_terms, split_words
 from panda.models.contract import Encoder
 
 _ADDRESS = re.compile(r"\bhttps?://(?:[^\s/@]*@)?(?P<host>[^\s/?#]*)(?P<path>[^\s?#]*)\S*", re.IGNORECASE)
@@ -39,6 +39,19 @@ def _telling_words(address: re.Match[str]) -> str:
 def find_names(query: str) -> list[str]:
     """The words of a query that name people or things, each once, in order."""
     return list(dict.fromkeys(name.text for name in names.find_names(plain_text(query))))
+
+
+def find_entities(query: str) -> list[str]:
+    """
+    What a query speaks of by a word of its own: names, and words that are in no common vocabulary.
+
+    >>> find_entities("what's the cheapest laptop with nvidia gpu from Dell")
+    ['nvidia', 'gpu', 'Dell']
+    """
+    named = set(find_names(query))
+    return [
+        word for word in find_query_words(query) if word in named or not (word.isdigit() or is_ordinary(word))
+    ]
 
 
 def folded_names(query: str) -> set[str]:

@@ -654,6 +654,7 @@ class Plan(FileRecord, frozen=True):
     failed: Texts
     round: Count
     progress: Progress | None
+    reasoning: str | None = None  # why so, with the gaps and what is stale of §2
 
 
 class SessionTexts(Whole, frozen=True, kw_only=True):

@@ -279,7 +279,7 @@ def _summary(
     counted = f"Nothing was found on: {query}"
     if sites := dict.fromkeys(claim.source for claim in claims):
         count = f"{len(sites)} site{'s' if len(sites) > 1 else ''}"
-        counted = ". ".join([f"{len(claims)} findings from {count} ({', '.join(sites)}) on: {query}", *told])
+        counted = ". ".join([f"{len(claims)} findings from {count} ({', '.join(sites)})", *told])
     findings = [*(f"{claim.claim} ({claim.source})" for claim in claims), *told]
     listed = "\n".join(findings) or "nothing was found"
     try:

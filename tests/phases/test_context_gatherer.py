@@ -86,7 +86,9 @@ def test_empty_store(tmp_path: Path, writes: bool, scores: bool) -> None:
     script, scorer = Script(answer={"items": []}), Preferring("PROCEED", "question")
 
     def answer(asked: Asked) -> Reply:
-        return scorer(asked) if asked.is_score else script(asked)
+        if not asked.is_score:
+            return script(asked)
+        return [-0.1 for _ in asked.cases] if writes else scorer(asked)
 
     ran = run_turn(Layout(tmp_path), "Who was Napoleon?", answer, writes=writes, scores=scores)
     assert (ran.metadata.status, ran.metadata.answered) == ("approved", False)

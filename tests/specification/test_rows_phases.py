@@ -1,0 +1,233 @@
+"""Rows of the specification about the phases of a turn: each test runs turns as a user would."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from panda.store.records import Claim
+from panda.tools.contract import Tool, ToolResult
+from panda.tools.table import TOOLS
+from tests.api import Panda
+from tests.builders import file_of
+from tests.script import Script, pick
+from tests.scripted_model import Asked, Reply
+from tests.scripted_turns import Ran, laptop_store, run_turn
+from tests.stores import write_research
+from tests.web.site import running_site
+
+pytestmark = pytest.mark.asks_for("www.bestbuy.com", "www.amazon.com")
+"""The hosts of the demo's visits; none of them answers."""
+CHEAPEST = "what's the cheapest laptop with nvidia gpu"
+OFFER = {"@type": "Offer", "priceCurrency": "USD", "availability": "https://schema.org/InStock"}
+
+
+@pytest.fixture
+def laptops(tmp_path: Path, demo: Path) -> Panda:
+    """The demo store: research, visits and preferences about laptops, notes about other things."""
+    return Panda(tmp_path / "project", demo, user="demo")
+
+
+def said(panda: Panda, number: int, name: str) -> Any:
+    """A JSON file of a turn."""
+    return json.loads(panda.turn_file(number, name).read_text(encoding="utf-8"))
+
+
+def parts(panda: Panda, number: int) -> Mapping[str, str]:
+    """§2 by the titles of its parts."""
+    text = panda.turn_file(number, "context.md").read_text(encoding="utf-8")
+    section = text.partition("\n## 2. ")[2].partition("\n## 3. ")[0]
+    return {title: body for title, _, body in (part.partition("\n") for part in section.split("\n### ")[1:])}
+
+
+def test_s1_3_1_the_example_keeps_its_words(laptops: Panda) -> None:
+    """The query that S1 shows refers to nothing, is answered with the cheapest that fits and its price."""
+    answer = laptops.turn(CHEAPEST).data["response"]
+    assert answer.startswith("Lenovo LOQ 15 with RTX 4050 @ $697 ")
+    analysis = said(laptops, 813, "query_analysis.json")
+    assert analysis["resolved_query"].casefold().endswith("cheapest laptop with nvidia gpu")
+    assert analysis["reference_resolution"]["status"] == "not_needed"
+
+
+def test_s1_3_1_entities_are_filled(laptops: Panda) -> None:
+    """A model that only chooses gives the words that no common vocabulary has, and no reasons."""
+    laptops.turn(CHEAPEST)
+    analysis = said(laptops, 813, "query_analysis.json")
+    assert analysis["entities"] == ["nvidia", "gpu"]
+    assert (analysis["user_purpose"], analysis["reasoning"]) == (None, None)
+
+
+def test_s3_16_1_a_writer_fills_the_analysis(tmp_path: Path) -> None:
+    """What a model writes of the query stands in query_analysis.json."""
+    told = {
+        "query_type": "informational",
+        "intent": "commerce",
+        "needs_current_prices": False,
+        "needs_live_data": False,
+        "resolved_query": "",
+        "entities": ["Lenovo LOQ 15"],
+        "reasoning": "It names one laptop.",
+        "user_purpose": "Compare prices",
+        "freshness": "today",
+    }
+    ran = run_turn(laptop_store(tmp_path), "How much is the Lenovo?", Script(analyzer=told))
+    analysis = file_of(ran.folder, "query_analysis.json")
+    assert {name: analysis[name] for name in ("entities", "reasoning", "user_purpose")} == {
+        name: told[name] for name in ("entities", "reasoning", "user_purpose")
+    }
+    assert analysis["data_requirements"]["freshness"] == "today"
+
+
+@pytest.mark.parametrize(
+    ("query", "freshness"),
+    [
+        ("How much does the ASUS TUF cost today?", "price"),
+        ("Is the Lenovo LOQ 15 in stock at the moment?", "availability"),
+        ("How deep must the bedding of a hamster be?", None),
+    ],
+)
+def test_design_2_freshness_by_what_is_asked_for(laptops: Panda, query: str, freshness: str | None) -> None:
+    """The content type that ages fastest of what the query needs."""
+    laptops("turn", query)
+    needs = said(laptops, 813, "query_analysis.json")["data_requirements"]
+    if freshness == "availability":  # a price may be needed, too
+        assert needs["freshness"] in ("availability", "price")
+    else:
+        assert needs["freshness"] == freshness
+
+
+def test_s1_5_3_the_planner_reads_quality_gaps_and_staleness(tmp_path: Path) -> None:
+    """A writer is given them, and the plan's reasoning names what is stale and what is missing."""
+    layout = laptop_store(tmp_path)
+    research = {"topic": "commerce.laptop", "created_at": "2026-01-03T13:00:00Z", "summary": "Five laptops"}
+    claim = {"claim": "Lenovo LOQ 15 @ $697", "source": "shop.example", "confidence": 0.9}
+    expired = {"expires_at": "2026-01-03T14:00:00Z", "quality_score": 0.9, "claims": [claim]}
+    write_research(layout, 1, {**research, **expired, "webpage_cache": ["visit_loq"]}, user="ann")
+    script = Script(
+        retrieval={"relevant": pick("research:commerce.laptop")},
+        synthesis={"lines": pick("Lenovo LOQ 15 @ $697")},
+        answer={"items": [{"text": "Lenovo LOQ 15 @ $697", "node_ids": ["research:commerce.laptop"]}]},
+    )
+    ran = run_turn(layout, "How much is the Lenovo LOQ 15?", script)
+    (asked,) = ran.asked("planner")
+    quality = file_of(ran.folder, "gathered_context.json")["context_quality"]
+    assert f"Quality: {quality:.2f}." in asked.text
+    stale = "Stale: research:commerce.laptop."
+    assert stale in asked.text
+    assert file_of(ran.folder, "plan.json")["reasoning"] == stale
+    assert f"**Reasoning:** {stale}" in ran.body(3)
+
+
+def test_s1_5_3_a_gap_is_named(laptops: Panda) -> None:
+    """The embedded model's plan says what is missing."""
+    laptops.turn("How tall is the tower of the town hall?")
+    assert said(laptops, 813, "plan.json")["reasoning"].startswith("Gap: ")
+
+
+def test_s1_6_1_a_different_laptop_is_looked_for_anew(laptops: Panda) -> None:
+    """An order to find something goes to the search, and its answer is what that found."""
+    with running_site() as site:
+        offer = {"@context": "https://schema.org", "@type": "Product", "name": "HP Victus 15"}
+        data = json.dumps({**offer, "offers": {**OFFER, "price": "679.00"}})
+        body = f'<title>HP Victus 15</title><script type="application/ld+json">{data}</script>'
+        url = site.add(
+            "/victus", f"<html>{body}<h1>HP Victus 15</h1><p>A laptop with an RTX 4050.</p></html>"
+        )
+        results = [{"url": url, "title": "HP Victus 15 laptop", "content": "A laptop for games, RTX 4050"}]
+        laptops.write("results/saved.json", json.dumps({"results": results}))
+        laptops.write("panda.toml", f'web_allow = ["{site.place}"]\nsearch_provider = "file:results"\n')
+        answer = laptops.turn("Find me a different laptop").data["response"]
+    assert "HP Victus 15" in answer
+    assert "Lenovo" not in answer
+    assert said(laptops, 813, "plan.json")["next_step"] == "coordinator"
+
+
+def test_s1_6_1_compared_values_stand_in_a_table(laptops: Panda) -> None:
+    """ "Compare the specs" takes the visits as they are: a column for each thing, a row for each field."""
+    answer = laptops.turn("compare the specs").data["response"].splitlines()
+    assert answer[0] == "|  | Lenovo LOQ 15 Gaming Laptop [1] | ASUS TUF Gaming A15 [2] |"
+    assert "| price | $697.00 | $749.99 |" in answer
+    assert "| cpu | Intel Core i5-13420H | AMD Ryzen 7 7435HS |" in answer
+
+
+@pytest.mark.parametrize(
+    ("query", "knowledge", "preferences"),
+    [
+        ("Russian troll farms", "Internet Research Agent", False),
+        ("Syrian hamsters", "Syrian hamster", False),
+        ("cheap laptops", "gaming laptop", True),
+    ],
+)
+def test_s1_13_2_only_what_is_relevant(laptops: Panda, query: str, knowledge: str, preferences: bool) -> None:
+    """The notes on the topic, and the budget only where something is to be bought; other parts are absent."""
+    laptops("turn", query)
+    gathered = parts(laptops, 813)
+    assert knowledge.split()[-1] in gathered["Forever Memory Knowledge"] or knowledge in str(gathered)
+    assert ("Session Preferences" in gathered) == preferences
+    assert ("budget: $500-800" in gathered.get("Session Preferences", "")) == preferences
+    topics = {"hamster", "troll", "laptop"} - {
+        word for word in ("hamster", "troll", "laptop") if word in query
+    }
+    assert not [topic for topic in topics if topic in str(gathered).replace("budget_gaming_laptops", "")]
+
+
+def test_s0_5_2_the_level_stands_on_the_line(laptops: Panda) -> None:
+    """A preference is shown with how far it is to be believed."""
+    laptops("turn", "cheap laptops")
+    told = parts(laptops, 813)["Session Preferences"]
+    assert "- budget: $500-800 [2] (high confidence)" in told
+    assert "- preferred_brands: Lenovo, ASUS [1] (medium confidence)" in told
+
+
+def scored_turn(root: Path, *sure: str) -> Ran:
+    """A turn by a model that writes and scores; it is sure of the values that are named."""
+    script = Script()
+
+    def answer(asked: Asked) -> Reply:
+        if not asked.is_score:
+            return script(asked)
+        return [-0.1 if case.continuation in sure else -2.0 for case in asked.cases]
+
+    return run_turn(laptop_store(root), "How much is the Lenovo LOQ 15?", answer, scores=True)
+
+
+def test_s3_14_unsure_context_is_asked_back(tmp_path: Path) -> None:
+    """Phase 2.5: below the threshold the user is asked; above it the turn goes on."""
+    assert scored_turn(tmp_path / "unsure", "PROCEED", "APPROVE").metadata.status == "clarify"
+    assert scored_turn(tmp_path / "sure", "PROCEED", "pass", "APPROVE").metadata.status == "approved"
+
+
+def test_s3_14_an_unsure_approval_is_revised(tmp_path: Path) -> None:
+    """Phase 6: an approval below the threshold sends the turn back to phase 5, and shows nothing at last."""
+    ran = scored_turn(tmp_path, "PROCEED", "pass")
+    assert ran.metadata.status == "failed"
+    assert len(ran.asked("answer")) == 3
+    assert "The approval is unsure: its confidence is " in ran.body(6)
+
+
+def test_s3_14_what_is_not_measured_is_said(tmp_path: Path) -> None:
+    """A writer without scores passes both gates, and the log says that they were not measured."""
+    ran = run_turn(laptop_store(tmp_path), "How much is the Lenovo LOQ 15?", Script())
+    assert ran.metadata.status == "approved"
+    log = [json.loads(line) for line in ran.layout.executions_log.read_text(encoding="utf-8").splitlines()]
+    gates = {line["recipe"]: line["gate"] for line in log if line.get("gate")}
+    assert (gates["context_validator"], gates["validator"]) == ("not_measured", "not_measured")
+
+
+def test_s3_14_a_claim_without_source_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Phase 4: what a tool claims without saying where from stops that call, and reaches no answer."""
+    bare = ToolResult("success", claims=(Claim("The Lenovo LOQ 15 costs $12.", 0.9, ""),))
+    tool = cast(dict[str, Tool], TOOLS)
+    monkeypatch.setitem(tool, "doc.search", replace(TOOLS["doc.search"], run=lambda given, context: bare))
+    script = Script(
+        planner={"tools": pick("doc.search"), "next_step": "coordinator"},
+        coordinator=[{"tool": "doc.search"}, {"tool": "done"}],
+    )
+    ran = run_turn(laptop_store(tmp_path), "How much is the Lenovo LOQ 15?", script)
+    step = file_of(ran.folder, "steps/step_01.json")
+    assert (step["status"], step["claims"]) == ("blocked", [])
+    assert "without a source" in step["error"]
+    assert "$12" not in ran.response
