@@ -1,9 +1,16 @@
 """Phase 4: the tool loop."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
+import pytest
+
+from panda.store.records import Claim
+from panda.tools.contract import Tool, ToolResult
+from panda.tools.table import TOOLS
 from tests.builders import file_of
-from tests.script import PRICE_NODE, Script
+from tests.script import PRICE_NODE, Script, pick
 from tests.scripted_turns import USER, Preferring, laptop_store, run_turn
 
 USE_TOOLS = {"tools": [], "next_step": "coordinator"}
@@ -138,3 +145,19 @@ def test_tool_that_finds_nothing(tmp_path: Path) -> None:
     assert ran.response.startswith("Nothing that is saved answers this.")
     assert (ran.metadata.status, ran.metadata.answered) == ("approved", False)
     assert ran.problems == []
+
+
+def test_s3_14_a_claim_without_source_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Phase 4: what a tool claims without saying where from stops that call, and reaches no answer."""
+    bare = ToolResult("success", claims=(Claim("The Lenovo LOQ 15 costs $12.", 0.9, ""),))
+    tool = cast(dict[str, Tool], TOOLS)
+    monkeypatch.setitem(tool, "doc.search", replace(TOOLS["doc.search"], run=lambda given, context: bare))
+    script = Script(
+        planner={"tools": pick("doc.search"), "next_step": "coordinator"},
+        coordinator=[{"tool": "doc.search"}, {"tool": "done"}],
+    )
+    ran = run_turn(laptop_store(tmp_path), "How much is the Lenovo LOQ 15?", script)
+    step = file_of(ran.folder, "steps/step_01.json")
+    assert (step["status"], step["claims"]) == ("blocked", [])
+    assert "without a source" in step["error"]
+    assert "$12" not in ran.response

@@ -2,15 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from panda.store.records import Claim
-from panda.tools.contract import Tool, ToolResult
-from panda.tools.table import TOOLS
 from tests.api import Panda
 from tests.builders import file_of
 from tests.script import Script, pick
@@ -215,19 +211,3 @@ def test_s3_14_what_is_not_measured_is_said(tmp_path: Path) -> None:
     log = [json.loads(line) for line in ran.layout.executions_log.read_text(encoding="utf-8").splitlines()]
     gates = {line["recipe"]: line["gate"] for line in log if line.get("gate")}
     assert (gates["context_validator"], gates["validator"]) == ("not_measured", "not_measured")
-
-
-def test_s3_14_a_claim_without_source_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Phase 4: what a tool claims without saying where from stops that call, and reaches no answer."""
-    bare = ToolResult("success", claims=(Claim("The Lenovo LOQ 15 costs $12.", 0.9, ""),))
-    tool = cast(dict[str, Tool], TOOLS)
-    monkeypatch.setitem(tool, "doc.search", replace(TOOLS["doc.search"], run=lambda given, context: bare))
-    script = Script(
-        planner={"tools": pick("doc.search"), "next_step": "coordinator"},
-        coordinator=[{"tool": "doc.search"}, {"tool": "done"}],
-    )
-    ran = run_turn(laptop_store(tmp_path), "How much is the Lenovo LOQ 15?", script)
-    step = file_of(ran.folder, "steps/step_01.json")
-    assert (step["status"], step["claims"]) == ("blocked", [])
-    assert "without a source" in step["error"]
-    assert "$12" not in ran.response
