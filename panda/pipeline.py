@@ -9,9 +9,8 @@ from dataclasses import replace
 from msgspec import UNSET, structs
 
 from panda.compression.budgets import Limits
-from panda.compression.fit import REWRITE, STEPS, compressed_line, fit_context
+from panda.compression.fit import fit_context
 from panda.documents.context import Section
-from panda.documents.times import render_time
 from panda.errors import (
     FileFormatError,
     HaltError,
@@ -143,12 +142,9 @@ class Pipeline:
         )
         for cut in cuts:
             turn.warn(f"{cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
-            now, layer, model = render_time(turn.folder.clock()), None, None
-            if executor is not None and cut.method == REWRITE:
-                key = executor.book.key_for(STEPS[cut.content_type], turn.mode)
-                layer, model = executor.book.load_recipe(key).model_layer, executor.model(key).info.name
-            line = compressed_line(cut, timestamp=now, recipe=None, layer=layer, model=model)
-            append_executions(turn.store, [structs.replace(line, **whose_turn(turn))])
+            if executor is not None:
+                line = structs.replace(executor.compressed(cut, None), **whose_turn(turn))
+                append_executions(turn.store, [line])
         turn.write_context(document)
 
     def _write_metrics(self, turn: Turn, seconds: Mapping[int, float]) -> None:

@@ -86,9 +86,9 @@ class Settings:
     search_provider: _Provider | None = None  # "searxng:URL" or "file:DIRECTORY"
     compression_model_layer: _Layer = "NERVES"  # weighs and words anew what is compressed
     compression_enabled: _Flag = Limits.enabled  # off: what is over its budget is an error
-    compression_threshold: _Share = Limits.threshold  # from this share of a budget on
-    min_compression_savings: _Tokens = Limits.least_saving_tokens  # least, once it starts
-    compression_cache_ttl: _Seconds | None = None  # seconds, of panda compress; None: ever
+    compression_threshold: _Share = Limits.threshold  # over this share of a budget
+    min_compression_savings: _Tokens = Limits.least_saving_tokens  # where it could be left
+    compression_cache_ttl: _Seconds = 300.0  # seconds that results of panda compress are kept
     default_context_budget: _Tokens = Limits.call_tokens  # most of a call, output included
     response_token_reserve: _Tokens = Limits.reserve_tokens  # free beside a recipe's output
     tool_seconds: _Limit = 60.0  # how long git may take for one question

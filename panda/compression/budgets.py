@@ -1,9 +1,9 @@
 """What the user can set of how much fits where; imports nothing that help must not."""
 
+import math
 from dataclasses import dataclass
 
 _CALL_SLACK_TOKENS = 1_000
-_LEAST_SAVING_PART = 4
 
 
 @dataclass(frozen=True)
@@ -13,10 +13,10 @@ class Limits:
     enabled: bool = True  # off: what is over its budget is an error
     call_tokens: int = 12_000  # most budget tokens of one call, prompt and output together
     reserve_tokens: int = 0  # kept free beside the output of a recipe that states no response_reserve
-    threshold: float = 1.0
+    threshold: float = 0.9
     """Share of a recipe's input budget above which inputs are compressed, and to which they are."""
     least_saving_tokens: int = 500
-    """What a compression saves at least, once it has started; of a budget below 2,000 at most a quarter."""
+    """Inputs within their budget are left as they are where compressing them would save less."""
 
     @property
     def call_trigger_tokens(self) -> int:
@@ -25,10 +25,11 @@ class Limits:
 
     def target(self, used_tokens: int, room_tokens: int) -> int:
         """
-        What is aimed at when a compression has started.
+        What inputs of so many tokens may have of their budget (S3, Configuration).
 
-        >>> Limits().target(2_600, 2_500), Limits().target(9_000, 2_500), Limits().target(310, 300)
-        (2100, 2500, 235)
+        >>> Limits().target(1_900, 2_000), Limits().target(2_001, 2_000), Limits().target(9_600, 10_000)
+        (2000, 1800, 9000)
         """
-        saving = min(self.least_saving_tokens, room_tokens // _LEAST_SAVING_PART)
-        return min(room_tokens, used_tokens - saving)
+        aim = math.floor(room_tokens * self.threshold)
+        saves = used_tokens - aim >= self.least_saving_tokens
+        return aim if saves or used_tokens > room_tokens else room_tokens

@@ -183,9 +183,9 @@ def _fill(
 
 
 class CompressionCache:
-    """Results by all that decides them; none older than the given age is used, any if that is None."""
+    """Results by all that decides them; none as old as the given age is used."""
 
-    def __init__(self, directory: Path, *, max_age_seconds: float | None = None) -> None:
+    def __init__(self, directory: Path, *, max_age_seconds: float) -> None:
         self._directory, self._max_age_seconds = directory, max_age_seconds
 
     def key(self, *parts: object) -> str:
@@ -194,8 +194,8 @@ class CompressionCache:
 
     def find(self, key: str) -> Compression | None:
         """The result of that name, or None; a damaged file, or one that is too old, counts as none."""
-        path, most = self._directory / f"{key}.json", self._max_age_seconds
-        if not path.is_file() or (most is not None and time.time() - path.stat().st_mtime >= most):
+        path = self._directory / f"{key}.json"
+        if not path.is_file() or time.time() - path.stat().st_mtime >= self._max_age_seconds:
             return None
         try:
             return decode(Compression, read_json(path), where=str(path))

@@ -40,6 +40,8 @@ DOCUMENT_TOKENS, DOCUMENT_TARGET_TOKENS = 8_600, 7_500
 """A context.md above the first is brought down to the second."""
 
 _GATHERED, _TOOLS = 2, 4
+_OLDER_TOKENS = 1_500
+"""What older results come down to when §4 is over its budget (S3 §26)."""
 _SHORT_META = ("step", "steps", "tool", "status")
 """What stays of the `_meta` of an older result that has no room; the rest stands in steps/."""
 _MARKS: dict[ContentType, re.Pattern[str]] = {
@@ -62,11 +64,14 @@ def detect_content_type(name: str, text: str) -> ContentType:
     """
     file = name.rsplit("/", 1)[-1]
     named: dict[ContentType, bool] = {
-        "context.md": file == "context.md",
+        "context.md": name.startswith("§") != name.startswith("§4")
+        or file in ("context.md", "gathered_context"),
         "research.md": file == "research.md",
         "page_doc": "page_doc" in file or _is_page(text),
-        "tool_result": name.startswith("tool:") or file.startswith("toolresults") or "tool_result" in file,
-        "prior_turn": bool(_TURN_NAME.search(name)),
+        "tool_result": name.startswith(("tool:", "§4"))
+        or file.startswith("toolresults")
+        or "tool_result" in file,
+        "prior_turn": name in ("carry", "turn_summaries") or bool(_TURN_NAME.search(name)),
     }
     marked = {kind for kind, mark in _MARKS.items() if mark.search(text)}
     return next((kind for kind, is_named in named.items() if is_named or kind in marked), "generic")
@@ -184,7 +189,7 @@ def fit_context(
     cuts: list[Cut] = []
     section = document.section(number)
     if section is not None:
-        section, cut = fit_section(section, query=query, limits=limits, rewriter=rewriter)
+        section, cut = fit_section(section, query=query, rewriter=rewriter)
         if cut is not None:
             document, cuts = document.with_section(section), [cut]
     total = count_tokens(render_context(document))
@@ -212,25 +217,24 @@ def fit_context(
 
 
 def fit_section(
-    section: Section,
-    *,
-    query: str,
-    limits: Limits | None = None,
-    rewriter: Rewriter = lambda kind: None,
+    section: Section, *, query: str, rewriter: Rewriter = lambda kind: None
 ) -> tuple[Section, Cut | None]:
     """
     A section within its budget, before it is written, `_meta` whole; and the cut, None if there was none. In
-    §4 older results shrink before newer ones, then their `_meta` to step, tool and status, then all of them
-    to one mark with their numbers. The newest stays whole unless it alone is over the budget. A section whose
-    `_meta` leaves no room comes back as far down as it goes.
+    §4 older results go to 1,500 tokens, the oldest first, then their `_meta` to step, tool and status, then
+    all of them to one mark with their numbers. The newest stays whole unless it alone is over the budget. A
+    section whose `_meta` leaves no room comes back as far down as it goes.
     """
     budget, before = SECTIONS[section.number].budget_tokens, count_tokens(render_section(section))
     if section.number == 0 or before <= budget:
         return section, None
-    fitted, cut = _shrink(section, (limits or Limits()).target(before, budget), query, rewriter)
-    newest = newest_result(section)
-    if section.number == _TOOLS and section.blocks[newest:] != fitted.blocks[newest:]:
-        fitted, cut = _shrink(section, budget, query, rewriter)
+    newest = section.blocks[newest_result(section) :]
+    if section.number != _TOOLS or newest == section.blocks:
+        return _shrink(section, budget, query, rewriter)
+    aim = _OLDER_TOKENS + count_tokens(render_section(Section(_TOOLS, newest)))
+    fitted, cut = _shrink(section, min(aim, budget), query, rewriter)
+    if aim < budget and fitted.blocks[-len(newest) :] != newest:
+        return _shrink(section, budget, query, rewriter)
     return fitted, cut
 
 

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 from msgspec import structs
@@ -23,6 +23,7 @@ from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
 from panda.choosing.scorers import choose, written_choice
 from panda.compression.budgets import Limits
 from panda.compression.fit import (
+    REWRITE,
     STEPS,
     Cut,
     InputDocument,
@@ -116,6 +117,15 @@ class RecipeExecutor:
             return ended
         raise ended
 
+    def compressed(self, cut: Cut, recipe: str | None) -> Execution:
+        """The line of the log of one compression: with the model that worded passages anew, if one did."""
+        layer = model = None
+        if cut.method == REWRITE:
+            key = self.book.key_for(STEPS[cut.content_type], "chat")
+            layer, model = self.book.load_recipe(key).model_layer, self.model(key).info.name
+        now = render_time(self._clock())
+        return compressed_line(cut, timestamp=now, recipe=recipe, layer=layer, model=model)
+
     def decide(self, key: str, name: str, request: Request, journal: Journal) -> Choice:
         """The choice of the property *name* of a recipe, as an execution would make it: for measuring."""
         self.memo.clear()
@@ -144,7 +154,8 @@ class _Execution:
         self.recipe = self.plan.recipe
         self.prompt = executor.book.prompt_of(self.recipe)
         self.shown = shown_to_writer(self.plan, request, self.prompt) if self.plan.writes else request
-        self.room = Room(self.recipe, self.model, executor.limits)
+        rewriter = cache(lambda kind: passage_rewriter(executor, kind, request.query, journal))
+        self.room = Room(self.recipe, self.model, executor.limits, rewriter)
         self.by_list = self.model.info.scores and not self.plan.writes
         self.cuts: list[Cut] = []
         self.attempts = 0
@@ -333,10 +344,7 @@ class _Execution:
         or did not fit, then its own.
         """
         recipe, turn = self.recipe, whose_turn(self.journal)
-        layer = recipe.compression.model_layer
-        lines = [
-            compressed_line(cut, timestamp=timestamp, recipe=recipe.name, layer=layer) for cut in self.cuts
-        ]
+        lines = [self.executor.compressed(cut, recipe.name) for cut in self.cuts]
         if isinstance(ended, BudgetExceededError):
             lines.append(overflow_line("call", ended.message, timestamp=timestamp, recipe=recipe.name))
         yield from (structs.replace(line, **turn) for line in lines)
@@ -369,6 +377,7 @@ def passage_rewriter(
     name = executor.book.load_recipe(key).input_docs[0]
     away: list[TryAgainError] = []
 
+    @cache  # a retry of the call words the same passages
     def rewrite(passage: str, tokens: int) -> str:
         if away:
             raise away[0]

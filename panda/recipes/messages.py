@@ -10,7 +10,14 @@ from typing import Any
 
 from panda.choosing.decision import Option
 from panda.compression.budgets import Limits
-from panda.compression.fit import Cut, InputDocument, Trigger, fit_documents, newest_result
+from panda.compression.fit import (
+    Cut,
+    InputDocument,
+    Rewriter,
+    Trigger,
+    fit_documents,
+    newest_result,
+)
 from panda.documents.context import SECTIONS, ContextDocument, Section, render_section
 from panda.documents.pictures import Picture
 from panda.documents.text import escape_prompt_lines, one_line
@@ -212,6 +219,7 @@ class Room:
     recipe: Recipe  # the recipe
     model: Model  # the model that runs it
     limits: Limits  # what the user has set
+    rewriter: Rewriter = lambda kind: None  # what words passages of documents anew
 
     def fit(
         self, request: Request, build: Callable[[Sequence[InputDocument]], Sequence[Message]]
@@ -230,13 +238,17 @@ class Room:
         taken = count_tokens(query + (request.meant or "") + (request.guidance or "")) + count_tokens(options)
         given, keep = _preserved(recipe, request.documents)
         used = sum(count_tokens(document.text) for document in given)
-        room = max(0, math.floor(recipe.token_budget.input * limits.threshold) - taken)
+        budget = recipe.token_budget.input
+        most, room = (max(0, all_of - taken) for all_of in (budget, limits.target(taken + used, budget)))
         trigger: Trigger = "input"
         over = 0
         while True:
             try:
-                fitted, cuts = self._cut(given, used, room, request.scored, keep)
+                fitted, cuts = fit_documents(given, room_tokens=room, query=request.scored, keep=keep)
             except BudgetExceededError as exc:
+                if not over and room < most:  # what is protected may take the whole budget
+                    room = most
+                    continue
                 raise (self._too_large(trigger, over) if over else exc) from exc
             if cuts and not (recipe.compression.enabled and limits.enabled):
                 saved = sum(cut.before_tokens - cut.after_tokens for cut in cuts)
@@ -248,6 +260,12 @@ class Room:
                 )
             found, over = self._excess(build(fitted))
             if over <= 0:
+                if any(self.rewriter(cut.content_type) for cut in cuts):
+                    worded = fit_documents(
+                        given, room_tokens=room, query=request.scored, keep=keep, rewriter=self.rewriter
+                    )
+                    if self._excess(build(worded[0]))[1] <= 0:
+                        fitted, cuts = worded
                 return fitted, [replace(cut, trigger=trigger) for cut in cuts]
             trigger = found
             left = sum(count_tokens(document.text) for document in fitted)
@@ -268,23 +286,6 @@ class Room:
         left = self.limits.call_tokens - self._tokens(messages)
         window = info.n_ctx - info.thinking_tokens - math.ceil(used)
         return max(budget.output, min(budget.longest_output, min(left, window) - self._reserve))
-
-    def _cut(
-        self,
-        given: Sequence[InputDocument],
-        used: int,
-        room: int,
-        query: str,
-        keep: Sequence[re.Pattern[str]],
-    ) -> tuple[list[InputDocument], list[Cut]]:
-        """The documents in the room, with what a compression saves at least if that can be had."""
-        aim = self.limits.target(used, room) if used > room else room
-        try:
-            return fit_documents(given, room_tokens=aim, query=query, keep=keep)
-        except BudgetExceededError:
-            if aim == room:
-                raise
-        return fit_documents(given, room_tokens=room, query=query, keep=keep)
 
     @property
     def _reserve(self) -> int:

@@ -15,8 +15,10 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.messages import Request
 from panda.recipes.plan import CallPlan, Capability, compile_call
 from panda.recipes.recipe import Recipe, parse_recipe
+from panda.store.layout import asset
 from panda.store.records import ModelCall
 from tests.builders import still_clock
+from tests.scripted_model import ScriptedModel
 
 CLASSES = """# yes
 - Do it.
@@ -73,13 +75,13 @@ def write_recipe(root: Path, name: str = "judge", /, **changes: object) -> Path:
 
 
 def write_book(root: Path, /, **changes: object) -> RecipeBook:
-    """A book with the recipe tests/judge, its prompts and an empty registry."""
+    """A book with the recipe tests/judge, its prompts, and what is packaged."""
     write_recipe(root, **changes)
     prompts = root / "prompts" / "tests"
     prompts.mkdir(parents=True, exist_ok=True)
     for name, text in PROMPTS.items():
         (prompts / name).write_text(text, encoding="utf-8")
-    return RecipeBook([root / "recipes"], [root / "prompts"])
+    return RecipeBook([root / "recipes", asset("recipes")], [root / "prompts", asset("prompts")])
 
 
 @dataclass
@@ -119,13 +121,13 @@ class ListJournal:
 
 @dataclass(frozen=True)
 class OneModel:
-    """Every layer has the same model."""
+    """Every layer has the same model, but NERVES one that does not write."""
 
     only: Model
 
     def model(self, layer: str) -> Model:
         """The model, whatever the layer."""
-        return self.only
+        return ScriptedModel(lambda asked: None, writes=False) if layer == "NERVES" else self.only
 
     def release(self, layer: str) -> None:
         """Nothing is loaded."""

@@ -147,7 +147,7 @@ def test_router(tmp_path: Path) -> None:
 def test_no_registry(tmp_path: Path) -> None:
     """A missing registry is an error with its place."""
     with pytest.raises(RecipeNotFoundError) as caught:
-        write_book(tmp_path).registry()
+        RecipeBook([tmp_path / "recipes"], []).registry()
     assert caught.value.where == str(tmp_path / "recipes" / "registry.yaml")
 
 

@@ -1,0 +1,146 @@
+"""Rows of the specification about compression: each test runs the tool."""
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api import LAPTOPS, ROOT, ModelServer, Panda, run_here
+from tests.code_mode import call, code_script, replies, repository, run_code
+from tests.script import Asked, Script, pick, step_of
+
+PASSAGE = re.compile(r"===== (\w+_to_compress) =====\n(.*?)\n\n", re.DOTALL)
+WHOLE = r"Shop \1: $\g<1>99 until 2026-05-\1, https://shop\1.example/bike."
+
+
+class Rewording(Script):
+    """Replies as told by step; a passage that NERVES is to word anew comes back as *worded* gives it."""
+
+    def __init__(self, worded: str, **replies: object) -> None:
+        super().__init__(**replies)
+        self.worded, self.kinds = worded, set[str]()
+
+    def __call__(self, asked: Asked) -> str | Exception:
+        if step_of(asked) != "rewording":
+            return super().__call__(asked)
+        passage = PASSAGE.search(asked.text)
+        assert passage, asked.text
+        self.kinds.add(passage[1])
+        return re.sub(r"Shop (\d+).*", self.worded, " ".join(passage[2].split()))
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    """A model that writes, on loopback."""
+    running = ModelServer()
+    yield running
+    running.close()
+
+
+def shop(n: int) -> str:
+    """A long sentence with a price, a day and an address."""
+    return (
+        f"Shop {n}, which stands behind the old market and closes early on days on which nobody comes, keeps "
+        f"the bike of size {n} in its back room, where a bell and {n + 2} tubes lie, for ${n}99 until "
+        f"2026-05-{n:02}, says https://shop{n}.example/bike to all who ask."
+    )
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of a text, as `panda compress` counts them."""
+    counted = run_here(("compress", "-", "--budget", "100000", "--json"), stdin=text)
+    return int(counted.data["before_tokens"])
+
+
+def compressions(panda: Panda) -> list[Mapping[str, Any]]:
+    """The lines of the log that tell of a compression."""
+    lines = map(json.loads, (panda.store / "logs" / "executions.jsonl").read_text().splitlines())
+    return [line for line in lines if line.get("event") == "compressed"]
+
+
+@pytest.mark.parametrize("worded", [WHOLE, WHOLE.replace("https://", "")], ids=["whole", "URL lost"])
+def test_s3_15_3_nerves_compresses_inputs(tmp_path: Path, server: ModelServer, worded: str) -> None:
+    """
+    Inputs over their budget go through the recipe of their kind where NERVES writes; whole sentences stand
+    where its wording fails the check.
+    """
+    item = {"text": "The bike of shop 19 is $1999.", "node_ids": ["knowledge:bikes.md"]}
+    replies: dict[str, object] = {"synthesis": {"lines": pick("Shop 1")}, "answer": {"items": [item]}}
+    server.script = script = Rewording(worded, retrieval={"relevant": pick("bikes")}, **replies)
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    panda.write("models.yaml", server.models())
+    note = "# Bikes\n\n" + "\n\n".join(map(shop, range(10, 20))) + "\n"
+    panda.write("store/users/ann/knowledge/bikes.md", note)
+    recipe = ROOT / "recipes" / "pipeline" / "phase2_5_context_validator.yaml"
+    small = re.sub(r"input: \d+", "input: 700", recipe.read_text(encoding="utf-8"))
+    panda.write("recipes/pipeline/phase2_5_context_validator.yaml", small)
+    ended = panda.turn("How much is the bike of shop 19?")
+    assert ended.code == 0, ended.out
+    (line,) = [line for line in compressions(panda) if line["trigger"] == "input"]
+    assert (line["document"], line["content_type"]) == ("gathered_context", "context.md")
+    assert script.kinds == {"context_to_compress"}
+    named = ("rewrite", "NERVES", "scripted") if worded is WHOLE else ("lexical", None, None)
+    assert (line["method"], line["model_layer"], line["model"]) == named
+    (sent,) = [body for body in server.asked if "guidance" in json.dumps(body.get("response_format"))]
+    assert ("2026-05-17, https://shop17.example/bike." in json.dumps(sent)) is (worded is WHOLE)
+
+
+@pytest.mark.parametrize("lost", ["", "$", "https://"], ids=["nothing", "price", "URL"])
+def test_s3_22_a_rewording_keeps_prices_and_urls(tmp_path: Path, server: ModelServer, lost: str) -> None:
+    """`panda compress` uses a rewording that keeps them, and says why it does not use one that lost one."""
+    panda = Panda(tmp_path / "project", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    panda.write("models.yaml", server.models())
+    panda.write("notes.md", "\n\n".join(map(shop, range(10, 20))) + "\n")
+    server.script = Rewording(WHOLE.replace(lost, "") if lost else WHOLE)
+    data = panda.json("compress", "notes.md", "--budget", "400")
+    assert (data["method"] == "rewrite") is (not lost)
+    assert bool(re.search(r"Shop \d+: ", data["text"])) is (not lost)
+    assert ("is lost" in str(data["verification"]["refused_rewrites"])) is bool(lost)
+
+
+def test_s3_configuration_defaults(tmp_path: Path) -> None:
+    """The threshold is .9 and results are kept 300 seconds; `panda config show` names both."""
+    panda = Panda(tmp_path / "project")
+    rows = dict(row.split("\t", 1) for row in panda("config", "show").rows)
+    assert rows["compression_threshold"] == "0.9\tdefault"
+    assert rows["compression_cache_ttl"] == "300.0\tdefault"
+    shown = panda.json("config", "show", PANDA_COMPRESSION_CACHE_TTL="60")["settings"]
+    assert shown["compression_cache_ttl"] == {"value": 60.0, "origin": "PANDA_COMPRESSION_CACHE_TTL"}
+
+
+def test_s3_configuration_cache_ttl(tmp_path: Path) -> None:
+    """`panda compress` gives a result from the cache for 300 seconds, and makes an older one anew."""
+    panda = Panda(tmp_path / "project", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    panda.write("notes.md", "\n\n".join(map(shop, range(10, 20))) + "\n")
+    words = ("compress", "notes.md", "--budget", "200", "--query", "shop 12")
+    panda.json(*words)
+    (kept,) = (tmp_path / "cache" / "panda" / "compression").glob("*.json")
+    for age, is_kept in ((290, True), (310, False)):
+        then = time.time() - age
+        os.utime(kept, (then, then))
+        panda.json(*words)
+        assert (abs(kept.stat().st_mtime - then) < 1) is is_kept
+
+
+def test_s3_26_older_results_go_to_1500_tokens(tmp_path: Path) -> None:
+    """When §4 passes 2,500 tokens, older results take 1,500 of them and the newest stands whole."""
+    project = repository(tmp_path)
+    for n, lines in enumerate((60, 60, 30)):
+        rows = (f"day {n}.{i}: {i + 3} mm of rain, wind {i % 9} from the west\n" for i in range(lines))
+        (project / f"day_{n}.txt").write_text("".join(rows), encoding="utf-8")
+    script = code_script(
+        replies(*(call("file.read", path=f"day_{n}.txt") for n in range(3))),
+        answer={"items": [{"text": "day 2.29: 32 mm of rain", "node_ids": ["step:3"]}]},
+    )
+    ran = run_code(tmp_path, project, script, "Which measurements stand in the files?")
+    assert ran.error is None
+    context = ran.folder.read_text("context.md")
+    older, _, newest = context.partition("## 4. ")[2].partition("```yaml\n_meta:\n  step: 3\n")
+    assert sum(count_tokens(step.data["content"]) for step in ran.turn.steps()) > 2_500
+    assert 1_200 < count_tokens(older) <= 1_500
+    assert all(line in newest for line in ran.turn.steps()[-1].data["content"].splitlines())
