@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from itertools import chain
 from typing import Annotated
 
@@ -12,18 +13,31 @@ from panda.cli.completion import complete_recipes, complete_turns
 from panda.documents.records import encode
 from panda.documents.times import read_instant, time_text
 from panda.errors import Problem, UsageError
-from panda.index.executions import BY, Executions
+from panda.index.executions import BY, ContextStats, Executions
 from panda.store.layout import turn_name
 from panda.store.lines import LineTail, Parts
 from panda.store.records import Execution, TokenCounts
 
-_COLUMNS = ("time", "session", "turn", "recipe", "layer", "prompt", "output", "ms", "retries", "result")
+_COLUMNS = (
+    "time",
+    "session",
+    "turn",
+    "recipe",
+    "layer",
+    "prompt",
+    "input",
+    "output",
+    "ms",
+    "retries",
+    "result",
+)
 _STATS_COLUMNS = (
     *("group", "executions", "valid", "retries", "judged", "confidence", "held", "calibration error"),
     *("p50 ms", "p95 ms", "tokens", "tokens saved", "away"),
 )
 _COMPRESSION = ("content type", "calls", "tokens saved", "ratio", "overflow warnings", "seconds")
-_KINDS = (*BY, "compression")
+_CONTEXT = ("source", "turns", "share of turns", "nodes")
+_KINDS = (*BY, "compression", "context")
 
 
 def log(
@@ -90,6 +104,7 @@ def _row(line: Execution) -> tuple[object, ...]:
         *(line.timestamp, line.session_id or None, turn, line.recipe or None, line.model_layer or None),
         *(
             tokens.prompt,
+            tokens.input,
             tokens.output,
             *(None if part is UNSET else part for part in (line.latency_ms, line.retries)),
         ),
@@ -99,7 +114,9 @@ def _row(line: Execution) -> tuple[object, ...]:
 
 def stats(
     invocation: Invocation,
-    by: Annotated[str, option("recipe, layer, phase, day or compression.", "WHAT")] = "recipe",
+    by: Annotated[
+        str, option("recipe, layer, model, phase, day, compression or context.", "WHAT")
+    ] = "recipe",
     since: Annotated[
         str | None, option("Only what ran from this day or time on.", "TIME", show_default="all")
     ] = None,
@@ -108,7 +125,8 @@ def stats(
     Add up what the log says of a user: executions, validity, confidence against verdicts, latency, tokens.
 
     Held is the share of judged executions whose turn ended approved; the calibration error is how far their
-    confidence lies from that. `--by compression` adds up compressions by content type.
+    confidence lies from that. `--by compression` adds up compressions by content type, `--by context` what
+    phase 2 of the turns measured: quality, sources used, turns without a constraint.
 
     Example: panda stats --by phase --user demo
     """
@@ -124,12 +142,25 @@ def stats(
         invocation.reporter.step(f"how the oldest {left} turns ended was not looked up")
     groups = {name: vars(sums) for name, sums in executions.sums(where, group).items()}
     by_type = executions.compressions(where)
+    context = executions.contexts(invocation.settings.user, where)
     executions.close()
     total = by_type.pop("")
     if not groups and not any(total.values()):
         _tell_empty(invocation)
     data = {"by": group, "groups": groups, "compression": {"total": total, "by_content_type": by_type}}
+    data["context"] = asdict(context)
+    if by == "context":
+        quality = "unknown" if context.context_quality is None else f"{context.context_quality:.2f}"
+        invocation.reporter.step(f"context quality {quality} on average of {context.turns:,} turns")
+        return Result(data, Table(_CONTEXT, _context_rows(context)))
     columns, shown = (
         (_COMPRESSION, {**by_type, "all": total}) if by == "compression" else (_STATS_COLUMNS, groups)
     )
     return Result(data, Table(columns, [(name, *one.values()) for name, one in shown.items()]))
+
+
+def _context_rows(context: ContextStats) -> list[tuple[object, ...]]:
+    turns, missing = context.turns, context.constraints_missing
+    counts = [(kind, used["turns"], used["nodes"]) for kind, used in context.coverage.items()]
+    counts += [("constraints", turns - missing, context.constraints), ("no constraint", missing, 0)]
+    return [(name, some, round(some / turns, 4) if turns else None, nodes) for name, some, nodes in counts]

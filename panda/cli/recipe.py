@@ -22,6 +22,8 @@ from panda.trust import is_trusted
 _COLUMNS = ("recipe", "layer", "serves", "total", "prompt", "input", "output", "risk", "purpose", "decides")
 
 
+_METRICS = ("executions", "valid", "retries", "judged", "confidence", "held", "p50_ms", "tokens")
+"""What a history shows of ExecutionStats."""
 _Name = Annotated[
     str, argument("A recipe, such as pipeline/phase1_reflection.", "NAME", complete=complete_recipes)
 ]
@@ -214,31 +216,39 @@ def history(invocation: Invocation, name: _Name) -> Result:
     """
     Show the versions of a recipe and the models it ran on: when, how often, how often it failed.
 
-    A version is the recipe's file with every prompt that it names, by the hash of their content.
+    A version is the recipe's file with every prompt that it names, by the hash of their content. Each has its
+    metrics by model, as `panda stats` adds them up; how turns ended is looked up for those of --user.
 
     Example: panda recipe history pipeline/phase1_reflection
     """
+    from panda.index.executions import Executions
     from panda.store.log import recipe_executions
 
     now, store = version_in_force(invocation.book(), name), _versions(invocation)
     kept = store.versions(name)
     if now.version not in {version.version for version in kept}:
         kept.append(now)
-    lines = list(recipe_executions(invocation.store(), name))
-    versions = []
+    lines, executions = list(recipe_executions(invocation.store(), name)), Executions(invocation.store())
+    executions.read(invocation.settings.user)
+    versions, rows = [], list[tuple[object, ...]]()
     for version in kept:
         ran = [line for line in lines if line.version == version.version]
         failed = [line for line in ran if line.has_failed]
         row: dict[str, object] = {"version": version.version, "first_seen": version.first_seen}
         row |= {"in_force": version.version == now.version, "executions": len(ran), "failures": len(failed)}
-        versions.append({**row, "last_run": ran[-1].timestamp if ran else None})
+        sums = executions.sums({"name = ?": name, "version = ?": version.version}, "model")
+        metrics = {by: asdict(stats) for by, stats in sums.items()}
+        versions.append({**row, "last_run": ran[-1].timestamp if ran else None, "metrics": metrics})
+        about = (version.version[:SHORT], version.first_seen, version.version == now.version)
+        for by, shown in (metrics or {"": dict.fromkeys(_METRICS)}).items():
+            rows.append((*about, by or None, *(shown[column] for column in _METRICS)))
+    executions.close()
     models: list[dict[str, object]] = []  # a new entry whenever layer, model or its file changed
     for line in lines:
         model = {key: getattr(line, key) or None for key in ("model_layer", "model", "model_digest")}
         if not models or model != {key: models[-1][key] for key in model}:
             models.append({**model, "since": line.timestamp})
-    rows = [(str(row["version"])[:SHORT], *list(row.values())[1:]) for row in versions]
-    columns = ("version", "first seen", "in force", "executions", "failures", "last run")
+    columns = ("version", "first seen", "in force", "model", *(name.replace("_", " ") for name in _METRICS))
     data = {"recipe": name, "versions": versions, "models": models}
     return Result(data, Table(columns, rows))
 

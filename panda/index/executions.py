@@ -20,12 +20,13 @@ from panda.store.files import store_errors
 from panda.store.layout import METADATA_JSON, Layout, UserStore, turn_name, turn_number
 from panda.store.lines import LineTail, Parts
 from panda.store.log import COMPRESSED, OVERFLOW
-from panda.store.records import Execution, Metadata, load, parse
+from panda.store.records import ContextMetrics, Coverage, Execution, Metadata, Metrics, find, load, parse
 
 OUTSIDE = "outside a turn"  # group of what ran in no phase
 BY = {
     "recipe": "name",
     "layer": "ifnull(model_layer, '') || ' (' || decider || ')'",
+    "model": "decider",
     "phase": f"ifnull(CAST(phase AS TEXT), '{OUTSIDE}')",
     "day": "substr(timestamp, 1, 10)",
 }
@@ -44,7 +45,7 @@ _TIME = re.compile(rb'"timestamp": "([^"]{20})"')
 _COLUMNS = (
     *("user_id", "turn_id", "event", "timestamp", "name", "model_layer", "decider", "phase", "latency_ms"),
     *("total_tokens", "compression_savings", "retries", "is_away", "schema_valid", "confidence"),
-    *("content_type", "original_tokens", "compressed_tokens"),
+    *("content_type", "original_tokens", "compressed_tokens", "version"),
 )
 """Attributes of an execution."""
 _VALUES = attrgetter(*_COLUMNS)
@@ -101,6 +102,17 @@ class ExecutionStats:
     tokens: int | None  # prompt and output tokens; None if one execution's are unknown
     tokens_saved: int  # tokens that fitting took from the inputs
     away: int  # executions for which no model server answered
+
+
+@dataclass(frozen=True)
+class ContextStats:
+    """What phase 2 measured, added up over turns (S0 §7)."""
+
+    turns: int  # turns that have measured it
+    context_quality: float | None  # mean; None without turns
+    constraints: int  # all together
+    constraints_missing: int  # turns in which none was found
+    coverage: Mapping[str, Mapping[str, int]]  # by kind of source: turns that used one, and nodes in all
 
 
 class Executions:
@@ -164,6 +176,23 @@ class Executions:
         values = tuple(where.values())
         text = query.format(group=group, where=" AND ".join(where))
         return self._connection.execute(text, values * query.count("{where}")).fetchall()
+
+    def contexts(self, user: str, where: Where) -> ContextStats:
+        """What phase 2 measured in the turns of a user, the newest of which are read."""
+        rows = self.select("DISTINCT turn_id", {**where, "user_id = ?": user, "turn_id > ?": ""})
+        found: list[ContextMetrics] = []
+        for number in sorted((turn_number(turn) or 0 for (turn,) in rows), reverse=True)[:MOST_TURNS]:
+            with suppress(Problem, OSError):
+                metrics = find(Metrics, self._layout.of(user).turn(number).directory)
+                found += [metrics.context] if metrics and metrics.context is not UNSET else []
+        used = {kind: [getattr(one.coverage, kind) for one in found] for kind in Coverage.__struct_fields__}
+        return ContextStats(
+            len(found),
+            round(sum(one.context_quality for one in found) / len(found), 4) if found else None,
+            sum(one.constraints for one in found),
+            sum(one.constraints_missing for one in found),
+            {kind: {"turns": sum(map(bool, nodes)), "nodes": sum(nodes)} for kind, nodes in used.items()},
+        )
 
     def bins(self, where: Where) -> list[Any]:
         """Of each tenth of confidence: name, bin, number, sum of confidence, number of approved."""

@@ -170,7 +170,7 @@ class Synthesizer:
         names = dict.fromkeys(node_id for line in offered for node_id in line.node_ids)
         recipe = self._executor.book.recipe_for(_STEP, turn.mode, turn.intent)
         is_written = self._executor.writes(recipe.key)
-        is_text = recipe.output_format != "json" and is_written
+        is_text = not recipe.is_object and is_written
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
         named = self._closest.rate(turn.meant, of_named_pages(turn, options))
         captioned = options

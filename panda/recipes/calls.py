@@ -11,6 +11,7 @@ from msgspec import UNSET, structs
 
 from panda.choosing.ask import Pass
 from panda.errors import HaltError
+from panda.models.cl100k import count_tokens
 from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, ScoreCase, Usage
 from panda.recipes.recipe import Recipe
 from panda.store import records
@@ -278,6 +279,7 @@ class CallWriter:
     ) -> None:
         self.asker = Asker(recipe.key, recipe_digest(recipe.text, prompts))
         self.totals = Usage(0, 0, 0)
+        self.sent: Sequence[Message] = ()  # the messages of the last attempt
         self._journal = journal
         self._recipe = recipe
         self._model = model
@@ -339,7 +341,7 @@ class CallWriter:
             model="+".join(models) or None,
             model_digest="+".join(models.values()) or None,
             **whose_turn(self._journal),
-            tokens=count_totals(self.totals),
+            tokens=count_totals(self.totals, self.sent),
         )
 
     def _common(self, kind: str, attempt: int, by: ModelInfo, usage: Usage, seconds: float) -> dict[str, Any]:
@@ -368,11 +370,14 @@ class CallWriter:
         return {"sha256": digest} if known else {"sha256": digest, "content": text}
 
 
-def count_totals(usage: Usage) -> TokenCounts:
-    prompt, output = usage.prompt, usage.output
-    return TokenCounts(
-        prompt, usage.reused, output, None if prompt is None or output is None else prompt + output
-    )
+def count_totals(usage: Usage, sent: Sequence[Message] = ()) -> TokenCounts:
+    """What was read and written; what was read is prompt and input as budget tokens of the messages are."""
+    read, output, fixed = usage.prompt, usage.output, 0
+    if read and sent:
+        system, *others = [count_tokens(message.content) for message in sent]
+        fixed = round(read * system / (system + sum(others)))
+    total = None if read is None or output is None else read + output
+    return TokenCounts(read and fixed, read and read - fixed, usage.reused, output, total)
 
 
 def whose_turn(journal: Journal) -> dict[str, Any]:

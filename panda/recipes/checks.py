@@ -246,8 +246,8 @@ class _RecipeCheck:
             return None
 
     def _choices(self) -> Iterator[Problem]:
-        if self.recipe.choices and self.recipe.output_format != "json":
-            yield self._fault("output_format", "choices need output_format: json", "set it to json")
+        if self.recipe.choices and not self.recipe.is_object:
+            yield self._fault("output_format", "choices need output_format: json or yaml", "set it to json")
         sources = list(_sources(self.recipe.output_schema, "output_schema"))
         for spec in self.recipe.choices:
             key = f"output_schema.properties.{spec.name}"
@@ -317,9 +317,9 @@ class _RecipeCheck:
         if self.given is None or not self.given.reads:
             return
         recipe, reads = plan.recipe, self.given.reads
-        if recipe.output_format != "json":
+        if not recipe.is_object:
             if not self.given.may_be_text:
-                message = f"the phase of this recipe reads {', '.join(reads)} of a JSON object"
+                message = f"the phase of this recipe reads {', '.join(reads)} of an object"
                 yield self._fault("output_format", message, "set it to json, with these in output_schema")
             return
         schema = recipe.output_schema
@@ -380,8 +380,8 @@ class _RecipeCheck:
     def _grammar(self) -> Iterator[Problem]:
         schema, where = self.recipe.output_schema, Location(self.recipe.path, key="output_schema")
         properties = schema.get("properties", {})
-        if not schema and self.recipe.output_format == "json":
-            message = "a reply in JSON needs an output_schema"
+        if not schema and self.recipe.is_object:
+            message = f"a reply in {self.recipe.output_format.upper()} needs an output_schema"
             yield RecipeSchemaError(message, where=where, fix="add output_schema:")
         if not schema or not isinstance(properties, Mapping):
             return  # the latter is told where the recipe is loaded

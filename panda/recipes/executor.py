@@ -206,10 +206,11 @@ class _Execution:
         def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
             return build_messages(self.plan, self.prompt, self.shown, documents, error=error, schema=schema)
 
-        if self.by_list and not self.plan.scores_labels:
-            return build(self.request.documents)
-        documents, self.cuts = self.room.fit(self.shown, build)
-        return build(documents)
+        documents = self.request.documents
+        if not self.by_list or self.plan.scores_labels:
+            documents, self.cuts = self.room.fit(self.shown, build)
+        self.writer.sent = build(documents)
+        return self.writer.sent
 
     def _texts(self) -> list[str]:
         """The texts that the model writes, after a reply that was cut only those that may not be missing."""
@@ -235,13 +236,13 @@ class _Execution:
         values: dict[str, Any] = {}
         choices: dict[str, Choice] = {}
         received = error = None
-        if recipe.output_format != "json" and plan.writes:
+        if not recipe.is_object and plan.writes:
             received, error = self._generate(messages, None)
             values["text"] = received
         elif names:
             received, error = self._generate(messages, names)
             if error is None:
-                values, error = parse_object(received)
+                values, error = parse_object(received, is_yaml=recipe.output_format == "yaml")
             error = error or self._fault(values, names)
         if error:
             return received, None, error
@@ -276,7 +277,7 @@ class _Execution:
 
     def _generate(self, messages: Sequence[Message], names: Sequence[str] | None) -> tuple[str, str | None]:
         recipe, request, schema = self.recipe, self.request, None
-        if names is not None:
+        if names is not None and recipe.output_format == "json":
             limited, ids = self._limited(names), request.option_ids
             schema = plain_schema(limited, only=names, options=ids, arguments=request.arguments)
         self.room_tokens = self.room.output(messages)

@@ -32,11 +32,11 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.plan import CallPlan, compile_call
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import option_places, plain_schema
-from panda.recipes.steps import BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, STEPS, StepInputs
+from panda.recipes.steps import BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, STEPS, TICKET, StepInputs
 from panda.store.layout import CONTEXT_MD, TOOLRESULTS_MD
 from panda.store.turns import TurnFolder, read_turn_file
 
-_TOOLS = 4
+_PLAN, _TOOLS = 3, 4
 _NEWEST_SHARE = 0.5
 _NEVER_CUT = (RAW_QUERY, PROGRESS)
 _MODEL_TOKENS_PER_BUDGET_TOKEN = 1.2
@@ -99,9 +99,10 @@ def build_messages(
     variables = {**given, **own}
     role, _, task = prompt.partition("\n# Task\n")
     system = [role.strip()]
-    if recipe.output_format == "json" and plan.asked:
+    if recipe.is_object and plan.asked:
         asked = schema or plain_schema(recipe.output_schema, only=plan.asked, options={})
-        system.append(f"Reply with one JSON object of this schema:\n{json.dumps(asked, ensure_ascii=False)}")
+        form = "one YAML mapping" if recipe.output_format == "yaml" else "one JSON object"
+        system.append(f"Reply with {form} of this schema:\n{json.dumps(asked, ensure_ascii=False)}")
     system += [f"Example:\n{example.strip()}" for example in recipe.examples]
     user = [_block(one_line(document.name), document.text) for document in documents if document.text]
     user += [_render_options(name, options) for name, options in request.options.items() if options]
@@ -190,8 +191,10 @@ def recipe_documents(
             documents += _results(title, older, render_section(Section(number, section.blocks[at:])))
         else:
             documents.append(InputDocument(title, render_section(section), protected=number == 0))
+    plan = context.section(_PLAN)
+    given = {CONTEXT_MD: "", TICKET: plan.text if plan else "", **extra}
     for name in recipe.input_docs:
-        text = "" if name == CONTEXT_MD else extra[name] if name in extra else file_text(name)
+        text = given[name] if name in given else file_text(name)
         if not text:
             continue
         if name == TOOLRESULTS_MD:

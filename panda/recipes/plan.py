@@ -74,7 +74,7 @@ class CallPlan:
     def is_shown_whole(self, options: str, prompt: str) -> bool:
         """Whether a model that writes sees all options of that name, and not only those in no document."""
         is_chosen = options in option_places(self.recipe.output_schema) and options not in self.replaced
-        return is_chosen or f'"{options}"' in prompt or self.recipe.output_format != "json"
+        return is_chosen or f'"{options}"' in prompt or not self.recipe.is_object
 
     def how(self) -> dict[str, str]:
         """How each property of the reply comes about, in words."""
@@ -98,7 +98,7 @@ class CallPlan:
         """What decides, in words; *has_fit* tells which steps have a fit for the encoder that is set."""
         if self.writes:
             return "writer"
-        if self.recipe.output_format != "json":
+        if not self.recipe.is_object:
             return "nothing: needs a model that writes"
         steps = [step for spec in self.choices for step in reached_steps(spec, has_fit)]
         kinds = dict.fromkeys(_decider(step) for step in steps if step.scores)
@@ -118,7 +118,7 @@ def compile_call(
     """
     choices = recipe.choices
     if capability == "chooses" and packaged is not None:
-        if recipe.output_format != "json":
+        if not recipe.is_object:
             of_reply = ("output_format", "output_schema", "templates")
             recipe = replace(recipe, **{name: getattr(packaged, name) for name in of_reply})
         choices = tuple(_with_list(spec, recipe, packaged) for spec in recipe.choices)
@@ -134,7 +134,7 @@ def compile_call(
     properties = recipe.output_schema.get("properties", {})
     texts = tuple(name for name in recipe.texts if not is_confidence(name, properties[name]))
     optional = tuple(name for name in recipe.texts if name not in texts)
-    defaults = given.defaults if given and recipe.output_format == "json" else {}
+    defaults = given.defaults if given and recipe.is_object else {}
     if capability == "chooses":
         filled = {name: value for name, value in recipe.templates.items() if name not in instead}
         optional += tuple(name for name in texts if name not in filled)

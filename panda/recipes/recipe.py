@@ -92,6 +92,11 @@ class Recipe:
     """What a text property is made of when the model does not write."""
     text: str = field(repr=False)  # the file as read
 
+    @property
+    def is_object(self) -> bool:
+        """Whether the reply is an object of output_schema, written as JSON or YAML."""
+        return self.output_format in ("json", "yaml")
+
     @cached_property
     def choices(self) -> tuple[ChoiceSpec, ...]:
         return choice_specs(self.output_schema, path=self.path, text=self.text)

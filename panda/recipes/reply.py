@@ -1,6 +1,7 @@
 """One checked reply of a recipe: filled from templates, and checked against schema and evidence (S3 §14)."""
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,12 +10,14 @@ from panda.choosing.decision import Choice, Option
 from panda.compression.fit import Cut
 from panda.documents.evidence import check_evidence
 from panda.documents.json_text import load_json, worst_fault
+from panda.documents.yaml_text import read_yaml
 from panda.errors import Location
 from panda.recipes.messages import Request, fill
 from panda.recipes.plan import CallPlan
 from panda.recipes.recipe import Recipe
 
 Gate = Literal["passed", "below", "not_measured"]
+_FENCE = re.compile(r"\A\s*```\w*\n(.*?)```\s*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -41,21 +44,29 @@ class Reply:
         return self.below_threshold and self.recipe.quality_gates.below_threshold == "clarify"
 
 
-def parse_object(text: str) -> tuple[dict[str, Any], str | None]:
+def parse_object(text: str, *, is_yaml: bool = False) -> tuple[dict[str, Any], str | None]:
     r"""
-    The JSON object that a model wrote, whose strings may hold bare line ends, and what is wrong with it.
+    The object that a model wrote as JSON, whose strings may hold bare line ends, or as YAML, which may stand
+    in a code fence; and what is wrong with it.
 
     >>> parse_object('{"a": "one\ntwo"}')
     ({'a': 'one\ntwo'}, None)
     >>> parse_object("[]")
     ({}, 'not a JSON object')
+    >>> parse_object("```yaml\na: [1, two]\n```", is_yaml=True)
+    ({'a': [1, 'two']}, None)
     """
+    value: object = None
     try:
-        value = load_json(text, strict=False)  # grammars of some servers let them through
+        if is_yaml:
+            node = read_yaml(_FENCE.sub(r"\1", text))
+            value = node.value if node else None
+        else:
+            value = load_json(text, strict=False)  # grammars of some servers let them through
     except (ValueError, RecursionError) as exc:
-        return {}, f"not JSON: {exc}"
+        return {}, str(exc) if is_yaml else f"not JSON: {exc}"
     if not isinstance(value, dict):
-        return {}, "not a JSON object"
+        return {}, "not a YAML mapping" if is_yaml else "not a JSON object"
     return value, None
 
 
@@ -142,7 +153,7 @@ def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -
     if not recipe.quality_gates.evidence_required:
         return None
     offered = [option for options in request.options.values() for option in options]
-    if recipe.output_format != "json":
+    if not recipe.is_object:
         texts = [*(one.text for one in request.documents), *(option.text for option in offered)]
         given = [request.query, *texts]
         wrong = check_evidence(str(values.get("text", "")), given)

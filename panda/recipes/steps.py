@@ -22,9 +22,13 @@ RAW_QUERY = "raw_query"
 PROGRESS = "progress"
 """How far the goals of the plan have come; never cut."""
 
+TICKET = "ticket.md"
+"""The planner's task plan as markdown, without its `_meta`; made of §3 and no file of the turn."""
+
 TURN_DOCUMENTS = (
     CARRY,
     IMAGE,
+    TICKET,
     layout.CONTEXT_MD,
     layout.QUERY_ANALYSIS_JSON,
     layout.REFLECTION_JSON,
@@ -36,7 +40,7 @@ TURN_DOCUMENTS = (
     layout.RESEARCH_MD,
     layout.RESPONSE_MD,
 )
-"""What input_docs may name at every step: files of the turn, the carry, and the description of its image."""
+"""What input_docs may name at every step: files of the turn, and what is made of them."""
 
 
 @dataclass(frozen=True)

@@ -358,9 +358,10 @@ _Told = str | Unset | None
 
 
 class TokenCounts(Record, frozen=True, omit_defaults=False, forbid_unknown_fields=False):
-    """What a model read and wrote; None is not known."""
+    """What a model read and wrote (S3 §27); None is not known."""
 
-    prompt: Count | None = None
+    prompt: Count | None = None  # what never changes; in lines of before all that was read
+    input: Count | None = None  # what the turn gave: documents, options, query
     reused: Count | None = None
     output: Count | None = None
     total: _Whole | None = None

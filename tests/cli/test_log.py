@@ -52,7 +52,7 @@ def test_row(layout: Layout) -> None:
     row = log(layout).rows[0]
     assert row.split("\t") == [
         *("2026-01-05T14:30:00Z", "s", "1", "reflection", "MIND"),
-        *("100", "", "85", "0", "done"),
+        *("100", "", "", "85", "0", "done"),
     ]
 
 

@@ -408,8 +408,8 @@ def test_log(tmp_path: Path) -> None:
     assert (line["success"], line["retries"], line["confidence"]) == (True, 1, pytest.approx(0.9048))
     used = [call["usage"] for call in run.journal.calls]
     tokens = line["tokens"]
-    assert tokens["prompt"] == sum(usage["prompt"] for usage in used)
-    assert tokens["total"] == tokens["prompt"] + sum(usage["output"] for usage in used)
+    assert tokens["prompt"] + tokens["input"] == sum(usage["prompt"] for usage in used)
+    assert tokens["total"] == tokens["prompt"] + tokens["input"] + sum(usage["output"] for usage in used)
 
 
 def test_unknown_usage_stays_unknown(tmp_path: Path) -> None:
@@ -418,7 +418,8 @@ def test_unknown_usage_stays_unknown(tmp_path: Path) -> None:
     run = runner(tmp_path, completion, scores=False)
     run.run()
     assert run.journal.calls[0]["usage"] == {"prompt": None, "reused": None, "output": 5}
-    assert run.log[0]["tokens"] == {"prompt": None, "reused": None, "output": 5, "total": None}
+    unknown = dict.fromkeys(("prompt", "input", "reused", "total"))
+    assert run.log[0]["tokens"] == {**unknown, "output": 5}
 
 
 def test_same_seed_each_run(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """Rows of the specification about recipes, the log and the index: each test runs the tool."""
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.api import ROOT, Panda
+from tests.api import LAPTOPS, ROOT, ModelServer, Panda
+from tests.loopback import reply
+from tests.script import Asked, Request, Script
 
 
 @pytest.fixture
@@ -84,3 +87,155 @@ def recipes_of(panda: Panda, phase: str) -> list[str]:
     """Names of the recipes that ran in a phase, in the order of the log."""
     lines = panda.json("log", "-n", "0")["lines"]
     return [line["recipe"] for line in lines if str(line["phase"]) == phase]
+
+
+class YamlWriter(Script):
+    """Writes these texts, the last one again and again, where YAML is asked for."""
+
+    def __init__(self, *texts: str) -> None:
+        super().__init__()
+        self.texts, self.asked = [*texts], list[str]()
+
+    def __call__(self, asked: Asked) -> str | Exception:
+        if "Reply with one YAML mapping of this schema" not in asked.text:
+            return super().__call__(asked)
+        self.asked.append(asked.text)
+        return self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
+
+
+YAML = "```yaml\ndecision: PROCEED\nquestion: ''\nreasoning: \"It names the thing: a laptop.\"\n```"
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        ("decision: [PROCEED", "not valid YAML"),
+        ("- PROCEED", "not a YAML mapping"),
+        ("decision: MAYBE\nquestion: ''", "'MAYBE' is not one of"),
+        ("decision: !!python/name:os.system PROCEED\nquestion: ''", "tag"),
+    ],
+)
+def test_s3_13_1_yaml_is_parsed_checked_and_retried(tmp_path: Path, first: str, reason: str) -> None:
+    """A reply in YAML is read safely, held to the schema, and asked for again with what is wrong with it."""
+    panda = yaml_project(tmp_path)
+    writer = YamlWriter(first, YAML)
+    server = ModelServer(writer)
+    panda.write("models.yaml", server.models())
+    ended = panda.turn("How much is the Lenovo LOQ 15?")
+    server.close()
+    assert ended.code == 0, ended.out
+    assert len(writer.asked) == 2
+    assert reason in writer.asked[1].partition("Your last reply was refused")[2]
+    assert panda.problems() == []
+
+
+@pytest.mark.asks_for("shop.example")
+def test_s3_15_6_yaml_that_stays_wrong_halts(tmp_path: Path) -> None:
+    """After all retries the turn halts and says why; the embedded default chooses without any YAML."""
+    panda = yaml_project(tmp_path)
+    assert panda("validate", "recipes").code == 0
+    assert panda.turn("How much is the Lenovo LOQ 15?").data["status"] == "approved"
+    server = ModelServer(YamlWriter("decision: MAYBE\nquestion: ''"))
+    panda.write("models.yaml", server.models())
+    ended = panda.turn("How much is the Lenovo LOQ 15?")
+    server.close()
+    assert (ended.code, ended.error["type"]) == (20, "ReplyError")
+    assert "3 attempts: $.decision: 'MAYBE' is not one of" in ended.error["message"]
+
+
+def yaml_project(tmp_path: Path) -> Panda:
+    """A project whose reflection is asked for YAML."""
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    text = (ROOT / "recipes" / "pipeline" / "phase1_reflection.yaml").read_text(encoding="utf-8")
+    panda.write("recipes/pipeline/phase1_reflection.yaml", text.replace("t: json", "t: yaml"))
+    return panda
+
+
+def test_s3_12_1_ticket_md_is_the_plan(tmp_path: Path) -> None:
+    """A recipe may read ticket.md, the task plan of the planner, as markdown beside toolresults.md."""
+    panda, asked = Panda(tmp_path / "project", LAPTOPS, user="ann"), list[str]()
+    text = (ROOT / "recipes" / "pipeline" / "phase5_synthesizer_chat.yaml").read_text(encoding="utf-8")
+    docs = "input_docs: [carry, ticket.md, toolresults.md]"
+    text = text.replace('["§0", "§3", "§4"]', '["§0"]').replace("input_docs: [carry]", docs)
+    panda.write("recipes/pipeline/phase5_synthesizer_chat.yaml", text)
+    plan = {"tools": [], "next_step": "synthesis", "goal": "Tell the price", "tasks": ["Look at the page"]}
+    script = Script(planner=plan)
+
+    def write(request: Asked) -> str | Exception:
+        asked.append(request.text)
+        return script(request)
+
+    server = ModelServer(write)
+    panda.write("models.yaml", server.models())
+    assert panda("validate", "recipes").code == 0
+    assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
+    server.close()
+    (ticket,) = [said for said in asked if "===== ticket.md =====" in said]
+    ticket = ticket.partition("===== ticket.md =====\n")[2].partition("\n=====")[0]
+    assert ticket.startswith("**Next step:** synthesis\n\n**Goal:** Tell the price")
+    assert "- Look at the page" in ticket
+    shown = panda("recipe", "render", "pipeline/phase5_synthesizer_chat", "--turn", "3").out
+    assert "===== ticket.md =====\n**Next step:** synthesis" in shown
+
+
+@pytest.mark.asks_for("shop.example")
+def test_s3_27_the_log_names_what_ran_and_its_tokens(tmp_path: Path) -> None:
+    """A line names the layer and the model that decided, with prompt, input, output and total tokens."""
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
+    lines = panda.json("log", "-n", "0")["lines"]
+    assert {line["model"] for line in lines} == {"minilm-l6", None}
+    assert {line["model_layer"] for line in lines} == {"REFLEX", "MIND", "VOICE"}
+    script, server, usage = Script(), ModelServer(), {"prompt_tokens": 1000, "completion_tokens": 20}
+    server.answer = lambda body: reply(str(script(Request(body))), usage=usage)
+    panda.write("models.yaml", server.models())
+    assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
+    server.close()
+    for line in panda.json("log", "-n", "0", "--turn", "4")["lines"]:
+        counts = line["tokens"]
+        assert line["model"] == "scripted"
+        assert counts["prompt"] > 0 < counts["input"]
+        assert counts["prompt"] + counts["input"] + counts["output"] == counts["total"] == 1020
+
+
+@pytest.mark.asks_for("shop.example")
+def test_s3_5_4_metrics_by_model(tmp_path: Path) -> None:
+    """`panda stats` and the history of a recipe tell its models apart."""
+    panda, reflection = Panda(tmp_path / "project", LAPTOPS, user="ann"), "pipeline/phase1_reflection"
+    assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
+    script = Script(reflection=["nothing", {"decision": "PROCEED", "question": ""}])
+    server = ModelServer(script)
+    panda.write("models.yaml", server.models())
+    assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
+    server.close()
+    groups = panda.json("stats", "--by", "model")["groups"]
+    assert set(groups) == {"minilm-l6", "rules", "scripted"}
+    (version,) = panda.json("recipe", "history", reflection)["versions"]
+    metrics = version["metrics"]
+    assert {name: (row["executions"], row["valid"]) for name, row in metrics.items()} == {
+        "minilm-l6": (1, 1.0),
+        "scripted": (1, 1.0),
+    }
+    assert (metrics["minilm-l6"]["retries"], metrics["scripted"]["retries"]) == (0, 1)
+    assert metrics["minilm-l6"]["confidence"] > 0.5
+    assert metrics["minilm-l6"]["held"] == 1.0
+    rows = panda("recipe", "history", reflection).rows
+    assert [row.split("\t")[3:5] for row in rows] == [["minilm-l6", "1"], ["scripted", "1"]]
+
+
+@pytest.mark.asks_for("shop.example")
+def test_s0_7_constraints_and_coverage_add_up(tmp_path: Path) -> None:
+    """Over all turns: how good the context was, which sources it had, and how often no constraint."""
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    assert panda.json("stats")["context"]["turns"] == 0
+    for query in ("How much is the Lenovo LOQ 15?", "Which laptops are under $800?"):
+        assert panda.turn(query).code == 0
+    context = panda.json("stats")["context"]
+    measured = [json.loads(panda.turn_file(n, "metrics.json").read_text())["context"] for n in (3, 4)]
+    assert context["turns"] == 2
+    assert context["constraints_missing"] == sum(one["constraints_missing"] for one in measured) == 1
+    assert context["constraints"] == sum(one["constraints"] for one in measured) > 0
+    visits = [one["coverage"]["visit"] for one in measured]
+    assert context["coverage"]["visit"] == {"turns": sum(map(bool, visits)), "nodes": sum(visits)}
+    rows = [row.split("\t") for row in panda("stats", "--by", "context").rows]
+    assert ["no constraint", "1", "0.5", "0"] in rows
