@@ -247,15 +247,18 @@ def _home(environ: Mapping[str, str], variable: str, below_home: str) -> Path:
 def _read_file(path: Path, home: Path) -> tuple[bytes, dict[str, Given]]:
     try:
         content = path.read_bytes()
-        table = tomllib.loads(content.decode())
+        table = tomllib.loads(content.decode("utf-8-sig"))
     except OSError as exc:
         raise SettingError(f"cannot be read: {exc.strerror}", where=str(path)) from exc
     except ValueError as exc:
         line = re.search(r"at line (\d+)", str(exc))
         fix = 'a line is a key, one = and a value, texts in quotes, as in user = "ann"'
         message, at = f"not valid TOML: {exc}", int(line[1]) if line else None
+        if isinstance(exc, UnicodeDecodeError):
+            message, at = f"not UTF-8 from byte {exc.start} on", content.count(b"\n", 0, exc.start) + 1
+            fix = "save it as UTF-8"
         raise SettingError(message, where=str(path), line=at, fix=fix) from exc
-    lines, given = content.decode().splitlines(), dict[str, Given]()
+    lines, given = content.decode("utf-8-sig").splitlines(), dict[str, Given]()
     for key, value in table.items():
         at = next((n for n, text in enumerate(lines, 1) if text.lstrip(" \t\"'[").startswith(key)), None)
         given[key] = Given(value, str(path), Location(path, line=at, key=key), path.parent, home)

@@ -56,6 +56,8 @@ def forget(
     if names and secret is not None and not found[-1]:
         invocation.reporter.warn("the text of --text is nowhere: check how it is spelt")
     places = [place for several in found for place in several]
+    if not places and names:
+        invocation.reporter.step("nothing is left of it")
     if not places and not names and not forgetting.journal.is_file():  # none was cut short
         raise NotFoundError("the text is nowhere", where="--text", fix="check how it is spelt")
     if dry_run:

@@ -146,6 +146,7 @@ def _places(path: Path, store: UserStore) -> list[Path]:
     turns = [store.turn(number).directory for number in store.numbers() if first <= number <= last]
     if not turns:
         message, fix = f"user {store.user} has no turn {path}", "`panda list` shows the turns"
+        fix = f"write {last}-{first}: a range begins with the lower number" if last < first else fix
         raise NotFoundError(message, where=str(store.turn(first).directory), fix=fix)
     return turns
 

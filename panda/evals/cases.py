@@ -106,7 +106,7 @@ def load_cases(path: Path, book: RecipeBook | None = None) -> list[Case]:
                 _check(cases[-1], book)
             except FileFormatError as exc:
                 exc.path, exc.line = str(file), number
-                exc.fix = exc.fix or "docs/cases.md has an example of each kind"
+                exc.fix = (exc.key and exc.fix) or "docs/cases.md has an example of each kind"
                 raise
     if not cases:
         raise NotFoundError("there is no case", where=str(path), fix="name a file of labelled cases")

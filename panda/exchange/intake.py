@@ -199,7 +199,7 @@ def _read_lines(source: Path | Iterable[str], name: str | None) -> Iterator[NewT
             if text.strip():
                 yield _read_line(text, name, number)
     except FileFormatError as exc:
-        fix = exc.fix or (None if exc.key else _NO_LINES)
+        fix = exc.fix if exc.key else _NO_LINES
         raise ImportFileError(exc.message, name, line=exc.line, key=exc.key, fix=fix) from exc
 
 

@@ -74,7 +74,12 @@ def select_turns(
             UserStore(store.root, user, _no_clock).open(int(word))  # raises if it is not there
             places.append(TurnPlace(Layout(store.root), user, int(word)))
         else:
-            bounds = range(int(numbers[1]), int(numbers[2]) + 1)
+            first, last = int(numbers[1]), int(numbers[2])
+            if last < first:
+                raise UsageError(
+                    f"the range {word} runs backwards", where=_WHERE, fix=f"write {last}-{first}"
+                )
+            bounds = range(first, last + 1)
             places += [place for place in _turns_of(layout().of(user)) if place.number in bounds]
     places = list(dict.fromkeys(places))
     taken = [one for one in places if takes_all or wanted.takes(one.folder().read_metadata())]

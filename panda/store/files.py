@@ -597,7 +597,8 @@ def parse_json(text: str, *, where: str, line: int = 1) -> Any:
         return load_json(text, parse_constant=_refuse_constant, parse_float=_finite)
     except json.JSONDecodeError as exc:
         message = f"not valid JSON: {exc.msg} (column {exc.colno})"
-        raise FileFormatError(message, where=Location(where, line=line + exc.lineno - 1)) from exc
+        place = Location(where, line=line + exc.lineno - 1)
+        raise FileFormatError(message, where=place, fix="mend it, or take it from a backup") from exc
     except (ValueError, RecursionError) as exc:
         raise FileFormatError(f"not valid JSON: {exc}", where=Location(where, line=line)) from exc
 

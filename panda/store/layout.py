@@ -293,7 +293,8 @@ class UserStore(Layout):
         if not self.turns.is_dir():
             return []
         with store_errors(self.turns, "list"), os.scandir(self.turns) as entries:
-            return sorted(filter(None, (turn_number(entry.name) for entry in entries)))
+            names = (entry.name for entry in entries if entry.is_dir())
+            return sorted(filter(None, map(turn_number, names)))
 
     def highest(self) -> int:
         """Highest number of a turn directory; 0 if there is none."""

@@ -250,8 +250,10 @@ class _Check:
             record = self.file(path)
             if isinstance(record, Intervention) and record.id != path.stem:
                 self._say(f"its id {record.id!r} is not its file name", path, key="id")
-        if layout.executions_log.is_file():
-            self.file(layout.executions_log)
+        runs = [path for path in sorted(layout.runs.glob("*/*.json*")) if may_pass(path.parent)]
+        for path in [layout.executions_log, *runs]:
+            if path.is_file():
+                self.file(path)
 
     def _users(self, directory: Path) -> None:
         for path in sorted(directory.iterdir()) if directory.is_dir() else []:

@@ -286,6 +286,14 @@ def test_validate_of_a_turn_that_is_not_there(panda: Session) -> None:
     assert "fix: `panda list` shows the turns" in ended.err
 
 
+@pytest.mark.parametrize("words", [("validate", "9-3"), ("replay", "9-3")])
+def test_a_range_that_runs_backwards(panda: Session, words: tuple[str, ...]) -> None:
+    """It is said how to write it."""
+    assert panda("init").code == 0
+    ended = panda(*words)
+    assert (ended.code, "fix: write 3-9" in ended.err) == (2, True), ended.err
+
+
 def test_notes_are_no_turns(panda: Session, tmp_path: Path) -> None:
     """Who imports a note is told where notes belong."""
     assert panda("init").code == 0

@@ -49,6 +49,15 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
             "panda.toml:2\n",
             'as in user = "ann"',
         ),
+        ("panda.toml", 'user = "ann"\n# \udcff\n', "list", "not UTF-8", "panda.toml:2\n", "save it as UTF-8"),
+        (
+            "panda-system-docs/runs/r1-batch/run.json",
+            '{"bad',
+            "validate",
+            "error: problems: 1",
+            "",
+            "mend them",
+        ),
         (
             "models.yaml",
             'models:\n  a: {backend: "llama_cpp}\n',
@@ -81,7 +90,7 @@ def test_wrong_files(
     """The error says what is wrong, in which line, and what to do."""
     path = directory / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
     ended = run_words(build_program(), words.split(), capsys)
     told = ended.err
     assert error in told

@@ -283,6 +283,13 @@ def test_a_text_that_is_nowhere_is_told(tmp_path: Path, shell: Shell) -> None:
     assert "nowhere" not in shell("forget", "1", "--text", SECRET, "--dry-run").err
 
 
+def test_what_was_forgotten_before_is_told(tmp_path: Path, shell: Shell) -> None:
+    """The second time says that nothing is left."""
+    assert shell("memory", "set", "tea", "Assam").code == 0
+    assert "nothing is left" not in shell("forget", "tea").err
+    assert "nothing is left of it" in shell("forget", "tea").err
+
+
 def test_notes_are_only_named(tmp_path: Path, shell: Shell) -> None:
     """A note that holds the text is named and stays as it is; the command ends with 3."""
     layout = _imports(tmp_path, shell, (f"It is {SECRET}.", "Noted."))
