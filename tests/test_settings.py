@@ -111,7 +111,7 @@ def test_not_toml(tmp_path: Path, content: bytes) -> None:
     """A panda.toml that is not TOML is a SettingError, not a traceback."""
     (tmp_path / "project").mkdir()
     (tmp_path / "project/panda.toml").write_bytes(content)
-    with pytest.raises(SettingError, match="not (valid TOML|UTF-8)"):
+    with pytest.raises(SettingError, match=r"not (valid TOML|UTF-8)"):
         load(tmp_path)
 
 
