@@ -63,7 +63,7 @@ class App:
     """
 
     def __init__(self, settings: Settings, store: UserStore, layers: Layers) -> None:
-        require_trust(settings, "root", "cache_dir", "web_allow", "search_provider")
+        require_trust(settings, "root", "cache_dir", "web_allow", "web_browser", "search_provider")
         self.settings, self.store, self.layers, limits = settings, store, layers, settings.compression
         self.book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
         of_all = Layout(store.root)  # also for a turn apart from the store
@@ -85,7 +85,16 @@ class App:
         web = web_opener(settings.web_allow, settings.web_timeout_seconds)
         limit, provider = settings.tool_seconds, settings.search_provider
         self.tools = ToolContext(  # without a turn
-            self._then, 0, "", reader, retriever, web=web, limit_seconds=limit, search_provider=provider
+            self._then,
+            0,
+            "",
+            reader,
+            retriever,
+            web=web,
+            web_browser=settings.web_browser,
+            sees=layers.sees,
+            limit_seconds=limit,
+            search_provider=provider,
         )
         closest, noting = ClosestLines(encoder), Noting(store.user, self._moment, encoder)
         self.gatherer = ContextGatherer(executor, retriever, reader, closest, self._now)

@@ -83,6 +83,7 @@ class Settings:
     cache_dir: _Path  # files that can be made again, and reports of bugs
     web_allow: _Places = ()  # to contact beside public hosts: names, IPs, CIDR
     web_timeout_seconds: _Seconds = 20.0  # of one page, with names, redirects, robots.txt
+    web_browser: _Flag = False  # on: internet.navigate opens pages that need scripts in Chromium
     search_provider: _Provider | None = None  # "searxng:URL" or "file:DIRECTORY"
     compression_model_layer: _Layer = "NERVES"  # weighs and words anew what is compressed
     compression_enabled: _Flag = Limits.enabled  # off: what is over its budget is an error
@@ -209,7 +210,10 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         project_text, own = _read_file(project_dir / PROJECT_FILE, home)
         given |= own
     for key in (*SETTABLE, "trust"):  # which no file can give
-        variable, flag = f"PANDA_{key.upper()}", f"--{key.replace('_', '-').removesuffix('-seconds')}"
+        variable, flag = (
+            f"PANDA_{key.upper()}",
+            f"--{key.replace('_', '-').removesuffix('-seconds').removeprefix('web-')}",
+        )
         if environ.get(variable):
             given[key] = Given(environ[variable], variable, variable, cwd, home)
         if flags.get(key) is not None:

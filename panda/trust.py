@@ -43,6 +43,7 @@ OUTWARD: Mapping[str, str] = {
     "cache_dir": "writes into {}, and runs the models kept there",
     "test_commands": "runs {}",
     "web_allow": "lets web pages be read at {}",
+    "web_browser": "runs the scripts of web pages in a browser",
     "search_provider": "sends searches to {}",
 }
 """Settings that can reach out of a project, each with what its value does there."""
@@ -234,6 +235,8 @@ def _effects(settings: Settings, name: str) -> list[tuple[str, str, str]]:
         return [(f"{name}.{key}", key, effect.format(shlex.join(words))) for key, words in value.items()]
     if name == "web_allow":
         return [(name, name, effect.format(place)) for place in value]
+    if name == "web_browser":
+        return [(name, name, effect)] if value else []
     if name == "search_provider":
         kind, _, value = value.partition(":")
         if kind != "file":

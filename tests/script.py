@@ -78,6 +78,7 @@ STEPS: Mapping[str, str] = {
     "zones": "zones",
     "claims": "claims",
     "same": "conflicts",
+    "action": "navigation",
 }
 """Step of the pipeline by a property that it asks for; the first that fits counts."""
 
@@ -139,6 +140,7 @@ APPROVED: Mapping[str, Any] = {
     "zones": {"zones": pick("")},
     "claims": {"claims": pick(": price ")},
     "conflicts": {"same": pick("")},
+    "navigation": {"lines": [], "action": "stop"},
     "session": {"reply": "", "history": "Earlier turns told prices.", "engagement": "Laptops for games."},
 }
 """What a model that writes replies at each step of a turn that is approved without tools."""
@@ -249,7 +251,9 @@ def _filled(value: Any, name: str, asked: Asked) -> Any:
     if not isinstance(value, Pick):
         return value
     shown = offered(asked, name)
-    return [id_ for id_, said in shown.items() if any(text in f"{id_} {said}" for text in value.texts)]
+    ids = [id_ for id_, said in shown.items() if any(text in f"{id_} {said}" for text in value.texts)]
+    is_one = getattr(asked.params, "schema", {})["properties"].get(name, {}).get("type") == "string"
+    return ids[0] if is_one else ids
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,8 @@ class OneModel:
     """The model."""
     encodes: Encoder | None = None
     """What turns texts into vectors."""
+    sees: bool = False
+    """Whether EYES is among them."""
 
     def model(self, layer: str) -> ScriptedModel:
         """The one model."""

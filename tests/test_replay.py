@@ -61,6 +61,8 @@ class Unasked:
 class NoCalls:
     """Layers of models that cannot be asked."""
 
+    sees: bool = False
+
     def __init__(self, layers: Layers) -> None:
         self._layers = layers
 

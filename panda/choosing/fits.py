@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from panda.choosing.ask import Ask, Vectors
 from panda.choosing.decision import PARTS, PHRASES, Question
 from panda.errors import FileFormatError
+from panda.language.text import PAGE_ADDRESS
 from panda.language.wording import (
     content_stems,
     describe_antecedents,
@@ -126,7 +127,8 @@ def score_head(question: Question, ask: Ask) -> Mapping[str, float]:
     if spec.many and step.class_:
         probable: dict[str, float] = {}
         for option in question.options:
-            read = [_classify(question, ask, text) for text in (option.text, option.title) if text]
+            texts = (PAGE_ADDRESS.sub("the page", text) for text in (option.text, option.title) if text)
+            read = [_classify(question, ask, text) for text in texts]
             both = {label: sum(one[label] for one in read) / len(read) for label in read[0]}
             probable |= {option.id: softmax(both)[step.class_]} if both else {}
         return probable

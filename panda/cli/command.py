@@ -391,6 +391,12 @@ NewUser = Annotated[bool, flag("Make a user who is named and not there yet.", "-
 Continue = Annotated[bool, flag("Go on with the user's newest session.", "--continue", "-c")]
 """The option of commands that begin a turn."""
 
+ALLOW = option(
+    "Hosts that pages may also be read at.  [env: PANDA_WEB_ALLOW; default: the setting web_allow]",
+    "HOST,…",
+    "--allow",
+    show_default=False,
+)
 _ROOT = option("The store.  [env: PANDA_ROOT; default: ./panda-system-docs]", "DIR", show_default=False)
 _USER = option(
     "Whose turns.  [env: PANDA_USER; default: default]", "ID", complete=complete_users, show_default=False

@@ -1,9 +1,10 @@
 """`panda tool list` and `panda tool run`: the tools of plans, by hand."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
-from panda.cli.command import Invocation, Result, Table, argument, flag, option
+from panda.cli.command import ALLOW, Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_tools
 from panda.errors import CheckError, UsageError
 from panda.store.files import parse_json
@@ -38,6 +39,7 @@ def run(
     name: Annotated[str, argument("A tool.", "NAME", complete=complete_tools)],
     args: Annotated[str, option("Its arguments, a JSON object.", "JSON")] = "{}",
     query: Annotated[str, option("What a user would have said.", "TEXT", show_default="nothing")] = "",
+    web_allow: Annotated[str | None, ALLOW] = None,
     dry_run: Annotated[bool, flag("Only show what a file would become.", "--dry-run")] = False,
 ) -> Result:
     """
@@ -63,10 +65,20 @@ def run(
 
 def _context(invocation: Invocation, query: str, *, dry_run: bool) -> ToolContext:
     from panda.app import build
+    from panda.compression.fit import InputDocument
+    from panda.recipes.calls import NoTurn
+    from panda.recipes.messages import Request
 
     app = build(invocation.settings, invocation.store(), invocation.environ)
     project = app.open_project(dry=dry_run)
-    return replace(app.tools, turn=app.store.highest() + 1, query=query, project=project)
+
+    def ask(step: str, **given: Any) -> Mapping[str, Any]:
+        documents = [InputDocument(name, text) for name, text in given.pop("extra", {}).items()]
+        asked = query or given.get("variables", {}).get("goal", "")
+        request = Request(asked, documents, **given)
+        return app.executor.execute(app.book.key_for(step, "chat"), request, NoTurn()).values
+
+    return replace(app.tools, turn=app.store.highest() + 1, query=query, project=project, ask=ask)
 
 
 def _body(result: ToolResult) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 from panda.cli.command import (
+    ALLOW,
     SEED_DEFAULT,
     SESSION_DEFAULT,
     Continue,
@@ -94,6 +95,7 @@ def turn(
         Path | None,
         option("An image that the layer EYES describes: PNG or JPEG.", "FILE", show_default="none"),
     ] = None,
+    web_allow: Annotated[str | None, ALLOW] = None,
     dry_run: Annotated[
         bool, flag("Only tell what would be done; in code mode, show the diff.", "--dry-run")
     ] = False,

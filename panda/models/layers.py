@@ -44,6 +44,11 @@ class Layers(AbstractContextManager["Layers"]):
             self._seeing = self._build(self._file.models[name], self._seeing_ggufs)
         return self._seeing
 
+    @property
+    def sees(self) -> bool:
+        """Whether the layer EYES has a model."""
+        return self._file.layers[EYES] is not None
+
     def release(self, layer: str) -> None:
         """Free what EYES holds, the only layer loaded on demand; it is loaded again when asked again."""
         if layer == EYES:

@@ -46,6 +46,7 @@ MOST_ROUNDS = 10
 MOST_CALLS = 20
 MOST_FAILURES = 3
 _DONE = "done"
+_IF_PLANNED = ("internet.navigate",)  # tools that a model that only chooses calls as its plan says
 Arguments = Mapping[str, Any]
 Calls = Sequence[Arguments]
 
@@ -183,13 +184,14 @@ class _Loop:
         left = (
             (name, [one for one in given if self._twin(name, one) is None]) for name, given in filled.items()
         )
-        return {name: given for name, given in left if given}
+        return {name: given for name, given in left if given and (name in planned or name not in _IF_PLANNED)}
 
     def _ask(self, waiting: Mapping[str, Calls]) -> Reply:
         progress = goals_progress(self._plan.goals, self.current, said_done=self.said_done)
         told = [f"{goal.id}: {goal.status}" for goal in progress] + self._notices
         may_end = not self._owes_a_call(waiting)
         pages = live_pages(self._turn, self._context.reader) if "web.fetch" in waiting else []
+        is_walk = not self._writes and "internet.navigate" in {*self._plan.tools[:1]} & {*waiting}
         return ask(
             self._executor,
             "phase4_coordinator",
@@ -199,6 +201,7 @@ class _Loop:
                 "goal": [Option(goal.id, goal.goal) for goal in self._plan.goals],
                 "results": self._results() if may_end else [],
                 "pages": pages,
+                "sites": pages if is_walk else [],
             },
             variables={
                 "tools": describe_tools(self._available, self._context),

@@ -13,6 +13,7 @@ from panda.retrieval.relevance import folded_names, share_of_words
 from panda.store.records import Step
 from panda.store.visits import visit_ids
 
+OPENING = ("web.fetch", "internet.navigate")  # tools that begin at an address
 _MOST_PAGES = 2
 _LEAST_SHARE = 0.25
 
@@ -22,7 +23,7 @@ def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
     Pages to look at that this turn has not asked for yet, each with its address as text: those that the query
     names; else, if it needs to know how things are now, at most two that its gathered context rests on.
     """
-    asked = {step.arguments.get("url") for step in turn.steps() if step.tool == "web.fetch"}
+    asked = {step.arguments.get("url") for step in turn.steps() if step.tool in OPENING}
     named = [Option(f"u{n}", url, (), 1.0) for n, url in enumerate(named_pages(turn), 1) if url not in asked]
     if named or not turn.analysis.data_requirements.needs_live_data:
         return named
@@ -65,7 +66,7 @@ def read_anew(steps: Sequence[Step]) -> set[str]:
     """Nodes of visits that this turn has looked at again: refreshed, or found to be away."""
     found: set[str] = set()
     for step in steps:
-        if step.tool not in ("web.fetch", "internet.research"):
+        if step.tool not in (*OPENING, "internet.research"):
             continue
         if step.status != "success":
             found |= {claim.node_id for claim in step.claims if claim.node_id}

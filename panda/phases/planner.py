@@ -14,7 +14,7 @@ from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence import ClosestLines, as_options, gathered_lines, look_at, standing
 from panda.phases.from_session import recalled
 from panda.phases.goals import plan_goals
-from panda.phases.pages import live_pages, named_pages
+from panda.phases.pages import OPENING, live_pages, named_pages
 from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -65,6 +65,7 @@ class Planner:
         lacking = [f"- {name} cannot be used: {reason}" for name, reason in missing.items() if reason]
         failures = _failures(turn)
         guidance = [turn.reason, *failures] if turn.reason else []
+        entries = [] if is_written or not named_pages(turn) else [n for n in names if n in OPENING]
         gathered = look_at(turn, gathered_lines(turn), quotes=False)
         reply = ask(
             self.executor,
@@ -74,6 +75,7 @@ class Planner:
                 "tools": [Option(name, name) for name in names],
                 "evidence": as_options(self.closest.closest(turn.meant, standing(gathered))),
                 "pages": live_pages(turn, context.reader),
+                "entries": [Option(name, name) for name in entries],
                 "told": [Option(f"s{n}", one.text, (), 1.0) for n, one in enumerate(told, 1)],
                 "recalled": recalled(turn, context.reader, is_written),
                 "ordered": _new_search(turn) if "internet.research" in names else [],
@@ -83,8 +85,6 @@ class Planner:
             guidance="\n".join(filter(None, [*guidance, refusal])) or None,
         )
         values = {"tools": names, **reply.values}
-        if not is_written and "web.fetch" in names and named_pages(turn):
-            values["tools"] = dict.fromkeys(["web.fetch", *values["tools"]])
         next_step: Any = "clarify" if reply.asks_back else values["next_step"]
         question = question_of(reply, turn) if next_step == "clarify" else None
         limits = [item.text for part in turn.gathered if part.title == CONSTRAINTS for item in part.items]

@@ -41,7 +41,7 @@ from panda.phases.evidence import (
 from panda.phases.from_session import lists_of, session_answer
 from panda.phases.item_repair import repair_of, standing_items
 from panda.phases.kept import said_of_forgetting
-from panda.phases.pages import named_pages
+from panda.phases.pages import OPENING, named_pages
 from panda.phases.request import ask, writes
 from panda.phases.statements import Noting, render_noted, told_since
 from panda.phases.tool_outcome import attachments, is_undone, kept_again, render_response, shortfall
@@ -302,7 +302,7 @@ def _contested(turn: Turn, lines: Sequence[Line]) -> list[Line]:
 
 def of_named_pages(turn: Turn, options: Sequence[Option]) -> list[Option]:
     wanted = named_pages(turn)
-    read = [s for s in turn.steps() if s.tool == "web.fetch" and s.arguments.get("url") in wanted]
+    read = [s for s in turn.steps() if s.tool in OPENING and s.arguments.get("url") in wanted]
     nodes = {claim.node_id for step in read for claim in step.claims}
     return [option for option in options if nodes & set(option.node_ids)]
 

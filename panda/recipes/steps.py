@@ -51,7 +51,7 @@ class StepInputs:
     variables: tuple[str, ...] = ()  # names of its variables, besides BASE_VARIABLES
     documents: tuple[str, ...] = ()  # documents that are no files of the turn
     tool: str | None = None  # tool, command or else that asks it, and only while it runs; None for a phase
-    of_image: bool = False  # whether only turns with an image ask it
+    of_image: bool = False  # whether it is asked of an image alone
     may_ask: bool = False  # whether its phase may ask the user back
     reads: tuple[str, ...] = ()
     """Properties of the reply that its phase cannot do without."""
@@ -95,7 +95,7 @@ STEPS: Mapping[str, StepInputs] = {
         decides={"verdict": ("pass", "retry", "clarify")},
     ),
     "phase3_planner": StepInputs(
-        ("tools", "evidence", "pages", "told", "recalled", "ordered"),
+        ("tools", "evidence", "pages", "entries", "told", "recalled", "ordered"),
         ("tools", "quoted"),
         ("turn_summaries", "context_assessment"),
         may_ask=True,
@@ -105,7 +105,9 @@ STEPS: Mapping[str, StepInputs] = {
             "question_kind": ("question", "proposal"),
         },
     ),
-    "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools", "today"), (PROGRESS,)),
+    "phase4_coordinator": StepInputs(
+        ("tool", "goal", "results", "pages", "sites"), ("tools", "today"), (PROGRESS,)
+    ),
     **{
         f"phase4_{step}": StepInputs(options, variables, documents, "internet.research")
         for step, options, variables, documents in (
@@ -114,13 +116,17 @@ STEPS: Mapping[str, StepInputs] = {
             ("source_quality", ("results",), (), ()),
             ("source_choice", ("sources",), (), ()),
             ("page_relevance", ("pages",), (), ()),
-            ("extraction_check", ("accepted",), (), ()),
+            ("extraction_check", ("accepted", "again"), (), ()),
             ("page_zones", ("zones",), (), ()),
             ("research_claims", ("claims",), (), ()),
             ("research_conflicts", ("same",), (), ()),
             ("research_report", (), ("counted",), ("findings",)),
         )
     },
+    "phase4_choose_action": StepInputs(
+        ("action", "lines"), ("goal",), ("page", "screen"), "internet.navigate", reads=("action", "lines")
+    ),
+    "phase4_read_screen": StepInputs((), ("goal",), (), "internet.navigate", of_image=True),
     "phase4_content_generate": StepInputs((), ("kind", "brief"), (), "content.generate"),
     "phase4_memory_statement": StepInputs(tool="panda memory reflect"),
     "memory_reflect": StepInputs(("keep",), (), ("turns",), "panda memory reflect"),

@@ -68,6 +68,8 @@ class ToolContext:
     """Told of the result by a tool that is about to change a file, before it does."""
     web: "Callable[[], WebClient] | None" = None
     """Gives what reads pages; None where the web is not to be reached."""
+    web_browser: bool = False  # whether pages that need scripts are opened in Chromium
+    sees: bool = False  # whether a model of the layer EYES is set
     search_provider: str | None = None  # who searches the web, as the setting names it; None if nobody
     pages: tuple[str, ...] = ()  # pages that were read before and should be looked at again for this query
     ask: Ask | None = None  # asks recipes on behalf of a tool; None if there is no turn

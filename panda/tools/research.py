@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import combinations
 
@@ -19,7 +19,15 @@ from panda.store.records import Claim, Research, ResearchClaim, ResearchConflict
 from panda.store.visits import Visit
 from panda.tools.contract import Ask, ToolContext, ToolResult
 from panda.tools.memory import entities_of
-from panda.tools.sources import choose, choose_sources, make_phrases, open_provider, site_of, subject_words
+from panda.tools.sources import (
+    choose,
+    choose_read_well,
+    choose_sources,
+    make_phrases,
+    open_provider,
+    site_of,
+    subject_words,
+)
 from panda.tools.visits import client_of, files_of, last_seen_claims, refresh_visit
 from panda.web.addresses import parse_url
 
@@ -58,7 +66,8 @@ def research(query: str, context: ToolContext) -> ToolResult:
     results = [result for phrase in phrases for result in search(phrase)]
     sources = choose_sources(results, query, kind, context, ask)
     read, failed, away = _read(sources, context)
-    pages = _usable(read, query, ask)
+    pages, rejected = _usable(read, query, context, ask)
+    failed += rejected
     claims = _choose_claims(pages, query, kind, ask)
     conflicts = _conflicts(claims, ask)
     refreshed = (page.visit.manifest.refreshes for page in read)
@@ -127,7 +136,9 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
     )
 
 
-def _read(sources: Sequence[Source], context: ToolContext) -> tuple[list[_Page], list[str], list[str]]:
+def _read(
+    sources: Sequence[Source], context: ToolContext, *, anew: bool = False
+) -> tuple[list[_Page], list[str], list[str]]:
     """The pages, a line for each that could not be read, and earlier visits of these."""
     pages: list[_Page] = []
     failed: list[str] = []
@@ -137,7 +148,7 @@ def _read(sources: Sequence[Source], context: ToolContext) -> tuple[list[_Page],
         try:
             url = str(parse_url(source.url))
             known = context.reader.visits([url]).get(url)
-            visit, _ = refresh_visit(url, known, context)
+            visit, _ = refresh_visit(url, known, context, anew=anew)
         except WebError as exc:
             failed.append(f"{source.url}: {exc.message}")
             away += [known.manifest.visit_id] if known else []
@@ -162,17 +173,28 @@ def _read(sources: Sequence[Source], context: ToolContext) -> tuple[list[_Page],
     return pages, failed, away
 
 
-def _usable(pages: Sequence[_Page], query: str, ask: Ask) -> list[_Page]:
+def _usable(
+    pages: Sequence[_Page], query: str, context: ToolContext, ask: Ask
+) -> tuple[list[_Page], list[str]]:
+    """The pages that are about the query and were read well enough, a line for each that was not."""
+
+    def rated(page: _Page) -> tuple[Option, _Page]:
+        quality = page.node.quality or 0
+        return Option(page.id, f"{quality:.2f} {page.node.title}", (), quality), page
+
+    def again(page: _Page) -> tuple[Option, _Page] | None:
+        source = Source(page.visit.manifest.url, page.node.title, 0.0, chosen=True)
+        read, _, _ = _read([source], context, anew=True)
+        return rated(replace(read[0], id=page.id)) if read else None
+
     about = []
     for page in pages:
         title, sample = page.node.title, " ".join(map(page.said, page.lines[:3]))
         share = share_of_words(query, f"{title} {sample}")
         about.append((Option(page.id, f"{title}. {sample}"[:300], (), share), page))
-    rated = []
-    for page in choose(ask, "phase4_page_relevance", "pages", about):
-        quality = page.node.quality or 0
-        rated.append((Option(page.id, f"{quality:.2f} {page.node.title}", (), quality), page))
-    return choose(ask, "phase4_extraction_check", "accepted", rated)
+    relevant = [rated(page) for page in choose(ask, "phase4_page_relevance", "pages", about)]
+    well, rejected = choose_read_well(ask, relevant, again)
+    return well, [f"{page.visit.manifest.url}: {missing}" for page, missing in rejected]
 
 
 def _choose_claims(pages: Sequence[_Page], query: str, kind: str, ask: Ask) -> list[ResearchClaim]:

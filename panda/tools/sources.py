@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -174,6 +174,34 @@ def choose(ask: Ask, step: str, name: str, options: Sequence[tuple[Option, _T]])
     """What the recipe of a step chooses of some things, each told as an option."""
     chosen = ask(step, options={name: [option for option, _ in options]})[name] if options else ()
     return [thing for option, thing in options if option.id in chosen]
+
+
+def choose_read_well(
+    ask: Ask, rated: Sequence[tuple[Option, _T]], again: Callable[[_T], tuple[Option, _T] | None]
+) -> tuple[list[_T], list[tuple[_T, str]]]:
+    """
+    Of pages, each told as an option with its quality, those that were read well enough, and the others with
+    what is missing. One that is to be read *again* is, once; None if it cannot be.
+    """
+    well: list[_T] = []
+    rejected: list[tuple[_T, str]] = []
+    guidance, missing = None, "it was not read well enough"
+    while rated:
+        worse = [replace(option, prior=1 - option.prior) for option, _ in rated if guidance is None]
+        options = [option for option, _ in rated]
+        reply = ask(
+            "phase4_extraction_check", options={"accepted": options, "again": worse}, guidance=guidance
+        )
+        missing, anew = str(reply.get("missing") or missing), []
+        for option, thing in rated:
+            if option.id in reply["accepted"]:
+                well.append(thing)
+            elif option.id in reply.get("again", ()) and (fresh := again(thing)) is not None:
+                anew.append(fresh)
+            else:
+                rejected.append((thing, missing))
+        rated, guidance = anew, f"Read once more: {missing}"
+    return well, rejected
 
 
 def subject_words(query: str) -> list[str]:

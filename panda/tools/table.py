@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from panda.documents.evidence import find_claims
-from panda.documents.text import nearest
+from panda.documents.text import nearest, one_line
 from panda.errors import Problem, UsageError
+from panda.language.text import PAGE_ADDRESS
 from panda.tools.content import generate_content
 from panda.tools.contract import Tool, ToolContext, ToolResult
 from panda.tools.files import FILE_TOOLS
@@ -26,6 +27,7 @@ TOOLS: Mapping[str, Tool] = {
 }
 """Every tool, by name."""
 _QUERY_CHARS = 2000
+_GOAL_CHARS = 500
 _MOST_VALUES = 3
 _QUOTED = re.compile(r"`([^`\n]+)`|“([^”\n]+)”|\"([^\"\n]+)\"|'([^'\n]+)'")
 _IDENTIFIER = re.compile(r"\b(?:\w+_\w+|[a-z]+[A-Z]\w*|\w+(?=\(\)))\b")
@@ -117,6 +119,11 @@ def _urls(query: str, context: ToolContext) -> list[str]:
     return list(dict.fromkeys([*named, *context.pages]))
 
 
+def _goals(query: str, context: ToolContext) -> list[str]:
+    """What is wanted of a site, in the words of a query that names an address of it."""
+    return [one_line(PAGE_ADDRESS.sub("the page", query))[:_GOAL_CHARS]] if PAGE_ADDRESS.search(query) else []
+
+
 def _paths(query: str, context: ToolContext) -> list[str]:
     project = context.project
     if project is None:
@@ -143,6 +150,7 @@ def _commands(query: str, context: ToolContext) -> list[str]:
 _SOURCES: Mapping[str, Callable[[str, ToolContext], list[str]]] = {
     "query": lambda query, context: [query[:_QUERY_CHARS]],
     "url": _urls,
+    "goal": _goals,
     "path": _paths,
     "text": _terms,
     "command": _commands,

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 from msgspec import structs
 
@@ -45,18 +46,20 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
     return _result(visit, context, origin=origin)
 
 
-def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[Visit, str]:
+def refresh_visit(
+    url: str, known: Visit | None, context: ToolContext, *, anew: bool = False
+) -> tuple[Visit, str]:
     """
     Read a page, unless the known visit of it still holds, and write it as a visit of the running turn; with
-    where its content comes from: "server" or "unchanged".
+    where its content comes from: "server" or "unchanged". With *anew* the whole page is sent again.
     """
     validators = None
-    if known is not None and (known.manifest.etag or known.manifest.last_modified):
+    if known is not None and not anew and (known.manifest.etag or known.manifest.last_modified):
         was = known.manifest
         validators = Validators(was.final_url or was.url, was.etag, was.last_modified)
     page = client_of(context).fetch(url, validators)
-    visit_id, directory = place_visit(context.store.turn(context.turn), url)
     if page.text is None and known is not None:
+        visit_id, directory = place_visit(context.store.turn(context.turn), url)
         manifest = structs.replace(
             known.manifest,
             visit_id=visit_id,
@@ -66,7 +69,7 @@ def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[
         )
         visit = replace(known, manifest=manifest)
     else:
-        visit = _new_visit(visit_id, page, known, context)
+        visit, directory = make_visit(page, known, context)
     if context.folder is not None:  # a tool that is run by hand has no turn to keep anything in
         write_visit(directory, visit)
     return visit, "unchanged" if visit.manifest.unchanged else "server"
@@ -120,9 +123,11 @@ def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -
     return [item for item in found if not (own and item.text.endswith(f" {url}"))][:_MOST_LINES]
 
 
-def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolContext) -> Visit:
+def make_visit(page: Page, known: Visit | None, context: ToolContext) -> tuple[Visit, Path]:
+    """A page as a visit of the running turn, with the directory for it; nothing is written."""
     from panda.web.extraction import extract_page  # loaded with the first page
 
+    visit_id, directory = place_visit(context.store.turn(context.turn), page.url)
     extraction = extract_page(page)
     manifest = Manifest(
         visit_id=visit_id,
@@ -138,7 +143,7 @@ def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolCont
         unchanged=False,
     )
     extracted = decode(Extracted, Extracted.upgrade(extraction.fields), where=page.url)
-    return Visit(manifest, extracted, extraction.content)
+    return Visit(manifest, extracted, extraction.content), directory
 
 
 def last_seen_claims(visit_id: str, context: ToolContext) -> list[Claim]:

@@ -1,4 +1,4 @@
-"""The tools web.fetch and internet.research; what reads pages is loaded when one of them runs."""
+"""The tools web.fetch, internet.navigate and internet.research; what reads pages is loaded when one runs."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -12,11 +12,19 @@ if TYPE_CHECKING:  # loading it takes a quarter of a second
     from panda.web.client import WebClient
 
 
+_Address = Annotated[str, Meta(min_length=8, max_length=2000, pattern="^[Hh][Tt][Tt][Pp][Ss]?://")]
+
+
 class _FetchArguments(Arguments, frozen=True):
-    url: Annotated[str, Meta(min_length=8, max_length=2000, pattern="^[Hh][Tt][Tt][Pp][Ss]?://")]
+    url: _Address
     max_age_minutes: Annotated[
         float, Meta(ge=0, description="A visit that is no older is used as it is; 0 always asks the server.")
     ] = 0
+
+
+class _NavigateArguments(Arguments, frozen=True):
+    url: _Address
+    goal: Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\S")]
 
 
 _Visited = TypedDict(
@@ -47,6 +55,16 @@ class _Researched(TypedDict):
     away: NotRequired[list[str]]
 
 
+class _Navigated(TypedDict):
+    goal: str
+    ending: Literal["stopped", "limited"]
+    steps: list[dict[str, str]]
+    failed: list[str]
+    outside: list[str]
+    faults: list[str]
+    refreshes: list[str]
+
+
 @tool(
     "web.fetch",
     "read",
@@ -57,6 +75,19 @@ def fetch_page(given: _FetchArguments, context: ToolContext) -> ToolResult:
     from panda.tools.visits import visit_page
 
     return visit_page(given.url, context, max_age_minutes=given.max_age_minutes)
+
+
+@tool(
+    "internet.navigate",
+    "read",
+    "Walk through a site from one of its addresses, by links, lists and search forms, towards a goal.",
+    _Navigated,
+)
+def navigate_site(given: _NavigateArguments, context: ToolContext) -> ToolResult:
+    """What the pages say of the goal, at most eight; see panda/tools/navigation.py."""
+    from panda.tools.navigation import navigate
+
+    return navigate(given.url, given.goal, context)
 
 
 @tool(
@@ -86,4 +117,4 @@ def web_opener(allowed: Sequence[str], timeout_seconds: float) -> "Callable[[], 
     return open_web
 
 
-WEB_TOOLS = (fetch_page, research_web)
+WEB_TOOLS = (fetch_page, navigate_site, research_web)

@@ -132,12 +132,20 @@ class AddressRules:
                     fix=f'allow it in panda.toml, as in web_allow = ["{host}:{port}"]',
                 )
 
-    def _allows(self, host: str, port: int, address: str) -> bool:
-        ip = _plain(address)
+    def names(self, url: Url) -> bool:
+        """Whether the user allows the host of an address as it is written there."""
+        try:
+            address = str(ip_address(url.host))
+        except ValueError:
+            address = None
+        return self._allows(url.host, url.port or (443 if url.scheme == "https" else 80), address)
+
+    def _allows(self, host: str, port: int, address: str | None) -> bool:
+        ip = _plain(address) if address else None
         for place in self.allowed:
             if place.port not in (None, port):
                 continue
-            if place.host == host or (place.network is not None and ip in place.network):
+            if place.host == host or (ip is not None and place.network is not None and ip in place.network):
                 return True
         return False
 

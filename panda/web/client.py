@@ -152,21 +152,46 @@ class WebClient:
     def __init__(
         self, rules: AddressRules, *, timeout_seconds: float = 20.0, resolve: Resolve = resolve_host
     ) -> None:
-        self._rules = rules
-        self._timeout_seconds = timeout_seconds
+        self.rules = rules
+        self.timeout_seconds = timeout_seconds
         self._resolve = resolve
         self._robots: dict[str, Protego | None] = {}
         """Of each origin; None while it cannot say: its robots.txt fails with a server error."""
 
-    def fetch(self, url: str, known: Validators | None = None, *, robots: bool = True) -> Page:
+    def fetch(
+        self,
+        url: str,
+        known: Validators | None = None,
+        *,
+        robots: bool = True,
+        check: Callable[[Url], None] | None = None,
+    ) -> Page:
         """
         Read one page; one that is *known* is only sent again if it has changed. Only for addresses that the
-        user configured, robots.txt is not asked.
+        user configured, robots.txt is not asked. *check* raises for an address that may not be asked for.
         """
         asked = parse_url(url)
-        exchange = Exchange(self._rules, Deadline(self._timeout_seconds), self._resolve)
+        with self._answer(asked, known, robots=robots, check=check) as answer:
+            return self._page(asked, answer)
+
+    def load(self, url: str, check: Callable[[Url], None]) -> tuple[str, bytes]:
+        """What a page embeds: its content type and its bytes, under the rules of pages."""
+        with self._answer(parse_url(url), None, robots=True, check=check) as answer:
+            where, headers = str(answer.url), answer.headers
+            if not 200 <= answer.status < 300:
+                raise WebError(_status_text(answer.status, headers), where=where)
+            body = read_body(answer.body, headers.get("content-encoding", ""), where=where)
+            return headers.get("content-type", ""), body
+
+    @contextmanager
+    def _answer(
+        self, asked: Url, known: Validators | None, *, robots: bool, check: Callable[[Url], None] | None
+    ) -> Iterator["_Answer"]:
+        exchange = Exchange(self.rules, Deadline(self.timeout_seconds), self._resolve)
 
         def headers(at: Url) -> dict[str, str | None]:
+            if check is not None:
+                check(at)
             if robots:
                 self._check_robots(exchange, at)
             if known is None or known.url != str(at):
@@ -174,7 +199,7 @@ class WebClient:
             return {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
 
         with _followed(exchange, asked, headers) as answer:
-            return self._page(asked, answer)
+            yield answer
 
     def _page(self, asked: Url, answer: "_Answer") -> Page:
         where, headers = str(answer.url), answer.headers

@@ -4,7 +4,12 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from panda.errors import WebError
+from panda.language.words import phrases
+from panda.web.addresses import Url
 
 HtmlElement = Any
 """An element of the tree: lxml ships no types, and is loaded with the first page."""
@@ -194,6 +199,86 @@ def _walk(root: HtmlElement, taken: Collection[HtmlElement]) -> Iterator[Block]:
             if any(around.tag == "a" for around in (element, *element.iterancestors())):
                 current.link_chars += len(squeeze(text))
     yield from current.blocks()
+
+
+@dataclass(frozen=True)
+class Control:
+    """What can be done on a page."""
+
+    kind: Literal["link", "next", "form", "button"]  # next: a link to the page that follows in a list
+    label: str  # what it says
+    url: str = ""  # where it leads; of a form, what answers it; "" of a button
+    field: str = ""  # of a form: the name of what is typed
+    sent: tuple[tuple[str, str], ...] = ()  # of a form: what else it sends
+    number: int = 0  # of a button: its place among all that BUTTONS selects, from 0
+
+    def filled(self, text: str) -> str:
+        """The address that a form asks for with a text typed into it."""
+        return f"{self.url.partition('?')[0]}?{urlencode([*self.sent, (self.field, text)])}"
+
+
+BUTTONS = "button, input[type=button], [role=button]"
+"""CSS selector of what may be pressed."""
+_LABEL_CHARS = 120
+
+
+def read_controls(html: str, at: Url) -> list[Control]:
+    """The links, search forms (GET) and buttons of a page at an address, in order; none that is hidden."""
+    root = parse_html(clean_text(html))
+    if root is None:
+        return []
+    base = next(root.iter("base"), None)
+    at = (_joined(at, base.get("href")) if base is not None else None) or at
+    controls: list[Control | None] = []
+    buttons = 0
+    for element in root.iter():
+        is_button = element.tag == "button" or element.get("role") == "button"
+        is_button = is_button or (element.tag == "input" and element.get("type") == "button")
+        buttons += is_button
+        if _is_in_hidden(element):
+            continue
+        if element.tag == "a" and element.get("href"):
+            controls.append(_link(element, at))
+        elif element.tag == "form":
+            controls.append(_form(element, at))
+        elif is_button and (
+            element.get("type") == "button" or next(element.iterancestors("form"), None) is None
+        ):
+            controls.append(Control("button", _label(element), number=buttons - 1))
+    return [control for control in controls if control is not None and control.label]
+
+
+def _joined(at: Url, location: str | None) -> Url | None:
+    try:
+        return at.join((location or "").strip())
+    except WebError:  # a mail address, a script
+        return None
+
+
+def _label(element: HtmlElement) -> str:
+    said = [element.text_content(), *(element.get(key) for key in ("aria-label", "value", "placeholder"))]
+    said += [image.get("alt") for image in element.iter("img")]
+    return next((text for one in said if (text := squeeze(one or "")[:_LABEL_CHARS])), "")
+
+
+def _link(element: HtmlElement, at: Url) -> Control | None:
+    url, label = _joined(at, element.get("href")), _label(element)
+    words = re.sub(r"^\W+|\W+$", "", label)
+    is_next = "next" in (element.get("rel") or "").split()
+    is_next = is_next or phrases("page_text.txt", "next_page").fullmatch(words) is not None
+    return Control("next" if is_next else "link", label, str(url)) if url else None
+
+
+def _form(form: HtmlElement, at: Url) -> Control | None:
+    """A form that asks by GET, with a line for text; what else it sends is as the page has set it."""
+    url = _joined(at, form.get("action") or str(at))
+    named = (e for e in form.inputs if e.name and e.tag == "input" and e.type in ("text", "search"))
+    typed = next(named, None)
+    if url is None or typed is None or form.method != "GET":
+        return None
+    sent = tuple((name, value) for name, value in form.form_values() if name != typed.name)
+    label = next(filter(None, (_label(e) for e in (typed, *form.iter("button")))), "search")
+    return Control("form", label, str(url), typed.name, sent)
 
 
 def _is_hidden(element: HtmlElement) -> bool:

@@ -124,6 +124,7 @@ class OneModel:
     """Every layer has the same model, but NERVES one that does not write."""
 
     only: Model
+    sees: bool = False
 
     def model(self, layer: str) -> Model:
         """The model, whatever the layer."""
