@@ -12,7 +12,7 @@ from pathlib import Path
 
 from panda.compression.fit import REWRITE, Rewrite
 from panda.compression.json import JsonOutline, parse_json
-from panda.compression.order import Item, Surprise, find_protected, rank
+from panda.compression.order import Item, Surprise, find_first, find_protected, rank
 from panda.compression.pieces import ContentType, TextOutline, parse_text, with_heads
 from panda.compression.rewrite import word_passages
 from panda.documents.records import decode, encode
@@ -27,7 +27,7 @@ _ROUGH_BUDGET = 2_000
 """Above this, one item that does not fit leaves too little room to be worth a search for others."""
 _MOST_SKIPS = 12
 _FULL = 0.93
-_VERSION = 6
+_VERSION = 7
 """Changes when the same inputs would give another result."""
 _MOST_FILES = 1_000
 
@@ -88,7 +88,7 @@ def compress(
     order, by_model = rank(
         pieces, protected, kind, query=asked, surprise=surprise, budget_tokens=budget_tokens
     )
-    kept = _fill(outline, protected, order, budget_tokens, marks_alone)
+    kept = _fill(outline, protected, find_first(pieces, kind), order, budget_tokens, marks_alone)
     full, output = with_heads(pieces, kept), outline.render(kept)
     why = {i: item for item in order for i in item.pieces}
     gone = [i for i in range(len(pieces)) if i not in full]
@@ -139,13 +139,15 @@ def _read(
 def _fill(
     outline: Outline,
     protected: Mapping[int, str],
+    first: tuple[Set[int], Set[int], float],
     order: Sequence[Item],
     budget: int,
     marks_alone: bool,
 ) -> set[int]:
     """
-    What is kept, heads left out: at half the budget; then the longest beginning of the order that fits, then
-    what fits behind an item that does not. So what is kept at a budget is kept at twice that one.
+    What is kept, heads left out: at half the budget; then what comes *first* (see find_first), whole if it
+    fits; then the longest beginning of the order that fits, then what fits behind an item that does not. So
+    what is kept at a budget is kept at twice that one.
     """
 
     def size(kept: Set[int], items: Sequence[Item]) -> int:
@@ -156,19 +158,26 @@ def _fill(
     budgets = [budget] if least <= budget else []
     while budgets and budgets[-1] // 2 >= max(least, 1):
         budgets.append(budgets[-1] // 2)
+    together, early, share = first
+    earlier = [item for item in order if item.rung == 3 and not early.isdisjoint(item.pieces)]
     for most in reversed(budgets):
-        items = order
-        for _ in range(_MOST_SKIPS):
-            low, high, room = 0, 0, 2 * most
-            while high < len(items) and room >= 0:  # no more can fit
-                room -= max(1, items[high].tokens)
-                high += 1
-            while low < high:
-                middle = (low + high + 1) // 2
-                low, high = (middle, high) if size(kept, items[:middle]) <= most else (low, middle - 1)
-            kept.update(i for item in items[:low] for i in item.pieces)
-            items = items[low + 1 :]
-            if not items or most > _ROUGH_BUDGET or size(kept, ()) > _FULL * most:
+        if size(together, ()) <= share * most and size(kept | together, ()) <= most:
+            kept |= together
+        for group in (earlier, order):
+            items = [item for item in group if not kept.issuperset(item.pieces)]
+            for _ in range(_MOST_SKIPS):
+                low, high, room = 0, 0, 2 * most
+                while high < len(items) and room >= 0:  # no more can fit
+                    room -= max(1, items[high].tokens)
+                    high += 1
+                while low < high:
+                    middle = (low + high + 1) // 2
+                    low, high = (middle, high) if size(kept, items[:middle]) <= most else (low, middle - 1)
+                kept.update(i for item in items[:low] for i in item.pieces)
+                items = items[low + 1 :]
+                if not items or most > _ROUGH_BUDGET or size(kept, ()) > _FULL * most:
+                    break
+            if not all(kept.issuperset(item.pieces) for item in earlier):
                 break
     if budgets and (kept or marks_alone):
         return kept

@@ -14,6 +14,8 @@ _NAMES = ("name", "title", "product", "zone", "type", "label", "id", "url")
 """Keys that say what an object is; the first one there stands wherever something of the object stands …"""
 _SAYS_ITSELF = re.compile(r": (?:https?://\S+|\d{4}-\d\d-\d\d\S*)\Z")
 """… but for a URL or time alone."""
+_UNSURE = 0.5
+"""An object with a lower confidence shows it wherever something of it stands."""
 
 
 class _Number(str):
@@ -134,12 +136,24 @@ class _Parser:
         return node
 
     def _name(self, node: _Node, members: Mapping[str, Any]) -> None:
-        """Let what an object is called stand wherever something of it stands."""
-        places = {child.key[1:-3].lower(): child for child in node.children if not child.brackets}
+        """Let what an object is called, and a low confidence, stand wherever something of it stands."""
+        places = {
+            child.key[1:-3].lower(): child.first
+            for child in node.children
+            if not (child.brackets or child.spans)
+        }
         name = next((places[key] for key in _NAMES if key in places), None)
-        for i in range(node.first, len(self.pieces)) if name and not name.spans else ():
-            if name and i != name.first and not _SAYS_ITSELF.search(self.pieces[i].text):
-                self.pieces[i] = replace(self.pieces[i], heads=(*self.pieces[i].heads, name.first))
+        value = members.get("confidence")
+        sure = float(value) if isinstance(value, _Number) and 0 <= float(value) <= 1 else None
+        flag = places["confidence"] if sure is not None and sure < _UNSURE else None
+        for i in range(node.first, len(self.pieces)) if name is not None or sure is not None else ():
+            piece = self.pieces[i]
+            heads = {flag} if _SAYS_ITSELF.search(piece.text) else {name, flag}
+            self.pieces[i] = replace(
+                piece,
+                heads=(*piece.heads, *(head for head in heads - {i} if head is not None)),
+                confidence=sure if piece.confidence is None else piece.confidence,
+            )
 
     def _string(self, node: _Node, text: str, path: tuple[str, ...]) -> None:
         if len(text) <= (_LONG_CHARS_WITH_VALUE if has_value(text) else _LONG_CHARS):

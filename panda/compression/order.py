@@ -10,12 +10,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from panda.compression.pieces import WORDED_DATE, ContentType, Piece, with_heads
+from panda.compression.pieces import WORDED_DATE, ContentType, Piece, has_value, with_heads
 from panda.documents.context import SECTIONS, heading
 from panda.documents.evidence import find_claims
 from panda.language.text import count_kind, wanted_kind
@@ -58,9 +57,11 @@ _KEY_FIELDS = (
     "type",
 )
 _PAGE_LOW = frozenset(("navigation", "nav", "footer", "header", "menu", "sidebar", "ads"))
-_PAGE_ORDER = (("pric", 0.4), ("product", 0.3), ("name", 0.3), ("review", 0.1), ("url", 0.2), ("time", 0.1))
+_PAGE_ORDER = (("pric", 1.2), ("product", 0.9), ("name", 0.9), ("url", 0.6), ("review", 0.3), ("time", 0.3))
 _SURE, _UNSURE = 0.8, 0.5
 """Confidence of a zone of a page from which on it stays, and below which it goes first (S3 §22)."""
+_ZONES_SHARE = 0.7
+"""Part of the budget that the zones that stay may have of it whole."""
 _SECTION_HEADINGS = frozenset(heading(kind.number) for kind in SECTIONS)
 _STRUCTURE = ("heading", "label", "fence", "table_head")
 _STOP_WORDS = frozenset(split_terms(" ".join(FUNCTION_WORDS)))
@@ -144,6 +145,35 @@ def find_protected(
     return reasons
 
 
+def find_first(pieces: Sequence[Piece], kind: ContentType) -> tuple[set[int], set[int], float]:
+    """
+    What comes before all that is not protected (S3 §22, §23): of context.md the newest section, of a page the
+    zones that were read well.
+
+    Returns:
+        Pieces to be kept together where they fit; those to come first where they do not; and the share of the
+        budget that they have to fit.
+    """
+    if kind == "context.md":
+        newest = max((piece.section or 0 for piece in pieces), default=0)
+        last = {i for i, piece in enumerate(pieces) if newest and piece.section == newest}
+        return last, last, 1.0
+    sure, needed = set[int](), set[int]()
+    for i, piece in enumerate(pieces) if kind == "page_doc" else ():
+        if not _PAGE_LOW.isdisjoint(_object_names(pieces, piece)):
+            continue
+        is_field, confidence = piece.kind == "field", piece.confidence
+        if confidence is None:
+            is_needed = is_field and len(piece.path) == 1 and has_value(piece.text)  # when, and where it is
+        elif confidence >= _SURE:
+            sure.add(i)
+            is_needed = is_field or has_value(piece.text)
+        else:
+            is_needed = is_field and confidence >= _UNSURE and piece.path[-1].lower() in _KEY_FIELDS
+        needed |= {i} if is_needed else set()
+    return sure, needed, _ZONES_SHARE
+
+
 def rank(
     pieces: Sequence[Piece],
     protected: Mapping[int, str],
@@ -163,14 +193,13 @@ def rank(
             members.setdefault(piece.unit, []).append(i)
     units = list(members.values())
     tokens = [count_tokens(piece.text) for piece in pieces]
-    confidences = _page_confidences(pieces) if kind == "page_doc" else {}
-    low = _find_low(pieces, kind, confidences)
+    low = _find_low(pieces, kind)
     texts = [_unit_text(pieces, unit) for unit in units]
     surprises = None
     if surprise is not None and not query:
         good = sum(tokens[i] for unit in units for i in unit if i not in low)
         surprises = surprise(texts) if good > budget_tokens else None
-    scores = _score(pieces, units, texts, query, surprises or [0.0] * len(units), kind, confidences)
+    scores = _score(pieces, units, texts, query, surprises or [0.0] * len(units), kind)
     facts = [_facts(piece) for piece in pieces]
     told = (i for i, piece in enumerate(pieces) if piece.kind == "heading" and facts[i])
     offers = [_Offer((i,), 0.0, 3, "nothing below it is kept") for i in told]  # the days of a changelog
@@ -270,23 +299,21 @@ def _facts(piece: Piece) -> frozenset[str]:
     return frozenset([*days, *(_DAY.sub(r"\1", claim.value) for claim in claims)])
 
 
-def _find_low(
-    pieces: Sequence[Piece], kind: ContentType, confidences: Mapping[int, float]
-) -> dict[int, tuple[int, str]]:
+def _find_low(pieces: Sequence[Piece], kind: ContentType) -> dict[int, tuple[int, str]]:
     """Pieces that go first, with the rung and the reason."""
     low: dict[int, tuple[int, str]] = {}
     known: set[tuple[str, ...]] = set()
     for i, piece in enumerate(pieces):
-        confidence, text = confidences.get(i, 1.0), piece.text
+        text, sure = piece.text, piece.confidence if kind == "page_doc" else None
         if len(text) <= _BOILERPLATE_CHARS and (_BOILERPLATE.search(text) or _CONTENTS_LINE.match(text)):
             low[i] = 1, "boilerplate"
         elif piece.kind in ("sentence", "code") and not any(map(str.isalnum, text)):
             low[i] = 1, "no words"
         elif kind == "page_doc" and not _PAGE_LOW.isdisjoint(_object_names(pieces, piece)):
             low[i] = 1, "navigation"
-        elif confidence < _UNSURE:
+        elif sure is not None and sure < _UNSURE:
             low[i] = 1, "zone with confidence below 0.5"
-        elif confidence < _SURE and piece.path[-1].lower() not in _KEY_FIELDS:
+        elif sure is not None and sure < _SURE and piece.path[-1].lower() not in _KEY_FIELDS:
             low[i] = 2, "no key field, in a zone with confidence below 0.8"
         elif piece.kind not in _STRUCTURE:
             terms = split_terms(text)
@@ -300,22 +327,9 @@ def _find_low(
 
 
 def _object_names(pieces: Sequence[Piece], piece: Piece) -> list[str]:
-    """Keys that a value stands under, and what the objects around it are called; all in small letters."""
-    named = [pieces[head].text.split(": ", 1)[-1] for head in piece.heads]
-    return [name.lower() for name in (*piece.path, *named)]
-
-
-def _page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
-    """How sure the page was read, by piece: as its innermost named object says that says so."""
-    sure: dict[int, float] = {}
-    for piece in pieces:
-        if piece.kind == "field" and piece.path[-1:] == ("confidence",) and piece.heads:
-            with suppress(ValueError):
-                value = float(piece.text.rpartition(":")[2])
-                if 0.0 <= value <= 1.0:
-                    sure.setdefault(piece.heads[0], value)
-    named = ((i, [head for head in (*piece.heads, i) if head in sure]) for i, piece in enumerate(pieces))
-    return {i: sure[heads[0]] for i, heads in named if heads}
+    """Keys that a value stands under, its words, what objects around it are called; all in small letters."""
+    named = [pieces[head].text for head in piece.heads] + [piece.text] * (piece.kind == "field")
+    return [name.lower() for name in (*piece.path, *(text.split(": ", 1)[-1] for text in named))]
 
 
 def _score(
@@ -325,7 +339,6 @@ def _score(
     query: str,
     surprises: Sequence[float],
     kind: ContentType,
-    confidences: Mapping[int, float],
 ) -> list[float]:
     """What each unit is worth: its fit to the query, how much it says, what a model did not expect."""
     terms = [[term for term in split_terms(unit.text) if term not in _STOP_WORDS] for unit in texts]
@@ -333,16 +346,15 @@ def _score(
     rarity = {term: math.log(1 + len(units) / count) for term, count in counts.items()}
     top = math.log(1 + len(units)) or 1.0
     fits = _query_fits(texts, terms, rarity, query)
-    newest = max((piece.section or 0 for piece in pieces), default=0)
     scores = []
     for n, (unit, own, fit, surprise) in enumerate(zip(units, terms, fits, surprises, strict=True)):
         piece, text = pieces[unit[0]], texts[n].text
         says = sum(rarity[term] for term in set(own)) / top / (3 + len(own)) * min(1.0, len(own) / 4)
-        says += _telling(text) + surprise + (confidences.get(unit[0], 0.0) >= _SURE)
+        says += _telling(text) + surprise
         names = " ".join(_object_names(pieces, piece)) if kind == "page_doc" else ""
         bonus = {
-            "context.md": 0.15 * (piece.section == newest),
-            "page_doc": next((value for word, value in _PAGE_ORDER if word in names), 0.0),
+            "page_doc": next((value for word, value in _PAGE_ORDER if word in names), 0.0)
+            + 2.0 * (piece.confidence is None or piece.confidence >= _SURE),
             "research.md": 0.1 * ("://" in text or text.lstrip().startswith(("-", "*"))),
             "tool_result": 0.1 * (n >= len(units) - 3),
         }

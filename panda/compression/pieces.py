@@ -81,6 +81,7 @@ class Piece:
     lines of a fence. It may be among them."""
     section: int | None = None  # number of the section of context.md that it stands in
     path: tuple[str, ...] = ()  # headings, or keys of a JSON document, that it stands under
+    confidence: float | None = None  # 0 to 1, as the innermost object of a JSON document has it
 
 
 Wordings = Mapping[int, tuple[int, str]]

@@ -175,11 +175,12 @@ def recipe_documents(
     """
     The documents of one call that are there, in the recipe's order (S3 §12.1, §12.2), but the carry next to
     §0, so that it is cut late. context.md among its documents stands for its sections. The user's query and
-    the state of the goals are protected. The newest tool result is a document of its own, to which half of
-    the room is left until all else is cut. *file_text* gives "" for a file that is not there; *extra* are
-    documents that are no files of the turn, by the name that input_docs uses.
+    the state of the goals are protected. Until all else is cut, all the room is left to the newest section,
+    and half of it to the newest tool result, a document of its own. *file_text* gives "" for a file that is
+    not there; *extra* are documents that are no files of the turn, by the name that input_docs uses.
     """
     documents: list[InputDocument] = []
+    last = max(filter(context.section, recipe.input_sections), default=0)
     for number in recipe.input_sections:
         section = context.section(number)
         if section is None:
@@ -190,7 +191,8 @@ def recipe_documents(
             older = render_section(Section(number, section.blocks[:at])) if at else ""
             documents += _results(title, older, render_section(Section(number, section.blocks[at:])))
         else:
-            documents.append(InputDocument(title, render_section(section), protected=number == 0))
+            share = float(0 < number == last)
+            documents.append(InputDocument(title, render_section(section), number == 0, share))
     plan = context.section(_PLAN)
     given = {CONTEXT_MD: "", TICKET: plan.text if plan else "", **extra}
     for name in recipe.input_docs:

@@ -54,6 +54,14 @@ def test_the_newest_result_of_section_4_stays(tmp_path: Path) -> None:
     assert 0 < text.count("The ferry") < 80
 
 
+def test_the_newest_section_stays(tmp_path: Path) -> None:
+    """The newest section that a recipe reads is cut after all other documents."""
+    sections = (Section(2, (Text(OLDER),)), Section(5, (Text(NEWEST),)))
+    text = sent(tmp_path, {"carry": OLDER}, sections, input_sections=["§2", "§5"])
+    assert all(line in text for line in NEWEST.splitlines())
+    assert 0 < text.count("The ferry") < 80
+
+
 def test_the_query_and_what_it_says_stay_in_a_small_budget(tmp_path: Path) -> None:
     """With room for 1,500 tokens, a query of 1,200 stays word for word, and summaries lose what they must."""
     query = "Which of the tents below is the lightest? " * 120

@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.api import LAPTOPS, ROOT, ModelServer, Panda, run_here
 from tests.code_mode import call, code_script, replies, repository, run_code
-from tests.script import Asked, Script, pick, step_of
+from tests.script import Asked, Script, pick
 
 PASSAGE = re.compile(r"===== (\w+_to_compress) =====\n(.*?)\n\n", re.DOTALL)
 WHOLE = r"Shop \1: $\g<1>99 until 2026-05-\1, https://shop\1.example/bike."
@@ -21,17 +22,17 @@ WHOLE = r"Shop \1: $\g<1>99 until 2026-05-\1, https://shop\1.example/bike."
 class Rewording(Script):
     """Replies as told by step; a passage that NERVES is to word anew comes back as *worded* gives it."""
 
-    def __init__(self, worded: str, **replies: object) -> None:
+    def __init__(self, worded: str, *, is_json: bool = True, **replies: Any) -> None:
         super().__init__(**replies)
-        self.worded, self.kinds = worded, set[str]()
+        self.worded, self.is_json, self.kinds = worded, is_json, set[str]()
 
     def __call__(self, asked: Asked) -> str | Exception:
-        if step_of(asked) != "rewording":
-            return super().__call__(asked)
         passage = PASSAGE.search(asked.text)
-        assert passage, asked.text
+        if passage is None:
+            return super().__call__(asked)
         self.kinds.add(passage[1])
-        return re.sub(r"Shop (\d+).*", self.worded, " ".join(passage[2].split()))
+        said = re.sub(r"Shop (\d+).*", self.worded, " ".join(passage[2].split()))
+        return json.dumps({"text": said}) if "page_doc" in passage[1] and self.is_json else said
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_s3_15_3_nerves_compresses_inputs(tmp_path: Path, server: ModelServer, w
     where its wording fails the check.
     """
     item = {"text": "The bike of shop 19 is $1999.", "node_ids": ["knowledge:bikes.md"]}
-    replies: dict[str, object] = {"synthesis": {"lines": pick("Shop 1")}, "answer": {"items": [item]}}
+    replies: dict[str, Any] = {"synthesis": {"lines": pick("Shop 1")}, "answer": {"items": [item]}}
     server.script = script = Rewording(worded, retrieval={"relevant": pick("bikes")}, **replies)
     panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
     panda.write("models.yaml", server.models())
@@ -144,3 +145,85 @@ def test_s3_26_older_results_go_to_1500_tokens(tmp_path: Path) -> None:
     assert sum(count_tokens(step.data["content"]) for step in ran.turn.steps()) > 2_500
     assert 1_200 < count_tokens(older) <= 1_500
     assert all(line in newest for line in ran.turn.steps()[-1].data["content"].splitlines())
+
+
+@pytest.mark.parametrize("budget", [300, 500, 800])
+def test_s3_22_the_newest_section_is_kept(tmp_path: Path, budget: int) -> None:
+    """§0 stays as it is, then the newest section: whole where it fits, else before all others."""
+    panda = Panda(tmp_path / "project")
+    query = "## 0. User Query\n\nHow much is the bike of shop 3?"
+    gathered = "## 2. Gathered Context\n\n" + "\n".join(f"- {shop(n)}" for n in range(10, 30))
+    newest = "## 5. Synthesis\n\n" + " ".join(f"The tubes of rack {n} are {n} cm wide." for n in range(32))
+    panda.write("context.md", f"{query}\n\n{gathered}\n\n{newest}\n")
+    text = panda.json("compress", "context.md", "--budget", str(budget))["text"]
+    assert text.startswith(f"{query}\n")
+    assert (newest in text) is (budget > count_tokens(newest) + 60)
+    assert text.count("The tubes of rack") > 20
+    assert ("$" in text) is (newest in text)
+
+
+def zone(name: str, confidence: float, **fields: str) -> dict[str, object]:
+    """A zone of a page as it was read."""
+    talk = (
+        f"There is much to say about {name} here. Some of it is read in summer, the rest by nobody. Whoever"
+    )
+    talk = f"{talk} stays longer than an hour learns what {name} is good for, and comes back with a friend."
+    return {"name": name, "confidence": confidence, **fields, "raw_text": talk}
+
+
+PAGE = {
+    "url": "https://shop.example/loq",
+    "captured_at": "2026-01-04T13:20:00Z",
+    "zones": [
+        zone("navigation", 0.95, links="Home, Laptops, Phones, Tablets, Sale, Basket"),
+        zone("banner", 0.3, price="$9", offer="two for one"),
+        zone("reviews", 0.6, title="What buyers say", rating="4.5", helpful="61 of 80"),
+        zone("pricing", 0.9, title="Lenovo LOQ 15", price="$697.00", stock="In Stock"),
+    ],
+}
+
+
+@pytest.mark.parametrize("budget", [160, 200, 240, 280])
+def test_s3_22_zones_stay_by_confidence(tmp_path: Path, budget: int) -> None:
+    """A sure zone stays whole, a middling one its key fields; a doubtful one is gone or says so."""
+    panda = Panda(tmp_path / "project")
+    panda.write("page_doc.json", json.dumps(PAGE))
+    made = json.loads(panda.json("compress", "page_doc.json", "--budget", str(budget))["text"])
+    zones = {one["name"]: one for one in made["zones"] if isinstance(one, dict)}
+    assert (made["url"], made["captured_at"]) == (PAGE["url"], PAGE["captured_at"])
+    assert zones["pricing"] == zone("pricing", 0.9, title="Lenovo LOQ 15", price="$697.00", stock="In Stock")
+    if budget > 160:  # what the sure zone leaves
+        assert (zones["reviews"]["title"], zones["reviews"]["rating"]) == ("What buyers say", "4.5")
+    assert zones.get("banner", {"confidence": 0.3})["confidence"] == 0.3
+    assert "navigation" not in zones or budget > 200
+
+
+def test_s3_22_zones_go_in_their_order(tmp_path: Path) -> None:
+    """Of zones that are equally sure navigation goes first, then reviews, then products, and prices last."""
+    panda = Panda(tmp_path / "project")
+    names = ("navigation", "reviews", "product_info", "pricing")
+    items = {
+        name: [{"title": f"{name} {n}", "detail": f"said in {name}, line {n}"} for n in range(4)]
+        for name in names
+    }
+    page = {"zones": [{"zone": name, "confidence": 0.9, "items": items[name]} for name in names]}
+    panda.write("page_doc.json", json.dumps(page))
+    for budget in range(60, 400, 20):
+        text = panda.json("compress", "page_doc.json", "--budget", str(budget))["text"]
+        kept = [sum(f"{name} {n}" in text for n in range(4)) for name in names]
+        assert all(more == 4 for less, more in pairwise(kept) if less), (budget, kept)
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+def test_s3_23_compress_page_doc_gives_json(tmp_path: Path, server: ModelServer, is_json: bool) -> None:
+    """compress_page_doc replies with JSON that is held against its schema; the whole page stays JSON."""
+    panda = Panda(tmp_path / "project", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    panda.write("models.yaml", server.models())
+    zones = [{"name": f"shop {n}", "confidence": 0.9, "raw_text": shop(n)} for n in range(10, 16)]
+    panda.write("page_doc.json", json.dumps({"zones": zones}))
+    server.script = script = Rewording(WHOLE, is_json=is_json)
+    data = panda.json("compress", "page_doc.json", "--budget", "400")
+    assert script.kinds == {"page_doc_to_compress"}
+    assert json.loads(data["text"])["zones"][-1]["name"] == "shop 15"
+    assert (data["method"] == "rewrite") is is_json
+    assert ("not JSON" in str(data["verification"]["refused_rewrites"])) is not is_json
