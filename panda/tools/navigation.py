@@ -122,78 +122,74 @@ class _Walk:
         """Keep a page as a visit, and take what may be quoted and opened of it."""
         ask = self.ask
         self.read.add(page.final_url)
-        option, look = self._look(page, in_browser=not control.url)
-        if control.url and "<script" in (page.text or "") and len(look.visit.content.split()) < _FEW_WORDS:
+        rated = self._look(page, in_browser=not control.url)
+        if (
+            control.url
+            and "<script" in (page.text or "")
+            and len(rated[1].visit.content.split()) < _FEW_WORDS
+        ):
             if self.browser is None:
                 self.faults.append(f"{page.final_url} says little without its scripts (setting web_browser)")
             else:
-                option, look = self._look(self.browser.open(page), in_browser=True)
+                rated = self._look(self.browser.open(page), in_browser=True)
 
         def again(_: object) -> tuple[Option, _Look] | None:
             with suppress(WebError):
                 anew = self.client.fetch(page.final_url, check=self.check)
-                in_browser = self.browser is not None
-                return self._look(self.browser.open(anew) if self.browser else anew, in_browser=in_browser)
+                return (
+                    self._look(self.browser.open(anew), in_browser=True) if self.browser else self._look(anew)
+                )
             return None
 
-        well, rejected = choose_read_well(ask, [(option, look)], again)
+        well, rejected = choose_read_well(ask, [rated], again)
         (look,) = [*well, *(look for look, _ in rejected)]
-        self.page, manifest = look.page, look.visit.manifest
-        controls = read_controls(look.page.text or "", parse_url(look.page.final_url))
-        self._keep(look, {control.label for control in controls}, quoted=bool(well))
-        self.failed += [f"{look.page.final_url}: {reason}" for look, reason in rejected]
-        told = {"url": look.page.final_url, "title": look.visit.title, "visit_id": manifest.visit_id}
-        self.steps.append({"by": f"{control.kind}: {control.label}" if self.steps else "start", **told})
+        self.page, url, title = look.page, look.page.final_url, look.visit.title
+        self.failed += [f"{url}: {missing}" for _, missing in rejected]
+        by = f"{control.kind}: {control.label}" if self.steps else "start"
+        self.steps.append({"by": by, "url": url, "title": title, "visit_id": look.visit.manifest.visit_id})
+        controls = read_controls(look.page.text or "", parse_url(url))
+        self._keep(look, {one.label for one in controls}, quoted=bool(well))
         if look.in_browser and self.browser is not None and self.context.sees:
             pictures = (parse_picture(self.browser.picture()),)
             said = ask("phase4_read_screen", variables={"goal": self.goal}, pictures=pictures)
             self.screen = str(said["text"])
         self.waiting = {key: one for key, one in self.waiting.items() if one.url}  # buttons go with a page
         for one in controls:
-            if one.url or look.in_browser:
-                self._add(one)
+            key = f"{one.url} {one.field}" if one.url else f"{url} {one.label}"
+            try:
+                self.check(parse_url(one.url or url))
+            except WebError:
+                self.outside[site_of(one.url)] = None
+                continue
+            if key not in self.used and one.url not in self.read and (one.url or look.in_browser):
+                self.waiting.setdefault(key, one)
 
-    def _look(self, page: Page, *, in_browser: bool) -> tuple[Option, _Look]:
+    def _look(self, page: Page, *, in_browser: bool = False) -> tuple[Option, _Look]:
         known = self.context.reader.visits([page.url]).get(page.url)
         visit, directory = make_visit(page, known, self.context)
         quality = visit.manifest.extraction_quality or 0.0
         option = Option("p1", f"{quality:.2f} {visit.title}", (), quality)
         return option, _Look(page, visit, directory, in_browser)
 
-    def _add(self, control: Control) -> None:
-        here = self.page.final_url if self.page else ""
-        key = f"{control.url} {control.field}" if control.url else f"{here} {control.label}"
-        try:
-            if control.url:
-                self.check(parse_url(control.url))
-        except WebError:
-            self.outside[site_of(control.url)] = None
-            return
-        if key not in self.used and control.url not in self.read:
-            self.waiting.setdefault(key, control)
-
     def _keep(self, look: _Look, labels: Collection[str], *, quoted: bool) -> None:
+        """Write the visit, and take its lines, but for *labels*, which only lead on."""
         visit, manifest, node = look.visit, look.visit.manifest, None
         if self.context.folder is not None:  # a tool that is run by hand has no turn to keep anything in
             write_visit(look.directory, visit)
             node = self.context.reader.load(f"visit:{manifest.visit_id}")
             self.nodes.append(node)
         self.refreshes += [manifest.refreshes] if manifest.refreshes else []
-        items = node.items if node else visit_lines(visit, self.context.store.clock())
-        usable = [
-            item
-            for item in items
-            if item.confidence >= EXPIRED_BELOW
-            and item.content_type != "site_pattern"
-            and not item.text.endswith(f" {manifest.url}")
-            and item.text.removeprefix(f"{visit.title}: ") not in labels  # these only lead on
-        ]
-        usable.sort(key=lambda item: -share_of_words(self.goal, item.text))
-        for n, item in enumerate(usable[: _MOST_LINES * quoted], 1):
-            claim = claims_of(node, [item])[0] if node else None
-            claim = claim or Claim(item.text, round(item.confidence, 2), manifest.url)
-            prior = share_of_words(self.goal, item.text)
-            self.lines.append((Option(f"c{n}", item.text[:_LINE_CHARS], (), prior), claim))
+        rated = []
+        for item in node.items if node else visit_lines(visit, self.context.store.clock()):
+            leads_on = item.text.removeprefix(f"{visit.title}: ") in labels
+            is_address = item.content_type == "site_pattern" or item.text.endswith(f" {manifest.url}")
+            if quoted and item.confidence >= EXPIRED_BELOW and not leads_on and not is_address:
+                rated.append((share_of_words(self.goal, item.text), item))
+        rated.sort(key=lambda pair: -pair[0])
+        for n, (share, item) in enumerate(rated[:_MOST_LINES], 1):
+            claim = Claim(item.text, round(item.confidence, 2), manifest.url)
+            claim = claims_of(node, [item])[0] if node else claim
+            self.lines.append((Option(f"c{n}", item.text[:_LINE_CHARS], (), share), claim))
 
     def _choose(self, *, is_last: bool) -> tuple[Control, str] | None:
         """What is opened next, with what is typed there; the claims of the page are taken on the way."""

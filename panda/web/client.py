@@ -32,6 +32,9 @@ _REQUEST_HEADERS = {
     "Accept-Encoding": "gzip, deflate",
 }
 _MOST_REDIRECTS = 8
+_Headers = Callable[
+    [Url], Mapping[str, str | None]
+]  # of a request for an address; raises for one not to be asked
 _MOST_ROBOTS_BYTES = 512_000
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
@@ -177,11 +180,10 @@ class WebClient:
     def load(self, url: str, check: Callable[[Url], None]) -> tuple[str, bytes]:
         """What a page embeds: its content type and its bytes, under the rules of pages."""
         with self._answer(parse_url(url), None, robots=True, check=check) as answer:
-            where, headers = str(answer.url), answer.headers
-            if not 200 <= answer.status < 300:
-                raise WebError(_status_text(answer.status, headers), where=where)
-            body = read_body(answer.body, headers.get("content-encoding", ""), where=where)
-            return headers.get("content-type", ""), body
+            encoding = answer.headers.get("content-encoding", "")
+            return answer.headers.get("content-type", ""), read_body(
+                answer.body, encoding, where=str(answer.url)
+            )
 
     @contextmanager
     def _answer(
@@ -189,16 +191,22 @@ class WebClient:
     ) -> Iterator["_Answer"]:
         exchange = Exchange(self.rules, Deadline(self.timeout_seconds), self._resolve)
 
-        def headers(at: Url) -> dict[str, str | None]:
+        def allowed(at: Url) -> dict[str, str | None]:
             if check is not None:
                 check(at)
+            return {}
+
+        def headers(at: Url) -> dict[str, str | None]:
+            allowed(at)
             if robots:
-                self._check_robots(exchange, at)
+                self._check_robots(exchange, at, allowed)
             if known is None or known.url != str(at):
                 return {}
             return {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
 
         with _followed(exchange, asked, headers) as answer:
+            if answer.status != 304 and not 200 <= answer.status < 300:
+                raise WebError(_status_text(answer.status, answer.headers), where=str(answer.url))
             yield answer
 
     def _page(self, asked: Url, answer: "_Answer") -> Page:
@@ -206,8 +214,6 @@ class WebClient:
         stamps = (headers.get("etag"), headers.get("last-modified"))
         if answer.status == 304:
             return Page(str(asked), where, "", None, None, *stamps)
-        if not 200 <= answer.status < 300:
-            raise WebError(_status_text(answer.status, headers), where=where)
         content_type = headers.get("content-type", "")
         media_type = content_type.partition(";")[0].strip().lower() if "/" in content_type else ""
         charset = http_content_type_encoding(content_type)
@@ -223,18 +229,18 @@ class WebClient:
         media_type = media_type or ("text/html" if text.lstrip()[:1] == "<" else "text/plain")
         return Page(str(asked), where, media_type, read_as, text, *stamps)
 
-    def _check_robots(self, exchange: Exchange, url: Url) -> None:
+    def _check_robots(self, exchange: Exchange, url: Url, allowed: _Headers) -> None:
         origin = url.origin
         if origin not in self._robots:
-            self._robots[origin] = self._load_robots(exchange, replace(url, path="/robots.txt"))
+            self._robots[origin] = self._load_robots(exchange, replace(url, path="/robots.txt"), allowed)
         robots = self._robots[origin]
         if robots is None or not (url.path == "/robots.txt" or robots.can_fetch(str(url), AGENT)):
             down = "cannot be read now (server error)" if robots is None else None
             why = down or "asks programs not to read this page"
             raise WebError(f"{origin}/robots.txt {why}", where=str(url), fix="open it in a browser")
 
-    def _load_robots(self, exchange: Exchange, url: Url) -> Protego | None:
-        with _followed(exchange, url, lambda at: {}) as answer:
+    def _load_robots(self, exchange: Exchange, url: Url, allowed: _Headers) -> Protego | None:
+        with _followed(exchange, url, allowed) as answer:
             if answer.status >= 500:
                 return None
             if not 200 <= answer.status < 300:
@@ -253,9 +259,7 @@ class _Answer:
 
 
 @contextmanager
-def _followed(
-    exchange: Exchange, start: Url, headers: Callable[[Url], Mapping[str, str | None]]
-) -> Iterator[_Answer]:
+def _followed(exchange: Exchange, start: Url, headers: _Headers) -> Iterator[_Answer]:
     at, seen = start, {str(start)}
     while True:
         own = {name: value for name, value in headers(at).items() if value}

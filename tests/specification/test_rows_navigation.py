@@ -137,6 +137,14 @@ def test_s3_7_web_navigation_hosts(town: Town) -> None:
     assert (refused.code, refused.error["where"]) == (2, "--allow")
 
 
+def test_s3_7_web_navigation_robots_elsewhere(town: Town) -> None:
+    """A robots.txt that leads to another host is not followed there, and the page is left."""
+    town.museum.add("/robots.txt", status=302, headers={"Location": f"{town.elsewhere.root}/robots.txt"})
+    ended = town.walk("hours")
+    assert (ended.code, town.elsewhere.asked, town.museum.paths()) == (3, [], [])
+    assert f"{town.elsewhere.place} is not the site of" in ended.error["message"]
+
+
 def test_s3_7_web_navigation_start_is_away(town: Town) -> None:
     """A start that cannot be read is the tool's error."""
     ended = town.walk("hours", page="/gone")
