@@ -147,7 +147,7 @@ def asks_what_fits(query: str) -> bool:
 
 def points_back(query: str) -> bool:
     noted = re.search(rf"\b{one_of('noted')}\b", query, re.IGNORECASE)
-    return asks_which(query) and not noted and any(one.kind == "which" for one in find_pronouns(query))
+    return asks_which(query) and not noted and any(one.how == "which" for one in find_pronouns(query))
 
 
 def terms_of(text: str) -> set[str]:

@@ -28,7 +28,6 @@ _WORD = re.compile(
 )
 _IS_CASELESS = re.compile(f"[{_CASELESS}]")
 _START = re.compile(r"(?:\A|[\n|:;!?…•·>#]|(?<=\s)[–—*+-](?=\s)|\A[–—*+-](?=\s))[\s\"'(\[«„“*_#>+|-]*\Z")
-_BEFORE_STARTS = "\"'([«„“*_#>+|-:;!?…•·"
 _AFTER_STOP = re.compile(r"(?P<word>[^\s(\[\"']*)(?P<stop>\.|[。！？])[\"')\]»”]*[\s\"'(\[«„“]+\Z")
 _ENUMERATOR = re.compile(r"(?:\A|[\n|])[\s>#*_-]*(?:\d{1,3}|[A-Za-z])[.)]\s+[\"'(*_]*\Z")
 _ARTICLE = re.compile(r"(?:\A|\W)(?:The|An?|Our|My|Your)\Z")
@@ -73,8 +72,6 @@ class Words:
         if _IS_CASELESS.match(name):
             at = bisect_left(self._sorted, name)
             return at < len(self._sorted) and self._sorted[at].startswith(name)
-        if name[:2] in ("d'", "l'") and name[2:] in self.places:
-            return True
         return (len(name) > 4 and name.endswith("s") and name[:-1] in self.places) or (
             len(name) > 3 and f"{name}s" in self.places
         )
@@ -170,8 +167,7 @@ def _is_told_of(text: str, before: int, end: int, *, behind_name: bool) -> bool:
 def _is_name(word: str, at_start: bool, caseless_text: bool, english: bool, shouted: bool) -> bool:
     if _IS_CASELESS.match(word):
         return not caseless_text
-    letters = [char for char in word if char.isalpha()]
-    if len(letters) < 2 or any(char.isdigit() for char in word):
+    if any(map(str.isdigit, word)):
         return False
     if _ELIDED.match(word):
         return True
@@ -179,25 +175,17 @@ def _is_name(word: str, at_start: bool, caseless_text: bool, english: bool, shou
         return word[1:2].isupper() and word.isalpha() and any(char.islower() for char in word[2:])
     if caseless_text:
         return True
-    base = word.partition("'")[0] if not word.endswith("'") else word
+    base = word.partition("'")[0]
     if len(base) > 1 and all(char.isupper() for char in base if char.isalpha()):
         return not (is_acronym(base) or (is_ordinary(base) and (shouted or len(base) > 3)))
     if is_honorific(base) or is_acronym(base) or len(base) < 2:
         return False
-    if any(char.isupper() for char in base[1:]) and any(char.islower() for char in base):
-        return True
-    if at_start:
-        return english and not is_ordinary(base)
-    return True
+    inner = any(char.isupper() for char in base[1:])
+    return inner or not at_start or (english and not is_ordinary(base))
 
 
 def _is_start(text: str, start: int) -> bool:
-    last, is_word = text[start - 1 : start], text[max(0, start - 2) : max(0, start - 1)].isalnum()
-    if (last == " " and is_word) or not (last.isspace() or last in _BEFORE_STARTS):
-        return False
     before = text[max(0, start - _LOOK_CHARS) : start]
-    if start <= _LOOK_CHARS and not before.strip():
-        return True
     if start > _LOOK_CHARS:
         before = f"\x00{before}"
     if _START.search(before) or _ENUMERATOR.search(before):
@@ -223,9 +211,7 @@ def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:
     Weiß" the second, if the sources know Ana Souza and Otto Weiß only.
     """
     names = find_names(text)
-    if not names:
-        return
-    known = [words_of(source) for source in sources]
+    known = [words_of(source) for source in sources if names]
 
     @cache
     def is_unknown(first: str, name: str) -> bool:

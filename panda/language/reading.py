@@ -1,12 +1,13 @@
 """What a message means, read once: its mood, what it refers to, what it rules out, limits and keeps. Pure."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
@@ -121,12 +122,10 @@ def overall_mood(said: Iterable[Mood]) -> Mood:
     return next((cast(Mood, mood) for mood in ("orders", "asks") if mood in known), "tells")
 
 
-_KEY_FORM = re.compile(r"[a-z][a-z0-9_]{0,47}")
-_LIMIT_KEY = re.compile(r"[a-z][a-z0-9_]{0,47}(?::\w{1,40})?")
-_NO_KEYS = ("said_t",)  # beginnings of keys that code gives
+_KEY_FORM = re.compile(r"(?!said_t)[a-z][a-z0-9_]{0,47}")  # code gives the keys that begin with said_t
+_LIMIT_KEY = re.compile(_KEY_FORM.pattern + r"(?::\w{1,40})?")
 _AROUND = " \t\n\"'“”‘’.,;:!?…"
 _END_MARKS = re.compile(r"[.!?…]+")
-T = TypeVar("T")
 
 
 def check_reading(
@@ -140,181 +139,129 @@ def check_reading(
     """
     if not isinstance(written, Mapping):
         return Reading(), ["all of it: it is no object"]
-    check = _Checked(written, query, frozenset(refs))
-    clauses = tuple(check.each("clauses", check.clause))
-    mood = check.one_of(written, "mood", get_args(Mood))
-    agreement = check.one_of(written, "agreement", get_args(Agreement))
+    dropped: list[str] = []
+
+    def drop(place: str, why: str) -> None:
+        dropped.append(f"{place}: {why}")
+
+    def typed(value: object, form: Any, place: str) -> Any:
+        try:
+            return msgspec.convert(value, form)
+        except msgspec.ValidationError as exc:
+            drop(place, str(exc))
+            return None
+
+    def quoted(words: object, place: str) -> str | None:
+        span = find_span(words, query) if isinstance(words, str) else None
+        if span is None:
+            drop(place, f"{words!r:.80} does not stand in the query")
+        return span
+
+    def entries(name: str, words: str) -> Iterator[tuple[Mapping[str, Any], str, str]]:
+        """Each entry that quotes the query, its place, and what it quotes."""
+        for n, entry in enumerate(typed(written.get(name), list[object] | None, name) or ()):
+            place = f"{name}[{n}]"
+            if not isinstance(entry, Mapping):
+                drop(place, "it is no object")
+            elif text := quoted(entry.get(words), place):
+                yield entry, place, text
+
+    def known(given: object, ids: Collection[str], place: str) -> tuple[str, ...]:
+        given = given if isinstance(given, list) else [] if given is None else [given]
+        there = tuple(dict.fromkeys(ref for ref in given if isinstance(ref, str) and ref in ids))
+        for ref in given:
+            if ref not in there:
+                drop(place, f"there is no entity {ref!r:.40}")
+        return there
+
+    def days(start: object, end: object, place: str) -> bool:
+        first, last = (typed(day, date, place) for day in (start, end))
+        if first and last and first > last:
+            drop(place, f"{end} is before {start}")
+        return bool(first and last and first <= last)
+
+    def limit(entry: Mapping[str, Any], place: str, text: str) -> Limit:
+        key, value = _key(entry, _LIMIT_KEY), entry.get("value")
+        if key is not None and isinstance(value, str | int | float) and not isinstance(value, bool):
+            return Limit(text, key, value)
+        if value is not None:
+            drop(place, f"the key {entry.get('key')!r:.40} with the value {value!r:.40}")
+        return Limit(text)
+
+    def told(entry: Mapping[str, Any], place: str, text: str) -> list[Statement]:
+        action: Change | None = typed(entry.get("action"), Change | None, place)
+        key, value, entity = _key(entry, _KEY_FORM), entry.get("value"), entry.get("entity") or None
+        values = value if isinstance(value, list) else [value] * (value not in (None, ""))
+        *spans, about = (
+            find_span(part, text) if isinstance(part, str) else None for part in (*values, entity)
+        )
+        found = tuple(span for span in spans if span)
+        if not values or key is None or len(found) < len(values) or (entity and not about):
+            if values:
+                whose = f" of {entity!r:.40}" if entity else ""
+                drop(place, f"the key {entry.get('key')!r:.40} with the value {value!r:.60}{whose}")
+            return [Statement(text, action="corrects" if action == "corrects" else None)]
+        if action == "removes":
+            return [Statement(text, key, part, about, "removes") for part in found]
+        is_list = action == "adds" or len(found) > 1
+        return [Statement(text, key, found if is_list else found[0], about, action)]
+
+    clauses = [
+        Clause(text, mood)
+        for entry, place, text in entries("clauses", "text")
+        if (mood := typed(entry.get("mood"), Mood, place))
+    ]
+    exclusions = [
+        Excluded(ref, action, words)
+        for entry, place, words in entries("exclusions", "words")
+        for ref in known([entry.get("ref")], refs, place)
+        if (action := typed(entry.get("action"), Action, place))
+    ]
+    agreement = typed(written.get("agreement"), Agreement | None, "agreement")
     if agreement in ("agrees", "declines") and not is_open:
-        check.drop("agreement", "no question is open")
-    forget = tuple(check.known_refs(written.get("forget"), kept, "forget"))
+        drop("agreement", "no question is open")
+    forget = known(written.get("forget"), kept, "forget")
+    statements = [part for entry in entries("statements", "text") for part in told(*entry)]
     reading = Reading(
-        mood=cast(Mood, mood) if mood else overall_mood(one.mood for one in clauses) if clauses else "asks",
-        clauses=clauses,
-        references=tuple(check.each("references", check.reference)),
-        exclusions=tuple(check.each("exclusions", check.exclusion)),
-        clears=check.quoted(written, "clears", "clears"),
-        periods=tuple(check.each("periods", check.period)),
-        limits=tuple(check.each("limits", check.limit)),
-        agreement=cast(Agreement, agreement or "neither") if is_open else None,
-        recap=check.flag("recap"),
-        all=check.flag("all"),
-        statements=() if forget else tuple(check.each("statements", check.statement)),
+        mood=typed(written.get("mood"), Mood | None, "mood") or overall_mood(one.mood for one in clauses),
+        clauses=tuple(clauses),
+        references=tuple(
+            Referred(words, known(entry.get("refs"), refs, place))
+            for entry, place, words in entries("references", "words")
+        ),
+        exclusions=tuple(exclusions),
+        clears=quoted(written["clears"], "clears") if written.get("clears") else None,
+        periods=tuple(
+            Days(entry["start"], entry["end"], words)
+            for entry, place, words in entries("periods", "words")
+            if days(entry.get("start"), entry.get("end"), place)
+        ),
+        limits=tuple(limit(*entry) for entry in entries("limits", "text")),
+        agreement=agreement or "neither" if is_open else None,
+        recap=typed(written.get("recap"), bool | None, "recap") is True,
+        all=typed(written.get("all"), bool | None, "all") is True,
+        statements=() if forget else tuple(statements),
         forgets=bool(forget),
         forget=forget,
     )
-    return reading, check.dropped
-
-
-@dataclass
-class _Checked:
-    written: Mapping[str, Any]  # as the model wrote it
-    query: str  # what is quoted
-    refs: frozenset[str]  # ids that there are
-    dropped: list[str] = field(default_factory=list)  # what was taken out
-
-    def drop(self, place: str, why: str) -> None:
-        self.dropped.append(f"{place}: {why}")
-
-    def each(self, name: str, part: Callable[[Mapping[str, Any], str], Iterator[T]]) -> Iterator[T]:
-        entries = self.written.get(name)
-        if entries is None:
-            return
-        if not isinstance(entries, list):
-            self.drop(name, "it is no list")
-            return
-        for n, entry in enumerate(entries):
-            place = f"{name}[{n}]"
-            if isinstance(entry, Mapping):
-                yield from part(entry, place)
-            else:
-                self.drop(place, "it is no object")
-
-    def flag(self, name: str) -> bool:
-        value = self.written.get(name)
-        if value is not None and not isinstance(value, bool):
-            self.drop(name, f"{value!r:.40} is neither true nor false")
-        return value is True
-
-    def one_of(
-        self, entry: Mapping[str, Any], name: str, known: Collection[str], place: str | None = None
-    ) -> str | None:
-        value = entry.get(name)
-        if value is not None and value not in known:
-            self.drop(place or name, f"{name} is {value!r:.40}, not one of {', '.join(known)}")
-            return None
-        return cast(str | None, value)
-
-    def quoted(self, entry: Mapping[str, Any], name: str, place: str) -> str | None:
-        words = entry.get(name)
-        if words is None or words == "":
-            return None
-        place_in_query = find_span(words, self.query) if isinstance(words, str) else None
-        if place_in_query is None:
-            self.drop(place, f"{words!r:.80} does not stand in the query")
-        return place_in_query
-
-    def said(self, entry: Mapping[str, Any], name: str, place: str) -> str | None:
-        if not entry.get(name):
-            self.drop(place, f"it has no {name}")
-            return None
-        return self.quoted(entry, name, place)
-
-    def clause(self, entry: Mapping[str, Any], place: str) -> Iterator[Clause]:
-        text, mood = self.said(entry, "text", place), self.one_of(entry, "mood", get_args(Mood), place)
-        if text and mood:
-            yield Clause(text, cast(Mood, mood))
-
-    def reference(self, entry: Mapping[str, Any], place: str) -> Iterator[Referred]:
-        words = self.said(entry, "words", place)
-        known = tuple(self.known_refs(entry.get("refs"), self.refs, place))
-        if words:
-            yield Referred(words, known)
-
-    def known_refs(self, refs: object, known: Collection[str], place: str) -> list[str]:
-        given = refs if isinstance(refs, list) else [] if refs is None else [refs]
-        found = list(dict.fromkeys(one for one in given if isinstance(one, str) and one in known))
-        for one in given:
-            if one not in found:
-                self.drop(place, f"there is no entity {one!r:.40}")
-        return found
-
-    def exclusion(self, entry: Mapping[str, Any], place: str) -> Iterator[Excluded]:
-        ref, words = entry.get("ref"), self.said(entry, "words", place)
-        action = self.one_of(entry, "action", get_args(Action), place)
-        if not isinstance(ref, str) or ref not in self.refs:
-            self.drop(place, f"there is no entity {ref!r:.40}")
-        elif words and action:
-            yield Excluded(ref, cast(Action, action), words)
-
-    def period(self, entry: Mapping[str, Any], place: str) -> Iterator[Days]:
-        words, start, end = self.said(entry, "words", place), _day(entry, "start"), _day(entry, "end")
-        if start is None or end is None or end < start:
-            self.drop(place, f"{entry.get('start')!r:.40} to {entry.get('end')!r:.40} are no days")
-        elif words:
-            yield Days(str(start), str(end), words)
-
-    def limit(self, entry: Mapping[str, Any], place: str) -> Iterator[Limit]:
-        text, value = self.said(entry, "text", place), entry.get("value")
-        if not text:
-            return
-        key = _key(entry, _LIMIT_KEY)
-        if key is not None and isinstance(value, str | int | float) and not isinstance(value, bool):
-            yield Limit(text, key, value)
-            return
-        if value is not None:
-            self.drop(place, f"the key {entry.get('key')!r:.40} with the value {value!r:.40}")
-        yield Limit(text)
-
-    def statement(self, entry: Mapping[str, Any], place: str) -> Iterator[Statement]:
-        text, key, value = self.said(entry, "text", place), _key(entry, _KEY_FORM), entry.get("value")
-        action = self.one_of(entry, "action", get_args(Change), place)
-        if not text:
-            return
-        bare = Statement(text, action="corrects" if action == "corrects" else None)
-        values = value if isinstance(value, list) else [] if value in (None, "") else [value]
-        if not values:
-            yield bare
-            return
-        entity = entry.get("entity") or None
-        within = [find_span(one, text) if isinstance(one, str) else None for one in values]
-        about = find_span(entity, text) if isinstance(entity, str) else None
-        if key is None or None in within or (entity is not None and about is None):
-            told = f"the key {entry.get('key')!r:.40} with the value {value!r:.60}"
-            self.drop(place, told + (f" of {entity!r:.40}" if entity else ""))
-            yield bare
-            return
-        found = tuple(one for one in within if one is not None)
-        for one in found if action == "removes" else ():
-            yield Statement(text, key, one, about, "removes")
-        if action != "removes":
-            is_list = action == "adds" or len(found) > 1
-            yield Statement(text, key, found if is_list else found[0], about, cast(Change | None, action))
+    return reading, dropped
 
 
 def find_span(words: str, text: str) -> str | None:
     """Words as they stand in a text, whatever their capitals, blanks and signs; None if they don't."""
     parts = [re.escape(part) for part in plain_signs(words).strip(_AROUND).split()]
-    if not parts:
-        return None
     plain = plain_signs(text)
-    match = re.search(r"(?<!\w)" + r"\s+".join(parts) + r"(?!\w)", plain, re.IGNORECASE)
+    match = re.search(r"(?<!\w)" + r"\s+".join(parts) + r"(?!\w)", plain, re.IGNORECASE) if parts else None
     if match is None:
         return None
     ends = _END_MARKS.match(plain, match.end()) if _END_MARKS.search(words.rstrip()[-1:]) else None
     return text[match.start() : ends.end() if ends else match.end()]
 
 
-def _day(entry: Mapping[str, Any], name: str) -> date | None:
-    try:
-        return date.fromisoformat(str(entry.get(name)))
-    except ValueError:
-        return None
-
-
 def _key(entry: Mapping[str, Any], form: re.Pattern[str]) -> str | None:
     key = entry.get("key")
     plain = re.sub(r"[\s-]+", "_", key.strip().lower()) if isinstance(key, str) else ""
-    return plain if form.fullmatch(plain) and not plain.startswith(_NO_KEYS) else None
+    return plain if form.fullmatch(plain) else None
 
 
 # what a message asks for, by its words
@@ -370,16 +317,11 @@ _KIND = re.compile(
     r"^\W*(?:(?:and|so|but|then) )?(?:which|what)(?P<be> are| were)?(?P<words>(?: [\w'-]+){1,5})",
     re.IGNORECASE,
 )
-_YES_OR_NO = re.compile(
-    r"^(?:is|are|was|were|do|does|did|has|have|can|could|will|would|should|may)\b", re.IGNORECASE
-)
 
 
 def wants_whole(query: str) -> bool:
     """Whether a query asks for all there are of a kind, or all steps, not for one or what sets some apart."""
     text = plain_signs(query[:MESSAGE_CHARS]).strip()
-    if _YES_OR_NO.match(text):
-        return False
     if _WHOLE.search(_NOT_WHOLE.sub("", text)) or any(map(_is_plural, things_to_show(text))):
         return True
     kind = _KIND.match(text)
@@ -420,21 +362,21 @@ class StepAsked:
         return count if self.place < 0 else self.place
 
 
+_WAYS = {"next": (1, True), "after": (1, True), "before": (-1, True), "previous": (-1, True)}
+_WAYS |= {"last": (-1, False), "final": (-1, False)}
+
+
 def asked_step(query: str) -> StepAsked | None:
     words = [word.lower() for word in split_words(query)]
     named = [word for word in words if word not in NOT_COUNTED and word not in _LISTED("step_words")]
-    numbers = [int(word) for word in named if word.isascii() and word.isdigit() and len(word) < 5]
-    ordinals = [ORDINAL_WORDS[word] for word in words if word in ORDINAL_WORDS]
-    if "step" not in words and "point" not in words:
+    if {"step", "point"}.isdisjoint(words):
         alone = all(word in ORDINAL_WORDS for word in named)
         return StepAsked(1, is_relative=True) if "next" in words and alone else None
-    if len(numbers) == 1 or len(ordinals) == 1:
-        return StepAsked((numbers or ordinals)[0], is_relative=False)
-    if "next" in words or "after" in words:
-        return StepAsked(1, is_relative=True)
-    if "before" in words or "previous" in words:
-        return StepAsked(-1, is_relative=True)
-    return StepAsked(-1, is_relative=False) if "last" in words or "final" in words else None
+    numbers = [int(word) for word in named if word.isascii() and word.isdigit() and len(word) < 5]
+    numbers += [ORDINAL_WORDS[word] for word in words if word in ORDINAL_WORDS]
+    if len(numbers) == 1:
+        return StepAsked(numbers[0], is_relative=False)
+    return next((StepAsked(*_WAYS[word]) for word in words if word in _WAYS), None)
 
 
 # what limits a search
@@ -505,7 +447,7 @@ def _limits_of(sentence: str) -> Iterator[Limit]:
         bound = _limit_bound(name, value, front, behind)
         if begin is not None:
             start, bound, begin = begin, "_max", None
-        elif same == kind and other and _is_range(sentence, one, other):
+        elif same == kind and other and _RANGE.fullmatch(sentence, one.end, other.start):
             begin, end, bound = start, other.end, "_min"
         elif bound is None and is_ordered:
             bound = ""
@@ -514,23 +456,16 @@ def _limits_of(sentence: str) -> Iterator[Limit]:
             yield Limit(sentence[start:end], *((f"{name}{bound}{colon}{noun}", value) if is_sure else ()))
 
 
-def _is_range(sentence: str, one: Found, other: Found) -> bool:
-    return one.start == other.start or _RANGE.fullmatch(sentence, one.end, other.start) is not None
-
-
 def _limit_kind(one: Found) -> tuple[str, LimitValue]:
     if one.claim.kind in ("price", "date"):
         return {"price": "budget", "date": "date"}[one.claim.kind], one.claim.value
     amount = one.amount
-    if not amount or amount.value is None or amount.label or amount.ordinal or amount.version:
-        return "", None
-    if amount.unit:
-        return "budget" if amount.unit == "lb" else "", None  # pounds may be either
+    if not amount or amount.value is None or amount.label or amount.ordinal or amount.version or amount.unit:
+        return "budget" if amount and amount.unit == "lb" else "", None  # pounds may be either
     value = int(amount.value) if amount.value.denominator == 1 else float(amount.value)
     if not amount.counts:
         return "budget", value
-    is_count = isinstance(value, int) and amount.noun not in ("nights", "times")
-    return (f"count:{amount.noun}", value) if is_count else ("", None)
+    return (f"count:{amount.noun}", value) if isinstance(value, int) else ("", None)
 
 
 def _limit_bound(
@@ -546,7 +481,7 @@ def _limit_bound(
         return "_min" if "turned" in said else "_max"
     if said & {"least", "late"}:
         return "_max" if "turned" in said else "_min"
-    if name == "date" and "day" in said and said & {"turned", "only"}:
+    if name == "date" and "day" in said and "turned" in said:
         return "?"
     return "" if name == "count" and "people" in said else None
 
@@ -555,17 +490,8 @@ def _seeks(sentence: str, start: int, end: int) -> bool:
     first = _PART.split(sentence[:_HEAD_CHARS], maxsplit=1)[0]
     part = _PART.split(sentence[max(0, start - _HEAD_CHARS) : start])[-1] + sentence[start:end]
     part += _PART.split(sentence[end : end + _HEAD_CHARS], maxsplit=1)[0]
-    if _is_told(first):
-        return False
-    return _SEEKS.match(first) is not None or not (
-        _SPEAKS.match(first) or _SPEAKS.match(part) or _is_told(part)
-    )
-
-
-def _is_told(part: str) -> bool:
-    words = re.findall(r"[a-z']+", part.lower())
+    words = re.findall(r"[a-z']+", first.lower())
     nouns = read_words("limit_words.txt", "before_nouns")  # "a used cello"
-    return any(
-        word in ("was", "were", "did", "had", "been") or (is_past_form(word) and at and before not in nouns)
-        for at, (before, word) in enumerate(zip(["", *words], words, strict=False))
-    )
+    if any(is_past_form(word) and before not in nouns for before, word in pairwise(words)):
+        return False
+    return _SEEKS.match(first) is not None or _SPEAKS.match(part) is None

@@ -10,12 +10,9 @@ from panda.language.reading import Change, Clause, Mood, Statement
 from panda.language.text import plain_signs, split_sentences
 from panda.language.words import FUNCTION_WORDS, NOT_COUNTED, alternatives, read_words, split_words
 
-SURE, _SURER, _MAYBE = 0.82, 0.9, 0.3
-"""How probable it must be that a clause tells for it to be kept; whatever its end does, or where a mere
-reason would stand; where it gives a key."""
-_APART, _COMMA, _RUN, _LOOKS = 0.6, 0.95, 0.9, 0.8
-"""How probable each mood is of two clauses that are told apart; what weighs a joint of a mark, of none; from
-when on the end of a clause asks or orders, so that the whole is not kept."""
+SURE, _MAYBE, _APART = 0.82, 0.3, 0.6
+"""How probable it must be that a clause tells for it to be kept, or where it gives a key; how probable each
+mood is of two clauses that are told apart."""
 _SENTENCE_CHARS, _WORD_CHARS, _MOST_JOINTS, _LEAST_WORDS = 400, 24, 12, 3
 _JOINT = re.compile(
     r"(?P<mark>[,;:–—…]|\s-)?\s+"
@@ -26,7 +23,6 @@ _END = re.compile(r"(?<![.!?…\s])[.!?…]++\s+(?=[a-z])")
 _SHORT = read_words("abbreviations.txt")
 _WH, _AUX, _PERSON = (alternatives("order_words.txt", name) for name in ("wh", "aux", "person"))
 _BEGINS = re.compile(rf"(?:{_WH}(?:'?s)?|{_AUX} {_PERSON})\b", re.IGNORECASE)
-_VALUE = re.compile(r"\d")
 
 
 Moods = Mapping[str, Mapping[Mood, float]]
@@ -85,26 +81,22 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
     """
     clauses: list[Clause] = []
     kept: list[str] = []
+
+    def surest(joint: _Joint) -> float:
+        return min(max(moods[text].values()) for text in (joint.left, joint.right))
+
     for sentence in typed_sentences(query):
         own = moods.get(sentence, {"asks": 1.0})
-        whole = own.get("tells", 0.0)
-        joints = [one for one in _joints(sentence) if one.left in moods and one.right in moods]
-        apart = [one for one in joints if _is_apart(one, moods)]
-        best = max(apart, key=lambda one: _weight(one, moods), default=None)
-        parts = [max(moods[text].values()) for text in (best.left, best.right)] if best else []
-        if best and whole >= max(SURE, min(parts)):  # its parts are less sure than it is
+        joints = (one for one in _joints(sentence) if one.left in moods and one.right in moods)
+        best = max((one for one in joints if _is_apart(one, moods)), key=surest, default=None)
+        if best and own.get("tells", 0.0) >= max(SURE, surest(best)):  # its parts are less sure than it is
             best = None
-        ends = [one.right for one in joints if not one.is_bare and len(one.right.split()) >= _LEAST_WORDS]
-        may_end = not best and whole < _SURER and any(1.0 - moods[end]["tells"] >= _LOOKS for end in ends)
         for text in (best.left, best.right) if best else (sentence,):
             mood, sure = best_mood(moods.get(text, own)), moods.get(text, own).get("tells", 0.0)
             is_own = not best or (text == best.left and not best.is_loose) or best.is_new
-            gives = best and text == best.left and sure >= _SURER and _VALUE.search(text)
-            is_sure = sure >= SURE and not may_end
-            is_sure &= bool(is_own or gives)
             if sure >= _MAYBE and not text.endswith("?") and any(_keyed(text)):
-                mood, is_sure = "tells", True
-            if mood == "tells" and is_sure:
+                mood, sure, is_own = "tells", 1.0, True
+            if mood == "tells" and sure >= SURE and is_own:
                 kept.append(text)
             clauses.append(Clause(text, mood))
     return clauses, kept
@@ -112,11 +104,6 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
 
 def best_mood(scores: Mapping[Mood, float]) -> Mood:
     return max(scores, key=lambda name: scores[name])
-
-
-def _weight(joint: _Joint, moods: Moods) -> float:
-    left, right = max(moods[joint.left].values()), max(moods[joint.right].values())
-    return left * right * (1.0 if joint.is_new else _RUN if joint.is_bare else _COMMA)
 
 
 def _is_apart(joint: _Joint, moods: Moods) -> bool:
@@ -173,17 +160,10 @@ _KINDS = {
 def find_statements(told: Sequence[str]) -> list[Statement]:
     """
     What is to be kept of the clauses that tell: each sentence, once for each key that it surely gives, else
-    once without. One that only names things, as the end of an address does, belongs to the one before.
+    once without.
     """
-    sentences: list[str] = []
-    for clause in told:
-        for n, sentence in enumerate(one for one in typed_sentences(clause) if not is_talk(one)):
-            if n and not any(word[0].islower() for word in sentence.split()):
-                sentences[-1] += f" {sentence}"
-            else:
-                sentences.append(sentence)
     found: dict[Statement, None] = {}
-    for sentence in sentences:
+    for sentence in (one for clause in told for one in typed_sentences(clause) if not is_talk(one)):
         action: Change | None = "corrects" if says_otherwise(sentence) else None
         found |= dict.fromkeys(list(_keyed(sentence)) or [Statement(sentence, action=action)])
     return list(found)

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import distribution
 from itertools import islice
@@ -12,7 +13,6 @@ from panda.language.words import alternatives, phrases, read_groups
 MESSAGE_CHARS = 4_000
 """As much of a message is read by the rules on what it means; a query has at most 500 tokens."""
 _SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉"
 _SIGNS = str.maketrans(
     {
         **dict.fromkeys("\u2018\u2019\u201b\u02bc\u02b9\u2032\uff07`´", "'"),
@@ -56,7 +56,7 @@ def plain_text(text: str) -> str:
     text = _NARROW_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), text)
     text = text.translate(_INVISIBLE)
     text = _SUPERSCRIPT.sub(_raised, text)
-    text = re.sub(rf"(?<=\d)[{_SUBSCRIPTS}]+", "", text.translate(_APART).translate(_SIGNS))
+    text = text.translate(_APART).translate(_SIGNS)
     text = unicodedata.normalize("NFKC", text).translate(_SIGNS).translate(_SEEN)
     return _EMPHASIS.sub("", text)
 
@@ -69,29 +69,30 @@ def plain_signs(text: str) -> str:
     return text if text.isascii() else text.translate(_PLAIN_SIGNS)
 
 
-class _PlainSigns(dict[int, str]):
-    """For str.translate: each character as plain_signs writes it, made when it is first asked for."""
+class _Written(dict[int, str]):
+    """For str.translate: how each character is written, made when it is first asked for."""
+
+    def __init__(self, write: Callable[[str], str]) -> None:
+        self._write = write
 
     def __missing__(self, code: int) -> str:
-        char = chr(code).translate(_SIGNS)
-        usual = unicodedata.normalize("NFKC", char)
-        is_raised = unicodedata.category(char) == "No"  # a footnote's mark is no digit of a number
-        self[code] = _plain_sign(usual) if len(usual) == 1 and not is_raised else char
-        return self[code]
+        return self.setdefault(code, self._write(chr(code)))
 
 
-_PLAIN_SIGNS = _PlainSigns()
+def _plain_sign(char: str) -> str:
+    if char.isdecimal():
+        return str(unicodedata.decimal(char))
+    return {"Zs": " ", "Cf": ""}.get(unicodedata.category(char), char)
 
 
-class _Seen(dict[int, str]):
-    """For str.translate: each character as it is seen, plain if it is a digit or blank; made likewise."""
+def _in_its_place(char: str) -> str:
+    char = char.translate(_SIGNS)
+    usual = unicodedata.normalize("NFKC", char)
+    is_raised = unicodedata.category(char) == "No"  # a footnote's mark is no digit of a number
+    return (_plain_sign(usual) or usual) if len(usual) == 1 and not is_raised else char
 
-    def __missing__(self, code: int) -> str:
-        self[code] = "" if unicodedata.category(chr(code)) == "Cf" else _plain_sign(chr(code))
-        return self[code]
 
-
-_SEEN = _Seen()
+_PLAIN_SIGNS, _SEEN = _Written(_in_its_place), _Written(_plain_sign)
 
 
 def fold_name(name: str) -> str:
@@ -109,12 +110,6 @@ def _raised(match: re.Match[str]) -> str:
     if base.isalpha() and written in ("2", "3") and _LENGTHS.search(before):
         return f"{base}{written}"
     return base
-
-
-def _plain_sign(char: str) -> str:
-    if char.isdecimal():
-        return str(unicodedata.decimal(char))
-    return " " if unicodedata.category(char) == "Zs" else char
 
 
 _RESERVED = frozenset(("example", "test", "invalid", "localhost", "local", "internal", "onion"))
@@ -148,8 +143,7 @@ _ABBREVIATIONS = {name: frozenset(words.split()) for name, words in read_groups(
 """Groups of words that a dot follows within a sentence."""
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”]*+")
 _LOOK_CHARS = 60
-_MEASURE = re.compile(r"\d[ \u00a0\u202f]?[^\W\d_]\Z")
-"""A number with a unit of one letter, which ends a sentence where an initial does not."""
+_MEASURE = re.compile(r"\d[ \u00a0\u202f]?[^\W\d_]\Z")  # "2.5 m." ends a sentence where an initial does not
 
 
 def split_sentences(text: str) -> list[str]:
@@ -221,8 +215,6 @@ def is_question(line: str) -> bool:
     if text.startswith("|"):
         cells = [cell.strip() for cell in text.strip("|").split("|") if cell.strip()]
         return bool(cells) and cells[-1].endswith("?")
-    if text.rstrip(_CLOSING + "?!").count("?") and re.search(r"\?[^\s?]* (?:=|→|->|–)", text):
-        return False  # what stands behind the first question says what it means, or answers it
     bare = text.rstrip(_CLOSING)
     if bare.endswith(("?", "?!", "?!!")):
         is_quoted = text[len(bare) :].strip(" *_`") and max(map(bare.rfind, '"“„«(')) > 0

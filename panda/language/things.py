@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
-from typing import Literal
+from typing import Literal, cast
 
 from panda.language.claims import is_plural, scan
 from panda.language.reading import Action, Excluded
@@ -21,7 +21,7 @@ from panda.language.words import (
 
 words_of = partial(read_words, "item_words.txt")
 one_of = partial(alternatives, "item_words.txt")
-How = Literal["counted", "described", "named", "rest", "which"]
+How = Literal["counted", "described", "named", "rest", "one", "several", "which"]
 _TOKEN = re.compile(r"[^\W_](?:[\w&+]|(?<=\d)[.,:](?=\d)|['’!/-](?=[^\W_]))*|[^\w\s]|\n")
 _GLUE = re.compile(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)")
 _PARTS = re.compile(r"[,;|:()\n](?!\d)|\s[–—-]\s")
@@ -58,7 +58,7 @@ class Mention:
     how: How = "named"
     """
     counted: by a place in the list; described: by what was said of it; named: by name or kind; rest: what is
-    left of the list, as "the other one"; which: one of several, as "which one".
+    left of the list, as "the other one"; one, several: pronouns; which: one of several, as "which one".
     """
 
     @property
@@ -118,12 +118,11 @@ class _Known:
     name: tuple[str, ...]  # terms of its label
     told: frozenset[str]  # terms of all that was said of it, without what it is said to lack
     lacks: frozenset[str]
-    strange: frozenset[str]  # of words with a capital that are no ordinary ones, or of letters and digits
     proper: frozenset[str]  # of capital words of the label
     amounts: frozenset[str]
 
     def says(self, term: str, pointed: bool) -> bool:
-        return _holds(self.name, term) or (pointed and _holds(self.told, term)) or term in self.strange
+        return _holds(self.name, term) or (pointed and _holds(self.told, term))
 
 
 @lru_cache(maxsize=2048)
@@ -131,16 +130,14 @@ def _known(thing: Thing) -> _Known:
     label = (thing.label or _PARTS.split(thing.text, maxsplit=1)[0])[:MESSAGE_CHARS]
     whole = f"{label}\n{thing.text}\n{thing.type}"[:MESSAGE_CHARS]
     lacks = frozenset(term for match in _LACKS.finditer(whole) for term in _terms(match[1]))
-    strange, proper = set[str](), set[str]()
-    for token in _tokens(whole):
-        is_mixed = any(map(str.isdigit, token.text)) and any(map(str.isalpha, token.text))
-        if token.text[0].isupper() and token.end <= len(label) and (token.start or token.end < len(label)):
-            proper.update(_terms(token.text))
-        if is_mixed or (token.text[0].isupper() and not is_ordinary(token.text)):
-            strange.update(_terms(token.text))
-            proper.update(_terms(token.text) if token.end <= len(label) else ())
+    proper = {
+        term
+        for token in _tokens(label)
+        if token.text[0].isupper() and (len(label) > len(token.text) or not is_ordinary(token.text))
+        for term in _terms(token.text)
+    }
     told = frozenset(_terms(whole)) - lacks
-    return _Known(thing, _terms(label), told, lacks, frozenset(strange), frozenset(proper), _amounts(whole))
+    return _Known(thing, _terms(label), told, lacks, frozenset(proper), _amounts(whole))
 
 
 # amounts
@@ -187,9 +184,7 @@ def within(words: str, texts: Sequence[str]) -> list[bool | None] | None:
     if match is None or limit is None or limit.value is None:
         return None
     kinds = [kind for kind, units in UNITS.items() if limit.unit in units]
-    is_price = (
-        limit.currency or not (limit.unit or limit.counts) or re.search(rf"\b{one_of('money')}\b", words)
-    )
+    is_price = re.search(rf"\b{one_of('money')}\b", words) or not (limit.unit or limit.counts)
     kinds += [limit.head] * limit.counts + ["price"] * bool(is_price)
     for told in ([amount(text, kind) for text in texts] for kind in kinds):
         if any(isinstance(value, float) for value in told):
@@ -276,7 +271,6 @@ class _Finder:
         heads = {known.name[-1] for known in self.list if known.name}
         heads |= {name for name in firsts if firsts.count(name) > 1}
         self.nouns = {*nouns, *heads, *(term for known in self.all for term in _terms(known.thing.type))}
-        self.nouns -= {term for known in self.all for term in known.strange}
 
     def find(self) -> Iterator[Mention]:
         at, found = 0, list[Mention]()
@@ -321,8 +315,6 @@ class _Finder:
         if self.low(end) != "of":
             return end
         end += 1 + (self.low(end + 1) in words_of("determiners"))
-        if many := _number(self.low(end)):
-            return end + 1 if many == len(self.list) else None
         return end + 1 if self.low(end) in ("them", "all") or self.is_noun(end) else None
 
     def counted(self, at: int) -> tuple[int, Mention] | None:
@@ -334,8 +326,6 @@ class _Finder:
             return None
         before, here, size = self.low(at - 1), self.low(behind), len(self.list)
         bare, word = end == behind, match["place"]
-        if match["number"] and (not bare or before in words_of("labels") or here in "%$€£°"):
-            return None
         joined = at == 0 if match["many"] else before in ("and", "or", ",", "&")
         if (match["many"] or word) and not (match["the"] or joined):
             return None
@@ -380,10 +370,8 @@ class _Finder:
         if scale is None or end is None or self.low(end - 1) in ("ones", "options", "items"):
             return None
         noun = end > behind and self.low(end - 1) not in words_of("item_nouns")
-        asked = self.low(0) in words_of("opens") and self.low(at - 1) in ("is", "are", "was")
-        asked |= at == 1 and self.low(0) in ("what's", "whats", "who's")
-        if (noun and self.low(end) in words_of("restricts")) or (asked and (noun or at > 2)):
-            return None  # "the cheapest laptop with an NVIDIA card", "which laptop is the cheapest"
+        if self.low(0) in words_of("opens") and (noun or at > 2):  # it asks anew
+            return None
         place = _in_order("ordinals").index(match["place"]) if match["place"] else 0
         ref = self.extreme(scale, place, match["less"] is not None)
         options = () if ref else tuple(known.thing.ref for known in self.ranked)
@@ -450,8 +438,6 @@ class _Finder:
             if not left:
                 break
             fit, end = left, end + 1
-        while end > at and not self.tokens[end - 1].terms:
-            end -= 1
         run = [token for token in self.tokens[at:end] if token.terms]
         refs = [known.thing.ref for known in fit if run and self.means(known, start, at, end, pointed)]
         if not refs or len(refs) == len(self.all) > 1:
@@ -465,10 +451,6 @@ class _Finder:
         terms = [term for token in self.tokens[at:end] for term in _terms(token.text)]
         in_name = all(_holds(known.name, term) for term in terms)
         whole, closed = in_name and len(terms) == len(known.name), self.close(start, end) == end
-        if whole and (len(run) > 1 or pointed):
-            return True
-        if any(not token.text.isdigit() and known.strange.issuperset(token.terms) for token in run):
-            return closed or any(token.low != token.text for token in run)
         if in_name and any(t.text[0].isupper() and known.proper.issuperset(t.terms) for t in run):
             inside = at > 0 and self.low(at - 1) not in ".!?:;\n"
             follows = self.low(end)[0].isalpha() and self.low(end) not in words_of("after_verbs")
@@ -612,10 +594,10 @@ def _meant_by_it(
     """What was named last, unless as the owner of something else ("the lid of the X"); else what is meant."""
     before = match.string[: match.start("it")]
     last = max((at for at in objects if at < len(before)), default=None)
-    if re.fullmatch(r"\s*forget (?:it|that)", match[0]) and last is None:
-        return ()  # alone it means nothing that is on offer
+    if last is None:
+        return () if re.fullmatch(r"\s*forget (?:it|that)", match[0]) else tuple(meant)  # or never mind
     part = re.search(r"(\w+) (?:of|on|in|inside) $", before[:last])
-    row = tuple(meant) if last is None else () if part and not _is_weak(part[1]) else objects[last]
+    row = () if part and not _is_weak(part[1]) else objects[last]
     return row if len(row) == 1 or match["it"] in words_of("several") else ()
 
 
@@ -666,14 +648,7 @@ _PRONOUN = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Pronoun:
-    words: str  # as it stands
-    start: int  # index of its first character
-    kind: str  # one: a single thing; several: more; which: a choice among what was listed
-
-
-def find_pronouns(text: str, nouns: Collection[str] = ()) -> list[Pronoun]:
+def find_pronouns(text: str, nouns: Collection[str] = ()) -> list[Mention]:
     """
     The pronouns of a message that stand for things, but not for what it names itself before them; "that
     laptop" is one where *nouns* has the stem.
@@ -686,7 +661,7 @@ def find_pronouns(text: str, nouns: Collection[str] = ()) -> list[Pronoun]:
         clauses = [match.start() for match in _CLAUSE.finditer(text[: one.start()])]
         is_introduced = bool(clauses) and _INTRODUCED.search(text[: clauses[-1]])
         if known and (kind == "which" or not is_introduced):
-            found.append(Pronoun(one[0], one.start(), kind))
+            found.append(Mention(one[0], one.start(), how=cast(How, kind)))
     return found
 
 

@@ -1,7 +1,7 @@
 """What is kept of what the user told, which of it a wish to forget means, and how that is answered."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from panda.choosing.decision import Option
 from panda.documents.memory_file import is_statement
@@ -35,17 +35,12 @@ def kept_things(reader: NodeReader) -> list[Kept]:
     nodes = [*reader.facts(), *reader.preferences()]
     said = [node for node in nodes if is_statement(node.title)]
     found = {node.id: Kept(node.id, node.items[0].text, "", node.source_turn) for node in said}
-    for node in nodes:
+    for node in (node for node in nodes if node not in said):
         name, _, value = node.items[0].text.partition(": ")
-        if node in said:
-            continue
         own = [one for one in said if value.casefold() in one.items[0].text.casefold()]
         own = [one for one in own if one.source_turn == node.source_turn]
-        label = name.replace("_", " ")
-        for one in own:
-            found[one.id] = Kept(one.id, found[one.id].text, label, one.source_turn)
-        if not own:
-            found[node.id] = Kept(node.id, node.items[0].text.replace("_", " "), label, node.source_turn)
+        kept = Kept(node.id, node.items[0].text.replace("_", " "), name.replace("_", " "), node.source_turn)
+        found |= {one.id: replace(found[one.id], label=kept.label) for one in own} or {node.id: kept}
     return sorted(found.values(), key=lambda one: (one.turn or 0, one.ref))
 
 
@@ -54,14 +49,14 @@ def meant_to_go(turn: Turn, reader: NodeReader, closest: ClosestLines) -> tuple[
     The kept things that a wish to forget may mean, the likeliest first: of several none is surely it. One
     that names nothing means what the turn before was told.
     """
-    things, words = kept_things(reader), _terms(turn.query) - _WISH
+    things, words = kept_things(reader), terms_of(turn.query) - _WISH
     if not words:
         last = turn.earlier[-1:]
         return tuple(one.ref for one in things if one.turn in last)
     near = closest.rate(turn.query, [Option(one.ref, one.text, (one.ref,)) for one in things])
     scores = {}
     for one, line in zip(things, near, strict=True):
-        shared = len(words & _terms(f"{one.text} {one.label}")) / len(words)
+        shared = len(words & terms_of(f"{one.text} {one.label}")) / len(words)
         if shared:
             scores[one.ref] = line.prior + _SHARED * shared
     best = max(scores.values(), default=0.0)
@@ -87,8 +82,8 @@ def chosen_to_go(query: str, refs: Sequence[str], reader: NodeReader) -> tuple[s
     if len(named) == 1 and 0 < (place := named.pop()) <= len(refs):
         return (refs[place - 1],)
     things = [one for one in kept_things(reader) if one.ref in refs]
-    terms = _terms(query)
-    fitting = [one.ref for one in things if terms & _terms(f"{one.text} {one.label}")]
+    terms = terms_of(query)
+    fitting = [one.ref for one in things if terms & terms_of(f"{one.text} {one.label}")]
     return tuple(fitting) if len(fitting) == 1 else ()
 
 
@@ -103,11 +98,11 @@ def said_of_forgetting(turn: Turn, reader: NodeReader) -> str:
         lines = [f"{n}. {shorten(things[ref].text, _SHOWN_CHARS)}" for n, ref in enumerate(refs, 1)]
         return "\n".join(["Which of these is to be forgotten?", "", *lines])
     one = things.get(refs[0])
-    said = _terms(one.text) if one else set()
-    named = [word for word in find_query_words(turn.query) if word.isalpha() and _terms(word) & said]
+    said = terms_of(one.text) if one else set()
+    named = [word for word in find_query_words(turn.query) if word.isalpha() and terms_of(word) & said]
     where = f"what you told in turn {one.turn}" if one and one.turn else "it"
     return f"Forgotten: {(one and one.label) or ' '.join(named) or where}."
 
 
-def _terms(text: str) -> set[str]:
+def terms_of(text: str) -> set[str]:
     return {term for word in find_query_words(text) for term in split_terms(word)}

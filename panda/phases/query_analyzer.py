@@ -195,7 +195,7 @@ def subject_of(turn: Turn, reader: NodeReader, references: References) -> tuple[
     note.
     """
     query, last = turn.query, turn.earlier[-1:]
-    pronoun = next((one for one in find_pronouns(query) if one.kind != "which"), None)
+    pronoun = next((one for one in find_pronouns(query) if one.how != "which"), None)
     speaks_to = not {"you", "your", "u"}.isdisjoint(split_words(query.lower()))
     is_asked_on = pronoun is not None or names_nothing(query) or (leaves_out(query) and not speaks_to)
     if not last or not is_asked_on or len(find_query_words(query)) > _MOST_WORDS:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, cast
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -19,8 +19,9 @@ from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_v
 from panda.memory.reader import Moment, NodeReader, find_node
 from panda.models.contract import Encoder
 from panda.phases.evidence import ClosestLines, score_of
+from panda.phases.kept import terms_of
 from panda.phases.turn import Turn
-from panda.retrieval.relevance import find_query_words, folded_names, measure_closeness
+from panda.retrieval.relevance import folded_names, measure_closeness
 from panda.store.fact import Assertion, SaidKind, Subject, Value
 from panda.store.records import GatheredItem, Line, Noted, Staged, StagedMemory
 
@@ -58,7 +59,7 @@ class _Staging:
     def __init__(self, turn: Turn, noting: Noting) -> None:
         self._turn, self._user, self._encoder = turn, noting.user, noting.encoder
         self._log, self._now = noting.moment.memory.log, turn.context.front.created_at
-        self._lists: dict[tuple[str, str], Plain] = {}
+        self._values: dict[Subject, Plain] = {}  # as the statements so far leave them
         self._staged: dict[tuple[str, str, Action], Staged] = {}
 
     def stage_all(self) -> tuple[list[Noted], list[Staged]]:
@@ -67,63 +68,50 @@ class _Staging:
         for n, text in enumerate(dict.fromkeys(one.text for one in statements), 1):
             key = statement_key(self._turn.turn, n)
             own = [one for one in statements if one.text == text]
-            self._stage("statement", key, text, text)
+            self._stage("statement", key, text, text, "sets")
             keyed = [made for one in own if one.key is not None and (made := self._keyed(one)) is not None]
             noted += keyed or [self._unkeyed(own[0], key)]
         return noted, list(self._staged.values())
 
     def _keyed(self, one: Statement) -> Noted | None:
-        assert one.key is not None  # the caller looked
-        key = self._key_in_full(one, one.key)
-        if one.action == "removes":
-            return self._removed(one)
-        entity = self._entity(one)
-        kind: SaidKind = "preference" if one.entity is None else "fact"
-        replaces: str | None = None
-        value: Plain = one.value
+        subject = self._subject(one)
+        action: Action = "sets"
+        held, value = self._held(subject), cast(Plain, one.value)
+        after, gone = value, held if held != value else None
         if one.action == "adds":
-            value = listed(self._held(entity, key), value, "adds")
-            self._lists[entity, key] = value
-            self._stage(kind, key, one.value, one.text, action="adds")
-        else:
-            held = self._held(entity, key)
-            self._stage(kind, key, value, one.text, entity=one.entity)
-            if held is not None and held != value:
-                replaces = render_value(held)
-                self._take_back(entity, key, replaces)
-        prefix = "memory" if kind == "preference" else "fact"
-        node_id = f"{prefix}:{Subject('local', entity, key).key(self._user)}"
-        return Noted(one.text, node_id, key, value, replaces)
+            action, after, gone = "adds", listed(held, value, "adds"), None
+        elif one.action == "removes":
+            words, items = set(split_terms(str(value))), held if isinstance(held, tuple) else (held,)
+            gone = next((item for item in items if words and words <= set(split_terms(str(item)))), None)
+            if gone is None:
+                return None
+            action, value, after = "removes", (gone,), listed(held, gone, "removes")
+        self._values[subject] = after
+        kind: SaidKind = "preference" if one.entity is None else "fact"
+        self._stage(kind, subject.relation, value, one.text, action, one.entity)
+        replaces = None if gone is None else render_value(gone)
+        if replaces is not None:
+            self._take_back(subject, replaces)
+        node_id = f"{'memory' if kind == 'preference' else 'fact'}:{subject.key(self._user)}"
+        return Noted(one.text, node_id, subject.relation, after or None, replaces)
 
-    def _key_in_full(self, one: Statement, key: str) -> str:
-        entity, words = self._entity(one), {*key.split("_")}
-        if one.action != "corrects" or self._held(entity, key) is not None:
-            return key
-        subjects = (subject for subject in self._log.subjects("local") if subject.entity == entity)
-        longer = [subject.relation for subject in subjects if words < {*subject.relation.split("_")}]
-        held = [name for name in longer if self._held(entity, name) is not None]
-        return held[0] if len(held) == 1 else key
-
-    def _removed(self, one: Statement) -> Noted | None:
-        entity, words = self._entity(one), set(split_terms(str(one.value)))
-        key = one.key or ""
-        held = self._held(entity, key)
-        for item in held if isinstance(held, tuple) else (held,):
-            if words and words <= set(split_terms(str(item))):
-                left = listed(held, item, "removes")
-                self._lists[entity, key] = left
-                self._stage("preference", key, (item,), one.text, action="removes")
-                self._take_back(entity, key, str(item))
-                node_id = f"memory:{Subject('local', entity, key).key(self._user)}"
-                return Noted(one.text, node_id, key, left or None, str(item))
-        return None
+    def _subject(self, one: Statement) -> Subject:
+        """What it is about; a correction by a part of the key means the one thing that has it."""
+        entity = f"user:{self._user}" if one.entity is None else normalise_entity(one.entity)
+        subject = Subject("local", entity, one.key or "")
+        if one.action != "corrects" or self._held(subject) is not None:
+            return subject
+        others = (other for other in self._log.subjects("local") if other.entity == entity)
+        longer = [other for other in others if {*subject.relation.split("_")} < {*other.relation.split("_")}]
+        held = [other for other in longer if self._held(other) is not None]
+        return held[0] if len(held) == 1 else subject
 
     def _unkeyed(self, one: Statement, key: str) -> Noted:
         corrected = self._corrected(one.text) if one.action in ("corrects", "removes") else None
         replaces = None
         if corrected is not None:
             replaces = str(corrected.value.v)
-            self._stage("statement", corrected.relation, replaces, one.text, action="retracts")
+            self._stage("statement", corrected.relation, replaces, one.text, "retracts")
         return Noted(one.text, f"fact:{key}", None, None, replaces)
 
     def _corrected(self, text: str) -> Assertion | None:
@@ -134,36 +122,25 @@ class _Staging:
         least = _BY_WORDS if self._encoder is None else _CORRECTED
         return ranked[0][1] if ranked and ranked[0][0] >= least and ahead >= _AHEAD else None
 
-    def _take_back(self, entity: str, key: str, value: str) -> None:
-        turns = {one.source_turn for one in self._log.of(Subject("local", entity, key))}
+    def _take_back(self, subject: Subject, value: str) -> None:
+        turns = {one.source_turn for one in self._log.of(subject)}
         for one in self._standing():
             said = str(one.value.v)
-            if one.source_turn in turns and value.casefold() in said.casefold() and says_only(said, key):
-                self._stage("statement", one.relation, said, said, action="retracts")
+            is_meant = value.casefold() in said.casefold() and says_only(said, subject.relation)
+            if one.source_turn in turns and is_meant:
+                self._stage("statement", one.relation, said, said, "retracts")
 
     def _standing(self) -> Iterator[Assertion]:
         for subject in self._log.subjects("local"):
             if is_statement(subject.relation):
                 yield from self._log.contenders(subject, now=self._now)[:1]
 
-    def _held(self, entity: str, key: str) -> Plain:
-        if (entity, key) in self._lists:
-            return self._lists[entity, key]
-        winner = next(iter(self._log.contenders(Subject("local", entity, key), now=self._now)), None)
-        return winner.value.v if winner is not None else None
-
-    def _entity(self, one: Statement) -> str:
-        return f"user:{self._user}" if one.entity is None else normalise_entity(one.entity)
+    def _held(self, subject: Subject) -> Plain:
+        winner = next(iter(self._log.contenders(subject, now=self._now)), None)
+        return self._values.get(subject, winner.value.v if winner is not None else None)
 
     def _stage(
-        self,
-        kind: SaidKind,
-        key: str,
-        value: Plain,
-        text: str,
-        *,
-        entity: str | None = None,
-        action: Action = "sets",
+        self, kind: SaidKind, key: str, value: Plain, text: str, action: Action, entity: str | None = None
     ) -> None:
         one = stage_value(
             user=self._user,
@@ -178,8 +155,7 @@ class _Staging:
         )
         before = self._staged.get((one.entity, key, action))
         if before is not None and action in ("adds", "removes"):
-            both = listed(before.value.v, one.value.v, "adds")
-            one = replace(one, value=Value("list", both))
+            one = replace(one, value=Value("list", listed(before.value.v, one.value.v, "adds")))
         self._staged[one.entity, key, action] = one
 
 
@@ -222,112 +198,66 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
     asked for, all that is outdated.
     """
     told = {one.line.item: one for one in _statements(turn, reader, closest)}
-    given = {line.item: line for line in lines}
+    given, few, kind = {line.item: line for line in lines}, len(lines) <= _MOST, wanted_kind(turn.meant)
     first, last = dict[GatheredItem, Line](), dict[GatheredItem, Line]()
-    before, gone, lists = set[GatheredItem](), set[GatheredItem](), _lists(reader) if lines and told else []
-    few, looked_at = len(lines) <= _MOST, list(lines if told else ())
-    for line in looked_at:  # what is added may be outdated too
-        item, later = line.item, _later_than(line, [*told.values()], reader)
+    before, gone = set[GatheredItem](), set[GatheredItem]()
+    for item, line in given.items() if told else ():
+        later = _later_than(line, [*told.values()], reader)
         (own,) = closest.scored(turn.meant, [line])
-        if few and (adds := _adding(turn.meant, line, later)) is not None:
-            first[adds.line.item] = adds.line
-        listed = next((known for known in lists if item in told and known.holds(line)), None)
-        if listed and listed.line.item not in given:
-            last[listed.line.item] = listed.line
-        near = closest.scored(line.text, [one.line for one in later])
-        for further, (one, close) in enumerate(zip(later, near, strict=True)):
-            if listed and listed.holds(one.line):
-                continue  # it adds to what was told before
-            turns = item in told and further < _SOON and says_otherwise(one.line.text)
-            corrects = turns and not _terms(one.line.text).isdisjoint(_terms(line.text))
-            place = "before" if corrects else _place(turn.meant, own, one, score_of(close))
-            if place == "behind" and few:
-                last[one.line.item] = one.line
-            elif place == "before" and few:
+        lacks = kind in ("time", "number") and not count_kind(line.text, kind)
+        names = {word for word in split_words(line.text.lower()) if not is_ordinary(word)}
+        for one, near in zip(later, closest.scored(line.text, [one.line for one in later]), strict=True):
+            said = one.line
+            turns = item in told and says_otherwise(said.text)
+            corrects = turns and not terms_of(said.text).isdisjoint(terms_of(line.text))
+            place = "before" if corrects else _place(turn.meant, own, one, score_of(near))
+            is_near = one.is_asked_on or not names.isdisjoint(split_words(said.text.lower()))
+            if lacks and few and is_near and count_kind(said.text, str(kind)):
+                first[said.item] = said
+            if place == "before" and few:
                 before.add(item)
                 gone |= {item} if corrects or turn.reading.now else set()
-                first[one.line.item] = one.line
-                looked_at += [one.line] if one.line not in looked_at else []
-            elif place == "before" and one.line.item not in given:
-                last[one.line.item] = one.line
+                first[said.item] = said
+            elif place and said.item not in given:
+                last[said.item] = said
     newest = sorted(first, key=lambda item: told[item].at, reverse=True)[:_MOST]
     shown = {**{item: first[item] for item in newest}, **given, **dict([*last.items()][:_MOST])}
     every = {item: line for item, line in shown.items() if item not in gone}
-    quoted = [item for item in every if item in told]
-    for item, line in list(every.items()):  # a key and value that a quoted statement gave is not said again
-        value = line.text.partition(": ")[2].casefold()
-        source = next((said for said in quoted if value and value in said.text.casefold()), None)
-        if source is not None and item not in told and line.node.startswith(("memory:", "fact:")):
-            every[source] = replace(every[source], also=(*every[source].also, line.node))
+    for item in [item for item in every if item not in told]:  # a key that a quoted statement gave
+        value, node = item.text.partition(": ")[2].casefold(), every[item].node
+        source = next((said for said in every if said in told and value in said.text.casefold()), None)
+        if value and source is not None and node.startswith(("memory:", "fact:")):
+            every[source] = replace(every[source], also=(*every[source].also, node))
             del every[item]
-    leads = {every[item].item: f"Told on {told[item].at:%Y-%m-%d}: " for item in quoted}
-    outdated = [every[item].item for item in before if item in every]
-    leads |= {item: f"Before: {leads.get(item, '')}" for item in outdated}
+    leads = {line.item: f"Told on {told[item].at:%Y-%m-%d}: " for item, line in every.items() if item in told}
+    leads |= {
+        every[item].item: f"Before: {leads.get(every[item].item, '')}" for item in before if item in every
+    }
     return Since(tuple(every.values()), leads)
 
 
-@dataclass(frozen=True)
-class _List:
-    line: Line  # its key and value
-    parts: frozenset[str]  # the parts, in lower case
-    terms: frozenset[str]  # the stems of its key
-
-    def holds(self, said: Line) -> bool:
-        text = said.text.casefold()
-        return any(part in text for part in self.parts) and not self.terms.isdisjoint(_terms(said.text))
-
-
-def _lists(reader: NodeReader) -> list[_List]:
-    lists = []
-    for node in (*reader.preferences(), *reader.facts()):
-        key, _, value = node.items[0].text.partition(": ")
-        parts = frozenset(value.casefold().split(", "))
-        if len(parts) > 1 and not is_statement(node.title):
-            lists.append(_List(node.items[0], parts, frozenset(_terms(key.replace("_", " ")))))
-    return lists
-
-
 def _later_than(line: Line, told: Sequence[_Told], reader: NodeReader) -> Sequence[_Told]:
+    places = [place for place, one in enumerate(told, 1) if one.line.item == line.item]
     node = find_node(reader, line.node) if line.node.startswith(_OLDER) else None
-    if node is None:
-        return []
-    own = next((place for place, one in enumerate(told) if one.line.item == line.item), None)
-    if own is not None:
-        return told[own + 1 :]
+    if places or node is None:
+        return told[places[0] :] if places else []
     return [one for one in told if all(one.at > at for at in (node.at, node.changed_at) if at is not None)]
-
-
-def _adding(query: str, line: Line, later: Sequence[_Told]) -> _Told | None:
-    kind = wanted_kind(query)
-    if kind not in ("time", "number") or count_kind(line.text, kind):
-        return None
-    names = {word for word in split_words(line.text.lower()) if word.isalpha() and not is_ordinary(word)}
-    for one in reversed(later):
-        said = one.line.text
-        if not (one.is_asked_on or names.isdisjoint(split_words(said.lower()))) and count_kind(said, kind):
-            return one
-    return None
 
 
 def _place(query: str, line: Line, one: _Told, near: float) -> Literal["before", "behind"] | None:
     said, new = one.line.text, folded_names(f"… {one.line.text}") - folded_names(f"… {query}")
     names = folded_names(f"… {line.text}") & folded_names(f"… {said}")
-    shared = _terms(f"{line.above} {line.text}") & _terms(said)
-    mine, its = _values(line.text), _values(said)
+    shared = terms_of(f"{line.above} {line.text}") & terms_of(said)
+    its = _values(said)
     kinds = {kind for kind, _ in its}
     counts = "number" in kinds and not one.is_asked_on
-    other = any(kind in kinds or counts for kind, _ in mine - its)
+    other = any(kind in kinds or counts for kind, _ in _values(line.text) - its)
     differs = other and max(near, score_of(one.line)) >= _OTHER_VALUE
-    instead = bool(mine & its) and any(kind in {kind for kind, _ in mine & its} for kind, _ in its - mine)
     is_close = score_of(one.line) >= max(_ASKED_FOR, score_of(line) - _BEHIND)
-    answers = (bool(names & new) or is_close) and not one.is_asked_on
-    if (shared or names) and (differs or instead or (near >= _OF_ONE_THING and answers)):
+    answers = near >= _OF_ONE_THING and not one.is_asked_on and bool(names & new or is_close)
+    if (shared or names) and (differs or answers):
         return "before"
-    return "behind" if not one.is_asked_on and names & new else None
-
-
-def _terms(text: str) -> set[str]:
-    return {term for word in find_query_words(text) if word.isalpha() for term in split_terms(word)}
+    return "behind" if names & new else None
 
 
 def _values(text: str) -> set[tuple[str, str]]:

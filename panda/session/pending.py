@@ -1,6 +1,5 @@
 """The one question to the user that a session may have open. Pure."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -57,17 +56,14 @@ def raised_by(files: TurnFiles) -> Pending | None:
     summary, reflection, plan = files.summary, files.reflection, files.plan
     if summary is None or summary.outcome != "clarify":
         return None
+    asked_by: Literal[1, 2, 3] = 2
+    kind: PendingType = "question"
+    message, parts = summary.question or "", list[str]()
     if reflection and reflection.decision == "CLARIFY":
-        return _pending(files, 1, "question", str(reflection.question), ())
-    if plan and plan.next_step == "clarify":
-        tasks = [*plan.tasks, *(goal.goal for goal in plan.goals)]
-        return _pending(files, 3, plan.question_kind or "question", plan.question or "", tasks)
-    return _pending(files, 2, "question", summary.question or "", ())
-
-
-def _pending(
-    files: TurnFiles, asked_by: Literal[1, 2, 3], type_: PendingType, message: str, plan: Sequence[str]
-) -> Pending:
+        asked_by, message = 1, str(reflection.question)
+    elif plan and plan.next_step == "clarify":
+        asked_by, kind, message = 3, plan.question_kind or "question", plan.question or ""
+        parts = [*plan.tasks, *(goal.goal for goal in plan.goals)]
     if len(message) > _MESSAGE_CHARS:
         message = message[: _MESSAGE_CHARS - len(MARK)] + MARK
     questions = [clip(one, _PART_CHARS) for one in split_sentences(message) if one.endswith("?")]
@@ -75,10 +71,10 @@ def _pending(
         id=f"q{files.turn}",
         asked_turn=files.turn,
         asked_by=asked_by,
-        type=type_,
+        type=kind,
         message=message,
         questions=tuple(questions[:_PARTS]),
-        plan=tuple(clip(one, _PART_CHARS) for one in plan[:_PARTS]),
+        plan=tuple(clip(one, _PART_CHARS) for one in parts[:_PARTS]),
     )
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import cast
 
 from msgspec import structs
 
@@ -11,7 +12,7 @@ from panda.documents.memory_file import is_statement
 from panda.language.claims import is_plural
 from panda.language.lists import label_of, listed_things
 from panda.language.names import find_names
-from panda.language.reading import Excluded, Reading
+from panda.language.reading import Action, Excluded, Reading
 from panda.language.things import (
     Mention,
     Thing,
@@ -55,19 +56,19 @@ def curation_of(files: TurnFiles) -> Curation:
 
 def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registry:
     """The registry with a curation's decisions; refs that it does not know are passed over."""
-    decided: list[tuple[State, tuple[Judged, ...]]] = [
-        ("demoted", curation.demoted), ("dropped", curation.dropped), ("active", curation.retained),
-    ]  # fmt: skip
-    changes = {one.ref: (state, clip(one.reason, _REASON_CHARS)) for state, some in decided for one in some}
-    cleared: tuple[State, str] = ("dropped", clip(f"{CLEARED}: {curation.reason}", _REASON_CHARS))
+    changes: dict[str, tuple[State, str]] = {}
+    if curation.clear_all:
+        reason = clip(f"{CLEARED}: {curation.reason}", _REASON_CHARS)
+        changes = {one.ref: ("dropped", reason) for one in registry.records}
+    for decided, some in curation.decided.items():
+        state = cast(State, "active" if decided == "retained" else decided)
+        changes |= {one.ref: (state, clip(one.reason, _REASON_CHARS)) for one in some}
     records = []
     for one in registry.records:
-        change = changes.get(one.ref) or (cleared if curation.clear_all else None)
-        if change is not None:
-            turns = _touched(one.turns, turn) if change[0] == "active" else one.turns
-            one = structs.replace(
-                one, state=change[0], retained=change[0] == "active", reason=change[1], turns=turns
-            )
+        if one.ref in changes:
+            state, reason = changes[one.ref]
+            turns = _touched(one.turns, turn) if state == "active" else one.turns
+            one = structs.replace(one, state=state, retained=state == "active", reason=reason, turns=turns)
         records.append(one)
     listing = Listing() if curation.clear_all else registry.listing
     return structs.replace(registry, records=tuple(records), listing=listing)
@@ -137,8 +138,6 @@ def _listing(
     if before.is_list and before.turn in [one.turn for one in previous.recent_turns]:
         return before
     said = [known[ref] for ref in mentioned]
-    labels = {one.label for one in said}  # "Lenovo" is no other thing than "Lenovo LOQ 15"
-    said = [one for one in said if not any(names(other, one.label) for other in labels - {one.label})]
     if len(said) < 2 or len({one.type for one in said}) > 1:
         return before
     items = [Listed(ref=one.ref, text=one.label) for one in said]
@@ -157,12 +156,8 @@ def names(text: str, label: str) -> bool:
 
 def says(terms: Sequence[str], label: str) -> bool:
     wanted = label_terms(label)
-    return bool(wanted) and _stands_in(wanted, terms)
-
-
-def _stands_in(part: tuple[str, ...], terms: Sequence[str]) -> bool:
-    starts = (at for at, term in enumerate(terms) if term == part[0])
-    return any(tuple(terms[at : at + len(part)]) == part for at in starts)
+    starts = (at for at, term in enumerate(terms if wanted else ()) if term == wanted[0])
+    return any(tuple(terms[at : at + len(wanted)]) == wanted for at in starts)
 
 
 @lru_cache(maxsize=4096)
@@ -200,10 +195,11 @@ def _add_said(
     known: dict[str, Entity], label: str, text: str, files: TurnFiles, at: int, before: Sequence[str]
 ) -> str:
     label = clip(label, _LABEL_CHARS)
-    terms = label_terms(label)
     others = [one for one in known.values() if one.ref not in before]
     for one in sorted(others, key=lambda one: one.label != label):
-        if one.label == label or (terms and _same(label_terms(one.label), terms)):
+        short, long = sorted((one.label, label), key=lambda name: len(label_terms(name)))
+        is_part = len(label_terms(short)) > 1 or len(label_terms(long)) == 1
+        if one.label == label or (is_part and says(label_terms(long), short)):
             return one.ref
     cited = (ids for said, ids in files.statements if said and (said in text or text in said))
     ref, source = f"t{files.turn}_item_{at}", f"t{files.turn}"
@@ -213,11 +209,6 @@ def _add_said(
         ref=ref, type="item", label=label, target=target, state="active", turns=turns, source=source
     )
     return ref
-
-
-def _same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    short, long = sorted((one, other), key=len)
-    return one == other or (len(short) > 1 and _stands_in(short, long))
 
 
 def _touched(turns: tuple[int, ...], turn: int) -> tuple[int, ...]:
@@ -287,10 +278,10 @@ def find_references(query: str, carry: Carry) -> list[Mention]:
     ]
     spoken = (f"{one.user} {one.assistant}"[:_SCANNED_CHARS] for one in carry.recent_turns)
     for pronoun in find_pronouns(query, {term for text in spoken for term in split_terms(text)}):
-        one = Mention(pronoun.words, pronoun.start, *_meant_by(pronoun.kind, pronoun.words, carry))
-        is_open = one.refs or one.options or pronoun.kind != "which"
-        if is_open and all(one.end <= other.start or one.start >= other.end for other in found):
-            found.append(replace(one, how="which") if pronoun.kind == "which" else one)
+        refs, options = _meant_by(pronoun.how, pronoun.words, carry)
+        is_open = refs or options or pronoun.how != "which"
+        if is_open and all(pronoun.end <= other.start or pronoun.start >= other.end for other in found):
+            found.append(replace(pronoun, refs=refs, options=options))
     return sorted(found, key=lambda one: one.start)
 
 
@@ -306,15 +297,14 @@ def _settled(one: Mention, carry: Carry) -> Mention:
         known = {entity.ref: entity for entity in carry.registry.records}
         active = [ref for ref in one.options if ref in known and is_active(known[ref], carry)]
         order = sorted(active or one.options, key=lambda ref: known[ref].turns[-1:], reverse=True)
-        return replace(
-            one, refs=tuple(order) if len(order) == 1 else (), options=tuple(order[:_MOST_OPTIONS])
-        )
-    left = (
-        tuple(ref for ref in one.options if ref not in _talked_about(carry))
-        if one.how == "rest"
-        else one.options
-    )
-    return replace(one, refs=left if len(left) == 1 else (), options=left or one.options)
+        refs = tuple(order) if len(order) == 1 else ()
+        return replace(one, refs=refs, options=tuple(order[:_MOST_OPTIONS]))
+    left = one.options
+    if one.how == "rest":
+        later = [recent for recent in carry.recent_turns if recent.turn > (listing.turn or 0)]
+        alone = [{*recent.entities_mentioned} & {*listing.refs} for recent in later]
+        left = tuple(ref for ref in one.options if {ref} not in alone) or one.options
+    return replace(one, refs=left if len(left) == 1 else (), options=left)
 
 
 def _meant_by(kind: str, words: str, carry: Carry) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -337,7 +327,6 @@ def replace_references(query: str, references: Sequence[Mention], carry: Carry) 
         if said:
             text = " and ".join([", ".join(said[:-1]), said[-1]] if said[1:] else said)
             text = f"{one.words[:5]} of {text}" if one.how == "which" else text
-            text += "'s" if one.words.lower() in ("its", "their") else ""
             query = query[: one.start] + text + query[one.end :]
     return query
 
@@ -360,25 +349,15 @@ def follow_up(query: str, references: Sequence[Mention], carry: Carry) -> str | 
 
 
 def _is_bare(query: str, references: Sequence[Mention]) -> bool:
-    return bool(references) and says_only(query, [(one.start, one.end) for one in references])
-
-
-def _talked_about(carry: Carry) -> set[str]:
-    listing = carry.registry.listing
-    later = [one for one in carry.recent_turns if listing.turn is None or one.turn > listing.turn]
-    spoken = ([ref for ref in recent.entities_mentioned if ref in listing.refs] for recent in later)
-    return {refs[0] for refs in spoken if len(refs) == 1}
+    return says_only(query, [(one.start, one.end) for one in references])
 
 
 def _salient(carry: Carry, known: Mapping[str, Entity]) -> list[str]:
     for recent in reversed(carry.recent_turns):
         asked = [ref for ref in recent.asked_about if ref in known]
         found = [ref for ref in recent.entities_mentioned if ref in known]
-        listing = carry.registry.listing
-        if asked and (recent.turn != listing.turn or asked[0] in listing.refs):
-            return asked
-        if found:
-            return found[:_MOST_OPTIONS]
+        if asked or found:
+            return asked or found[:_MOST_OPTIONS]
     return []
 
 
@@ -408,21 +387,20 @@ def find_decisions(
 
 
 def curation_of_reading(reading: Reading) -> Curation:
-    keep, demote, drop = (
-        tuple(
-            Judged(ref=one.ref, reason=_reason(one.words))
-            for one in reading.exclusions
-            if one.action == action
-        )
-        for action in ("keep", "demote", "drop")
+    def reason(words: str) -> str:
+        return f"the user said “{words}”" if words else "the user names it again"
+
+    def judged(action: Action) -> tuple[Judged, ...]:
+        decided = (one for one in reading.exclusions if one.action == action)
+        return tuple(Judged(ref=one.ref, reason=reason(one.words)) for one in decided)
+
+    return Curation(
+        retained=judged("keep"),
+        demoted=judged("demote"),
+        dropped=judged("drop"),
+        clear_all=reading.clears is not None,
+        reason=None if reading.clears is None else reason(reading.clears),
     )
-    reason = None if reading.clears is None else _reason(reading.clears)
-    clears = reading.clears is not None
-    return Curation(retained=keep, demoted=demote, dropped=drop, clear_all=clears, reason=reason)
-
-
-def _reason(words: str) -> str:
-    return f"the user said “{words}”" if words else "the user names it again"
 
 
 def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: Carry, query: str) -> Curation:
@@ -454,11 +432,11 @@ def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: C
 
 
 def uses_excluded(texts: Iterable[str], carry: Carry) -> list[Entity]:
-    out = [one for one in carry.registry.records if one.state != "active" and one.reason]
+    out = [one for one in carry.registry.records if one.state != "active"]
     excluded = [one for one in out if one.reason and CLEARED not in one.reason]
     said = "\n".join(without_exclusions(text) for text in texts)
-    return [
-        one
-        for one in excluded
-        if re.search(rf"(?<!\w){re.escape(one.ref)}(?!\w)", said) or names(said, one.label)
-    ]
+
+    def is_used(one: Entity) -> bool:
+        return re.search(rf"(?<!\w){re.escape(one.ref)}(?!\w)", said) is not None or names(said, one.label)
+
+    return list(filter(is_used, excluded))

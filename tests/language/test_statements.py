@@ -55,12 +55,6 @@ def test_keys(query: str, expected: list[tuple[str | None, object]]) -> None:
     assert keyed(query) == expected
 
 
-def test_an_address_stays_whole() -> None:
-    """A full stop within an address cuts nothing off it."""
-    (one,) = find_statements(["My address is 4 Elm Ave. Springfield 62704"])
-    assert (one.text, one.key) == ("My address is 4 Elm Ave. Springfield 62704", None)
-
-
 @pytest.mark.parametrize(
     "query", ["Thanks, looks good!", "Good morning", "ok great, that works", "hm, never mind"]
 )
@@ -81,7 +75,6 @@ def test_talk_of_the_moment(query: str) -> None:
         ("we are four days in how many are left", {"asks": "how"}, ["we are four days in"]),
         ("restart staging, and btw db-1 has 64 gb", {"orders": "restart"}, ["db-1 has 64 gb"]),
         ("my feet are cold, where is the thermostat", {"asks": "where"}, []),
-        ("raku moved to the 22nd, is Ines on the list", {"asks": "is Ines"}, ["raku moved to the 22nd"]),
         ("I'm allergic to nuts, which can I eat?", {"asks": "which"}, ["I'm allergic to nuts"]),
         ("draft a sign, closed until the 3rd", {"orders": "draft"}, []),
         ("we paid it already, or not", {"asks": "or not"}, []),
@@ -89,7 +82,7 @@ def test_talk_of_the_moment(query: str) -> None:
 )
 def test_what_is_told_beside_a_question(query: str, moods: dict[str, str], expected: list[str]) -> None:
     """A clause of its own is kept beside a question or an order; a mere reason and the details of an order
-    are not, unless a reason gives a value."""
+    are not."""
     assert kept(query, moods) == expected
 
 

@@ -5,7 +5,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import render_answer
@@ -86,12 +85,3 @@ def test_a_key_that_a_quoted_statement_gave_is_not_quoted_again(tmp_path: Path) 
     key = GatheredItem("rent: 950 €", ("memory:rent",))
     (item,) = items_of(since(tmp_path, RAISED, items=(RAISED, key)))
     assert (item.text, item.node_ids) == (RAISED.text, ("fact:said_t2_1", "memory:rent"))
-
-
-def test_what_adds_to_a_list_outdates_nothing(tmp_path: Path) -> None:
-    """Of two statements that told parts of one remembered list neither was before: the list stands behind."""
-    listed = GatheredItem("rent: 950 €, 980 €", ("fact:rent",))
-    kept = replace(listed, text="950 €, 980 €")
-    found = since(tmp_path, RAISED, AGAIN, kept, items=(RAISED,))
-    assert items_of(found) == (RAISED, listed)
-    assert not any(lead.startswith("Before") for lead in found.leads.values())
