@@ -206,6 +206,7 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
         (own,) = closest.scored(turn.meant, [line])
         lacks = kind in ("time", "number") and not count_kind(line.text, kind)
         names = {word for word in split_words(line.text.lower()) if not is_ordinary(word)}
+        adds = dict[GatheredItem, Line]()
         for one, near in zip(later, closest.scored(line.text, [one.line for one in later]), strict=True):
             said = one.line
             turns = item in told and says_otherwise(said.text)
@@ -213,13 +214,14 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
             place = "before" if corrects else _place(turn.meant, own, one, score_of(near))
             is_near = one.is_asked_on or not names.isdisjoint(split_words(said.text.lower()))
             if lacks and few and is_near and count_kind(said.text, str(kind)):
-                first[said.item] = said
+                adds = {said.item: said}  # the newest
             if place == "before" and few:
                 before.add(item)
                 gone |= {item} if corrects or turn.reading.now else set()
                 first[said.item] = said
             elif place and said.item not in given:
                 last[said.item] = said
+        first |= adds
     newest = sorted(first, key=lambda item: told[item].at, reverse=True)[:_MOST]
     shown = {**{item: first[item] for item in newest}, **given, **dict([*last.items()][:_MOST])}
     every = {item: line for item, line in shown.items() if item not in gone}
