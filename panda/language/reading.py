@@ -322,6 +322,8 @@ _KIND = re.compile(
 def wants_whole(query: str) -> bool:
     """Whether a query asks for all there are of a kind, or all steps, not for one or what sets some apart."""
     text = plain_signs(query[:MESSAGE_CHARS]).strip()
+    if text.partition(" ")[0].lower() in read_words("order_words.txt", "aux"):  # yes or no
+        return False
     if _WHOLE.search(_NOT_WHOLE.sub("", text)) or any(map(_is_plural, things_to_show(text))):
         return True
     kind = _KIND.match(text)
