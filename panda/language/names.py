@@ -185,6 +185,9 @@ def _is_name(word: str, at_start: bool, caseless_text: bool, english: bool, shou
 
 
 def _is_start(text: str, start: int) -> bool:
+    last = text[start - 1 : start]
+    if last in ("/", ".") or (last == " " and text[start - 2 : start - 1].isalnum()):  # as nearly always
+        return False
     before = text[max(0, start - _LOOK_CHARS) : start]
     if start > _LOOK_CHARS:
         before = f"\x00{before}"
