@@ -388,3 +388,60 @@ def test_steps_are_what_phases_ask_for() -> None:
         known = STEPS[step]
         assert (set(known.options), set(known.variables)) == (options, variables), step
         assert set(known.documents) == {name for name in documents if not name.endswith(".md")}, step
+
+
+DECIDING = [
+    ("phase1_reflection", "[PROCEED, CLARIFY]", "decision"),
+    ("phase2_5_context_validator", "[pass, retry, clarify]", "verdict"),
+    ("phase3_planner_chat", "[coordinator, synthesis, clarify]", "next_step"),
+    ("phase3_planner_chat", "[question, proposal]", "question_kind"),
+    ("phase6_validator", "[APPROVE, REVISE, RETRY, FAIL]", "verdict"),
+]
+
+
+def packaged(name: str, old: str, new: str) -> str:
+    """A recipe of the pipeline with another wording of something in it."""
+    text = (asset("recipes") / "pipeline" / f"{name}.yaml").read_text(encoding="utf-8")
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(("name", "values", "key"), DECIDING)
+def test_a_value_that_the_phase_does_not_know(project: Project, name: str, values: str, key: str) -> None:
+    """A value of a deciding choice for which the phase does nothing is named."""
+    project.write(f"pipeline/{name}", packaged(name, values, values.replace("]", ", MAYBE]")))
+    place = f"output_schema.properties.{key}"
+    told = [one.message for one in project.problems() if one.key == place]
+    assert any("does nothing for the value 'MAYBE'" in message for message in told)
+
+
+def test_values_that_no_step_chooses(project: Project) -> None:
+    """Values that a model which only chooses can't reach are named as information, others are not."""
+
+    def unreached() -> list[str]:
+        return [f"{one.key}: {one.message}" for one in project.problems() if "no step chooses" in one.message]
+
+    assert unreached() == []
+    written = packaged("phase6_validator", "      x-written: [RETRY, FAIL]\n", "")
+    project.write("pipeline/phase6_validator", written)
+    key = "output_schema.properties.verdict"
+    assert unreached() == [f"{key}: no step chooses RETRY, FAIL under a model that does not write"]
+    project.models.write_text(project.models.read_text().replace("writes: false", "writes: true"))
+    assert unreached() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "key"),
+    [
+        ("phase3_planner_chat", "next_step:\n", "next_step_:\n", "output_schema.properties.next_step"),
+        ("phase6_validator", "required: [verdict]", "required: []", "output_schema.required"),
+        ("phase5_synthesizer_chat", "required: [items]", "required: []", "output_schema.required"),
+        ("phase1_reflection", "output_format: json", "output_format: text", "output_format"),
+    ],
+)
+def test_what_a_phase_reads_must_be_promised(
+    project: Project, name: str, old: str, new: str, key: str
+) -> None:
+    """A schema without what its phase reads is an error of the check, not of the turn."""
+    path = project.write(f"pipeline/{name}", packaged(name, old, new))
+    assert key in [one.key for one in project.problems() if one.path == str(path)]

@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.api import LAPTOPS, ModelServer, Panda
+from tests.api import LAPTOPS, Ended, ModelServer, Panda
 from tests.script import PRICE_NODE, Asked, Script
 
 QUERY = "How much is the Lenovo LOQ 15?"
@@ -75,7 +76,80 @@ output_format: markdown
 quality_gates:
   evidence_required: true
 """
+COMPLETE = """\
+name: planner_chat
+description: Strategic planning for chat mode
+model_layer: MIND
+token_budget:
+  total: 5750
+  prompt: 1540
+  input: 2000
+  output: 2000
+  response_reserve: 200
+system_prompt: |
+  You are the Planner...
+input_docs:
+  - context.md
+  - query_analysis.json
+input_sections:
+  - "§0"
+  - "§1"
+  - "§2"
+output_format: json
+output_schema:
+  type: object
+  required:
+    - next_step
+    - tasks
+  properties:
+    next_step:
+      type: string
+      enum: [coordinator, synthesis, clarify]
+    tasks:
+      type: array
+quality_gates:
+  schema_validation: true
+  confidence_threshold: 0.7
+  evidence_required: false
+  max_retries: 2
+compression:
+  enabled: true
+  model_layer: NERVES
+  preserve:
+    - "section_0"
+    - "tool_errors"
+mode: chat
+tools_available:
+  - internet.research
+  - memory.query
+"""
+MINIMAL = """\
+name: reflection
+description: PROCEED or CLARIFY gate
+model_layer: REFLEX
+token_budget:
+  total: 2200
+  prompt: 600
+  input: 1200
+  output: 400
+prompt_files:
+  - prompts/reflection.md
+input_sections:
+  - "§0"
+  - "§1"
+output_format: json
+output_schema:
+  type: object
+  required: [decision, confidence]
+  properties:
+    decision:
+      type: string
+      enum: [PROCEED, CLARIFY]
+    confidence:
+      type: number
+"""
 PROMPTS = (
+    "reflection",
     "query_analyzer/analyze",
     "planner/common",
     "planner/strategic",
@@ -84,34 +158,42 @@ PROMPTS = (
 )
 
 
-def writes(asked: Asked) -> object:
+def writes(asked: Asked, **replies: Any) -> object:
     """What a model writes to these recipes: a confidence of its own is not asked for."""
     schema = getattr(asked.params, "schema", None)
     properties = schema["properties"] if schema else {}
     assert "confidence" not in properties
     if "You are a test of synthesis/common" in asked.text:
-        return "The Lenovo LOQ 15 costs $697.00."
-    read = {"query_type": "informational", "intent": "find a price", "entities": [], "resolved_query": ""}
-    said = Script(
-        analyzer=read,
-        planner={"next_step": "synthesis", "tasks": []},
-    )
-    return said(asked)
+        return replies.get("answer", "The Lenovo LOQ 15 costs $697.00.")
+    if list(properties) == ["decision"]:
+        return json.dumps({"decision": "PROCEED"})
+    read = {"query_type": "informational", "intent": "find a price", "resolved_query": ""}
+    plan = replies.get("plan", {"next_step": "synthesis", "tasks": ["tell"]})
+    return Script(analyzer={**read, "entities": ["the LOQ"]}, planner=plan)(asked)
 
 
-@pytest.fixture
-def panda(tmp_path: Path) -> Panda:
-    """A project with the three recipes in place of the packaged ones."""
+@pytest.fixture(params=["of §16", "of §10"])
+def panda(tmp_path: Path, request: pytest.FixtureRequest) -> Panda:
+    """A project with the recipes of the specification in place of the packaged ones."""
     found = Panda(tmp_path / "project", LAPTOPS, user="ann")
-    for name, text in (
-        ("phase0_query_analyzer", ANALYZER),
-        ("phase3_planner_chat", PLANNER),
-        ("phase5_synthesizer_chat", SYNTHESIZER),
-    ):
+    recipes = {"phase0_query_analyzer": ANALYZER, "phase3_planner_chat": PLANNER}
+    recipes |= {"phase5_synthesizer_chat": SYNTHESIZER}
+    if request.param == "of §10":
+        recipes |= {"phase3_planner_chat": COMPLETE, "phase1_reflection": MINIMAL}
+    for name, text in recipes.items():
         found.write(f"recipes/pipeline/{name}.yaml", text)
     for name in PROMPTS:
         found.write(f"prompts/{name}.md", f"You are a test of {name}.\n")
     return found
+
+
+def written(panda: Panda, **replies: Any) -> Ended:
+    """A turn with a model that writes."""
+    server = ModelServer(lambda asked: writes(asked, **replies))
+    panda.write("models.yaml", server.models())
+    ended = panda.turn(QUERY)
+    server.close()
+    return ended
 
 
 def test_no_check_finds_fault(panda: Panda) -> None:
@@ -130,20 +212,29 @@ def test_the_embedded_default_runs_them(panda: Panda) -> None:
 
 
 def test_a_model_that_writes_runs_them(panda: Panda) -> None:
-    """Its markdown is the answer; what the phases read beyond the schemas has its defaults."""
-    server = ModelServer(writes)
-    panda.write("models.yaml", server.models())
-    ended = panda.turn(QUERY)
-    server.close()
+    """Its markdown is the answer, paragraph by paragraph; what the phases read beyond has its defaults."""
+    ended = written(panda, answer="The Lenovo LOQ 15 costs $697 [1].\n\n- Lenovo LOQ 15\n- $697.00")
     assert (ended.code, ended.data["status"]) == (0, "approved"), ended.out
-    assert "The Lenovo LOQ 15 costs $697.00." in ended.data["response"]
+    assert "The Lenovo LOQ 15 costs $697. [1]\n\n- Lenovo LOQ 15\n- $697.00" in ended.data["response"]
+    assert {source["node_id"] for source in ended.data["sources"]} == {PRICE_NODE}
+    assert json.loads(panda.turn_file(3, "plan.json").read_text())["tasks"] == ["tell"]
+    analysis = json.loads(panda.turn_file(3, "query_analysis.json").read_text())
+    assert (analysis["entities"], analysis["intent"]) == (["the LOQ"], "query")
     assert panda.problems() == []
+
+
+def test_a_clarify_of_it_asks(panda: Panda) -> None:
+    """Without a question in its schema a clarify asks one that quotes the query."""
+    ended = written(panda, plan={"next_step": "clarify", "tasks": []})
+    assert (ended.code, ended.data["status"]) == (21, "clarify"), ended.out
+    assert QUERY in ended.data["question"]
 
 
 def test_what_is_shown_of_them(panda: Panda) -> None:
     """`recipe show` tells how each property comes about under each kind of model."""
     plans = panda.json("recipe", "show", "pipeline/phase3_planner_chat")["plans"]
-    assert (plans["chooses"]["tasks"], plans["chooses"]["confidence"]) == ("left out", "computed")
+    assert plans["chooses"]["tasks"] == "left out"
+    assert plans["chooses"].get("confidence", "computed") == "computed"
     assert "encoder head route" in plans["chooses"]["next_step"]
     assert plans["writes"]["tasks"] == "written"
     shown = panda("recipe", "list", "--json").data["recipes"]
