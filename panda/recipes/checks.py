@@ -41,6 +41,18 @@ _REQUIRED_MODE = "chat"
 """Mode that every step must have a recipe for."""
 _VARIABLE = re.compile(r"\{\{(.*?)\}\}")
 
+_CEILINGS: Mapping[str, tuple[int, int, int, int]] = {
+    "phase0_query_analyzer": (1_500, 500, 700, 300),
+    "phase1_": (2_200, 600, 1_200, 400),
+    "phase2_": (10_500, 2_000, 6_000, 2_500),
+    "phase3_": (5_750, 1_540, 2_000, 2_000),
+    "phase4_": (12_000, 2_500, 3_500, 2_000),
+    "phase5_": (10_000, 1_300, 5_500, 3_000),
+    "phase6_": (6_000, 1_500, 4_000, 500),
+    "compress_": (1_000, 300, 500, 200),
+}
+"""Total, prompt, input and output tokens of S3 §11.2, by how the steps begin."""
+
 LayerModel: TypeAlias = ModelInfo | ModelSpec
 
 
@@ -186,6 +198,18 @@ class _RecipeCheck:
                     yield Problem(message, path, key=fault.key, fix=fix, verdict=Verdict.SOUND)
         if own == "chooses":
             yield from self._unreached_values()
+        yield from self._ceilings()
+
+    def _ceilings(self) -> Iterator[Problem]:
+        step, budget = self.book.step_of(self.recipe.key) or "", self.recipe.token_budget
+        own = {name: getattr(budget, name) for name in ("total", "prompt", "input", "output")}
+        most = next((most for start, most in _CEILINGS.items() if step.startswith(start)), own.values())
+        pairs = zip(own.items(), most, strict=True)
+        over = [f"{name} {tokens:,} of {limit:,}" for (name, tokens), limit in pairs if tokens > limit]
+        if over:
+            message = f"tokens over the ceilings of S3 §11.2: {', '.join(over)}"
+            fix = "lower them; of panda's own recipes see docs/decisions/0019-ceilings.md"
+            yield Problem(message, str(self.recipe.path), key="token_budget", fix=fix, verdict=Verdict.SOUND)
 
     def plan(self, capability: Capability | None = None) -> CallPlan:
         own = capability_of(self.model) if self.model else "writes"

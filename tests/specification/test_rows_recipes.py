@@ -1,13 +1,14 @@
 """Rows of the specification about recipes, the log and the index: each test runs the tool."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.api import LAPTOPS, ROOT, ModelServer, Panda
+from tests.api import LAPTOPS, ROOT, ModelServer, Panda, models_at
 from tests.loopback import reply
 from tests.script import Asked, Request, Script
 
@@ -239,3 +240,46 @@ def test_s0_7_constraints_and_coverage_add_up(tmp_path: Path) -> None:
     assert context["coverage"]["visit"] == {"turns": sum(map(bool, visits)), "nodes": sum(visits)}
     rows = [row.split("\t") for row in panda("stats", "--by", "context").rows]
     assert ["no constraint", "1", "0.5", "0"] in rows
+
+
+def test_s3_11_2_ceilings_are_told(laptops: Panda) -> None:
+    """`panda validate` tells of recipes over S3's ceilings; of panda's own the decision has the numbers."""
+    decision = (ROOT / "docs" / "decisions" / "0019-ceilings.md").read_text(encoding="utf-8")
+    told = {Path(row["path"]).stem: row for row in laptops.json("validate", "recipes")["unreached"]}
+    assert set(told) == {"phase0_query_analyzer", "phase4_coordinator_code"}
+    for name, row in told.items():
+        assert "0019-ceilings.md" in row["fix"]
+        (line,) = [line for line in decision.splitlines() if f"| {name} |" in line]
+        over = re.findall(r"(?:total|prompt|input|output) ([\d,]+) of", row["message"])
+        assert re.findall(r"\*\*([\d,]+)\*\*", line) == over
+    text = (ROOT / "recipes" / "pipeline" / "phase1_reflection.yaml").read_text(encoding="utf-8")
+    more = text.replace("total: 2200", "total: 2700").replace("output: 400", "output: 900")
+    path = laptops.write("recipes/pipeline/phase1_reflection.yaml", more)
+    told = {row["path"]: row for row in laptops.json("validate", "recipes")["unreached"]}
+    assert told[str(path)]["message"].endswith("S3 §11.2: total 2,700 of 2,200, output 900 of 400")
+
+
+def test_s3_4_what_decides_is_told_step_by_step(laptops: Panda) -> None:
+    """`panda recipe list` says of each step what decides with the models that are set."""
+    decides = {row["recipe"]: row["decides"] for row in laptops.json("recipe", "list")["recipes"]}
+    assert decides["pipeline/phase3_planner_chat"] == "encoder head"
+    assert decides["pipeline/phase2_1_retrieval"] == "encoder"
+    assert decides["pipeline/phase7_session"] == "template"
+    assert decides["eyes/describe_image"] == "no model"
+    assert decides["compress/compress_generic"] == "nothing: needs a model that writes"
+    laptops.write("models.yaml", models_at("http://127.0.0.1:1"))
+    decides = {row["recipe"]: row["decides"] for row in laptops.json("recipe", "list")["recipes"]}
+    assert {name: by for name, by in decides.items() if by != "writer"} == {"eyes/describe_image": "no model"}
+
+
+def test_s3_9_each_category_has_what_does_its_work(laptops: Panda) -> None:
+    """docs/recipes.md maps the categories of S3 §9 to recipes and prompts that are there."""
+    part = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8").partition("## Categories")[2]
+    rows = [line for line in part.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    categories = ["pipeline", "research", "browser", "memory", "tools", "filtering", "reflection"]
+    assert [row.split("`")[1] for row in rows] == [*categories, "navigation", "executor", "archive"]
+    recipes = {row["recipe"] for row in laptops.json("recipe", "list")["recipes"]}
+    named = set(re.findall(r"`(\w+/\w+)`", "".join(rows)))
+    assert named <= recipes
+    others = {name for name in recipes - named if not name.startswith(("pipeline/", "compress/"))}
+    assert not others, "recipes that no category names"
