@@ -66,7 +66,7 @@ def test_list(panda: Project) -> None:
     (row,) = [row for row in rows if row[0] == PLANNER]
     assert row[1:3] == ["MIND", "chat"]
     assert sum(int(part) for part in row[4:7]) <= int(row[3])
-    assert (row[7], row[9]) == ("high", "encoder head")
+    assert (row[7], row[9]) == ("high", "encoder + encoder head")
 
 
 def test_list_data(panda: Project) -> None:
