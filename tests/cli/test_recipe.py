@@ -198,7 +198,7 @@ def test_render_unknown_turn(panda: Project) -> None:
 
 def test_render_cuts(panda: Project) -> None:
     """Documents over the input budget are cut as they would be, and a warning says so."""
-    panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER).replace("input: 2800", "input: 300"))
+    panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER).replace("input: 2000", "input: 300"))
     ended = panda("recipe", "render", PLANNER, "--turn", "811", "--user", "demo")
     assert "[…]" in ended.out
     assert "§2 Gathered Context is cut from" in ended.err
