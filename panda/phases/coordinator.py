@@ -18,7 +18,7 @@ from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance
 from panda.phases.evidence import as_options, look_at, standing, tool_lines
 from panda.phases.goals import goals_progress, ready_goals
-from panda.phases.pages import live_pages
+from panda.phases.pages import OPENING, live_pages
 from panda.phases.request import ask
 from panda.phases.tool_outcome import render_results, render_section
 from panda.phases.turn import Turn
@@ -181,10 +181,13 @@ class _Loop:
         filled = {name: fill_arguments(TOOLS[name], self._query, self._context) for name in names}
         if self._writes:
             return filled
-        left = (
-            (name, [one for one in given if self._twin(name, one) is None]) for name, given in filled.items()
-        )
-        return {name: given for name, given in left if given and (name in planned or name not in _IF_PLANNED)}
+        opened = [step.arguments["url"] for step in self.steps if step.tool in OPENING]
+        return {
+            name: left
+            for name, given in filled.items()
+            if name in planned or name not in _IF_PLANNED
+            if (left := [o for o in given if self._twin(name, o) is None and o.get("url") not in opened])
+        }
 
     def _ask(self, waiting: Mapping[str, Calls]) -> Reply:
         progress = goals_progress(self._plan.goals, self.current, said_done=self.said_done)

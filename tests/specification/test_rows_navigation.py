@@ -146,10 +146,13 @@ def test_s3_7_web_navigation_robots_elsewhere(town: Town) -> None:
 
 
 def test_s3_7_web_navigation_start_is_away(town: Town) -> None:
-    """A start that cannot be read is the tool's error."""
+    """A start that cannot be read is the tool's error; a turn asks for it once."""
     ended = town.walk("hours", page="/gone")
     assert ended.code == 3
     assert "HTTP 404" in ended.error["message"]
+    town.museum.asked.clear()
+    assert town.panda.turn(f"Open {town.museum.root}/gone and find the opening hours.").code == 0
+    assert town.museum.paths() == ["/gone"]
 
 
 def scripted(town: Town, *choices: dict[str, Any], **others: Any) -> tuple[Ended, list[Any], list[Asked]]:
