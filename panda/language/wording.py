@@ -1,9 +1,4 @@
-"""
-How a message is worded, as numbers for a head, and its mood where no model can tell. Pure.
-
-A head on these numbers and on the encoder's vector decides whether a clause asks, tells or orders, and what a
-message says to an open question. Only plain_mood and plain_agreement decide themselves, without an encoder.
-"""
+"""How a message is worded, as numbers for a head, and its mood where no model can tell. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -33,10 +28,7 @@ _STEM_CHARS = 5
 
 
 def split_words(text: str) -> list[str]:
-    """
-    >>> split_words("Isn't it Tom's 2nd?")
-    ['is', "n't", 'it', 'tom', "'s", '2', 'nd']
-    """
+    """The words of a text, small, what an apostrophe shortens apart; no marks."""
     plain = _APOSTROPHE_T.sub(r"\1 \2", plain_signs(text).lower())
     return [
         token for token in _TOKEN.findall(plain) if token[0].isalnum() or token[0] == "'" or token == "n't"
@@ -44,12 +36,7 @@ def split_words(text: str) -> list[str]:
 
 
 def content_stems(text: str) -> set[str]:
-    """
-    The beginnings of the words that are no function words.
-
-    >>> sorted(content_stems("What do the gardens cost?"))
-    ['cost', 'garde']
-    """
+    """The beginnings of the words that are no function words."""
     return {word[:_STEM_CHARS] for word in split_words(text) if word not in _PLACE}
 
 
@@ -127,9 +114,6 @@ def word_runs(text: str) -> Iterator[str]:
     """
     All runs of one to three words of a text, and of one to four of their kinds, numbers alike, with its
     beginning and end. A function word is its own kind; other words in a row are one, and marks count.
-
-    >>> [run for run in word_runs("Set it to 5") if run.startswith("<")]
-    ['<', '< set', '< set it', '<', '< B', '< B it', '< B it to']
     """
     plain = _TYPED_SHORT.sub(r"\1 '", _TYPED_NOT.sub(r"\1 n't", plain_signs(text)))  # "dont", "whats"
     words = ["<", *("#" if word.isdigit() else word for word in split_words(plain)), ">"]
@@ -211,22 +195,13 @@ def describe_order(text: str) -> tuple[float, ...]:
 
 
 def plain_mood(clause: str) -> Mood:
-    """
-    >>> [plain_mood(text) for text in ("Open the list", "is it far", "I live in Bern")]
-    ['orders', 'asks', 'tells']
-    """
     first, *later = split_words(clause) or [""]
     is_verb = first in _VERBS and _BE.isdisjoint(later[1:])
     return "asks" if is_question(clause) else "orders" if is_verb else "tells"
 
 
 def plain_agreement(query: str) -> Agreement:
-    """
-    What a reply says to a question if it begins with a bare yes or no.
-
-    >>> [plain_agreement(text) for text in ("yes, but 4 not 6", "no", "Right now?", "no problem, save it")]
-    ['agrees', 'declines', 'neither', 'neither']
-    """
+    """What a reply says to a question if it begins with a bare yes or no."""
     match = re.match(r"\s*([^\W\d_]+)\s*(?:[,.!;]|$)", query.lower())
     if match is None or query.rstrip().endswith("?"):
         return "neither"
