@@ -18,15 +18,7 @@ _SHORT_WORDS = 8
 
 
 def answer_of(pending: Pending | None, query: str, reading: Reading) -> Answered | None:
-    """
-    What a query does to the open question: status is answered, or open if the query is about something else.
-
-    >>> asked = Pending(id="q3", asked_turn=3, asked_by=3, type="proposal", message="Cook the salmon?")
-    >>> answer_of(asked, "yes, but 4", Reading(agreement="agrees")).status
-    'answered'
-    >>> [answer_of(asked, said, Reading("tells")).status for said in ("Thanks!", "the trout, please")]
-    ['open', 'answered']
-    """
+    """What a query does to the open question: answered, or open if it is about something else."""
     if pending is None or pending.status != "open":
         return None
     yes = reading.agreement == "agrees"

@@ -145,12 +145,7 @@ def _listing(
 
 
 def names(text: str, label: str) -> bool:
-    """
-    Whether a text has all the terms of a label, one after the other.
-
-    >>> names("and the lenovo loq 15?", "Lenovo LOQ 15"), names("no problem", "LOQ 15")
-    (True, False)
-    """
+    """Whether a text has all the terms of a label, one after the other."""
     return says(split_terms(text), label)
 
 
@@ -171,7 +166,7 @@ def _subjects(statements: Sequence[str]) -> list[str]:
         row[1] if row else label_of(text) for row, text in zip(rows, statements, strict=True)
     )
     named = [name.text for text in statements for name in find_names(text)]
-    is_name = len(labels) == 1 and any(says(split_terms(label), name) for label in labels for name in named)
+    is_name = len(labels) == 1 and any(says(label_terms(label), name) for label in labels for name in named)
     return [label for label in labels if _NAME.fullmatch(label)] if is_name else []
 
 
