@@ -116,32 +116,12 @@ def carry_registry(
         if one.ref in mentioned or says(asked, one.label):
             known[one.ref] = structs.replace(one, turns=_touched(one.turns, files.turn))
     refs = tuple(dict.fromkeys(mentioned))[:_MENTIONED]
-    listing = _listing(before.listing, previous, files, refs, answer, listed, known)
+    listing = before.listing
+    if listed:  # ordinals count it from now on
+        about, pairs = clip(f"{files.query} {answer}", _SAID_CHARS), zip(refs, listed, strict=False)
+        items = tuple(Listed(ref=ref, text=clip(text, _SAID_CHARS)) for ref, (_, text) in pairs)
+        listing = Listing(turn=files.turn, about=about, items=items)
     return _limited(known.values(), structs.replace(before, listing=listing)), refs
-
-
-def _listing(
-    before: Listing,
-    previous: Carry,
-    files: TurnFiles,
-    mentioned: tuple[str, ...],
-    reply: str,
-    listed: Sequence[tuple[str, str]],
-    known: Mapping[str, Entity],
-) -> Listing:
-    """What ordinals count from now on: a list; several things of one kind, where no list stands for long."""
-    about = clip(f"{files.query} {reply}", _SAID_CHARS)
-    if listed:
-        pairs = zip(mentioned, listed, strict=False)
-        items = [Listed(ref=ref, text=clip(text, _SAID_CHARS)) for ref, (_, text) in pairs]
-        return Listing(turn=files.turn, about=about, items=tuple(items))
-    if before.is_list and before.turn in [one.turn for one in previous.recent_turns]:
-        return before
-    said = [known[ref] for ref in mentioned]
-    if len(said) < 2 or len({one.type for one in said}) > 1:
-        return before
-    items = [Listed(ref=one.ref, text=one.label) for one in said]
-    return Listing(turn=files.turn, about=about, items=tuple(items), is_list=False)
 
 
 def names(text: str, label: str) -> bool:
