@@ -287,7 +287,7 @@ def _meant_by(kind: str, words: str, carry: Carry) -> tuple[tuple[str, ...], tup
     known = {one.ref: one for one in carry.registry.records if one.state != "dropped"}
     if kind == "which":
         recent = any(one.turn == listing.turn for one in carry.recent_turns)
-        return (listing.refs, ()) if recent else ((), ())
+        return (listing.refs, ()) if recent and listing.is_list else ((), ())
     salient = tuple(_salient(carry, known))
     if kind == "one":
         return (salient if len(salient) == 1 else ()), salient

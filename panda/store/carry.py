@@ -201,6 +201,8 @@ class Listing(Whole, frozen=True, kw_only=True):
     turn: int | None = None  # turn that showed it; None if there is none
     about: str = ""  # what the user had asked, and how the reply began, clipped
     items: tuple[Listed, ...] = ()  # in its order
+    is_list: bool = True
+    """Whether it stood there as a list; else several things were named one after the other."""
 
     @property
     def refs(self) -> tuple[str, ...]:
