@@ -141,6 +141,7 @@ APPROVED: Mapping[str, Any] = {
     "claims": {"claims": pick(": price ")},
     "conflicts": {"same": pick("")},
     "navigation": {"lines": [], "action": "stop"},
+    "rewording": "",  # no wording: the extract stays
     "session": {"reply": "", "history": "Earlier turns told prices.", "engagement": "Laptops for games."},
 }
 """What a model that writes replies at each step of a turn that is approved without tools."""
