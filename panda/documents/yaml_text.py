@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
+import frontmatter
 import msgspec
 import yaml
 from frontmatter.default_handlers import YAMLHandler
@@ -261,9 +261,9 @@ def _visible(char: str) -> str:
 class FrontMatterText:
     """A text cut into its front matter and its body."""
 
-    before: str  # the first boundary with its end of line and all above it; "" without front matter
-    source: str  # what stands between the boundaries
-    between: str  # the second boundary with its end of line
+    before: str  # the first border and all above it; "" without front matter
+    source: str  # what stands between the borders, from the end of the first one's line on
+    between: str  # the second border with its end of line
     body: str  # all that follows the front matter
     pairs: _Pairs = ()
     """Keys and values in their order: starts and ends are those in the source, lines those of the file."""
@@ -274,25 +274,42 @@ class FrontMatterText:
         return {key.value: item.value for key, item in self.pairs}
 
 
+class _FrontMatter(YAMLHandler):
+    """Gets front matter from the library, and reads it by read_yaml as it stands in *rest* of a file."""
+
+    def __init__(self, rest: str, above: int) -> None:
+        super().__init__()
+        self._rest, self._above = rest, above
+        self.source: str | None = None  # None: the library has found no end of it
+        self.node: YamlNode | None = None
+
+    def load(self, fm: str, **kwargs: object) -> Any:
+        body = self._rest.split("\n", fm.count("\n"))[-1]  # the library has made all ends of lines alike
+        self.source = self._rest.removesuffix(body)
+        self.node = read_yaml(self.source, as_typed=True, above=self._above)
+        return self.node and self.node.value
+
+
 @lru_cache(maxsize=8)
 def split_front_matter(text: str, *, where: str) -> FrontMatterText:
     """A text cut in two. Raises DocumentError: the front matter has no end, is not YAML, or is no mapping."""
     lead = len(text) - len(text.lstrip("\ufeff \t\r\n"))
-    marks = [lead + mark.start() for mark in islice(YAMLHandler.FM_BOUNDARY.finditer(text[lead:]), 2)]
-    if marks[:1] != [lead]:
+    above, front = text.count("\n", 0, lead), text[lead:]
+    if not (border := YAMLHandler.FM_BOUNDARY.match(front)):
         return FrontMatterText("", "", "", text)
-    start = text.find("\n", lead) + 1
-    above = text.count("\n", 0, lead) + 1
-    if len(marks) < 2:
-        fix = "end it with a line that holds only ---"
-        raise DocumentError("the front matter is not closed", where, line=above, fix=fix)
-    body = (text.find("\n", marks[1]) + 1) or len(text)
+    handler = _FrontMatter(front[border.end() :], above + border[0].count("\n"))  # it may end in blank lines
     try:
-        node = read_yaml(text[start : marks[1]], as_typed=True, above=above)
+        frontmatter.parse(front, handler=handler)
     except YamlTextError as exc:
-        line, advice = exc.line or above + 1, "mend that line" if exc.line else None
+        line, advice = exc.line or above + 2, "mend that line" if exc.line else None
         raise DocumentError(f"the front matter is {exc}", where, line=line, fix=advice) from exc
+    source, node = handler.source, handler.node
+    if source is None:
+        fix = "end it with a line that holds only ---"
+        raise DocumentError("the front matter is not closed", where, line=above + 1, fix=fix)
     if node is not None and not isinstance(node.value, dict):
-        raise DocumentError("the front matter is no list of `key: value`", where, line=above + 1)
-    pairs = node.pairs if node else ()
-    return FrontMatterText(text[:start], text[start : marks[1]], text[marks[1] : body], text[body:], pairs)
+        raise DocumentError("the front matter is no list of `key: value`", where, line=above + 2)
+    start = lead + border.end()
+    end = start + len(source)
+    body = (text.find("\n", end) + 1) or len(text)
+    return FrontMatterText(text[:start], source, text[end:body], text[body:], node.pairs if node else ())

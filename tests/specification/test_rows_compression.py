@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import frontmatter
 import pytest
 
 from tests.api import LAPTOPS, ROOT, ModelServer, Panda, run_here
@@ -227,3 +228,19 @@ def test_s3_23_compress_page_doc_gives_json(tmp_path: Path, server: ModelServer,
     assert json.loads(data["text"])["zones"][-1]["name"] == "shop 15"
     assert (data["method"] == "rewrite") is is_json
     assert ("not JSON" in str(data["verification"]["refused_rewrites"])) is not is_json
+
+
+def test_packages_python_frontmatter_parses(tmp_path: Path) -> None:
+    """Front matter is parsed by python-frontmatter, with panda's reader of YAML; edits are of text."""
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    written = "---\r\n\r\n# mine\r\ncolour:   'blue'   # not red\r\nbudget: $500-800\r\n---\r\nAs I said.\r\n"
+    path = panda.write("store/users/ann/preferences.md", written)
+    assert panda("memory", "set", "size", "15").code == 0
+    text = path.read_bytes().decode("utf-8")
+    added = next(line for line in text.splitlines(keepends=True) if line.startswith("size:"))
+    assert text.replace(added, "") == written
+    values = frontmatter.loads(text).metadata
+    assert (values["colour"], values["budget"], values["size"]["value"]) == ("blue", "$500-800", "15")
+    assert panda.json("memory", "get", "colour")["value"] == "blue"
+    path.write_text("---\ncolour: [blue\n---\n", encoding="utf-8")
+    assert "preferences.md:2" in panda("memory", "get", "colour").err
