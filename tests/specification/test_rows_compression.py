@@ -239,7 +239,7 @@ def test_packages_python_frontmatter_parses(tmp_path: Path) -> None:
     text = path.read_bytes().decode("utf-8")
     added = next(line for line in text.splitlines(keepends=True) if line.startswith("size:"))
     assert text.replace(added, "") == written
-    values = frontmatter.loads(text).metadata
+    values: dict[str, Any] = frontmatter.loads(text).metadata
     assert (values["colour"], values["budget"], values["size"]["value"]) == ("blue", "$500-800", "15")
     assert panda.json("memory", "get", "colour")["value"] == "blue"
     path.write_text("---\ncolour: [blue\n---\n", encoding="utf-8")
