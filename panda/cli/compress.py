@@ -19,6 +19,7 @@ from panda.compression.fit import (
 )
 from panda.compression.pieces import CONTENT_TYPES, ContentType
 from panda.compression.surprise import NervesReader
+from panda.documents.evidence import find_claims
 from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
 from panda.models.cl100k import count_tokens
@@ -64,14 +65,18 @@ def compress(
     text = read_argument("-", invocation.stdin) if file == "-" else read_text(Path(file))
     kind = _read_type(content_type, file, text)
     made = _compressed(text, file, kind, budget, query, keep or (), invocation)
+    kept = _kept_by_kind(text, made.text)
     if explain_it:
         _explain(invocation.reporter, made)
+        invocation.reporter.table(
+            ("kind", "in the document", "kept"), [(k, *n.values()) for k, n in kept.items()]
+        )
     if out is not None:
         write_atomic(out, made.text)
     body = (
         "" if out is not None else Document(made.text.encode("utf-8"), markdown=kind != "page_doc", raw=raw)
     )
-    return Result(_data(made, out), body)
+    return Result({**_data(made, out), "kept": kept}, body)
 
 
 def _read_type(given: str | None, file: str, text: str) -> ContentType:
@@ -183,6 +188,18 @@ def _explain(reporter: Reporter, made: Compression) -> None:
     sizes = f"{made.before_tokens} tokens before, {made.after_tokens} after ({100 * made.ratio:.0f} %)"
     how = f"by {made.method} (rung {made.rung}), verified, {made.seconds:.2f} seconds"
     reporter.step(f"{made.kind}: {sizes}, {how}")
+
+
+def _kept_by_kind(text: str, made: str) -> dict[str, dict[str, int]]:
+    """How many distinct prices, URLs and dates a document has, and how many of them what was made of it."""
+    before, after = ({(claim.kind, claim.value) for claim in find_claims(source)} for source in (text, made))
+    return {
+        kind: {
+            "before": sum(known == kind for known, _ in before),
+            "after": sum(known == kind for known, _ in before & after),
+        }
+        for kind in ("price", "url", "date")
+    }
 
 
 def _data(made: Compression, out: Path | None) -> dict[str, object]:

@@ -5,6 +5,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from importlib.metadata import metadata
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,37 @@ def test_s3_23_compress_page_doc_gives_json(tmp_path: Path, server: ModelServer,
     assert json.loads(data["text"])["zones"][-1]["name"] == "shop 15"
     assert (data["method"] == "rewrite") is is_json
     assert ("not JSON" in str(data["verification"]["refused_rewrites"])) is not is_json
+
+
+@pytest.mark.parametrize(
+    ("name", "share", "urls", "dates"),
+    [
+        ("charset-normalizer", 0.5, 0.95, 0.95),
+        ("charset-normalizer", 0.25, 0.8, 0.9),
+        ("dateparser", 0.25, 0.95, 0.95),
+        ("turn_000813/toolresults.md", 0.25, 1.0, 1.0),
+    ],
+)
+def test_s3_28_critical_content_of_real_documents(
+    tmp_path: Path, name: str, share: float, urls: float, dates: float
+) -> None:
+    """`panda compress --json` says by kind what is kept; of real documents that is most of what counts."""
+    panda = Panda(tmp_path / "project")
+    saved = ROOT / "tests" / "replays" / "turns" / name
+    text = saved.read_text(encoding="utf-8") if saved.is_file() else str(metadata(name).get_payload())
+    panda.write(Path(name).name, text)
+    budget = str(int(share * count_tokens(text)))
+    query = ("--query", "Which laptop is the cheapest?") if saved.is_file() else ()
+    data = panda.json("compress", Path(name).name, "--budget", budget, *query)
+    kept = {kind: (counts["before"], counts["after"]) for kind, counts in data["kept"].items()}
+    assert kept["url"][0] > 1
+    assert kept["date"][0] > 1
+    assert kept["url"][1] >= urls * kept["url"][0]
+    assert kept["date"][1] >= dates * kept["date"][0]
+    assert kept["price"][1] == kept["price"][0]
+    addresses = set(re.findall(r"https?://[\w./-]+\w", data["text"]))
+    assert len(addresses) >= kept["url"][1] // 2
+    assert all(address in text for address in addresses)
 
 
 def test_packages_python_frontmatter_parses(tmp_path: Path) -> None:
