@@ -246,7 +246,7 @@ def test_s3_28_critical_content_of_real_documents(
     """`panda compress --json` says by kind what is kept; of real documents that is most of what counts."""
     panda = Panda(tmp_path / "project")
     saved = ROOT / "tests" / "replays" / "turns" / name
-    text = saved.read_text(encoding="utf-8") if saved.is_file() else str(metadata(name).get_payload())
+    text = saved.read_text(encoding="utf-8") if saved.is_file() else str(metadata(name).json["description"])
     panda.write(Path(name).name, text)
     budget = str(int(share * count_tokens(text)))
     query = ("--query", "Which laptop is the cheapest?") if saved.is_file() else ()
