@@ -42,7 +42,7 @@ def test_most_rounds(tmp_path: Path) -> None:
 def test_most_calls(tmp_path: Path) -> None:
     """No more than twenty calls are made, however many a round asks for."""
     replies = [calls(*searches(4 * n, 4)) for n in range(6)]
-    ran = run_turn(laptop_store(tmp_path), answer=Script(planner=ROUTE, coordinator=replies))
+    ran = run_turn(laptop_store(tmp_path), answer=Script(planner=ROUTE, coordinator=replies, rewording=""))
     assert len(ran.turn.steps()) == 20
     assert "**Ended:** limited (20 tool calls)" in ran.body(4)
     assert [step.round for step in ran.turn.steps()][-1] == 6 - 1
