@@ -177,14 +177,20 @@ class RecipeBook:
         return {label for path in paths for label in load_fit(path).classes}
 
     def registry(self) -> tuple[RegistryEntry, ...]:
-        """All entries of registry.yaml; raises RecipeError where it is missing or broken."""
+        """
+        All entries of registry.yaml, and the packaged ones of steps that a project's own does not name.
+        RecipeError: it is missing or broken.
+        """
         if self._registry is None:
             path = self.registry_path
             if not _is_file(path):
                 message = "there is no recipes/registry.yaml"
                 raise RecipeNotFoundError(message, where=str(path), fix="restore the file")
             path = place_within(path.parent, path.name, str(path))
-            self._registry = _parse_registry(read_own_text(path), str(path))
+            own = _parse_registry(read_own_text(path), str(path))
+            packaged = packaged_book().registry() if path.parent != asset("recipes") else ()
+            named = {entry.step for entry in own}
+            self._registry = (*own, *(entry for entry in packaged if entry.step not in named))
         return self._registry
 
     @property

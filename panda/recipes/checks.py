@@ -469,11 +469,6 @@ def _registry_faults(
     book: RecipeBook, entries: Sequence[RegistryEntry], recipes: Mapping[str, Recipe]
 ) -> Iterator[Problem]:
     where = str(book.registry_path)
-    present = {entry.step: entry for entry in entries}
-    for step in STEPS:
-        if entries and step not in present:
-            message = f"the registry has no step {step}, which the pipeline asks for"
-            yield RecipeNotFoundError(message, where=Location(where, key=step), fix=f"add {step}:")
     for entry in entries:
         if entry.step not in STEPS:
             message, fix = f"the pipeline has no step {entry.step}", f"steps: {', '.join(STEPS)}"
