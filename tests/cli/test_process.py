@@ -157,7 +157,7 @@ def test_a_bar_on_a_terminal(root: Path) -> None:
     assert re.search(r"checking .*━.*301/301.* \d+\.\d/s .*0:00:00", shown)
     assert "judging" in shown
     dumb = panda_on_terminal(["validate", "--root", str(root), "--user", "ann"], {**ENVIRON, "TERM": "dumb"})
-    assert dumb == "no problems found\r\n"
+    assert dumb.startswith("no problems found\r\n")
 
 
 def test_reader_that_has_gone(root: Path) -> None:
