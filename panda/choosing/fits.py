@@ -35,7 +35,7 @@ from panda.language.wording import (
 from panda.models.contract import ScoreCase
 
 FITS_DIR = "fits"  # folder of the fits, beside the recipes' categories
-_LAYOUTS = {"head": 2, "options": 5}
+_LAYOUTS = {"head": 1, "options": 5}
 """By scorer; to be raised with every change of what a value is: fits of another layout are not found."""
 _NAME_DIGITS = 12
 _SCALE, _LITTLE, _MARK = 5.0, 1.5, 0.7

@@ -72,15 +72,17 @@ def describe_wording(text: str) -> tuple[float, ...]:
 
 
 _VERBS = read_words("order_verbs.txt")
-_AUX, _PERSON, _THINGS, _WH, _LEAD, _BE, _YES, _NO = (
+_AUX, _PERSON, _THINGS, _WH, _LEAD, _BEFORE_WH, _BE, _YES, _NO = (
     read_words("order_words.txt", group)
-    for group in ("aux", "person", "things", "wh", "lead", "be", "yes", "no")
+    for group in ("aux", "person", "things", "wh", "lead", "before_wh", "be", "yes", "no")
 )
 _LEFT_OUT = [read_words("order_words.txt", group) for group in ("persons", "single", "several", "rest")]
 _SUBJECT = _PERSON | _THINGS
 _ALIKE, _TIMES = read_words("order_words.txt", "alike"), read_words("marks.txt", "times")
 _NAMES, _BEHIND_NAMES = (read_words("order_words.txt", name) for name in ("names", "behind_names"))
 _MARKED = re.compile(r"n't|'(?:s|m|re|ve|ll|d)\b|[^\W\d_]+|\d[\d.,:]*|[^\w\s]")
+_ASKED_TO = re.compile(r"\b(?:i'?d like you|i want you|i need you|let'?s|how about you|why don'?t you)\b")
+_WONDERS = re.compile(r"\b(?:i wonder|(?:like|want) to know|tell me|do you know|any idea|no idea|not sure)\b")
 _SHORT_IS = re.compile(r"\b(who|what|when|where|why|how)'?s\b")
 _NEXT_ORDER = re.compile(r"(?:, |\band |\bthen |[.;] )(\w+)")
 
@@ -163,27 +165,55 @@ def describe_order(text: str) -> tuple[float, ...]:
     while len(words) > 1 and words[0] in _LEAD:
         words = words[1:]
     first, second, *_ = (*words, "", "")
-    asks, inner, wh, size = plain.endswith("?"), [*pairwise(words)][1:], first in _WH, len(spoken)
+    asks, pairs = plain.endswith("?"), list(pairwise(words))
+    inner = pairs[1:]
+    orders, later, wh = first in _VERBS, frozenset(words[2:]), first in _WH
+    opening, size = (spoken or [""])[0], len(spoken)
     mark = re.match(r"[\w'-]+\s*([,.!])", plain) is not None or size == 1
-    negative = any(word in _NO for word in spoken)
+    yes, no, negative = opening in _YES, opening in _NO, any(word in _NO for word in spoken)
     values = (
         asks,
+        first in _AUX and second in _PERSON,
         first in _AUX and second in _SUBJECT,
-        any(a in ("can", "could", "will", "would") and b in ("you", "u") for a, b in pairwise(words)),
+        first in _AUX and second not in _SUBJECT and not asks,
+        first in ("can", "could", "will", "would") and second in ("you", "u"),
+        any(a in ("can", "could", "will", "would") and b in ("you", "u") for a, b in pairs),
+        first == "may" and second == "i",
+        wh and second in _AUX,
         wh and second in _SUBJECT,
+        wh and any(a in _AUX and b in _SUBJECT for a, b in inner),
         wh and not any(word in _AUX for word in words[1:4]),
         wh and ":" in plain and not asks,
+        first in _BEFORE_WH and second in _WH,
         any(a in _AUX and b in _PERSON for a, b in inner),
+        any(a in _WH and b in _AUX | _SUBJECT for a, b in inner),
         first in _PERSON,
-        first in _THINGS - _PERSON,
+        first in ("i", "we"),
+        first in _SUBJECT - _PERSON,
         first in ("my", "our"),
-        first in _VERBS,
+        orders,
+        orders and not later & _BE,
+        orders and second in _SUBJECT | {"me", "us", "him", "them", "all", "everything", "to"},
+        orders and any(word in _BE for word in words[1:4]),
+        "please" in words,
+        "please" in (first, (words or [""])[-1]),
         any(word in _VERBS for word in _NEXT_ORDER.findall(plain)),
+        _ASKED_TO.search(plain) is not None,
+        _WONDERS.search(plain) is not None,
+        first in ("remember", "note", "fyi", "actually", "correction", "thanks", "thank"),
         second in ("is", "are", "was", "has", "had", "'s", "will", "plays", "works", "moved", "comes"),
+        first.endswith("ed"),
+        ":" in plain,
         size <= 2,
         size <= 4,
         size > 6,
-        (spoken or [""])[0] in _YES and mark,
+        yes and mark,
+        yes and not mark,
+        yes and asks,
+        yes and not asks and size <= 3,
+        no and mark,
+        no and asks,
+        negative and yes,
         negative and size <= 5,
         negative and not asks,
         re.search(r"\bdo (?:it|so|that|this)\b|\b(?:go|carry) (?:ahead|on|for it)\b", plain) is not None,
