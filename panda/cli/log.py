@@ -142,14 +142,15 @@ def stats(
         invocation.reporter.step(f"how the oldest {left} turns ended was not looked up")
     groups = {name: vars(sums) for name, sums in executions.sums(where, group).items()}
     by_type = executions.compressions(where)
-    context = executions.contexts(invocation.settings.user, where)
+    is_wanted = invocation.as_json or by == "context"  # it reads a file of each turn
+    context = executions.contexts(invocation.settings.user, where) if is_wanted else None
     executions.close()
     total = by_type.pop("")
     if not groups and not any(total.values()):
         _tell_empty(invocation)
     data = {"by": group, "groups": groups, "compression": {"total": total, "by_content_type": by_type}}
-    data["context"] = asdict(context)
-    if by == "context":
+    data |= {"context": asdict(context)} if context else {}
+    if context and by == "context":
         quality = "unknown" if context.context_quality is None else f"{context.context_quality:.2f}"
         invocation.reporter.step(f"context quality {quality} on average of {context.turns:,} turns")
         return Result(data, Table(_CONTEXT, _context_rows(context)))

@@ -210,9 +210,9 @@ def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = No
     return lines
 
 
-def ordered_findings(turn: Turn) -> set[str | None]:
-    """The nodes that the research of this turn found, where the user orders one."""
-    made = [step for step in turn.steps() if step.tool == "internet.research" and step.status == "success"]
+def ordered_findings(turn: Turn, steps: Sequence[Step]) -> set[str | None]:
+    """The nodes that the research among the steps of this turn found, where the user orders one."""
+    made = [step for step in steps if step.tool == "internet.research" and step.status == "success"]
     ordered = turn.reading.mood == "orders"
     return {claim.node_id for step in made for claim in step.claims} if ordered else set()
 
@@ -249,7 +249,7 @@ class _Filters:
         self._others = folded_names(turn.meant) - set(map(str.lower, split_words(labels)))
         self._prices_now = turn.analysis.data_requirements.needs_current_prices
         self._current = [line for line in lines if line.node.startswith(_CURRENT) and _prices(line)]
-        self._found = ordered_findings(turn)
+        self._found = ordered_findings(turn, steps)
 
     def in_order(self, *, quotes: bool) -> Iterator[tuple[str, Callable[[Line], bool]]]:
         reading, carry = self._turn.reading, self._turn.present_carry

@@ -141,7 +141,10 @@ class Synthesizer:
         looks = not (session or turn.reading.only_tells or (is_undone(turn) and not is_by_value))
         read = self._look_at(turn, kept if looks else ["nothing"], {r.text for r in rejected}, quotes=True)
         offered = self._closest.scored(turn.meant, standing(read))
-        read, found = [*offered, *(line for line in read if line.left_out)], ordered_findings(turn)
+        read, found = (
+            [*offered, *(line for line in read if line.left_out)],
+            ordered_findings(turn, turn.steps()),
+        )
         chosen = self._reply(turn, offered, turn.reason) or _of_references(turn, offered)
         chosen = chosen or [reason(line, "found as ordered") for line in offered if line.node in found]
         lines = by_value(turn, offered, self._reader, answered=bool(chosen)) if offered else []

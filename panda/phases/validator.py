@@ -71,7 +71,7 @@ class Validator:
             lines = self.closest.scored(turn.meant, [cited.line(item) for item in items])
             parts = [Option(goal.id, goal.goal) for goal in plan.goals]
             judges = writes(self.executor, "phase6_validator", turn)
-            past, found = recalled(turn, self.reader, judges), ordered_findings(turn)
+            past, found = recalled(turn, self.reader, judges), ordered_findings(turn, turn.steps())
             reply = ask(
                 self.executor,
                 "phase6_validator",

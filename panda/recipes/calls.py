@@ -371,7 +371,7 @@ class CallWriter:
 
 
 def count_totals(usage: Usage, sent: Sequence[Message] = ()) -> TokenCounts:
-    """What was read and written; what was read is prompt and input as budget tokens of the messages are."""
+    """What was read and written; of messages as prompt and input, by their budget tokens, else as input."""
     read, output, fixed = usage.prompt, usage.output, 0
     if read and sent:
         system, *others = [count_tokens(message.content) for message in sent]

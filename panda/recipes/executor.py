@@ -206,9 +206,9 @@ class _Execution:
         def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
             return build_messages(self.plan, self.prompt, self.shown, documents, error=error, schema=schema)
 
-        documents = self.request.documents
-        if not self.by_list or self.plan.scores_labels:
-            documents, self.cuts = self.room.fit(self.shown, build)
+        if self.by_list and not self.plan.scores_labels:  # none is sent
+            return build(self.request.documents)
+        documents, self.cuts = self.room.fit(self.shown, build)
         self.writer.sent = build(documents)
         return self.writer.sent
 
