@@ -27,8 +27,10 @@ from panda.tools.sources import choose_read_well, site_of, subject_words
 from panda.tools.visits import client_of, files_of, make_visit
 from panda.web.addresses import Url, parse_url
 from panda.web.browser import Browser, open_browser
-from panda.web.client import Page, WebClient
-from panda.web.markup import Control, read_controls
+from panda.web.client import WebClient
+from panda.web.markup import Control
+from panda.web.page import Page
+from panda.web.reading import read_page_controls
 
 MOST_STEPS = 8
 _MOST_CONTROLS, _MOST_LINES, _LINE_CHARS = 60, 40, 300
@@ -147,7 +149,7 @@ class _Walk:
         self.failed += [f"{url}: {missing}" for _, missing in rejected]
         by = f"{control.kind}: {control.label}" if self.steps else "start"
         self.steps.append({"by": by, "url": url, "title": title, "visit_id": look.visit.manifest.visit_id})
-        controls = read_controls(look.page.text or "", parse_url(url))
+        controls = read_page_controls(look.page, parse_url(url))
         self._keep(look, {one.label for one in controls}, quoted=bool(well))
         if look.in_browser and self.browser is not None and self.context.sees:
             pictures = (parse_picture(self.browser.picture()),)

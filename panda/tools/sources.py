@@ -1,18 +1,16 @@
 """What is asked of a search engine, what it gives, and which of the results are read."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
-from panda.documents.json_text import load_json
-from panda.documents.text import one_line
 from panda.errors import UsageError, WebError
 from panda.language.words import read_words, split_terms
 from panda.retrieval.relevance import find_query_words, share_of_words
@@ -20,11 +18,11 @@ from panda.store.records import Source
 from panda.tools.contract import Ask, ToolContext
 from panda.web.addresses import parse_url
 from panda.web.client import WebClient
-from panda.web.markup import HtmlElement, clean_text, parse_html, squeeze
+from panda.web.reading import read_html_results, read_json_results
+from panda.web.results import SearchResult
 
 _T = TypeVar("_T")
 _MOST_RESULTS = 20
-_SNIPPET_CHARS = 400
 _PUBLIC = re.compile(r"\.(?:gov|edu|mil|int)(?:\.[a-z]{2})?\Z|\.ac\.[a-z]{2}\Z")
 _POOR = re.compile(
     r"pinterest|coupon|promo-?code|dealspotr|fandom\.com|quora\.com|answers\.com", re.IGNORECASE
@@ -32,7 +30,6 @@ _POOR = re.compile(
 _TALK = re.compile(r"reddit\.|forum|facebook\.|twitter\.|\bx\.com|tiktok\.|youtube\.", re.IGNORECASE)
 _LIST = re.compile(r"/(?:tag|category|search|login|cart)(?:/|\?|\Z)|[?&]q=", re.IGNORECASE)
 _MOST_CANDIDATES = 12
-_HEADINGS = ("h2", "h3", "h4")
 _WANTED: Mapping[str, Sequence[str]] = {
     "prices": ("price", "buy"),
     "comparison": ("review", "comparison"),
@@ -41,13 +38,6 @@ _WANTED: Mapping[str, Sequence[str]] = {
     "facts": (),
 }
 """What is looked for along with the subject."""
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    url: str  # address of the page
-    title: str  # as the provider gives it
-    snippet: str  # what the provider quotes of the page; may be empty
 
 
 def open_provider(setting: str | None, web: WebClient) -> Callable[[str], list[SearchResult]]:
@@ -68,12 +58,7 @@ def _ask_searxng(url: str, web: WebClient, phrase: str) -> list[SearchResult]:
     """The results for a phrase, best first; [] if there are none."""
     asked, where = urlencode({"q": phrase, "format": "json"}), f"searxng:{url}"
     page = web.fetch(f"{url.rstrip('/')}/search?{asked}", robots=False)
-    try:
-        value = load_json(page.text or "")
-    except ValueError as exc:
-        fix = "enable the format json in the server's settings.yml (search.formats)"
-        raise WebError("the search server's answer is no JSON", where=where, fix=fix) from exc
-    return list(_json_results(value, where))[:_MOST_RESULTS]
+    return list(read_json_results(page.text or "", where=where))[:_MOST_RESULTS]
 
 
 def _look_up(directory: Path, phrase: str) -> list[SearchResult]:
@@ -95,37 +80,10 @@ def _look_up(directory: Path, phrase: str) -> list[SearchResult]:
     return [results[url] for url in ranked[:_MOST_RESULTS]]
 
 
-def _results_of(path: Path, text: str) -> Iterator[SearchResult]:
-    if path.suffix != ".json":
-        yield from _html_results(parse_html(clean_text(text)))
-        return
-    try:
-        value = load_json(text)
-    except ValueError as exc:
-        raise WebError(f"a saved result page is no JSON: {exc}", where=str(path)) from exc
-    yield from _json_results(value, str(path))
-
-
-def _json_results(value: Any, where: str) -> Iterator[SearchResult]:
-    results = value.get("results") if isinstance(value, Mapping) else None
-    if not isinstance(results, list):
-        raise WebError("the answer has no list of results", where=where)
-    for result in results:
-        if isinstance(result, Mapping) and str(result.get("url", "")).startswith(("http://", "https://")):
-            snippet = one_line(str(result.get("content") or ""))[:_SNIPPET_CHARS]
-            yield SearchResult(str(result["url"]), one_line(str(result.get("title") or "")), snippet)
-
-
-def _html_results(root: HtmlElement | None) -> Iterator[SearchResult]:
-    for link in root.iter("a") if root is not None else ():
-        url = link.get("href") or ""
-        heading = next((e for e in (link, *link.iterancestors()) if e.tag in _HEADINGS), None)
-        is_title = heading is not None or any(e.tag in _HEADINGS for e in link)
-        if is_title and url.startswith(("http://", "https://")):
-            block = (heading if heading is not None else link).getparent()
-            title = squeeze(link.text_content())
-            text = squeeze(block.text_content()).replace(title, "", 1) if block is not None else ""
-            yield SearchResult(url, title, text.strip()[:_SNIPPET_CHARS])
+def _results_of(path: Path, text: str) -> Sequence[SearchResult]:
+    if path.suffix == ".json":
+        return read_json_results(text, where=str(path))
+    return read_html_results(text, where=str(path))
 
 
 def site_of(url: str) -> str:

@@ -17,7 +17,9 @@ from panda.store.visits import Visit, place_visit, write_visit
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.memory import best_items, claims_of, entities_of
 from panda.web.addresses import parse_url
-from panda.web.client import Page, Validators, WebClient
+from panda.web.client import Validators, WebClient
+from panda.web.page import Page
+from panda.web.reading import read_page
 
 _MOST_LINES = 12
 
@@ -125,10 +127,8 @@ def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -
 
 def make_visit(page: Page, known: Visit | None, context: ToolContext) -> tuple[Visit, Path]:
     """A page as a visit of the running turn, with the directory for it; nothing is written."""
-    from panda.web.extraction import extract_page  # loaded with the first page
-
     visit_id, directory = place_visit(context.store.turn(context.turn), page.url)
-    extraction = extract_page(page)
+    extraction = read_page(page)
     manifest = Manifest(
         visit_id=visit_id,
         url=page.url,

@@ -9,6 +9,7 @@ from urllib.parse import urljoin
 from panda.errors import UsageError, WebError
 
 _DOTS_AT_END = re.compile(r"\A([^?#]*/\.\.?)(?=[?#]|\Z)")
+_MAX_CHARS = 8_000
 _NAT64 = ip_network("64:ff9b::/96")
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 
@@ -40,6 +41,7 @@ class Url:
 
     def join(self, location: str) -> "Url":
         """The address that a page at this one means by *location*; WebError if it cannot be asked for."""
+        _check_length(location)
         return parse_url(urljoin(str(self), location))
 
 
@@ -53,6 +55,7 @@ def parse_url(url: str) -> Url:
     import httpx  # takes a while to import
 
     where = url[:200]
+    _check_length(url)
     try:  # what dots at the end lead to is a directory, of which httpx takes the slash
         parsed = httpx.URL(_DOTS_AT_END.sub(r"\1/", url.strip())).copy_with(fragment=None)
     except (httpx.InvalidURL, ValueError) as exc:
@@ -66,6 +69,12 @@ def parse_url(url: str) -> Url:
         raise WebError("not a URL: its host or port cannot be", where=where)
     front = f"{parsed.scheme}://{parsed.netloc.decode()}"
     return Url(parsed.scheme, host, port, str(parsed).removeprefix(front))
+
+
+def _check_length(url: str) -> None:
+    if len(url) > _MAX_CHARS:
+        message = f"an address of {len(url):,} characters is not read, at most {_MAX_CHARS:,}"
+        raise WebError(message, where=f"{url[:80]}…")
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from typing import Any
 
 from panda.errors import UsageError, WebError
 from panda.web.addresses import Url, parse_url
-from panda.web.client import Page, WebClient
+from panda.web.client import WebClient
 from panda.web.markup import BUTTONS
+from panda.web.page import Page
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _MOST_REQUESTS = 100

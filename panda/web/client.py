@@ -1,31 +1,21 @@
 """Pages from the web: redirects followed, robots.txt kept, limits held, one GET request after another."""
 
-import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from httpx import Headers
-from protego import Protego
-from w3lib.encoding import (
-    html_body_declared_encoding,
-    http_content_type_encoding,
-    read_bom,
-    resolve_encoding,
-    to_unicode,
-)
 
 from panda.errors import WebError
 from panda.web.addresses import AddressRules, Url, parse_url
 from panda.web.connection import Deadline, Exchange, Resolve, resolve_host
+from panda.web.page import Page
+from panda.web.reading import decode_page, prepare_reading, robots_allow
 
-_VERSION = re.compile(r"^([ \t]*user-agent[ \t]*:[ \t]*[a-z_-]+)/.*$", re.IGNORECASE | re.MULTILINE)
 MOST_BYTES = 5_000_000
 """Most bytes of a page, packed and unpacked."""
 _STEP_BYTES = 65_536
-AGENT = "panda"
-"""Name in requests and in robots.txt."""
 _REQUEST_HEADERS = {
     "User-Agent": "panda/0.1 (command-line reader; one page at a time)",
     "Accept": "text/html, application/xhtml+xml, application/json;q=0.8, text/plain;q=0.8, */*;q=0.1",
@@ -39,11 +29,6 @@ _MOST_ROBOTS_BYTES = 512_000
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _TEXT_TYPES = ("text/plain", "text/markdown", "application/json", "application/ld+json", "text/csv")
-
-
-def parse_robots(text: str) -> Protego:
-    """Its rules; programs that it names with a version are meant without."""
-    return Protego.parse(_VERSION.sub(r"\1", text.removeprefix("\ufeff")))
 
 
 def read_body(chunks: Iterable[bytes], encoding: str, *, where: str, most_bytes: int = MOST_BYTES) -> bytes:
@@ -95,40 +80,6 @@ def _unpack(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
         raise zlib.error("it ends too early")
 
 
-def decode_body(body: bytes, declared: str | None) -> tuple[str, str]:
-    """
-    The text of a body, without byte order mark, and its charset: that of the mark, the header (*declared*),
-    the document, or else guessed; but what can only be UTF-8 is, also where a server says latin-1 as it says
-    of every page. Bytes that fit no character become U+FFFD.
-    """
-    marked, mark = read_bom(body)
-    if marked is not None and mark is not None:
-        return to_unicode(body[len(mark) :], marked), marked
-    try:
-        as_utf8 = body.decode("utf-8")
-    except UnicodeDecodeError:
-        as_utf8 = None
-    for label in (declared, html_body_declared_encoding(body)):
-        charset = resolve_encoding(label) if label else None
-        if charset and charset.startswith("utf-16") and label is not declared:
-            charset = "utf-8"  # a document that could be read so far is not UTF-16
-        if charset is None or (charset == "cp1252" and as_utf8 is not None):
-            continue
-        try:
-            text = to_unicode(body, charset)
-        except (LookupError, ValueError):  # a codec of Python that is no charset
-            continue
-        if text.count("\ufffd") * 200 <= len(text):
-            return text, charset
-    if as_utf8 is not None:
-        return as_utf8, "utf-8"
-    from charset_normalizer import from_bytes  # slow to load, and seldom needed
-
-    best = from_bytes(body[:200_000]).best()
-    charset = best.encoding if best is not None else "cp1252"
-    return body.decode(charset, "replace"), charset
-
-
 @dataclass(frozen=True)
 class Validators:
     """What an earlier answer gave for asking whether it still holds."""
@@ -136,17 +87,6 @@ class Validators:
     url: str  # the URL that answered, after redirects
     etag: str | None  # its ETag
     last_modified: str | None  # its Last-Modified
-
-
-@dataclass(frozen=True)
-class Page:
-    url: str  # as it was asked for, normalised
-    final_url: str  # the URL that answered, after redirects
-    media_type: str  # text/html, application/json, …; "" if not modified
-    charset: str | None  # in which the text was read; None if not modified
-    text: str | None  # the body; None if it is the same as at the earlier visit (304)
-    etag: str | None  # ETag as given
-    last_modified: str | None  # Last-Modified as given
 
 
 class WebClient:
@@ -158,8 +98,8 @@ class WebClient:
         self.rules = rules
         self.timeout_seconds = timeout_seconds
         self._resolve = resolve
-        self._robots: dict[str, Protego | None] = {}
-        """Of each origin; None while it cannot say: its robots.txt fails with a server error."""
+        self._robots: dict[str, str | None] = {}
+        """By origin the text of its robots.txt; None while that fails with a server error."""
 
     def fetch(
         self,
@@ -174,6 +114,8 @@ class WebClient:
         user configured, robots.txt is not asked. *check* raises for an address that may not be asked for.
         """
         asked = parse_url(url)
+        if known is None:  # else most likely nothing is to be read
+            prepare_reading()
         with self._answer(asked, known, robots=robots, check=check) as answer:
             return self._page(asked, answer)
 
@@ -216,38 +158,37 @@ class WebClient:
             return Page(str(asked), where, "", None, None, *stamps)
         content_type = headers.get("content-type", "")
         media_type = content_type.partition(";")[0].strip().lower() if "/" in content_type else ""
-        charset = http_content_type_encoding(content_type)
         if media_type and media_type not in _PAGE_TYPES + _TEXT_TYPES:
             raise WebError(f"it is {media_type}, which is not read as a page", where=where)
         if (length := headers.get("content-length", "")).isdigit() and int(length) > MOST_BYTES:
             raise _too_large(MOST_BYTES, where)
         body = read_body(answer.body, headers.get("content-encoding", ""), where=where)
-        wide = body.startswith((b"\xff\xfe", b"\xfe\xff")) or (charset or "").startswith("utf-16")
+        wide = body.startswith((b"\xff\xfe", b"\xfe\xff")) or "charset=utf-16" in content_type.lower()
         if b"\0" in body[:4096] and not wide:
             raise WebError("it is no text", where=where)
-        text, read_as = decode_body(body, charset)
+        text, charset = decode_page(body, content_type, where=where)
         media_type = media_type or ("text/html" if text.lstrip()[:1] == "<" else "text/plain")
-        return Page(str(asked), where, media_type, read_as, text, *stamps)
+        return Page(str(asked), where, media_type, charset, text, *stamps)
 
     def _check_robots(self, exchange: Exchange, url: Url, allowed: _Headers) -> None:
         origin = url.origin
         if origin not in self._robots:
             self._robots[origin] = self._load_robots(exchange, replace(url, path="/robots.txt"), allowed)
         robots = self._robots[origin]
-        if robots is None or not (url.path == "/robots.txt" or robots.can_fetch(str(url), AGENT)):
+        if robots is None or not (url.path == "/robots.txt" or robots_allow(robots, url)):
             down = "cannot be read now (server error)" if robots is None else None
             why = down or "asks programs not to read this page"
             raise WebError(f"{origin}/robots.txt {why}", where=str(url), fix="open it in a browser")
 
-    def _load_robots(self, exchange: Exchange, url: Url, allowed: _Headers) -> Protego | None:
+    def _load_robots(self, exchange: Exchange, url: Url, allowed: _Headers) -> str | None:
         with _followed(exchange, url, allowed) as answer:
             if answer.status >= 500:
                 return None
             if not 200 <= answer.status < 300:
-                return parse_robots("")
+                return ""
             encoding, where = answer.headers.get("content-encoding", ""), str(answer.url)
             body = read_body(answer.body, encoding, where=where, most_bytes=_MOST_ROBOTS_BYTES)
-            return parse_robots(body.decode("utf-8", "replace"))
+            return body.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from panda.documents.markdown import split_passages
 from panda.documents.text import one_line
 from panda.language.text import split_sentences
 from panda.language.words import phrases
-from panda.web.client import Page
 from panda.web.markup import Block, Markup, clean_text, read_markup, with_body
+from panda.web.page import Page
 from panda.web.structured import (
     ARTICLES,
     PRODUCTS,
@@ -45,6 +45,8 @@ _SENTENCE_CHARS = 200
 _MOST_ITEMS = 400
 _ENOUGH_WORDS = 60
 _SPEC_CHARS = 300
+_DATA_CHARS = 5_000
+_TITLE_CHARS = 300
 _MOST_SPECS = 60
 _MOST_PRODUCTS = 100
 _MAIN_WORDS = 25
@@ -70,6 +72,11 @@ class _Reading:
     """Values of the prices of the page's subject, as find_claims gives them; none if struck or aside."""
     stock: bool | None  # what it says of availability; None if nothing
     name: str  # in a list: the name that a price belongs to; "" if none
+
+
+def load_parsers() -> None:
+    """Load what reads most pages; it takes half a second."""
+    import trafilatura  # noqa: F401
 
 
 def extract_page(page: Page) -> Extraction:
@@ -251,7 +258,7 @@ def _judge(
 def _identify(markup: Markup, readings: Sequence[_Reading], main_text: str) -> tuple[str, dict[str, Any]]:
     meta = meta_fields(markup.meta)
     heading = next((b.text for b in markup.blocks if b.tag == "h1" and not b.in_navigation), "")
-    title = heading or meta.get("title") or _SITE_TITLE.sub("", markup.title)
+    title = (heading or meta.get("title") or _SITE_TITLE.sub("", markup.title))[:_TITLE_CHARS]
     values = parse_json_ld(markup.scripts)
     items = (microdata_node(values) for kind, values in markup.microdata if kind.endswith("Product"))
     products = [*find_nodes(values, PRODUCTS)] or [i for i in items if i.get("name") or i.get("offers")]
@@ -263,7 +270,7 @@ def _identify(markup: Markup, readings: Sequence[_Reading], main_text: str) -> t
             told |= _pick(meta, "price")
         return "product", {**_pick(meta, "availability", "brand"), **told}
     if products or listed:
-        rows = [product_fields(node) for node in (*products, *listed)][:_MOST_PRODUCTS]
+        rows = [product_fields(node) for node in [*products, *listed][:_MOST_PRODUCTS]]
         keys = ("price", "lowest_price", "availability", "brand")
         named_rows = [{"name": row.get("title", ""), **_pick(row, *keys)} for row in rows]
         return "listing", {"title": title, "products": named_rows}
@@ -366,11 +373,12 @@ def _plain(page: Page, text: str) -> Extraction:
             value = None
         pairs = value.items() if isinstance(value, dict) else ()
         scalars = {str(key): part for key, part in pairs if isinstance(part, str | int | float)}
-        fields["data"] = dict(list(scalars.items())[:_MOST_SPECS])
+        short = {key: part for key, part in scalars.items() if len(f"{key}{part}") <= _DATA_CHARS}
+        fields["data"] = dict(list(short.items())[:_MOST_SPECS])
     passages = [passage.text for passage in split_passages(text)][:_MOST_ITEMS]
     data = fields.get("data", {})
     name = page.final_url.rstrip("/").rpartition("/")[2][:80]
-    title = one_line(str(data.get("title") or data.get("name") or name))
+    title = one_line(str(data.get("title") or data.get("name") or name))[:_TITLE_CHARS]
     zones = [{"type": "other", "confidence": 0.8, "items": passages}] if passages else []
     return Extraction(
         title, "data", {**fields, "title": title, "zones": zones}, text, 0.8 if passages else 0.1

@@ -58,6 +58,19 @@ _MOST_BLOCKS = 4_000
 _MOST_ROWS = 300
 _MOST_COLUMNS = 30
 _CELL_CHARS = 300
+_META_CHARS = 600
+_TITLE_CHARS = 300
+_SPAN_DIGITS = 4
+_NAMES_CHARS = 200
+_HINTS_CHARS = 2_000
+_STYLE_CHARS = 1_000
+_GAP_CHARS = 100
+_BLOCK_CHARS = 20_000
+"""Longer stretches of text become several blocks."""
+_MOST_TABLE_CHARS = 500_000
+"""Of all tables together; a cell that spans rows and columns counts for each."""
+MAX_CONTROLS = 5_000
+_MOST_FIELDS = 100
 _TAG = re.compile(r"<[a-z/!]", re.IGNORECASE)
 """Where a title that is never closed goes over into the page."""
 
@@ -102,6 +115,19 @@ def squeeze(text: str) -> str:
     return " ".join(_GROUPED.sub(lambda match: "".join(match[0].split()), plain).split())
 
 
+def text_of(element: HtmlElement, most_chars: int) -> str:
+    """The beginning of an element's text, as one line; what follows it is not looked at."""
+    pieces: list[str] = []
+    left = 2 * most_chars  # of which white space may be the half
+    for piece in element.itertext():
+        if piece:
+            pieces.append(piece[:left])
+            left -= len(piece)
+        if left <= 0:
+            break
+    return squeeze("".join(pieces))[:most_chars]
+
+
 @dataclass(frozen=True)
 class Block:
     text: str  # one line
@@ -130,6 +156,7 @@ class Markup:
     tables: list[dict[str, Any]] = field(default_factory=list)
     """Tables of data, in document order: caption (or the heading before it), columns (empty without a head),
     rows of cells, and left_out, the number of rows beyond the limit, if there are any."""
+    table_chars: int = 0  # of what was read of tables
     pairs: dict[str, str] = field(default_factory=dict)
     """Terms with their descriptions, from lists of definitions and two-column tables."""
 
@@ -143,7 +170,8 @@ def read_markup(html: str) -> Markup:
         _read_head(element, markup)
     taken = {element for element in root.iter("table") if _read_table(element, markup)}
     for element in root.iter("dl"):
-        taken |= _read_definitions(element, markup)
+        if next(element.iterancestors("dl"), None) is None:  # one in another is read with that
+            taken |= _read_definitions(element, markup)
     for element in root.iter():
         if isinstance(element.tag, str) and element.get("itemscope") is not None and element.get("itemtype"):
             _read_item(element, markup)
@@ -163,10 +191,24 @@ class _Open:
     texts: list[str] = field(default_factory=list)
     link_chars: int = 0
 
+    def add(self, text: str) -> None:
+        if text:
+            self.texts.append(text)
+
+    def add_hints(self, names: str) -> None:
+        if len(self.hints) < _HINTS_CHARS:
+            self.hints += f" {names[:_NAMES_CHARS]}".rstrip().lower()
+
     def blocks(self) -> Iterator[Block]:
-        if text := squeeze("".join(self.texts)):
-            share = min(1.0, self.link_chars / len(text))
-            yield Block(text, self.tag, self.hints, self.in_navigation, self.struck, round(share, 2))
+        text = squeeze("".join(self.texts))
+        share = min(1.0, self.link_chars / max(1, len(text)))
+        while text:
+            end = len(text)
+            if end > _BLOCK_CHARS:
+                end = text.rfind(" ", 0, _BLOCK_CHARS) + 1 or _BLOCK_CHARS
+            part = text[:end].strip()
+            yield Block(part, self.tag, self.hints, self.in_navigation, self.struck, round(share, 2))
+            text = text[end:]
 
 
 def _walk(root: HtmlElement, taken: Collection[HtmlElement]) -> Iterator[Block]:
@@ -174,13 +216,16 @@ def _walk(root: HtmlElement, taken: Collection[HtmlElement]) -> Iterator[Block]:
     from lxml import etree
 
     current, outer, skipped = _Open(), list[_Open](), None
+    links = 0  # that are open around the current place
     walker = etree.iterwalk(root, events=("start", "end"))
     for event, element in walker:
         if event == "end":
             if element is not skipped and _is_block(element):
                 yield from current.blocks()
                 current = replace(outer.pop(), texts=[], link_chars=0)
-            current.texts.append(element.tail or "")
+            if element is not skipped:
+                links -= element.tag == "a"
+            current.add(element.tail or "")
         elif element.tag == "br" or element.tag in _GONE or element in taken or _is_hidden(element):
             current.texts.append(" ")
             skipped = element
@@ -191,12 +236,12 @@ def _walk(root: HtmlElement, taken: Collection[HtmlElement]) -> Iterator[Block]:
                 outer.append(current)
                 current = _opened(element, current)
             else:
-                current.texts.append(_gap(element, current.texts))
-                names = f"{element.get('class') or ''} {element.get('itemprop') or ''}"
-                current.hints += f" {names}".rstrip().lower()
+                current.add(_gap(element, current.texts))
+                current.add_hints(f"{element.get('class') or ''} {element.get('itemprop') or ''}")
             text = element.text or ""
-            current.texts.append(text)
-            if any(around.tag == "a" for around in (element, *element.iterancestors())):
+            current.add(text)
+            links += element.tag == "a"
+            if links:
                 current.link_chars += len(squeeze(text))
     yield from current.blocks()
 
@@ -229,23 +274,30 @@ def read_controls(html: str, at: Url) -> list[Control]:
         return []
     base = next(root.iter("base"), None)
     at = (_joined(at, base.get("href")) if base is not None else None) or at
-    controls: list[Control | None] = []
+    controls: list[Control] = []
+    hidden: set[HtmlElement] = set()
     buttons = 0
     for element in root.iter():
+        if len(controls) == MAX_CONTROLS:
+            break
         is_button = element.tag == "button" or element.get("role") == "button"
         is_button = is_button or (element.tag == "input" and element.get("type") == "button")
         buttons += is_button
-        if _is_in_hidden(element):
+        if element.getparent() in hidden or _is_hidden(element):
+            hidden.add(element)
             continue
+        control = None
         if element.tag == "a" and element.get("href"):
-            controls.append(_link(element, at))
+            control = _link(element, at)
         elif element.tag == "form":
-            controls.append(_form(element, at))
+            control = _form(element, at)
         elif is_button and (
             element.get("type") == "button" or next(element.iterancestors("form"), None) is None
         ):
-            controls.append(Control("button", _label(element), number=buttons - 1))
-    return [control for control in controls if control is not None and control.label]
+            control = Control("button", _label(element), number=buttons - 1)
+        if control is not None and control.label:
+            controls.append(control)
+    return controls
 
 
 def _joined(at: Url, location: str | None) -> Url | None:
@@ -256,9 +308,14 @@ def _joined(at: Url, location: str | None) -> Url | None:
 
 
 def _label(element: HtmlElement) -> str:
-    said = [element.text_content(), *(element.get(key) for key in ("aria-label", "value", "placeholder"))]
-    said += [image.get("alt") for image in element.iter("img")]
-    return next((text for one in said if (text := squeeze(one or "")[:_LABEL_CHARS])), "")
+    if label := text_of(element, _LABEL_CHARS):
+        return label
+    attributes = [element.get(key) for key in ("aria-label", "value", "placeholder")]
+    attributes += [image.get("alt") for image in islice(element.iter("img"), _MOST_FIELDS)]
+    for attribute in attributes:
+        if label := squeeze((attribute or "")[: 2 * _LABEL_CHARS])[:_LABEL_CHARS]:
+            return label
+    return ""
 
 
 def _link(element: HtmlElement, at: Url) -> Control | None:
@@ -276,14 +333,17 @@ def _form(form: HtmlElement, at: Url) -> Control | None:
     typed = next(named, None)
     if url is None or typed is None or form.method != "GET":
         return None
-    sent = tuple((name, value) for name, value in form.form_values() if name != typed.name)
+    values = islice(form.form_values(), _MOST_FIELDS + 1)
+    sent = tuple((name, str(value)) for name, value in values if name != typed.name)
+    if len(sent) > _MOST_FIELDS:
+        return None
     label = next(filter(None, (_label(e) for e in (typed, *form.iter("button")))), "search")
     return Control("form", label, str(url), typed.name, sent)
 
 
 def _is_hidden(element: HtmlElement) -> bool:
     named = element.get("hidden") is not None or element.get("aria-hidden") == "true"
-    return named or bool(_HIDDEN_STYLE.search(element.get("style") or ""))
+    return named or bool(_HIDDEN_STYLE.search((element.get("style") or "")[:_STYLE_CHARS]))
 
 
 def _is_in_hidden(element: HtmlElement) -> bool:
@@ -295,7 +355,7 @@ def _is_block(element: HtmlElement) -> bool:
 
 
 def _is_struck(element: HtmlElement) -> bool:
-    names = f"{element.get('class') or ''} {element.get('style') or ''}"
+    names = f"{(element.get('class') or '')[:_STYLE_CHARS]} {(element.get('style') or '')[:_STYLE_CHARS]}"
     return element.tag in _STRUCK or bool(_STRUCK_NAMES.search(names))
 
 
@@ -304,7 +364,10 @@ def _opened(element: HtmlElement, outer: _Open) -> _Open:
     role = (element.get("role") or "").lower()
     struck = outer.struck or _is_struck(element)
     navigation = outer.in_navigation or _is_navigation(element) or role in _NAVIGATION_ROLES
-    return _Open(str(element.tag), f"{outer.hints} {' '.join(names).lower()}".strip(), navigation, struck)
+    opened = _Open(str(element.tag), outer.hints, navigation, struck)
+    opened.add_hints(" ".join(name[:_NAMES_CHARS] for name in names))
+    opened.hints = opened.hints.strip()
+    return opened
 
 
 def _is_navigation(element: HtmlElement) -> bool:
@@ -314,8 +377,8 @@ def _is_navigation(element: HtmlElement) -> bool:
 
 
 def _gap(element: HtmlElement, texts: list[str]) -> str:
-    before = next((text for text in reversed(texts) if text), "")
-    inner = squeeze(element.text_content())
+    before = texts[-1] if texts else ""
+    inner = text_of(element, _GAP_CHARS)
     if not before or not inner or before[-1].isspace():
         return ""
     names = f"{element.get('class') or ''}".lower()
@@ -332,11 +395,12 @@ def _gap(element: HtmlElement, texts: list[str]) -> str:
 
 def _read_head(element: HtmlElement, markup: Markup) -> None:
     if element.tag == "title" and not markup.title:
-        markup.title = squeeze(_TAG.split(element.text_content(), 1)[0])
+        markup.title = squeeze(_TAG.split(text_of(element, _TITLE_CHARS), 1)[0])
     elif element.tag == "meta":
         name = (element.get("property") or element.get("name") or "").lower()
         if name and element.get("content"):
-            markup.meta.setdefault(name, squeeze(element.get("content")))
+            content = squeeze(element.get("content")[: 2 * _META_CHARS])[:_META_CHARS]
+            markup.meta.setdefault(name[:_NAMES_CHARS], content)
     elif "ld+json" in (element.get("type") or "").lower():
         markup.scripts.append(element.text or "")
 
@@ -349,8 +413,10 @@ def _read_item(element: HtmlElement, markup: Markup) -> None:
         name = inner.get("itemprop") if isinstance(inner.tag, str) else None
         if name and inner.get("itemscope") is None and inner.tag not in ("script", "style"):
             value = inner.get("content") or inner.get("datetime") or inner.get("href")
-            value = value if value is not None and inner.tag != "a" else inner.text_content()
-            values.setdefault(name.split()[0], squeeze(value)[:_CELL_CHARS])
+            if value is None or inner.tag == "a":
+                value = text_of(inner, _CELL_CHARS)
+            value = squeeze(value[: 2 * _CELL_CHARS])[:_CELL_CHARS]
+            values.setdefault((name[:_NAMES_CHARS].split() or [""])[0], value)
     markup.microdata.append(((element.get("itemtype") or "").rsplit("/", 1)[-1], values))
 
 
@@ -363,8 +429,12 @@ def _read_table(element: HtmlElement, markup: Markup) -> bool:
         return False
     rows = [(texts, head) for texts, head in _rows_of(element) if any(texts)]
     width = max((len(texts) for texts, _ in rows), default=0)
+    chars = sum(len(text) + 1 for texts, _ in rows for text in texts)
     if any(len(text) > _CELL_CHARS for texts, _ in rows for text in texts):
         return False
+    if markup.table_chars + chars > _MOST_TABLE_CHARS:
+        return False
+    markup.table_chars += chars
     if width == 2 and not rows[0][1]:
         pairs = [texts for texts, _ in rows if len(texts) == 2 and all(texts)]
         markup.pairs.update((first.rstrip(": "), second) for first, second in pairs)
@@ -390,9 +460,9 @@ def _rows_of(table: HtmlElement) -> Iterator[tuple[list[str], bool]]:
                 left, text = hanging.pop(len(texts))
                 below |= {len(texts): (left - 1, text)} if left > 1 else {}
                 texts.append(text)
-            if cell is None:
+            if cell is None or len(texts) >= _MOST_COLUMNS:
                 break
-            text, deep = squeeze(cell.text_content()), _span(cell, "rowspan")
+            text, deep = text_of(cell, _CELL_CHARS + 1), _span(cell, "rowspan")
             for _ in range(_span(cell, "colspan")):
                 below |= {len(texts): (deep - 1, text)} if deep > 1 else {}
                 texts.append(text)
@@ -401,16 +471,16 @@ def _rows_of(table: HtmlElement) -> Iterator[tuple[list[str], bool]]:
 
 
 def _span(cell: HtmlElement, name: str) -> int:
-    given = cell.get(name) or "1"
+    given = (cell.get(name) or "1")[:_SPAN_DIGITS]
     return max(1, min(int(given), _MOST_COLUMNS)) if given.isascii() and given.isdigit() else 1
 
 
 def _caption(element: HtmlElement) -> str:
     for inner in element.iter("caption"):
-        return squeeze(inner.text_content())
+        return text_of(inner, _CELL_CHARS)
     for before in element.itersiblings(preceding=True):
         if before.tag in ("h1", "h2", "h3", "h4", "h5", "h6"):
-            return squeeze(before.text_content())
+            return text_of(before, _CELL_CHARS)
         if before.tag in ("table", "section"):
             break
     return ""
@@ -421,7 +491,7 @@ def _read_definitions(element: HtmlElement, markup: Markup) -> set[HtmlElement]:
     taken: set[HtmlElement] = set()
     term = ""
     for inner in element.iter("dt", "dd") if not _is_in_hidden(element) else ():
-        text = squeeze(inner.text_content())
+        text = text_of(inner, _CELL_CHARS + 1)
         if inner.tag == "dt":
             term = text.rstrip(": ")
         elif term and text and len(text) <= _CELL_CHARS:

@@ -37,6 +37,8 @@ _OF_OFFER = ("price", "priceCurrency", "availability", "itemCondition", "lowPric
 _OF_RATING = ("ratingValue", "reviewCount", "ratingCount", "bestRating")
 _MOST_DEPTH = 12
 _TEXT_CHARS = 600
+_SOURCE_CHARS = 6_000
+"""Of a text with its tags and entities, before it is cut to those."""
 
 
 def parse_json_ld(scripts: Sequence[str]) -> list[Any]:
@@ -48,15 +50,23 @@ def parse_json_ld(scripts: Sequence[str]) -> list[Any]:
     """
     values: list[Any] = []
     for script in scripts:
-        text = re.sub(
-            r"\A\s*(?:<!--|//\s*<!\[CDATA\[|<!\[CDATA\[)|(?:-->|//\s*\]\]>|\]\]>)?\s*;?\s*\Z", "", script
-        )
         try:
-            value = load_json(text, strict=False)
+            value = load_json(_unwrap(script), strict=False)
         except (ValueError, RecursionError):
             continue
         values += value if isinstance(value, list) else [value]
     return values
+
+
+def _unwrap(script: str) -> str:
+    """A script without the comment or CDATA section that may stand around it."""
+    text = script.strip()
+    for start in ("<!--", "//", "<![CDATA["):
+        text = text.removeprefix(start).lstrip()
+    text = text.removesuffix(";").rstrip()
+    for end in ("-->", "]]>", "//"):
+        text = text.removesuffix(end).rstrip()
+    return text
 
 
 def find_nodes(value: Any, wanted: frozenset[str], depth: int = -1) -> Iterator[Mapping[str, Any]]:
@@ -203,7 +213,7 @@ def _text(value: object) -> str:
         value = value.get("@value")
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
-    plain = re.sub(r"<[^<>]{1,200}>", " ", unescape(str(value)))
+    plain = re.sub(r"<[^<>]{1,200}>", " ", unescape(str(value)[:_SOURCE_CHARS]))
     return one_line(plain)[:_TEXT_CHARS]
 
 

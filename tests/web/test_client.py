@@ -7,7 +7,9 @@ import pytest
 
 from panda.errors import UsageError, WebError
 from panda.web.addresses import AddressRules, parse_allowed, private_kind
-from panda.web.client import AGENT, MOST_BYTES, Page, Validators, WebClient, parse_robots
+from panda.web.client import MOST_BYTES, Validators, WebClient
+from panda.web.page import Page
+from panda.web.robots import may_fetch
 from tests.web.site import Site, gzip_bomb, gzipped, running_site, slow
 
 
@@ -157,7 +159,7 @@ def test_robots(site: Site) -> None:
 )
 def test_groups_of_robots(text: str, *, allowed: bool) -> None:
     """A group is ours only by our whole name; one without a name is nobody's; `*` is for the others."""
-    assert parse_robots(text).can_fetch("http://a.example/x", AGENT) == allowed
+    assert may_fetch(text, "http://a.example/x") == allowed
 
 
 def test_broken_robots(site: Site) -> None:

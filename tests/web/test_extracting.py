@@ -7,14 +7,15 @@ import pytest
 from panda.compression.compress import compress
 from panda.models.cl100k import count_tokens
 from panda.store.files import render_json
-from panda.web.client import Page, decode_body
+from panda.web.decoding import decode_body
 from panda.web.extraction import Extraction, extract_page
+from panda.web.page import Page
 from tests.web.site import PAGES
 
 
 def read(name: str) -> Extraction:
     """A page of tests/web/pages, as if it had been fetched."""
-    text, charset = decode_body((PAGES / name).read_bytes(), None)
+    text, charset = decode_body((PAGES / name).read_bytes(), "")
     return extract_page(
         Page("http://a.example/", "http://a.example/", "text/html", charset, text, None, None)
     )
@@ -172,8 +173,8 @@ def test_charsets_and_broken_pages(name: str, says: str) -> None:
 
 def test_utf8_that_is_called_latin() -> None:
     """A server that calls every page latin-1 does not spoil one in UTF-8."""
-    assert decode_body("Größe".encode(), "iso-8859-1") == ("Größe", "utf-8")
-    assert decode_body("Größe".encode("cp1252"), "iso-8859-1") == ("Größe", "cp1252")
+    assert decode_body("Größe".encode(), "text/html; charset=iso-8859-1") == ("Größe", "utf-8")
+    assert decode_body("Größe".encode("cp1252"), "text/html; charset=iso-8859-1") == ("Größe", "cp1252")
 
 
 @pytest.mark.parametrize(
