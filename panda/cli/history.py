@@ -1,6 +1,5 @@
 """`panda export` and `panda import`: what was said, out of the store and into it."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -157,6 +156,8 @@ def import_file(
 @contextmanager
 def _at_hand(file: str, stdin: BinaryIO) -> Iterator[Path]:
     """The file; what comes through a pipe, and can be read only once, is kept in one meanwhile."""
+    from panda.exchange.files import copy_limited
+
     path = Path(file)
     if file != "-" and (path.is_file() or not path.exists() or path.is_dir()):
         yield path
@@ -164,7 +165,7 @@ def _at_hand(file: str, stdin: BinaryIO) -> Iterator[Path]:
     with work_directory("import") as directory:
         kept = directory / "file"
         with kept.open("wb") as target, stdin if file == "-" else path.open("rb") as source:
-            shutil.copyfileobj(source, target)
+            copy_limited(source, target, name="<stdin>" if file == "-" else file)
         yield kept
 
 

@@ -22,6 +22,7 @@ from panda.exchange.conversation import (
 _HIDDEN = ("user_editable_context", "model_editable_context")
 _MARK = re.compile("\ue200[^\ue200\ue201]*\ue201")
 """How a reply refers to sources and things, in characters that are never shown."""
+_MAX_REFERENCE_CHARS = 2_000
 
 
 class _Author(ExportRecord, frozen=True):
@@ -130,9 +131,12 @@ def _text(content: _Content, metadata: Mapping[str, Any], left: Counter[Kind]) -
     if content.content_type not in ("text", "multimodal_text"):
         return None
     text = "\n".join(texts)
-    if "\ue200" in text:  # marks give way to the links or names that they stand for
-        for reference in objects_in(metadata.get("content_references")):
-            mark, shown = reference.get("matched_text"), reference.get("alt")
-            if isinstance(mark, str) and "\ue200" in mark:
-                text = text.replace(mark, shown if isinstance(shown, str) else "")
-    return _MARK.sub("", text)
+    if "\ue200" not in text:
+        return text
+    shown_by_mark: dict[str, str] = {}  # marks give way to the links or names that they stand for
+    for reference in objects_in(metadata.get("content_references")):
+        mark = reference.get("matched_text")
+        shown = reference.get("alt")
+        if isinstance(mark, str) and isinstance(shown, str) and len(shown) <= _MAX_REFERENCE_CHARS:
+            shown_by_mark.setdefault(mark, _MARK.sub("", shown))
+    return _MARK.sub(lambda match: shown_by_mark.get(match[0], ""), text)

@@ -1,7 +1,7 @@
 """A conversation of a Claude export: its last branch, as far as it is text."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.exchange.conversation import (
@@ -65,11 +65,18 @@ def _record(values: Sequence[Any], at: int) -> _Message:
     try:
         return _Message.of(values[at])
     except ConversationError:
-        before, own, after = (v if isinstance(v, dict) else {} for v in ({}, *values, {})[at : at + 3])
+        before = _object_at(values, at - 1)
+        own = _object_at(values, at)
+        after = _object_at(values, at + 1)
         ids = (own.get("uuid"), after.get("parent_message_uuid"))
         parents = (own.get("parent_message_uuid"), before.get("uuid"))
         uuid, parent = (next((key for key in keys if isinstance(key, str)), None) for keys in (ids, parents))
         return _Message("", uuid, parent_message_uuid=parent)
+
+
+def _object_at(values: Sequence[Any], at: int) -> Mapping[str, Any]:
+    value = values[at] if 0 <= at < len(values) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _shown(records: Sequence[_Message], leaf: str | None) -> Sequence[_Message]:

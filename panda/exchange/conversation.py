@@ -35,6 +35,7 @@ Watch = Callable[[], None]
 
 _HALVES = re.compile("[\ud800-\udfff]")
 _DIGEST_CHARS = 24
+_MAX_TIME_CHARS = 64
 MOST_CHARS = 100_000
 """Most characters of a query or a reply: what a session carries is read out of each reply, line by line."""
 _Record = TypeVar("_Record", bound="ExportRecord")
@@ -148,7 +149,7 @@ def branch_to(leaf: object, parents: Mapping[str, object]) -> list[str]:
 def read_moment(value: object) -> datetime | None:
     """An instant as exports write it, seconds since 1970 or ISO 8601; None for anything else."""
     try:
-        if isinstance(value, str):
+        if isinstance(value, str) and len(value) <= _MAX_TIME_CHARS:
             return parse_time(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)

@@ -7,19 +7,30 @@ import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal
+from typing import IO, Any, BinaryIO, Literal, TypeVar
 
 from panda.errors import ImportFileError
 from panda.exchange.chatgpt import parse_chatgpt
 from panda.exchange.claude import parse_claude
 from panda.exchange.conversation import Conversation, ConversationError, Watch
 from panda.exchange.llm import LlmLog
+from panda.isolation import Limits, iterate_isolated, run_isolated
 from panda.store.files import store_errors
 
+_Value = TypeVar("_Value")
 Source = Literal["chatgpt", "claude", "llm", "jsonl"]
 SOURCES: tuple[Source, ...] = ("chatgpt", "claude", "llm", "jsonl")
 MEGABYTE = 1_000_000
+LIMITS = Limits(seconds=30, memory_bytes=1_500 * MEGABYTE)
+"""What reading one conversation may take, or the first of a log, for which SQLite sorts them all."""
+MAX_BYTES = 4_000 * MEGABYTE
+"""Most bytes of an export, unpacked."""
+MAX_ENTRY_CHARS = 64_000_000
+"""Most characters of one conversation, as JSON."""
+MAX_CONVERSATIONS = 500_000
+"""Most conversations of an export, damaged ones included."""
 
 _MEMBER = re.compile(r"conversations(-\d+)?\.json")
 _MARKS: dict[str, Source] = {"mapping": "chatgpt", "chat_messages": "claude"}
@@ -28,36 +39,82 @@ _AGAIN = "download the export again, or unpack it anew"
 _PARSERS: dict[str, Callable[[object], Conversation]] = {"chatgpt": parse_chatgpt, "claude": parse_claude}
 _ENDS = tuple(",]}: \t\r\n")
 _BLANK = re.compile(r"[ \t\r\n]*")
+_LIMIT_FIX = "download the export again; one that is as the program made it stays below this limit"
+_MAX_ERROR_CHARS = 300
 _LONGEST_TOKEN_CHARS = 20
 """Of what may be cut at the end of what was read, but for texts: numbers, names, escapes."""
 
 
 class ExportFile:
-    """A file of one of these kinds, JSON or the .zip around it, or a log of llm; nothing is read yet."""
+    """
+    A file of one of these kinds, JSON or the .zip around it, or a log of llm; nothing is read yet. It is read
+    in a worker, since it may come from anybody.
+
+    Raises:
+        ImportFileError: It does not read, or passes a limit.
+    """
 
     def __init__(self, path: Path, name: str, source: Source) -> None:
         self.path, self.name, self.source = path, name, source
 
     def size(self) -> int:
         """How often `conversations` calls its watch: once a megabyte, or once a call in a log."""
-        if self.source == "llm":
-            return LlmLog(self.path, self.name).count()
-        with _opened(self.path, self.name) as members:
-            return sum(size for _, size, _ in members) // MEGABYTE
+        return _read(partial(count_steps, self.path.resolve(), self.name, self.source), self.name)
 
     def conversations(self, watch: Watch = lambda: None) -> Iterator[Conversation | ConversationError]:
         """Its conversations, in order; an error for each that does not read. One at a time is in memory."""
-        if self.source == "llm":
-            yield from LlmLog(self.path, self.name).conversations(watch)
-            return
-        for number, value in enumerate(_values(self.path, self.name, watch), 1):
-            try:
-                yield _PARSERS[self.source](value)
-            except ConversationError as exc:
-                if (other := _kind(value)) not in (None, self.source):
-                    message = f"it is an export of {other}, not of {self.source}"
-                    raise ImportFileError(message, where=self.name, fix=f"give --from {other}") from exc
-                yield ConversationError(f"conversation {number}: {exc}")
+        call = partial(read_conversations, self.path.resolve(), self.name, self.source)
+        values = iterate_isolated(call, limits=LIMITS, where=self.name, error=ImportFileError, fix=_LIMIT_FIX)
+        for number, (steps, conversation) in enumerate(values, 1):
+            if number > MAX_CONVERSATIONS:
+                message = f"it has more than {MAX_CONVERSATIONS:,} conversations, the most that are read"
+                raise ImportFileError(message, where=self.name, fix=_LIMIT_FIX)
+            for _ in range(steps):
+                watch()
+            yield conversation
+
+
+def _read(call: Callable[[], _Value], name: str) -> _Value:
+    return run_isolated(call, limits=LIMITS, where=name, error=ImportFileError, fix=_LIMIT_FIX)
+
+
+def count_steps(path: Path, name: str, source: Source) -> int:
+    """How many steps reading a file takes; see `ExportFile.size`. Runs in a worker."""
+    if source == "llm":
+        return LlmLog(path, name).count()
+    with _opened(path, name) as members:
+        return sum(size for _, size, _ in members) // MEGABYTE
+
+
+def read_conversations(
+    path: Path, name: str, source: Source
+) -> Iterator[tuple[int, Conversation | ConversationError]]:
+    """The conversations of a file, each with the steps since the one before. Runs in a worker."""
+    steps = 0
+
+    def count_step() -> None:
+        nonlocal steps
+        steps += 1
+
+    for conversation in _conversations(path, name, source, count_step):
+        yield steps, conversation
+        steps = 0
+
+
+def _conversations(
+    path: Path, name: str, source: Source, watch: Watch
+) -> Iterator[Conversation | ConversationError]:
+    if source == "llm":
+        yield from LlmLog(path, name).conversations(watch)
+        return
+    for number, value in enumerate(_values(path, name, watch), 1):
+        try:
+            yield _PARSERS[source](value)
+        except ConversationError as exc:
+            if (other := _kind(value)) not in (None, source):
+                message = f"it is an export of {other}, not of {source}"
+                raise ImportFileError(message, where=name, fix=f"give --from {other}") from exc
+            yield ConversationError(f"conversation {number}: {str(exc)[:_MAX_ERROR_CHARS]}")
 
 
 def find_source(path: Path, name: str, told: Source | None = None) -> Source:
@@ -67,6 +124,7 @@ def find_source(path: Path, name: str, told: Source | None = None) -> Source:
     """
     if not path.is_file():
         return told or "jsonl"  # what is missing is told by whoever reads it
+    _check_size(path.stat().st_size, name)
     with store_errors(path, "read"), path.open("rb") as file:
         head = file.read(4_096)
     is_list = head.startswith(_ZIP) or head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
@@ -78,12 +136,17 @@ def find_source(path: Path, name: str, told: Source | None = None) -> Source:
         return told
     if kind is not None:
         return kind
-    with closing(_values(path, name, lambda: None)) as values:
-        source = _kind(next(values, None))
+    source = _read(partial(kind_of_first, path.resolve(), name), name)
     if source is None:
         fix = f"say who made it: --from {'|'.join(SOURCES)}"
         raise ImportFileError("its first entry is no conversation that is known", where=name, fix=fix)
     return source
+
+
+def kind_of_first(path: Path, name: str) -> Source | None:
+    """Who made a list, as its first entry tells; None if that does not. Runs in a worker."""
+    with closing(_values(path, name, lambda: None)) as values:
+        return _kind(next(values, None))
 
 
 def _kind(value: object) -> Source | None:
@@ -109,7 +172,9 @@ def _opened(path: Path, name: str) -> Iterator[list[tuple[str, int, Callable[[],
     """The lists of conversations in a file or .zip: what errors call it, size unpacked, what opens it."""
     with store_errors(path, "read"), path.open("rb") as file:
         if not file.read(len(_ZIP)).startswith(_ZIP):
-            yield [(name, path.stat().st_size, lambda: path.open("rb"))]
+            size = path.stat().st_size
+            _check_size(size, name)
+            yield [(name, size, lambda: path.open("rb"))]
             return
         try:
             archive = zipfile.ZipFile(file)
@@ -121,10 +186,29 @@ def _opened(path: Path, name: str) -> Iterator[list[tuple[str, int, Callable[[],
             if not members:
                 fix = "give the .zip as it was delivered, or the conversations.json in it"
                 raise ImportFileError("no conversations.json is in it", where=name, fix=fix)
+            _check_size(sum(infos[key].file_size for key in members), name, how=" unpacked")
             yield [
                 (f"{name} ({key})", infos[key].file_size, lambda key=key: archive.open(key))  # type: ignore[misc]
                 for key in members
             ]
+
+
+def _check_size(size: int, name: str, how: str = "") -> None:
+    """What is unpacked is no more than the .zip says: zipfile stops there."""
+    if size > MAX_BYTES:
+        message = (
+            f"it has {size / 1e6:,.0f} MB{how}, more than {MAX_BYTES / 1e6:,.0f} MB, the most that is read"
+        )
+        raise ImportFileError(message, where=name, fix=_LIMIT_FIX)
+
+
+def copy_limited(source: BinaryIO, target: BinaryIO, *, name: str) -> None:
+    """Copy what comes through a pipe; ImportFileError if there is more than of a file would be read."""
+    size = 0
+    while data := source.read(MEGABYTE):
+        size += len(data)
+        _check_size(size, name)
+        target.write(data)
 
 
 class JsonListError(Exception):
@@ -215,6 +299,9 @@ class _JsonText:
 
     def _more(self) -> bool:
         """False at the end of the file."""
+        if len(self._text) - self._at > MAX_ENTRY_CHARS:
+            most = f"{MAX_ENTRY_CHARS / 1e6:g} million characters"
+            raise JsonListError(f"an entry has more than {most}, the most that is read")
         data = self._file.read(max(MEGABYTE, len(self._text) - self._at))
         self._ended = not data
         self._text = self._text[self._at :] + self._decoder.decode(data, final=self._ended)

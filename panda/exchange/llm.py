@@ -1,4 +1,7 @@
-"""The conversations in the SQLite log of the command `llm`, in its older and its newer tables."""
+"""
+The conversations in the SQLite log of the command `llm`, in its older and its newer tables. Runs in a worker:
+a damaged file can keep SQLite at work for ever, where no signal and no handler reaches it.
+"""
 
 import heapq
 import json
@@ -22,7 +25,6 @@ from panda.exchange.conversation import (
     read_moment,
     session_of,
 )
-from panda.store.files import uninterrupted
 
 _NEEDED = {
     "responses": {"id", "prompt", "response", "conversation_id", "datetime_utc"},
@@ -38,7 +40,8 @@ FROM parts AS part LEFT JOIN attachments AS attachment
 ON attachment.id = CASE WHEN json_valid(part.payload) THEN json_extract(part.payload, '$.attachment.id') END
 WHERE part.message_hash = ? ORDER BY part.position
 """
-_STEPS = 10_000  # of SQLite's machine: some hundred microseconds
+
+_LEAST_ROW_BYTES = 4
 
 
 class _Logged(NamedTuple):
@@ -58,8 +61,20 @@ class LlmLog:
 
     def count(self) -> int:
         with self._reading() as database:
-            tables = [name for name in ("responses", "turns") if _columns(database, name)]
-            return sum(_begun(database, f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables)
+            tables = [name for name in (*_NEEDED, *_GIVEN) if _columns(database, name)]
+            rows = {name: self._count_rows(database, name) for name in tables}
+            return rows.get("responses", 0) + rows.get("turns", 0)
+
+    def _count_rows(self, database: sqlite3.Connection, table: str) -> int:
+        """Raises ImportFileError: there are more rows than fit into the file: its pages lead in circles."""
+        most = self._path.stat().st_size // _LEAST_ROW_BYTES
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM {table} NOT INDEXED LIMIT {most + 1})"
+        rows: int = database.execute(sql).fetchone()[0]
+        if rows > most:
+            raise self._error(
+                f"the table {table} has more than {most:,} rows, the most that the file can hold"
+            )
+        return rows
 
     def conversations(self, watch: Watch = lambda: None) -> Iterator[Conversation]:
         """All conversations, in order of their ids; *watch* is called for each call that was read."""
@@ -79,6 +94,8 @@ class LlmLog:
         try:
             uri = f"file:{quote(str(self._path.absolute()))}?mode=ro"
             with closing(sqlite3.connect(uri, uri=True)) as database:
+                database.execute("PRAGMA trusted_schema = OFF")  # what runs in it is nobody's here
+                database.execute("PRAGMA cell_size_check = ON")
                 database.row_factory = sqlite3.Row
                 database.text_factory = lambda data: data.decode("utf-8", "replace")
                 self._check(database)
@@ -110,21 +127,13 @@ def _columns(database: sqlite3.Connection, table: str) -> set[str]:
     return {row["name"] for row in database.execute(f"PRAGMA table_info({table})")}
 
 
-def _begun(database: sqlite3.Connection, sql: str) -> sqlite3.Cursor:
-    """A query whose first row is there: the long sorting before it ends with Ctrl-C and SIGTERM."""
-    with uninterrupted() as arrived:
-        database.set_progress_handler(lambda: bool(arrived), _STEPS)
-        return database.execute(sql)
-
-
 def _responses(database: sqlite3.Connection) -> Iterator[_Logged]:
     """The calls in the table of responses, but those that the message store has too."""
     if not _columns(database, "responses"):
         return
     own = "id NOT IN (SELECT id FROM turns)" if _columns(database, "turns") else "1"
     given = _given(database)
-    for row in _begun(
-        database,
+    for row in database.execute(
         "SELECT id, prompt, response, datetime_utc, coalesce(conversation_id, id) AS conversation"
         f" FROM responses WHERE {own} ORDER BY conversation, id",
     ):
@@ -155,8 +164,7 @@ def _given(database: sqlite3.Connection) -> dict[object, Counter[Kind]]:
 def _turns(database: sqlite3.Connection) -> Iterator[_Logged]:
     if not _columns(database, "turns"):
         return
-    for row in _begun(
-        database,
+    for row in database.execute(
         "SELECT id, parent_message_hash AS parent, tip_message_hash AS tip, datetime_utc,"
         " coalesce(thread_id, id) AS conversation FROM turns ORDER BY conversation, id",
     ):
