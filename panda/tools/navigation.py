@@ -152,7 +152,7 @@ class _Walk:
         controls = read_page_controls(look.page, parse_url(url))
         self._keep(look, {one.label for one in controls}, quoted=bool(well))
         if look.in_browser and self.browser is not None and self.context.sees:
-            pictures = (parse_picture(self.browser.picture()),)
+            pictures = (parse_picture(self.browser.picture(look.page)),)
             said = ask("phase4_read_screen", variables={"goal": self.goal}, pictures=pictures)
             self.screen = str(said["text"])
         self.waiting = {key: one for key, one in self.waiting.items() if one.url}  # buttons go with a page

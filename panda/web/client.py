@@ -119,9 +119,9 @@ class WebClient:
         with self._answer(asked, known, robots=robots, check=check) as answer:
             return self._page(asked, answer)
 
-    def load(self, url: str, check: Callable[[Url], None]) -> tuple[str, bytes]:
-        """What a page embeds: its content type and its bytes, under the rules of pages."""
-        with self._answer(parse_url(url), None, robots=True, check=check) as answer:
+    def load(self, url: str, check: Callable[[Url], None], *, seconds: float) -> tuple[str, bytes]:
+        """What a page embeds: its content type and its bytes, under the rules of pages, within some time."""
+        with self._answer(parse_url(url), None, robots=True, check=check, seconds=seconds) as answer:
             encoding = answer.headers.get("content-encoding", "")
             return answer.headers.get("content-type", ""), read_body(
                 answer.body, encoding, where=str(answer.url)
@@ -129,9 +129,16 @@ class WebClient:
 
     @contextmanager
     def _answer(
-        self, asked: Url, known: Validators | None, *, robots: bool, check: Callable[[Url], None] | None
+        self,
+        asked: Url,
+        known: Validators | None,
+        *,
+        robots: bool,
+        check: Callable[[Url], None] | None,
+        seconds: float | None = None,
     ) -> Iterator["_Answer"]:
-        exchange = Exchange(self.rules, Deadline(self.timeout_seconds), self._resolve)
+        left = self.timeout_seconds if seconds is None else min(seconds, self.timeout_seconds)
+        exchange = Exchange(self.rules, Deadline(left), self._resolve)
 
         def allowed(at: Url) -> dict[str, str | None]:
             if check is not None:
