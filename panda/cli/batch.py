@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 from panda.cli.command import (
     SEED_DEFAULT,
@@ -25,7 +25,7 @@ from panda.cli.completion import complete_runs
 from panda.cli.text import clipped, read_lines
 from panda.documents.records import encode
 from panda.errors import CheckError, Problem, TryAgainError, UsageError
-from panda.store.files import read_text, store_errors
+from panda.store.files import open_output, read_text, store_errors
 from panda.trust import load_models
 
 if TYPE_CHECKING:
@@ -220,7 +220,8 @@ def _check_usage(
         fix = f"make it first: mkdir -p {Path(str(out)).parent}"
         raise UsageError(f"there is no directory {Path(str(out)).parent}", where="--out", fix=fix)
     if out not in (None, "-"):
-        _opened(str(out), "a").close()
+        with open_output(str(out), "a"):
+            pass  # whether it can be written shows before any work
 
 
 def _check_files(queries: str | None, *written: object) -> None:
@@ -249,7 +250,7 @@ def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dic
     if out is None:
         yield lambda line: None
         return
-    with nullcontext(invocation.stdout) if out == "-" else _opened(out, "w") as file:
+    with nullcontext(invocation.stdout) if out == "-" else open_output(out, "w") as file:
 
         def write(line: dict[str, Any]) -> None:
             with store_errors(str(out), "write"), suppress(BrokenPipeError):
@@ -257,11 +258,6 @@ def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dic
                 file.flush()
 
         yield write
-
-
-def _opened(out: str, mode: Literal["a", "w"]) -> TextIO:
-    with store_errors(out, "create"):
-        return Path(out).open(mode, encoding="utf-8", errors="backslashreplace")
 
 
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:

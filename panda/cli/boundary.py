@@ -23,7 +23,7 @@ from panda.documents.progress import shown_by, unseen
 from panda.documents.text import visible
 from panda.errors import BugError, Problem, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
-from panda.store.files import Terminated, end_writing
+from panda.store.files import Terminated, end_writing, private_files
 
 
 def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -33,8 +33,9 @@ def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     as_json = "--json" in options
     try:
-        outcome, answer = _attempt(program, arguments, environ, as_json=as_json)
-        return _print(outcome, answer, as_json=as_json)
+        with private_files():
+            outcome, answer = _attempt(program, arguments, environ, as_json=as_json)
+            return _print(outcome, answer, as_json=as_json)
     except Terminated:
         return 143
     except KeyboardInterrupt:

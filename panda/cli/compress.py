@@ -27,7 +27,7 @@ from panda.models.contract import Usage
 from panda.recipes.calls import NoTurn, count_totals
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.store.demo import is_writable
-from panda.store.files import read_text, write_atomic
+from panda.store.files import read_text, write_output
 from panda.store.log import append_executions
 from panda.store.records import Execution
 from panda.trust import open_layers
@@ -72,7 +72,7 @@ def compress(
             ("kind", "in the document", "kept"), [(k, *n.values()) for k, n in kept.items()]
         )
     if out is not None:
-        write_atomic(out, made.text)
+        write_output(out, made.text)
     body = (
         "" if out is not None else Document(made.text.encode("utf-8"), markdown=kind != "page_doc", raw=raw)
     )

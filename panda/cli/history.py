@@ -70,7 +70,7 @@ def export(
     """
     from panda.exchange.export import export_turns
     from panda.runs.select import TurnFilter, select_turns
-    from panda.store.files import write_atomic
+    from panda.store.files import write_output
 
     form = _format_of(as_)
     wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
@@ -80,7 +80,7 @@ def export(
     for one in made.left_out:
         reporter.warn(f"turn {one.turn} is left out: {one.reason}")
     if out is not None and made.turns:
-        write_atomic(out, made.text)
+        write_output(out, made.text)
     told = f"{len(made.turns)} turns, {len(made.left_out)} left out"
     reporter.step(told if out is None else f"{told}: {out}")
     return _exported(made, form, out)

@@ -8,7 +8,7 @@ from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, NotFoundError, UsageError
 from panda.recipes.book import RecipeBook, place_within
 from panda.recipes.calls import recipe_digest
-from panda.store.files import write_atomic
+from panda.store.files import write_output
 from panda.store.records import RecipeVersion, load, save
 
 SHORT = 12
@@ -89,5 +89,5 @@ def write_version(
         fix = "--force overwrites it; or move it away"
         raise UsageError(f"{', '.join(there)}: not as in that version", where=there[0], fix=fix)
     for path in changed:
-        write_atomic(path, wanted[path])
+        write_output(path, wanted[path])
     return changed

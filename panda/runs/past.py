@@ -101,7 +101,8 @@ def _keep(store: UserStore, index: Index, place: Path) -> None:
     for name, may_be_read in list_notes(str(store.knowledge)).items():
         if name and may_be_read and (store.knowledge / name).is_file():
             make_directory((place / "knowledge" / name).parent)
-            shutil.copy2(store.knowledge / name, place / "knowledge" / name)
+            copy = Path(shutil.copy2(store.knowledge / name, place / "knowledge" / name))
+            copy.chmod(0o600)
     for kind in KINDS:
         if (text := memory.texts.get(kind)) is not None:
             write_atomic(place / memory.paths[kind].name, text)

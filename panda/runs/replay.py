@@ -267,7 +267,7 @@ def _restore(step: Step, saved: TurnFolder, again: TurnFolder) -> None:
             check_links(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, dirs_exist_ok=True)
+            shutil.copytree(source, target, dirs_exist_ok=True, copy_function=shutil.copyfile)
         elif source.is_file():
             shutil.copyfile(source, target)
 

@@ -15,7 +15,7 @@ from panda.documents.context import PHASES, parse_context, render_section
 from panda.errors import Problem, Verdict
 from panda.runs.compare import RunDiff, Side, Thresholds, changed_sections, find_faults, find_growth
 from panda.runs.ledger import PlannedTurn, RunFolder, TurnKey, TurnLine, in_order
-from panda.store.files import REPORT_MARK, read_text, write_atomic
+from panda.store.files import REPORT_MARK, read_text, write_output
 from panda.store.layout import CONTEXT_MD
 
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -100,7 +100,7 @@ def _write_page(path: Path, template: str, **values: Any) -> None:
         lstrip_blocks=True,
     )
     page = environment.get_template(template).render(mark=Markup(REPORT_MARK), **values)
-    write_atomic(path, page.encode("utf-8", errors="replace"))
+    write_output(path, page.encode("utf-8", errors="replace"))
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _write_suite(path: Path, name: str, cases: Iterable[_Case]) -> None:
     ElementTree.indent(suite)
     text = ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
     declaration, _, text = text.partition("\n")
-    write_atomic(path, f"{declaration}\n{REPORT_MARK}\n{text}\n")
+    write_output(path, f"{declaration}\n{REPORT_MARK}\n{text}\n")
 
 
 def _plain(text: str) -> str:

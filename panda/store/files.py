@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal, TextIO
 from uuid import uuid4
 
 from panda.documents.json_text import load_json
@@ -206,6 +206,53 @@ def interrupt_thread(thread: threading.Thread) -> None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, exception)
 
 
+_PRIVATE_UMASK = 0o077
+_umask_of_user: int | None = None  # the umask that a command began with, while private_files replaces it
+
+
+@contextmanager
+def private_files() -> Iterator[None]:
+    """
+    Within the block, whatever this process creates is for its user alone: memory is private, however the
+    umask is set. The umask counts again for what the user names for output (output_mode).
+    """
+    global _umask_of_user
+    former = _umask_of_user
+    before = os.umask(_PRIVATE_UMASK)
+    _umask_of_user = before if former is None else former
+    try:
+        yield
+    finally:
+        os.umask(before)
+        _umask_of_user = former
+
+
+def umask_of_user() -> int:
+    """The umask of whoever started the command, for what they name for output and programs that it starts."""
+    if _umask_of_user is not None:
+        return _umask_of_user
+    umask = os.umask(_PRIVATE_UMASK)
+    os.umask(umask)
+    return umask
+
+
+def output_mode(*, directory: bool = False) -> int:
+    """The permissions of a new file or directory that the user asked for by name: as the umask says."""
+    return (0o777 if directory else 0o666) & ~umask_of_user()
+
+
+@contextmanager
+def open_output(path: Path | str, mode: Literal["a", "w"]) -> Iterator[TextIO]:
+    """A text file that the user names for output, to be written line by line."""
+    is_new = not Path(path).exists()
+    with store_errors(path, "create"):
+        file = Path(path).open(mode, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115  # below
+    with file:
+        if is_new:
+            os.fchmod(file.fileno(), output_mode())
+        yield file
+
+
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}(\.panda)?\.tmp", re.DOTALL)
 _LONGEST_NAME_BYTES = 220
 _MARK = "writing"
@@ -231,15 +278,13 @@ def is_abandoned(path: Path) -> bool:
 
 
 @contextmanager
-def held_temporary(
-    path: Path, *, directory: bool = False, is_private: bool = False, at: int | None = None
-) -> Iterator[Path]:
+def held_temporary(path: Path, *, directory: bool = False, at: int | None = None) -> Iterator[Path]:
     """
-    A new temporary file or directory beside a path, to be renamed to it; what is not renamed goes at the end.
-    Sweeping leaves it alone until then, or until the process is dead: it holds a lock.
+    A new temporary file or directory beside a path, for the user alone, to be renamed to it; what is not
+    renamed goes at the end. Sweeping leaves it alone until then, or until the process is dead: it holds a
+    lock.
 
     Args:
-        is_private: Whether it is for the user alone.
         at: Descriptor of the directory of *path*, where all is done; None goes by the path.
     """
     check_links(path.parent)
@@ -249,10 +294,10 @@ def held_temporary(
         temporary = path.with_name(f".{stem}.{uuid4().hex[:12]}.panda.tmp")
         place = temporary if at is None else temporary.name
         if directory:
-            os.mkdir(place, 0o700 if is_private else 0o777, dir_fd=at)
+            os.mkdir(place, 0o700, dir_fd=at)
         flags = os.O_RDONLY | os.O_DIRECTORY if directory else os.O_RDWR | os.O_CREAT | os.O_EXCL
         try:
-            descriptor = os.open(place, flags, 0o600 if is_private else 0o666, dir_fd=at)
+            descriptor = os.open(place, flags, 0o600, dir_fd=at)
         except FileNotFoundError:
             if not directory:
                 raise
@@ -274,7 +319,7 @@ def held_temporary(
 def work_directory(name: str) -> Iterator[Path]:
     """A directory for the user alone among the system's temporary files; it goes at the end."""
     place = Path(tempfile.gettempdir()) / f"panda-{name}"
-    with held_temporary(place, directory=True, is_private=True) as made:
+    with held_temporary(place, directory=True) as made:
         yield made
 
 
@@ -394,13 +439,18 @@ def sync_path(path: Path) -> None:
                 os.close(descriptor)
 
 
-def make_directory(path: Path) -> None:
-    """Creates a directory and its parents, durably; an existing one is fine."""
+def make_directory(path: Path, *, mode: int = 0o700) -> None:
+    """
+    Creates a directory and its parents, durably; an existing one is fine. What is new is for the user alone,
+    or has the permissions of *mode* (output_mode).
+    """
     if path.is_dir():
         return
-    make_directory(path.parent)
+    make_directory(path.parent, mode=mode)
     with store_errors(path, "create"):
-        path.mkdir(exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        if mode != 0o700:
+            path.chmod(mode)
     sync_path(path.parent)
 
 
@@ -424,7 +474,7 @@ def held_lock(path: Path, *, holder: str, wait_seconds: float) -> Iterator[None]
     """
     make_directory(path.parent)
     with store_errors(path, "lock"):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         _wait_for(path, descriptor, wait_seconds)
         with store_errors(path, "write"):
@@ -481,11 +531,19 @@ def write_synced(path: Path, data: bytes) -> None:
         _sync(file.fileno())
 
 
-def write_atomic(path: Path, data: str | bytes) -> None:
+def write_output(path: Path, data: str | bytes) -> None:
+    """Write a file that the user names for output, as write_atomic does; the umask counts for what is new."""
+    if not path.is_symlink():
+        make_directory(path.parent, mode=output_mode(directory=True))
+    write_atomic(path, data, mode=output_mode())
+
+
+def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o600) -> None:
     """
     Replaces a file in one step: after a crash it holds the former content or the given one, nothing else.
-    Directories are made, permissions kept. A link stays a link: the file that it leads to is replaced. A
-    device or a pipe is written into. Raises StoreError: it cannot be written; no temporary file is left.
+    Directories are made; a file that is there keeps its permissions, a new one has those of *mode*. A link
+    stays a link: the file that it leads to is replaced. A device or a pipe is written into. Raises
+    StoreError: it cannot be written; no temporary file is left.
     """
     content = data.encode() if isinstance(data, str) else data
     with uninterrupted(), store_errors(path, "write"):
@@ -495,26 +553,24 @@ def write_atomic(path: Path, data: str | bytes) -> None:
         path = path.resolve() if path.is_symlink() else path
         make_directory(path.parent)
         try:
-            _replace(path, content)
+            _replace(path, content, mode=mode)
         except FileNotFoundError:  # somebody has deleted the directory meanwhile
             make_directory(path.parent)
-            _replace(path, content)
+            _replace(path, content, mode=mode)
         sync_path(path.parent)
 
 
-def _replace(path: Path, content: bytes, at: int | None = None) -> None:
-    """*at* is the descriptor of its directory, or None to go by the path."""
-    mode: int | None = None
+def _replace(path: Path, content: bytes, *, mode: int, at: int | None = None) -> None:
+    """*mode* counts for a new file; *at* is the descriptor of its directory, or None to go by the path."""
     with suppress(FileNotFoundError):
         mode = stat.S_IMODE(os.stat(path if at is None else path.name, dir_fd=at).st_mode)
-    with held_temporary(path, is_private=mode is not None, at=at) as temporary:
+    with held_temporary(path, at=at) as temporary:
         source, target = (temporary, path) if at is None else (temporary.name, path.name)
         descriptor = os.open(source, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            if mode is not None:
-                os.fchmod(descriptor, mode)
+            os.fchmod(descriptor, mode)
             _sync(descriptor)
         os.rename(source, target, src_dir_fd=at, dst_dir_fd=at)
 
@@ -698,18 +754,23 @@ _NOT_THERE = (FileNotFoundError, NotADirectoryError)
 def open_beneath(top: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
     """
     A descriptor of a directory below another, or of that itself, which may be reached through links: what is
-    done at it stays in it, whatever somebody puts in its place meanwhile. *make* makes missing directories.
+    done at it stays in it, whatever somebody puts in its place meanwhile. *make* makes missing directories,
+    as the umask says.
     Raises UsageError: the way passes a link.
     """
     here = os.open(top, _DIRECTORY & ~os.O_NOFOLLOW)
     try:
         for number, part in enumerate(parts):
+            is_new = False
             if make:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=here)
                     os.fsync(here)
+                    is_new = True
             _refuse_link(here, parts[: number + 1])
             inner = os.open(part, _DIRECTORY, dir_fd=here)
+            if is_new:
+                os.fchmod(inner, output_mode(directory=True))
             os.close(here)
             here = inner
         yield here
@@ -740,11 +801,11 @@ def read_beneath(top: Path, parts: Sequence[str], *, most_bytes: int) -> bytes |
 
 
 def write_beneath(top: Path, parts: Sequence[str], data: bytes) -> None:
-    """Replace a file in one step, as write_atomic does. UsageError as for look_beneath."""
+    """Replace a file of a project in one step, as write_output does. UsageError as for look_beneath."""
     path = top.joinpath(*parts)
     with uninterrupted(), store_errors(path, "write"), open_beneath(top, parts[:-1], make=True) as parent:
         _refuse_link(parent, parts)
-        _replace(path, data, parent)
+        _replace(path, data, mode=output_mode(), at=parent)
         os.fsync(parent)
 
 

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from panda.documents.text import one_line
 from panda.errors import LimitError, UsageError
+from panda.store.files import umask_of_user
 from panda.store.records import Claim
 from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
 
@@ -57,6 +58,7 @@ def run_process(
                 stdout=output,
                 stderr=errors if keep == "start" else subprocess.STDOUT,
                 start_new_session=True,
+                umask=umask_of_user(),
             )
         except (OSError, ValueError) as exc:
             raise UsageError(f"{words[0]} cannot be started: {exc}") from exc

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from panda.documents.progress import progress
 from panda.errors import UsageError
-from panda.store.files import make_directory, store_errors, write_atomic
+from panda.store.files import store_errors, write_output
 from panda.view.shelf import Shelf
 from panda.view.site import ASSETS, Site, Written, file_name, read_asset
 
@@ -49,5 +49,4 @@ def write_site(directory: Path, shelf: Shelf) -> list[str]:
 
 
 def _write(path: Path, data: bytes) -> None:
-    make_directory(path.parent)
-    write_atomic(path, data)
+    write_output(path, data)

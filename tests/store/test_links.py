@@ -178,16 +178,6 @@ def test_a_file_keeps_its_mode(mode: int, store: Watched) -> None:
     assert (path.read_text(encoding="utf-8"), path.stat().st_mode & 0o777) == ("new", mode)
 
 
-def test_a_new_file_follows_the_umask(store: Watched) -> None:
-    """Files that were not there get the permissions that the user wants for new files."""
-    before = os.umask(0o027)
-    try:
-        write_atomic(store.layout.of("ann").preferences, "new")
-    finally:
-        os.umask(before)
-    assert store.layout.of("ann").preferences.stat().st_mode & 0o777 == 0o640
-
-
 def test_a_link_is_written_through(store: Watched) -> None:
     """A trusted link stays a link: its target is replaced in one step and keeps its mode."""
     target = store.outside / "preferences.md"
