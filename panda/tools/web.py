@@ -108,6 +108,9 @@ def web_opener(allowed: Sequence[str], timeout_seconds: float) -> "Callable[[], 
 
     @cache
     def open_web() -> "WebClient":
+        from panda.web.reading import prepare_reading
+
+        prepare_reading()  # it loads while this process loads what asks for pages
         from panda.web.addresses import AddressRules, parse_allowed
         from panda.web.client import WebClient
 

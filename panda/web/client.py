@@ -11,7 +11,7 @@ from panda.errors import WebError
 from panda.web.addresses import AddressRules, Url, parse_url
 from panda.web.connection import Deadline, Exchange, Resolve, resolve_host
 from panda.web.page import Page
-from panda.web.reading import decode_page, prepare_reading, robots_allow
+from panda.web.reading import decode_page, robots_allow
 
 MOST_BYTES = 5_000_000
 """Most bytes of a page, packed and unpacked."""
@@ -114,8 +114,6 @@ class WebClient:
         user configured, robots.txt is not asked. *check* raises for an address that may not be asked for.
         """
         asked = parse_url(url)
-        if known is None:  # else most likely nothing is to be read
-            prepare_reading()
         with self._answer(asked, known, robots=robots, check=check) as answer:
             return self._page(asked, answer)
 

@@ -26,7 +26,7 @@ _Value = TypeVar("_Value")
 
 
 def prepare_reading() -> None:
-    """Have a worker load what reads pages, while the page is on its way."""
+    """Have a worker load what reads pages, while this process asks for the page."""
     prepare_worker(load_parsers)
 
 
