@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from typing import Literal
 
 from msgspec import structs
 
@@ -14,6 +15,7 @@ from panda.forget import Forgetting
 from panda.index.index import Index
 from panda.index.tables import in_ranges
 from panda.index.vectors import VectorStore
+from panda.language.reading import Reading
 from panda.memory.files import Bound, Projection
 from panda.memory.memory import take_in_edits
 from panda.memory.reader import Moment, NodeReader
@@ -22,6 +24,7 @@ from panda.models.kept_encoder import KeptEncoder
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.coordinator import Coordinator
 from panda.phases.evidence import ClosestLines
+from panda.phases.kept import listed_things
 from panda.phases.planner import Planner
 from panda.phases.query_analyzer import QueryAnalyzer
 from panda.phases.reflection import Reflection
@@ -80,7 +83,7 @@ class App:
         self.executor = executor = RecipeExecutor(
             self.book, layers, encoder, clock=store.clock, log=self._log, limits=limits
         )
-        reader = NodeReader(self._then, self._moment, self.index)
+        self._reader = reader = NodeReader(self._then, self._moment, self.index)
         retriever = Retriever(self.index, store.user, self._now, self._moment, self.meaning)
         web = web_opener(settings.web_allow, settings.web_timeout_seconds)
         limit, provider = settings.tool_seconds, settings.search_provider
@@ -104,7 +107,7 @@ class App:
             self.gatherer,
             Planner(executor, self._tools_of, closest),
             Coordinator(executor, self._tools_of),
-            Synthesizer(executor, reader, closest, noting),
+            Synthesizer(executor, reader, closest, noting, self._left_by_forgetting),
             Validator(executor, reader, closest),
             Save(executor, self._then, noting, self._forget),
         )
@@ -122,6 +125,7 @@ class App:
         made_for: Reserved | None = None,
         bound: Bound | None = None,
         locks: ExitStack | None = None,
+        client: Literal["mcp"] | None = None,
     ) -> Turn:
         """
         Claim a number for a query, in the session of the settings or else in one of its own.
@@ -133,6 +137,7 @@ class App:
             made_for: The item of a batch that the turn is for, with its number.
             bound: What it may read, of a turn apart from the store, which has number and session already.
             locks: Gets the lock of the session, to be held while the turn runs; None: the caller holds it.
+            client: Through what it is asked; a turn of a client forgets nothing.
 
         Raises:
             QueryError: The query is empty or too long; no number is claimed.
@@ -170,6 +175,7 @@ class App:
             picture=picture,
             snapshot=snapshot,
             made_for=made_for,
+            client=client,
         )
         if image is not None:
             folder.save(image)
@@ -317,9 +323,19 @@ class App:
             draft=lambda kind, brief: write_draft(self.executor, turn, kind, brief),
         )
 
-    def _forget(self, node: str, session: str) -> None:
+    def _forget(self, reading: Reading, number: int, session: str) -> None:
+        """Take out what a turn orders to be forgotten, and what it asks not to be stored of itself."""
         self.index.close()
-        Forgetting(self.store, [self.settings.cache_dir]).forget_node(node, session)
+        things = [kept.thing for kept in listed_things(reading, self._reader)]
+        resume = f"panda turn --resume {number} --user {self.store.user}"
+        forgetting = Forgetting(self.store, [self.settings.cache_dir], again=resume)
+        forgetting.forget_in_turn(things, reading.not_stored, number, session)
+
+    def _left_by_forgetting(self, reading: Reading) -> list[str]:
+        """Where the texts of what a turn forgets stay, each with the reason."""
+        things = [kept.thing for kept in listed_things(reading, self._reader)]
+        places = Forgetting(self.store, []).places_of_things(things) if things else []
+        return [f"{self.store.name_of(place.path)}: {place.left}" for place in places if place.left]
 
     def _log(self, line: Execution) -> None:
         if line.key and line.version:  # an execution; a compression has no recipe of its own

@@ -6,9 +6,9 @@ import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,20 +20,22 @@ from panda.documents.memory_file import is_statement
 from panda.documents.records import decode
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, LockHeldError, Problem, StoreError, UntrustedError
+from panda.language.forgetting import rest_of_statement
 from panda.language.statements import clause_texts
 from panda.memory.fact import id_of
 from panda.memory.files import Projection
+from panda.memory.things import FORGOTTEN, ToldThing, find_told_things, removed_spans, value_texts
 from panda.session.file import rebuild_session, saved_turns, write_session
 from panda.store import files
 from panda.store import layout as names
-from panda.store.fact import Assertion, Fact, Subject
+from panda.store.fact import Assertion, Subject
 from panda.store.interventions import intervention_id
 from panda.store.layout import METADATA_JSON, UserStore
 from panda.store.records import Metadata, check_json, load
-from panda.store.seals import SEAL, seal_value, text_digest
+from panda.store.seals import SEAL, seal_files, seal_value, text_digest
 from panda.store.turns import CONTEXT_SCHEMA
+from panda.store.unfinished import FORGETTING_JSON, SAME_COMMAND, read_cut_short, write_cut_short
 
-JOURNAL = "forgetting.json"
 WORD_CHARS = 4  # a text with fewer characters counts only as a word of its own
 SHORT_CHARS = 8  # a value with fewer goes from memory and the turns that told it alone
 _OF_USER = re.compile(
@@ -51,7 +53,6 @@ _FIXED = re.compile(r"[0-9a-f]{12,}|(fact|conflict)-[0-9a-f]+|(memory|fact|turn|
 """Digests, ids and nodes: no part of them was told."""
 _DIGESTS = re.compile(r"fact-[0-9a-f]{16}|[a-z0-9_-]+-[0-9a-f]{8}")
 """Ids that panda makes of what assertions and interventions say; no other one is replaced."""
-_MARK = re.compile(r"\[forgotten( \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?\]")
 _BLANK = r"(?:\s|\\+[nrt]|%(?:25)*(?:20|0A|0D|09|C2%(?:25)*A0)|(?<!\s)\+(?!\s)|&nbsp;|&#160;|(?<=[\nn])>)+"
 _TURN = re.compile(r"(?:users/([a-z0-9_-]+)/turns|runs/[^/]+/turns/([a-z0-9_-]+))/turn_(\d{6,15})(?=/)")
 _STAYS = ("turn", "user", "directory", "item", "exit_code", "seconds", "is_saved")
@@ -102,6 +103,8 @@ class Wanted:
     turn: int | None = None  # a turn of which only the number stays
     visit: Path | None = None  # a directory that goes
     is_of_all: bool = False  # whether it goes from what is of no user, too
+    rests: Mapping[str, str] = field(default_factory=dict)
+    """Ids of assertions of which a part goes, each with the text that stays."""
 
 
 @dataclass(frozen=True)
@@ -211,15 +214,18 @@ class Forgetting:
     same command, given again after it was killed, ends it.
     """
 
-    def __init__(self, store: UserStore, caches: Iterable[Path]) -> None:
-        self._store, self._caches = store, [cache for cache in caches if cache.is_dir()]
-        self.journal = store.root / JOURNAL
+    def __init__(self, store: UserStore, caches: Iterable[Path], *, again: str = SAME_COMMAND) -> None:
+        """*again* says which command goes on with it after it was cut short."""
+        self._store = store
+        self._caches = [cache for cache in caches if cache.is_dir()]
+        self._again = again
+        self.journal = store.root / FORGETTING_JSON
 
     @property
     def at(self) -> str:
         """The time of the mark: that of the one that was cut short, else the present."""
-        with suppress(ValueError, TypeError, KeyError):
-            return render_time(parse_time(_load(self.journal)["at"]))
+        if (cut_short := read_cut_short(self._store.root)) is not None:
+            return render_time(cut_short.at)
         return render_time(self._store.clock().replace(microsecond=0))
 
     @contextmanager
@@ -251,14 +257,46 @@ class Forgetting:
         return Wanted((text, bare) if is_enough else (text,), users, is_of_all=True)
 
     def of_subject(self, entity: str, relation: str) -> Wanted | None:
-        """All that was ever said of it, with the keys that its sentences gave; None if nothing was."""
-        known = self._assertions()
-        facts = [one for one in known if one.subject[1:] == (entity, relation)]
-        turns = {one.source_turn for one in facts if is_statement(one.relation)} - {None}
-        whole = "\n".join(text for one in facts for text in _values(one))
-        derived = (one for one in known if one.source_turn in turns and not is_statement(one.relation))
-        facts += [one for one in derived if one not in facts and find_forms(_values(one)).search(whole)]
-        return self._of(facts) if facts else None
+        """
+        All that was ever said of it: under its key, in sentences, and in what corrected them. Of a sentence
+        that says more only the clause about it goes, unless the sentence itself is named. None: nothing was.
+        """
+        assertions = self._assertions()
+        named = next((one.subject for one in assertions if one.subject[1:] == (entity, relation)), None)
+        if named is None:
+            return None
+        things = [thing for thing in find_told_things(assertions) if named in thing.subjects]
+        whole = {named} if is_statement(relation) else set()
+        return self._of_things(things, assertions, whole=whole, also=named)
+
+    def _of_things(
+        self,
+        things: Sequence[ToldThing],
+        assertions: Sequence[Assertion],
+        *,
+        whole: Collection[Subject] = (),
+        also: Subject | None = None,
+    ) -> Wanted:
+        """What things say; sentences in *whole* go with all of their clauses, and so does *also*."""
+        subjects = {subject for thing in things for subject in thing.keys} | {*whole}
+        if also is not None:
+            subjects.add(also)
+        clauses = [clause for thing in things for clause in thing.clauses if clause.subject not in whole]
+        texts = [clause.text for clause in clauses]
+        rests: dict[str, str] = {}
+        spans = removed_spans(things)
+        for assertion in assertions:
+            if assertion.subject in subjects or assertion.subject not in spans:
+                continue
+            sentence = str(assertion.value.v)
+            if rest := rest_of_statement(sentence, spans[assertion.subject]):
+                rests[assertion.id] = rest
+            else:
+                subjects.add(assertion.subject)
+        facts = [assertion for assertion in assertions if assertion.subject in subjects]
+        wanted = self._of(facts, texts)
+        turns = frozenset(clause.source_turn for clause in clauses if clause.source_turn is not None)
+        return replace(wanted, turns=wanted.turns | turns, rests=rests)
 
     def of_turn(self, number: int) -> Wanted:
         """A whole turn: what was told everywhere, what was asked and answered from its session."""
@@ -269,7 +307,7 @@ class Forgetting:
         told = [text for raw in self._staged(number) if len(text := str(raw.get("text"))) >= SHORT_CHARS]
         summary = _load(turn / names.SUMMARY_JSON).get("turn_summary") or ""
         near = [about.get("query", ""), _text(_read(turn / names.RESPONSE_MD)).strip(), summary]
-        near = [*wanted.near, *(text for text in near if text and not _MARK.search(text))]
+        near = [*wanted.near, *(text for text in near if text and not FORGOTTEN.search(text))]
         texts, turns = (*wanted.texts, *told), wanted.turns | {*later}
         return replace(wanted, texts=texts, near=tuple(near), turns=turns, turn=number)
 
@@ -282,23 +320,24 @@ class Forgetting:
                 return Wanted(texts, (self._store.user,), visit=path.parent)
         return None
 
-    def _of(self, facts: Collection[Assertion]) -> Wanted:
-        """What assertions say, of those without a word of their own the sentence that told them."""
-        texts: list[str] = []
+    def _of(self, facts: Collection[Assertion], clauses: Sequence[str] = ()) -> Wanted:
+        """What assertions say, of those without words of their own what told them, and clauses."""
+        texts = [text.rstrip(" .!?…") for text in clauses]
         for fact in facts:
-            staged = [
-                raw for raw in self._staged(fact.source_turn or 0) if raw.get("relation") == fact.relation
-            ]
-            said = _values(fact) or [str(raw["text"]) for raw in staged]
-            texts += [text.rstrip(" .!?…") for text in said] if is_statement(fact.relation) else said
-        texts += [part for text in texts for part in clause_texts(text) if " " in part]
-        texts = [text for text in dict.fromkeys(texts) if text and not _MARK.search(text)]
+            told_in = self._staged(fact.source_turn or 0)
+            staged = [raw for raw in told_in if raw.get("relation") == fact.relation]
+            values = value_texts(fact) or [str(raw["text"]) for raw in staged]
+            if is_statement(fact.relation):
+                values = [value.rstrip(" .!?…") for value in values]
+            texts += values
+        texts = [text for text in dict.fromkeys(texts) if text and not FORGOTTEN.search(text)]
+        parts = [part for text in texts for part in clause_texts(text) if " " in part and part not in texts]
         return Wanted(
-            tuple(text for text in texts if len(text) >= SHORT_CHARS),
-            (self._store.user,),
-            tuple(text for text in texts if len(text) < SHORT_CHARS),
-            frozenset(one.source_turn for one in facts if one.source_turn is not None),
-            frozenset(one.id for one in facts),
+            texts=tuple(text for text in texts if len(text) >= SHORT_CHARS),
+            users=(self._store.user,),
+            near=(*(text for text in texts if len(text) < SHORT_CHARS), *dict.fromkeys(parts)),
+            turns=frozenset(one.source_turn for one in facts if one.source_turn is not None),
+            facts=frozenset(one.id for one in facts),
         )
 
     def _staged(self, number: int) -> list[dict[str, Any]]:
@@ -309,14 +348,41 @@ class Forgetting:
         state.refresh()
         return list(state.log.assertions)
 
-    def forget_node(self, node: str, session: str) -> None:
-        """Forget a key or sentence within a turn of this session, whose lock is held."""
-        key = node.partition(":")[2]
-        subjects = (one.subject for one in self._assertions() if one.subject.key(self._store.user) == key)
-        wanted = self.of_subject(*subject[1:]) if (subject := next(subjects, None)) else None
-        if wanted is not None:
-            with self.locked(wanted.users, but=session):
-                self.run(wanted)
+    def places_of_things(self, things: Sequence[ToldThing]) -> list[Place]:
+        """The places of all that things say, as `places` has them."""
+        return self.places(self._of_things(things, self._assertions()))
+
+    def forget_in_turn(
+        self, things: Sequence[ToldThing], not_stored: Sequence[str], number: int, session: str
+    ) -> None:
+        """
+        Forget within a running turn, the lock of whose session is held: some things everywhere, and clauses
+        that are not to be stored in the turn alone.
+        """
+        wanted = [self._of_things(things, self._assertions())] if things else []
+        if not_stored:
+            own = tuple(text for text in not_stored if not FORGOTTEN.search(text))
+            wanted.append(Wanted((), (self._store.user,), near=own, turns=frozenset({number})))
+        for one in wanted:
+            with self.locked(one.users, but=session):
+                self.run(one)
+
+    def seal_turns(self, numbers: Iterable[int]) -> list[int]:
+        """
+        Seal turns, as they are, in which an earlier version forgot something without sealing them; gives the
+        numbers of those that were sealed.
+        """
+        sealed = []
+        with self.locked([self._store.user]):
+            for number in numbers:
+                directory = self._store.turn(number).directory
+                metadata = _load(directory / METADATA_JSON)
+                is_ended = metadata.get("next") is None
+                if metadata.get("forgotten_at") and is_ended and not metadata.get(SEAL):
+                    seal = seal_files(directory, metadata)
+                    files.write_json(directory / METADATA_JSON, metadata | {SEAL: seal})
+                    sealed.append(number)
+        return sealed
 
     def places(self, wanted: Wanted) -> list[Place]:
         """Every place, by path; what stays where it is last. Nothing is written."""
@@ -325,7 +391,7 @@ class Forgetting:
     def run(self, wanted: Wanted) -> list[Place]:
         """Forget, under `locked`; returns the places where it was, and those that stay."""
         files.sweep_below(self._store.root)
-        walk = _Walk(self._store, self._caches, wanted, self.at)
+        walk = _Walk(self._store, self._caches, wanted, self.at, self._again)
         walk.run()
         return walk.places
 
@@ -336,8 +402,10 @@ class _Walk:
     becomes of a file follows from wish, time and what is changed last, so that a second run does the rest.
     """
 
-    def __init__(self, store: UserStore, caches: Iterable[Path], wanted: Wanted, at: str) -> None:
-        self._store, self._wanted, self._eraser = store, wanted, _Eraser(wanted, at)
+    def __init__(
+        self, store: UserStore, caches: Iterable[Path], wanted: Wanted, at: str, again: str = SAME_COMMAND
+    ) -> None:
+        self._store, self._wanted, self._eraser, self._again = store, wanted, _Eraser(wanted, at), again
         saved = store.turn(wanted.turn or 0).directory
         turns = [saved, *store.runs.glob(f"*/turns/{store.user}/{saved.name}")] if wanted.turn else []
         self._emptied = [one for one in turns if _load(one / METADATA_JSON).get("run") not in one.parts]
@@ -397,6 +465,8 @@ class _Walk:
         for number, line in enumerate(_text(_read(log)).split("\n")):
             raw = _object(line)
             made = self._eraser.value(raw)
+            if raw.get("id") in self._wanted.rests:
+                made["value"] = {**raw["value"], "v": self._wanted.rests[raw["id"]]}
             if raw.get("id") in self._wanted.facts and not _is_mark(raw["value"]):
                 made["value"] = {"type": "string", "v": self._eraser.mark}
             if made != raw:
@@ -465,16 +535,30 @@ class _Walk:
         changed = {path: content for path, content in made.items() if content != data[path]}
         if about and (changed or is_held):
             now = _object(made[metadata]) | ({"forgotten_at": eraser.at} if is_held else {})
-            if isinstance(seal := now.get(SEAL), dict):
-                for name in [*seal]:
-                    if self._pages.isdisjoint((directory / name).parents):
-                        content = changed.get(directory / name)
-                        seal |= {name: text_digest(content)} if content is not None else {}
-                    else:
-                        del seal[name]
-                seal[METADATA_JSON] = seal_value(now)
+            if (seal := self._new_seal(directory, now, changed)) is not None:
+                now[SEAL] = seal
             changed[metadata] = files.render_json(now).encode()
         yield from sorted(changed.items(), key=lambda one: one[0] != metadata)
+
+    def _new_seal(
+        self, directory: Path, metadata: Mapping[str, Any], changed: Mapping[Path, bytes]
+    ) -> dict[str, str] | None:
+        """
+        The seal of a turn once some of its files have changed; None while the turn runs. A digest of a file
+        that stays is taken over, so that what changed before is still seen; a turn without seal gets one.
+        """
+        former = metadata.get(SEAL)
+        if not isinstance(former, dict):
+            if metadata.get("next") is not None or metadata.get("forgotten_at") is None:
+                return None
+            former = seal_files(directory, metadata)
+        seal = {}
+        for name, digest in former.items():
+            path = directory / name
+            if self._pages.isdisjoint(path.parents):
+                seal[name] = text_digest(changed[path]) if path in changed else digest
+        seal[METADATA_JSON] = seal_value(metadata)
+        return seal
 
     def _renamed(self, data: bytes) -> bytes:
         for old, new in self._ids.items():
@@ -514,7 +598,7 @@ class _Walk:
     def _look(self, path: Path) -> bytes | None:
         """What a file holds; None, and told, of notes that hold a text, and where it cannot be had."""
         eraser, data = self._eraser, None
-        if eraser.count(path.name.encode()):
+        if eraser.count(os.fsencode(path.name)):
             self._left[path] = Place(path, 1, "its name holds the text: rename it by hand")
         try:
             data = files.read_bytes(path)
@@ -541,7 +625,7 @@ class _Walk:
 
     def run(self) -> None:
         store = self._store
-        files.write_json(store.root / JOURNAL, {"at": self._eraser.at})
+        write_cut_short(store.root, self._eraser.at, self._again)
         for path, made in self._changes():
             if path not in self._memory:
                 renamed = path.with_stem(self._ids.get(path.stem, path.stem))
@@ -574,7 +658,7 @@ class _Walk:
                 with suppress(FileFormatError):
                     if folded := rebuild_session(store.of(user), session):
                         write_session(store, folded)
-        _delete(store.root / JOURNAL)
+        _delete(store.root / FORGETTING_JSON)
         files.sync_path(store.root)
 
 
@@ -633,11 +717,6 @@ def _line(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _values(fact: Fact) -> list[str]:
-    parts = fact.value.v if isinstance(fact.value.v, tuple) else (fact.value.v,)
-    return [f"{v:g}" if isinstance(v, float) else str(v) for v in parts if v not in (None, True, False)]
-
-
 def _quotes(node: str, value: object) -> Iterator[str]:
     for part in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
         yield from _quotes(node, part)
@@ -647,7 +726,7 @@ def _quotes(node: str, value: object) -> Iterator[str]:
 
 def _is_mark(value: dict[str, Any]) -> bool:
     parts = value.get("v") if isinstance(value.get("v"), list) else [value.get("v")]
-    return all(isinstance(part, str) and _MARK.fullmatch(part) for part in parts or [None])
+    return all(isinstance(part, str) and FORGOTTEN.fullmatch(part) for part in parts or [None])
 
 
 def _delete(path: Path) -> None:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, cast
 
 from panda.documents.records import decode
@@ -70,7 +69,7 @@ def make_statement(key: str, value: Value, given: Given, user: str, *, where: st
         raise UsageError(message, where=where or "--kind", fix="use --kind fact")
     until = read_instant(given.valid_until, where or "--valid-until")
     if until is not None and len(str(given.valid_until).strip()) == _DAY_CHARS:
-        until += timedelta(days=1, seconds=-1)  # a day ends with its last second
+        until = until.replace(hour=23, minute=59, second=59)  # a day ends with its last second
     said = ("", entity, relation, value, f"user:{user}", SAID_BY_USER, scope)
     return Assertion(*said, kind=kind, valid_until=until)
 

@@ -69,10 +69,10 @@ def resume(app: App, number: int) -> Outcome:
         return run_turn(app, app.resume_turn(number))
 
 
-def gather_query(app: App, query: str, mode: str, until: Until = "commit") -> Outcome:
-    """A new turn, taken as far as its context; the data is that of gather_turn."""
+def gather_query(app: App, query: str, mode: str, until: Until = "commit", **more: Any) -> Outcome:
+    """A new turn, taken as far as its context; the data is that of gather_turn; *more* as for ask."""
     with ExitStack() as locks:
-        turn = app.start_turn(query, mode, locks=locks)
+        turn = app.start_turn(query, mode, locks=locks, **more)
         return gather_turn(app, turn, until)
 
 

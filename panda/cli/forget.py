@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from panda.actions.remember import Given, find_subject
-from panda.cli.command import Invocation, Result, Table, argument, flag, option
+from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option
 from panda.cli.completion import complete_told
 from panda.cli.text import read_argument
 from panda.errors import CheckError, NotFoundError, UsageError
@@ -19,6 +19,7 @@ _COLUMNS = ("count", "place", "what to do")
 _OWN_FILE = "a note is your own file"
 
 
+@excludes("seal", "text", "dry_run")
 def forget(
     invocation: Invocation,
     names: Annotated[
@@ -33,18 +34,25 @@ def forget(
     ] = None,
     dry_run: Annotated[bool, flag("Only list the places.", "--dry-run")] = False,
     yes: Annotated[bool, flag("Do not ask.", "--yes")] = False,
+    seal: Annotated[
+        bool, flag("Seal the named turns, in which an earlier version forgot something.", "--seal")
+    ] = False,
 ) -> Result:
     """
     Take out of everything what was told: memory, turns, sessions, logs, indexes, cached states.
 
     Example: panda forget --text "thin bezels" --dry-run --user demo
 
-    A mark with the time remains, and a turn that lost something is not judged any more. A key means all that
-    was ever said under it, a turn all that was said in it, and what they made; where the same was said
-    independently is told, and the command ends with 3. --text takes that too, of all users: in any case, over
-    line breaks and escapes, but not its pieces. Below 4 characters only whole words count; keys, headings and
-    names stay. Notes are your own files: they are named (3).
+    A mark with the time remains, and a turn that lost something is sealed anew and held to its seal alone. A
+    key means all that was ever said under it, in whatever sentence, also what was corrected since; of a
+    sentence that says more only the clause about it goes. A turn means all that was said in it, and what that
+    made. Where the same was said independently is told, and the command ends with 3. --text takes that too,
+    of all users: in any case, over line breaks and escapes, but not its pieces. Below 4 characters only whole
+    words count; keys, headings and names stay. Notes are your own files: they are named (3). There is no
+    undo.
     """
+    if seal:
+        return _seal(invocation, names or ())
     secret = read_argument(text, invocation.stdin).strip() if text is not None else None
     store = invocation.store() if dry_run else invocation.store_for_writing()
     require_trust(invocation.settings, "cache_dir")
@@ -68,6 +76,21 @@ def forget(
         with forgetting.locked(dict.fromkeys(user for one in wanted for user in one.users)):
             places = [place for one in wanted for place in forgetting.run(one)]
     return _result(store.user, list(dict.fromkeys(places)), at, dry_run=dry_run)
+
+
+def _seal(invocation: Invocation, names: Sequence[str]) -> Result:
+    """Seal turns, named by number, or all of the user's."""
+    store = invocation.store_for_writing()
+    strange = [name for name in names if not (name.isascii() and name.isdigit())]
+    if strange:
+        raise UsageError(f"{strange[0]!r} is no number of a turn", where="TURN", fix="give turns by number")
+    numbers = [int(name) for name in names] or store.numbers()
+    for number in numbers:
+        store.open(number)
+    sealed = Forgetting(store, ()).seal_turns(numbers)
+    if not sealed:
+        invocation.reporter.step("nothing to seal: no turn has lost something without being sealed")
+    return Result({"user": store.user, "sealed": sealed}, Table(("sealed",), [(one,) for one in sealed]))
 
 
 def _wanted(forgetting: Forgetting, store: UserStore, names: Sequence[str], text: str | None) -> list[Wanted]:

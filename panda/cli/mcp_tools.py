@@ -12,7 +12,7 @@ import msgspec
 from panda.actions.search import opened_meaning, search
 from panda.actions.synthesis import FactSource
 from panda.actions.turn import Outcome, ask, gather_query
-from panda.app import App, build
+from panda.app import build
 from panda.cli.command import Invocation, LogHandler
 from panda.cli.turn import read_query
 from panda.documents.json_text import worst_fault
@@ -121,7 +121,7 @@ class ActionTools:
         ]
         return Outcome({**data, "results": results[: arguments.get("limit", 10)]})
 
-    def _of_turn(self, act: Callable[[App, str, str], Outcome]) -> Callable[..., Outcome]:
+    def _of_turn(self, act: Callable[..., Outcome]) -> Callable[..., Outcome]:
         """What a client calls to do something that asks models."""
 
         def run(arguments: Mapping[str, Any], report: Report) -> Outcome:
@@ -145,7 +145,7 @@ class ActionTools:
                 query = read_query(
                     "-", io.BytesIO(arguments["query"].encode("utf-8", errors="surrogatepass"))
                 )
-                return act(app, query, arguments.get("mode", "chat"))
+                return act(app, query, arguments.get("mode", "chat"), client="mcp")
             finally:
                 self.model_lock.release()
 

@@ -58,7 +58,9 @@ def validate(
             complete=complete_turns,
         ),
     ] = None,
-    strict: Annotated[bool, flag("End with 3 for forgotten turns too.", "--strict")] = False,
+    strict: Annotated[
+        bool, flag("For scripts; all that is not judged counts with and without it.", "--strict")
+    ] = False,
 ) -> Result:
     """
     Check files, without loading a model.
@@ -67,9 +69,10 @@ def validate(
     turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites; a
     line whose node has changed or gone since is not judged, nor is what reaches out of the project before
     panda trust. Of turns that are named, hashes, gates, budgets and the evidence of the answer are judged
-    again as well. Ends with 3 if anything is wrong or not judged; turns that forgot something count only with
-    --strict. Told as information: lines of notes that no answer can quote, notes outside knowledge/, values
-    that no step of a recipe can choose, prompts of the project that no model which is set is ever sent.
+    again as well. A turn in which something was forgotten is held to its seal alone. Ends with 3 if anything
+    is wrong or not judged. Told as information: lines of notes that no answer can quote, notes outside
+    knowledge/, values that no step of a recipe can choose, prompts of the project that no model which is set
+    is ever sent.
 
     Example: panda validate 813 --user demo
     """
@@ -91,19 +94,15 @@ def validate(
     if not problems:
         invocation.reporter.step("no problems found")
         return Result(data, "".join(map(_lines, told)))
-    return Result(data, "".join(map(_lines, [*problems, *told])), error=_error(problems, strict=strict))
+    return Result(data, "".join(map(_lines, [*problems, *told])), error=_error(problems))
 
 
-def _error(problems: Sequence[Problem], *, strict: bool) -> CheckError | None:
-    all_forgotten = all(problem.key == "forgotten_at" for problem in problems)
-    if all_forgotten and not strict:
-        return None
+def _error(problems: Sequence[Problem]) -> CheckError:
     files = len({problem.path for problem in problems})
     unjudged = sum(problem.verdict is Verdict.NOT_JUDGED for problem in problems)
     of_them = f", {unjudged} of them not judged" if unjudged else ""
     message = f"problems: {len(problems)}{of_them}, in files: {files}"
-    fix = "leave --strict out: a turn that forgot something is judged no more"
-    return CheckError(message, fix=fix if all_forgotten else "mend them, then validate again")
+    return CheckError(message, fix="mend them, then validate again")
 
 
 def schema(

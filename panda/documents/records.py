@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -18,10 +18,11 @@ _T = TypeVar("_T")
 Time = Annotated[
     str,
     Meta(
-        pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$",
-        description="an instant such as 2026-01-04T14:30:00Z",
+        pattern=r"^(?!000[01]|9999)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$",
+        description="an instant of the years 2 to 9998, such as 2026-01-04T14:30:00Z",
     ),
 ]
+_FIRST_YEAR, _LAST_YEAR = 2, 9998
 _LEADS_NOWHERE = {"fix": PATH_FIX}
 _ID_FORM = "a user or session id of 1 to 64 of a-z, 0-9, _ and -"
 Words = Annotated[str, Meta(pattern=r"^[^\x00]*[^\s\x00][^\x00]*\Z", description="a text")]
@@ -42,6 +43,23 @@ Place = Annotated[
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What a file, or a mapping in it, holds. Keys with a default may be missing."""
+
+
+def check_instant(name: str, moment: object, *, is_counted_from: bool = False) -> None:
+    """
+    Raises ValueError for an instant of a field that no UTC time is, or, where days are counted from it, that
+    leaves no room to.
+    """
+    if not isinstance(moment, datetime):
+        return
+    first = _FIRST_YEAR if is_counted_from else 1
+    last = _LAST_YEAR if is_counted_from else 9999
+    try:
+        is_within = first <= moment.year <= last and moment.astimezone(UTC).year > 0
+    except OverflowError:
+        is_within = False
+    if not is_within:
+        raise ValueError(f"{name} lies outside the years {first} to {last} in UTC")
 
 
 class Whole(Record, frozen=True, omit_defaults=False):

@@ -392,7 +392,9 @@ class _Message:
 
     def _open(self, when: _When, word: str, until: date) -> _Days | None:
         days = when.find(until)
-        return (days[1] + timedelta(1) if word == "after" else days[0], self._today) if days else None
+        if days is None or (word == "after" and days[1] == date.max):
+            return None
+        return days[1] + timedelta(1) if word == "after" else days[0], self._today
 
     def _range(self, first: _When, end: int, *, between: bool) -> _At | None:
         joins = self._word(end) in _TO or (between and self._word(end) == "and")

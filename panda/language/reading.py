@@ -82,6 +82,15 @@ class Statement(Part, frozen=True):
     """What it does to what was said before: adds to several values, removes one, or corrects it."""
 
 
+class ToldPlace(Part, frozen=True):
+    """A clause within a sentence that was told."""
+
+    node: NodeId  # of the sentence
+    start: int = msgspec.field(default_factory=lambda: 0)  # where the clause begins, in characters
+    sentence_chars: int = msgspec.field(default_factory=lambda: 0)
+    """Length of the sentence; one of another length was rewritten since."""
+
+
 class Reading(Part, frozen=True):
     """What a message means."""
 
@@ -102,7 +111,16 @@ class Reading(Part, frozen=True):
     address: bool = False  # whether it asks where on the web something is
     statements: tuple[Statement, ...] = ()  # what it tells that is to be kept
     forgets: bool = False  # whether something that is kept is to be forgotten
-    forget: tuple[NodeId, ...] = ()  # nodes of what that may be; of one it is sure, several are asked about
+    forget: tuple[NodeId, ...] = ()  # nodes of what that is or may be, one for each thing
+    forget_places: tuple[ToldPlace, ...] = ()  # where the clauses stand that those of `forget` mean
+    asks_to_forget: bool = False  # whether the user is asked before anything is forgotten
+    not_stored: tuple[str, ...] = ()  # clauses that tell what the user asks not to be stored
+
+    @property
+    def is_about_memory(self) -> bool:
+        """Whether it asks for nothing but that something is forgotten, or is not stored."""
+        asks = any(one.mood == "asks" for one in self.clauses)
+        return self.forgets or (bool(self.not_stored) and not asks)
 
     @property
     def only_tells(self) -> bool:

@@ -24,6 +24,7 @@ from panda.memory.fact import Kind
 from panda.memory.files import KINDS, Bound, Projection
 from panda.memory.memory import Remembered, load_remembered
 from panda.memory.node import Node, note_lines, research_lines, turn_lines, visit_lines
+from panda.memory.things import ToldThing, find_told_things
 from panda.store.files import read_bytes, read_text, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, UserStore
 from panda.store.records import Line, Manifest, Research, load
@@ -239,6 +240,16 @@ class NodeReader:
 
     def facts(self) -> list[Node]:
         return self._remembered("fact")
+
+    def told_things(self) -> list[tuple[ToldThing, list[Node]]]:
+        """What was told, thing by thing in the order of telling, with the nodes of what holds of it now."""
+        nodes = {node.id.partition(":")[2]: node for node in (*self.facts(), *self.preferences())}
+        things = []
+        for thing in find_told_things(self._moment.memory.log.assertions):
+            keys = sorted(subject.key(self._user) for subject in thing.subjects)
+            if holding := [nodes[key] for key in keys if key in nodes]:
+                things.append((thing, holding))
+        return things
 
     def statements(self) -> list[Node]:
         return [node for node in self.facts() if is_statement(node.title)]

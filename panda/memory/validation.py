@@ -14,7 +14,7 @@ from panda.documents.markdown import is_only_wikilinks, split_passages
 from panda.documents.memory_file import MemoryText, parse_memory_file
 from panda.documents.progress import progress
 from panda.documents.text import escape_path
-from panda.documents.times import parse_time, render_time, without_last_seen
+from panda.documents.times import parse_time, without_last_seen
 from panda.documents.yaml_text import split_front_matter
 from panda.errors import MemoryNodeError, Problem, Verdict
 from panda.index.sources import list_notes
@@ -223,9 +223,7 @@ def judge_turn(directory: Path) -> list[Problem]:
         turn = TurnFolder(number, TurnPaths(directory), lambda: datetime.now(UTC))
         metadata = turn.load(Metadata)
         if metadata.forgotten_at:
-            at = render_time(metadata.forgotten_at)
-            message = f"forgotten at {at}: what is left is as it was sealed"
-            return [Problem(message, str(path), key="forgotten_at", verdict=Verdict.NOT_JUDGED)]
+            return []  # what is left is what its seal holds
         document = turn.read_context()
         section = document.section(_GATHERING)
         if section is None:

@@ -1,14 +1,21 @@
 """What is kept of what the user told, which of it a wish to forget means, and how that is answered."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from panda.choosing.decision import Option
-from panda.documents.memory_file import is_statement
 from panda.documents.text import shorten
+from panda.language.forgetting import ForgetRequest, clause_spans, forget_terms
 from panda.language.numbers import ORDINAL_WORDS
-from panda.language.words import read_words, split_terms
+from panda.language.reading import Reading, ToldPlace
+from panda.language.wording import plain_agreement
+from panda.language.words import read_words, split_terms, split_words
+from panda.memory.node import Node
 from panda.memory.reader import NodeReader
+from panda.memory.things import ToldThing
 from panda.phases.evidence import ClosestLines
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words
@@ -17,91 +24,237 @@ from panda.store.records import QueryAnalysis, find
 _NEAR, _SHARED, _WITHIN = 0.35, 0.3, 0.1
 """What a kept thing needs to be meant; what shared words add to closeness; how far behind a second may be."""
 _SHOWN_CHARS, _MOST_SHOWN, _ANSWER_WORDS = 60, 5, 8
-_WISH = frozenset(
-    term for word in read_words("conversation_words.txt", "forgets") for term in split_terms(word)
-)
+NOT_STORED = "Not stored, as you asked: what you told is taken out of this turn as well."
+_NO, _BE, _AUX = (read_words("order_words.txt", group) for group in ("no", "be", "aux"))
+_SHORT_FOR_BE = re.compile(r"\b(it|that)'?s\b|\bi mean\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Kept:
-    ref: str  # its node
+    """Something that the user told, with all that was ever told of it."""
+
+    ref: str  # its newest node
     text: str  # as the user told it, or key and value
-    label: str  # what it is, without what it says
-    turn: int | None  # where it was told
+    label: str  # what it is, without what it says; "" if no key says so
+    turns: tuple[int, ...]  # where it was told, ascending
+    thing: ToldThing
+    place: ToldPlace | None  # where its newest clause stands; None of what is a key alone
+
+    @property
+    def words(self) -> str:
+        return " ".join([self.label, *(clause.text for clause in self.thing.clauses), self.text])
 
 
 def kept_things(reader: NodeReader) -> list[Kept]:
-    """The user's sentences, each with the keys that it gave, then the keys that no sentence tells."""
-    nodes = [*reader.facts(), *reader.preferences()]
-    said = [node for node in nodes if is_statement(node.title)]
-    found = {node.id: Kept(node.id, node.items[0].text, "", node.source_turn) for node in said}
-    for node in (node for node in nodes if node not in said):
-        name, _, value = node.items[0].text.partition(": ")
-        own = [one for one in said if value.casefold() in one.items[0].text.casefold()]
-        own = [one for one in own if one.source_turn == node.source_turn]
-        kept = Kept(node.id, node.items[0].text.replace("_", " "), name.replace("_", " "), node.source_turn)
-        found |= {one.id: replace(found[one.id], label=kept.label) for one in own} or {node.id: kept}
-    return sorted(found.values(), key=lambda one: (one.turn or 0, one.ref))
+    """What holds of what the user told, thing by thing, the oldest first."""
+    kept = [_kept(thing, nodes) for thing, nodes in reader.told_things()]
+    return sorted(kept, key=lambda one: (one.turns[-1:], one.ref))
 
 
-def meant_to_go(turn: Turn, reader: NodeReader, closest: ClosestLines) -> tuple[str, ...]:
+def _kept(thing: ToldThing, nodes: Sequence[Node]) -> Kept:
+    by_key = {node.id.partition(":")[2]: node for node in nodes}
+    told = {clause.source_turn for clause in thing.clauses} | {node.source_turn for node in nodes}
+    turns = tuple(sorted(turn for turn in told if turn is not None))
+    keys = [node for node in nodes if node.title not in {clause.subject.relation for clause in thing.clauses}]
+    label = keys[-1].title.replace("_", " ") if keys else ""
+    standing = [clause for clause in thing.clauses if clause.subject.relation in by_key]
+    if not standing:
+        return Kept(nodes[-1].id, nodes[-1].items[0].text.replace("_", " "), label, turns, thing, None)
+    clause = standing[-1]
+    node = by_key[clause.subject.relation]
+    place = ToldPlace(node.id, clause.start, len(clause.sentence))
+    return Kept(node.id, clause.text, label, turns, thing, place)
+
+
+@dataclass(frozen=True)
+class Meant:
+    """What a message wants forgotten."""
+
+    things: tuple[Kept, ...]  # what it is, or may be, the likeliest first
+    is_sure: bool = False  # whether it is said in so many words, and of nothing else
+
+
+def meant_to_go(turn: Turn, request: ForgetRequest, reader: NodeReader, closest: ClosestLines) -> Meant:
     """
-    The kept things that a wish to forget may mean, the likeliest first: of several none is surely it. One
-    that names nothing means what the turn before was told.
+    The kept things that a message may mean. It is sure of one alone: each content word of an order stands in
+    it and in no other. What names nothing means what the turn before was told.
     """
-    things, words = kept_things(reader), terms_of(turn.query) - _WISH
-    if not words:
+    things = kept_things(reader)
+    if not request.terms:
         last = turn.earlier[-1:]
-        return tuple(one.ref for one in things if one.turn in last)
-    near = closest.rate(turn.query, [Option(one.ref, one.text, (one.ref,)) for one in things])
-    scores = {}
-    for one, line in zip(things, near, strict=True):
-        shared = len(words & terms_of(f"{one.text} {one.label}")) / len(words)
+        return Meant(tuple(one for one in things if set(one.turns) & {*last})[:_MOST_SHOWN])
+    exact = [one for one in things if one.thing.holds(request.terms)]
+    if not exact:  # the words stand in several clauses of a sentence
+        exact = [one for one in things if one.place and _sentence_holds(one, things, request.terms)]
+        return Meant(tuple(exact) or _near(turn.query, request.terms, things, closest))
+    if len(exact) == 1:
+        return Meant(tuple(exact), is_sure=request.kind == "order" and request.is_alone)
+    return Meant(tuple(reversed(exact))[:_MOST_SHOWN])
+
+
+def _sentence_holds(one: Kept, things: Sequence[Kept], terms: Collection[str]) -> bool:
+    """Whether the sentence that a thing stands in has each of some terms, clause by clause."""
+    clauses = [clause for other in things for clause in other.thing.clauses if other.ref == one.ref]
+    words = {term for clause in clauses for term in forget_terms(clause.text)}
+    own = {term for clause in one.thing.clauses for term in forget_terms(clause.text)}
+    return set(terms) <= words and not own.isdisjoint(terms)
+
+
+def _near(
+    query: str, terms: Collection[str], things: Sequence[Kept], closest: ClosestLines
+) -> tuple[Kept, ...]:
+    near = closest.rate(query, [Option(one.ref, one.text, (one.ref,)) for one in things])
+    scores: dict[int, float] = {}
+    for place, (one, line) in enumerate(zip(things, near, strict=True)):
+        shared = len(set(terms) & terms_of(one.words)) / len(terms)
         if shared:
-            scores[one.ref] = line.prior + _SHARED * shared
+            scores[place] = line.prior + _SHARED * shared
     best = max(scores.values(), default=0.0)
-    ranked = sorted(scores, key=lambda ref: -scores[ref])
-    return tuple(ref for ref in ranked if scores[ref] >= max(_NEAR, best - _WITHIN))[:_MOST_SHOWN]
+    ranked = sorted(scores, key=lambda place: -scores[place])
+    fitting = [place for place in ranked if scores[place] >= max(_NEAR, best - _WITHIN)]
+    return tuple(things[place] for place in fitting[:_MOST_SHOWN])
 
 
-def asked_to_forget(turn: Turn) -> tuple[str, ...]:
+def asked_to_forget(turn: Turn, reader: NodeReader) -> list[Kept]:
+    """What the turn right before asked whether to forget, in the order listed; [] if it did not."""
     pending = turn.carry.pending_clarification
     if pending is None or pending.status != "open" or [pending.asked_turn] != [*turn.earlier[-1:]]:
-        return ()
+        return []
     analysis = find(QueryAnalysis, turn.store.turn(pending.asked_turn).directory)
-    return analysis.reading.forget if analysis else ()
+    if analysis is None or not analysis.reading.forgets:
+        return []
+    return listed_things(analysis.reading, reader)
 
 
-def chosen_to_go(query: str, refs: Sequence[str], reader: NodeReader) -> tuple[str, ...]:
-    """Of several that were asked about the one that an answer names, by place or words; () for none."""
-    words = query.lower().replace(".", " ").split()
-    if len(words) > _ANSWER_WORDS or query.rstrip().endswith("?"):  # a question of its own removes nothing
+def listed_things(reading: Reading, reader: NodeReader) -> list[Kept]:
+    """The things that a reading means to be forgotten, in its order, as far as they are there."""
+    things = kept_things(reader)
+    placed = {place.node for place in reading.forget_places}
+    return [
+        one
+        for ref in reading.forget
+        for one in things
+        if one.ref == ref and (one.place in reading.forget_places or ref not in placed)
+    ]
+
+
+def chosen_to_go(query: str, offered: Sequence[Kept]) -> tuple[Kept, ...]:
+    """
+    Of things that were asked about those that an answer names, by places, by words, or all of them; () where
+    it declines, asks, tells something of its own, or names none.
+    """
+    plain = _SHORT_FOR_BE.sub(" ", query.lower().replace(".", " "))
+    words = split_words(plain)
+    if len(words) > _ANSWER_WORDS or query.rstrip().endswith("?") or not _NO.isdisjoint(words):
         return ()
-    named = {ORDINAL_WORDS[word] for word in words if word in ORDINAL_WORDS}
-    named |= {int(word) for word in words if word.isdecimal()}
-    if len(named) == 1 and 0 < (place := named.pop()) <= len(refs):
-        return (refs[place - 1],)
-    things = [one for one in kept_things(reader) if one.ref in refs]
-    terms = terms_of(query)
-    fitting = [one.ref for one in things if terms & terms_of(f"{one.text} {one.label}")]
-    return tuple(fitting) if len(fitting) == 1 else ()
+    if not (_BE | _AUX).isdisjoint(words):  # it tells something
+        return ()
+    places = {ORDINAL_WORDS[word] for word in words if word in ORDINAL_WORDS}
+    places |= {int(word) for word in words if word.isdecimal()}
+    if places:
+        named = tuple(offered[place - 1] for place in sorted(places) if 0 < place <= len(offered))
+        return named if len(named) == len(places) else ()
+    if not {"all", "both", "everything"}.isdisjoint(words):
+        return tuple(offered)
+    terms = forget_terms(plain)
+    fitting = [one for one in offered if terms & forget_terms(one.words)]
+    if len(fitting) == 1 and terms <= forget_terms(fitting[0].words):
+        return tuple(fitting)
+    if len(offered) == 1 and not terms and plain_agreement(query) == "agrees":
+        return tuple(offered)
+    return ()
 
 
-def said_of_forgetting(turn: Turn, reader: NodeReader) -> str:
-    refs = turn.reading.forget
-    if refs and turn.folder.read_metadata().run is not None:
-        return "Not forgotten: in a batch nothing is; say it in a turn of its own."
-    things = {one.ref: one for one in kept_things(reader)}
-    if not refs:
+def with_things(reading: Reading, things: Sequence[Kept], *, asks: bool) -> Reading:
+    """The reading of a message by which things are to be forgotten, once the user was asked or at once."""
+    places = tuple(one.place for one in things if one.place is not None)
+    refs = tuple(dict.fromkeys(one.ref for one in things))
+    return structs.replace(
+        reading, forgets=True, forget=refs, forget_places=places, asks_to_forget=asks, exclusions=()
+    )
+
+
+def why_nothing_goes(turn: Turn) -> str | None:
+    """Why a turn forgets nothing whatever it says; None if it may."""
+    metadata = turn.folder.read_metadata()
+    if metadata.run is not None:
+        return "Not forgotten: in a batch nothing is; say it in a turn of its own, or use panda forget."
+    if metadata.client is not None:
+        return "Not forgotten: over MCP nothing is; say it in a turn at the shell, or use panda forget."
+    return None
+
+
+def forgets_now(turn: Turn) -> bool:
+    """Whether the save of a turn takes something out of memory, or out of the turn itself."""
+    reading = turn.reading
+    if turn.ending != "approved" or turn.folder.read_metadata().run is not None:
+        return False
+    is_order = bool(reading.forget) and not reading.asks_to_forget and why_nothing_goes(turn) is None
+    return is_order or bool(reading.not_stored)
+
+
+def forget_question(turn: Turn, reader: NodeReader) -> str | None:
+    """The question that lists what a turn would forget; None if it asks nothing."""
+    if not turn.reading.asks_to_forget or why_nothing_goes(turn):
+        return None
+    things = listed_things(turn.reading, reader)
+    lines = [f"{n}. {_shown(one)}" for n, one in enumerate(things, 1)]
+    if len(things) == 1:
+        lead = "Is this to be forgotten, for good? Answer yes or no."
+    else:
+        lead = "Which of these is to be forgotten, for good? Answer with numbers, all, or none."
+    return "\n".join([lead, "", *lines])
+
+
+def _shown(one: Kept) -> str:
+    others = len({clause.subject for clause in one.thing.clauses}) - 1
+    more = f" (and {others} older)" if others > 0 else ""
+    return f"{shorten(one.text, _SHOWN_CHARS)}{more}"
+
+
+def answer_to_forgetting(turn: Turn, reader: NodeReader, left: Sequence[str]) -> str:
+    """
+    What a turn that forgets says: what goes, what of its sentences stays, and where else the words stand;
+    never what is forgotten.
+
+    Args:
+        left: Places that hold the same and stay as they are.
+    """
+    if (why := why_nothing_goes(turn)) and turn.reading.forget:
+        return why
+    things = listed_things(turn.reading, reader)
+    if not things:
         return "Nothing of the kind is kept."
-    if len(refs) > 1:
-        lines = [f"{n}. {shorten(things[ref].text, _SHOWN_CHARS)}" for n, ref in enumerate(refs, 1)]
-        return "\n".join(["Which of these is to be forgotten?", "", *lines])
-    one = things.get(refs[0])
-    said = terms_of(one.text) if one else set()
-    named = [word for word in find_query_words(turn.query) if word.isalpha() and terms_of(word) & said]
-    where = f"what you told in turn {one.turn}" if one and one.turn else "it"
-    return f"Forgotten: {(one and one.label) or ' '.join(named) or where}."
+    lines = []
+    for one in things:
+        numbers = ", ".join(map(str, one.turns))
+        told = f" (told in turn{'s' if len(one.turns) > 1 else ''} {numbers})" if one.turns else ""
+        lines.append(f"Forgotten: {_name_of(one, turn)}{told}.")
+    for rest in dict.fromkeys(rest for one in things for rest in _rests(one, things)):
+        lines.append(f"Still kept: {shorten(rest, _SHOWN_CHARS)}")
+    lines += [f"Not forgotten: {place}" for place in left]
+    return "\n".join(lines)
+
+
+def _name_of(one: Kept, turn: Turn) -> str:
+    """What a thing is, by its key or by words of the query, but not by all that was told."""
+    if one.label:
+        return one.label
+    said = forget_terms(one.text)
+    named = [word for word in find_query_words(turn.query) if word.isalpha() and forget_terms(word) & said]
+    is_description = named and forget_terms(" ".join(named)) < said
+    return " ".join(named) if is_description else "what you told"
+
+
+def _rests(one: Kept, things: Sequence[Kept]) -> list[str]:
+    """The clauses of its newest sentence that stay."""
+    going = {(clause.subject, clause.start) for other in things for clause in other.thing.clauses}
+    return [
+        clause.sentence[start:end]
+        for clause in one.thing.clauses
+        for start, end in clause_spans(clause.sentence)
+        if (clause.subject, start) not in going
+    ]
 
 
 def terms_of(text: str) -> set[str]:

@@ -12,6 +12,13 @@ from panda.documents.records import encode
 from panda.documents.text import shorten
 from panda.errors import HaltError
 from panda.language.dates import find_periods
+from panda.language.forgetting import (
+    ForgetRequest,
+    declines_storing,
+    find_forget_request,
+    forget_terms,
+    may_wish_to_forget,
+)
 from panda.language.reading import (
     Agreement,
     Clause,
@@ -46,7 +53,15 @@ from panda.language.words import FUNCTION_WORDS, split_terms, split_words, stem
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance
 from panda.phases.evidence import ClosestLines
-from panda.phases.kept import asked_to_forget, chosen_to_go, kept_things, meant_to_go
+from panda.phases.kept import (
+    Kept,
+    Meant,
+    asked_to_forget,
+    chosen_to_go,
+    kept_things,
+    meant_to_go,
+    with_things,
+)
 from panda.phases.request import ask
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -349,6 +364,12 @@ def _asked(query: str, reading: Reading) -> str:
     return query if leaves_out(asked) else asked
 
 
+def _is_beside_forgetting(statement: str, meant: Meant) -> bool:
+    """Whether a statement of a message that forgets tells something of its own, to be kept."""
+    terms = {term for one in meant.things for term in forget_terms(one.words)}
+    return find_forget_request(statement) is None and terms.isdisjoint(forget_terms(statement))
+
+
 def _is_undecided(reply: Reply, name: str) -> bool:
     choice = reply.choices.get(name)
     return choice is None or choice.scorer == "prior"
@@ -377,7 +398,7 @@ class QueryAnalyzer:
         targets = [*named, *self._targets(recent)] if words and not references.refs else []
         clauses = _clause_options(turn.query)
         things = kept_things(self.reader)[-_MOST_KEPT:] if self.executor.writes(recipe.key) else []
-        kept = [Option(one.ref, one.text, (one.ref,)) for one in things]
+        kept = [Option(ref, text, (ref,)) for ref, text in {one.ref: one.text for one in things}.items()]
         reply = ask(
             self.executor,
             "phase0_query_analyzer",
@@ -412,7 +433,7 @@ class QueryAnalyzer:
         content = subject[1] if subject else self._content(references, target)
         goes_on = (subject is not None and is_question(turn.query)) or self._names_kept(turn.query)
         reading = written or read_query(turn, references, reply, goes_on=goes_on)
-        reading = self._with_forgotten(turn, reading, reply) if written is None else reading
+        reading = self._with_memory(turn, reading, reply, is_written=written is not None)
         asked = turn.query if written or references.refs else _asked(turn.query, reading)
         pending = answer_of(turn.carry.pending_clarification, turn.query, reading)
         resolved = agreed_query(turn.carry, pending, turn.query)
@@ -464,20 +485,69 @@ class QueryAnalyzer:
         terms, words = set(split_terms(query)), {word.lower() for word in split_words(query)}
         return FUNCTION_WORDS.isdisjoint(words) and not is_talk(query) and self.reader.holds_words(terms)
 
-    def _with_forgotten(self, turn: Turn, reading: Reading, reply: Reply) -> Reading:
-        offered = asked_to_forget(turn)
-        forget = chosen_to_go(turn.query, offered, self.reader) if offered else ()
-        if not forget:
-            if reply.values.get("forgets") != "forget":
-                return reading
-            forget = meant_to_go(turn, self.reader, self.closest)
+    def _with_memory(self, turn: Turn, reading: Reading, reply: Reply, *, is_written: bool) -> Reading:
+        """The reading with what is to be forgotten, and what is not to be stored."""
+        if declines_storing(turn.query) and forget_terms(turn.query):
+            told = tuple(one.text for one in reading.clauses if not is_question(one.text)) or (turn.query,)
+            mood: Mood = "asks" if any(is_question(one.text) for one in reading.clauses) else "tells"
+            clauses = tuple(
+                structs.replace(one, mood="asks" if is_question(one.text) else "tells")
+                for one in reading.clauses
+            )
+            return structs.replace(
+                reading, mood=mood, clauses=clauses, statements=(), exclusions=(), not_stored=told
+            )
+        meant, asks = self._meant_to_go(turn, reading, reply, is_written=is_written)
+        if meant is not None:
+            clauses = tuple(structs.replace(one, mood="orders") for one in reading.clauses)
+            statements = [one for one in reading.statements if _is_beside_forgetting(one.text, meant)]
+            changed = structs.replace(reading, mood="orders", clauses=clauses, statements=tuple(statements))
+            return with_things(changed, meant.things, asks=asks)
+        if reading.forgets:
+            return structs.replace(reading, forgets=False, forget=())
+        return reading
+
+    def _meant_to_go(
+        self, turn: Turn, reading: Reading, reply: Reply, *, is_written: bool
+    ) -> tuple[Meant | None, bool]:
+        """
+        What is to be forgotten, None if nothing is, and whether the user is asked first: an order in the
+        user's own words that means one thing word for word is carried out, and so is what answers the
+        question of the turn before; all else is asked about.
+        """
+        if chosen := chosen_to_go(turn.query, asked_to_forget(turn, self.reader)):
+            return Meant(chosen, is_sure=True), False
+        request = find_forget_request(turn.query)
+        if request is None and declines_storing(turn.query):
+            request = ForgetRequest("wish", frozenset())
+        if is_written:
+            if not reading.forget:
+                return None, False
+            named = [one for one in kept_things(self.reader) if one.ref in reading.forget]
+            return self._of_writer(request, named)
+        is_wished = reply.values.get("forgets") == "forget"
+        if request is None:
+            if not is_wished or not may_wish_to_forget(turn.query):
+                return None, False
+            request = ForgetRequest("wish", forget_terms(turn.query))
             tells = _score(reply, "mood", "tells") > _score(reply, "forgets", "forget")
-            if tells and (not forget or says_otherwise(turn.query)):  # it corrects
-                return reading
-        clauses = tuple(structs.replace(one, mood="orders") for one in reading.clauses)
-        return structs.replace(
-            reading, mood="orders", clauses=clauses, statements=(), exclusions=(), forgets=True, forget=forget
-        )
+            if tells and says_otherwise(turn.query):  # it corrects
+                return None, False
+        is_sure = is_wished or (request.is_forget and _is_undecided(reply, "forgets"))
+        if not is_sure and (reading.exclusions or not request.is_forget):
+            return None, False
+        meant = meant_to_go(turn, request, self.reader, self.closest)
+        if not meant.things and not is_wished:
+            return None, False
+        return meant, bool(meant.things) and not (meant.is_sure and is_sure)
+
+    def _of_writer(self, request: ForgetRequest | None, named: Sequence[Kept]) -> tuple[Meant | None, bool]:
+        """What a model that writes wants forgotten: it is asked about unless code reads the same order."""
+        if request is None or request.kind == "wish" or not request.is_alone:
+            return Meant(tuple(named)), True
+        exact = [one for one in kept_things(self.reader) if one.thing.holds(request.terms)]
+        is_sure = len(exact) == 1 and exact[0] in named
+        return Meant(tuple(exact if is_sure else named), is_sure=is_sure), not is_sure
 
     def _content(self, references: References, target: Option | None) -> ContentReference | None:
         entities = references.entities

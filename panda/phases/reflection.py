@@ -13,7 +13,7 @@ from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence import ClosestLines, as_options, score_of
 from panda.phases.from_session import recalled
-from panda.phases.kept import said_of_forgetting
+from panda.phases.kept import forget_question
 from panda.phases.request import ask, question_of, quote, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -50,7 +50,7 @@ class Reflection:
         `below_threshold: clarify`. What a model that writes decides is not overruled, but nothing is asked
         twice.
         """
-        if turn.reading.forgets:
+        if turn.reading.is_about_memory:
             return self._of_forgetting(turn)
         recent, is_written = turn.recent(_RECENT), writes(self.executor, "phase1_reflection", turn)
         lines = [line.near for line in as_options(self._look(turn)[:_TOLD])] if is_written else []
@@ -92,9 +92,9 @@ class Reflection:
         return Advance(section, (record,))
 
     def _of_forgetting(self, turn: Turn) -> Outcome:
-        question = said_of_forgetting(turn, self.reader) if len(turn.reading.forget) > 1 else None
+        question = forget_question(turn, self.reader)
         decision: Literal["PROCEED", "CLARIFY"] = "CLARIFY" if question else "PROCEED"
-        reasoning = "Something is to be forgotten."
+        reasoning = "It is about what memory keeps."
         record = Decided(decision, None, reasoning, question)
         meta = {"decision": decision, "confidence": None, "provenance": ["§0.raw_query"]}
         section = Section(1, (Meta(meta), Text(f"**Decision:** {decision}\n\n{reasoning}")))

@@ -12,9 +12,11 @@ from panda.choosing.decision import Option
 from panda.documents.records import decode
 from panda.documents.text import one_line, shorten, strip_citations
 from panda.errors import FileFormatError, HaltError, Problem, StoreError
+from panda.language.reading import Reading
 from panda.memory.gathered import answer_items
 from panda.memory.memory import apply_staged
 from panda.phases.contract import Advance
+from panda.phases.kept import forgets_now
 from panda.phases.request import ask, writes
 from panda.phases.statements import Noting, render_noted
 from panda.phases.turn import Turn
@@ -137,8 +139,8 @@ class Save:
     executor: RecipeExecutor  # asks the recipes
     store: UserStore  # of the turn's user; its clock stands still while the turn runs
     noting: Noting  # stages what was told
-    forget: Callable[[str, str], None]
-    """Forgets a node, in a turn of a session whose lock is held."""
+    forget: Callable[[Reading, int, str], None]
+    """Forgets what a reading means, in a turn with this number, of a session whose lock is held."""
 
     def run(self, turn: Turn) -> Advance:
         """
@@ -166,9 +168,9 @@ class Save:
         folder.save(self._summary(turn, text))
         if store.apart is not None:
             return Advance()
-        session, metadata = turn.session, folder.read_metadata()
-        if len(turn.reading.forget) == 1 and turn.ending == "approved" and metadata.run is None:
-            self.forget(turn.reading.forget[0], turn.session_id)
+        session = turn.session
+        if forgets_now(turn):
+            self.forget(turn.reading, turn.turn, turn.session_id)
             session, at = load_session(store, turn.session_id), store.clock().replace(microsecond=0)
             # What it was said of is gone: a replay can't judge it.
             folder.write_metadata(structs.replace(folder.read_metadata(), forgotten_at=at))

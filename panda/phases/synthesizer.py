@@ -1,7 +1,7 @@
 """Phase 5: the answer, item by item, each item with the nodes it rests on (S3 §16.3)."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from itertools import groupby
@@ -14,7 +14,7 @@ from panda.documents.context import ContextDocument, Meta, Section, Text
 from panda.documents.records import encode
 from panda.errors import MemoryNodeError
 from panda.language.lists import terms_of
-from panda.language.reading import asked_step
+from panda.language.reading import Reading, asked_step
 from panda.language.text import without_greeting
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
@@ -40,7 +40,7 @@ from panda.phases.evidence import (
 )
 from panda.phases.from_session import lists_of, session_answer
 from panda.phases.item_repair import repair_of, standing_items
-from panda.phases.kept import said_of_forgetting
+from panda.phases.kept import NOT_STORED, answer_to_forgetting
 from panda.phases.pages import OPENING, named_pages
 from panda.phases.request import ask, writes
 from panda.phases.statements import Noting, render_noted, told_since
@@ -74,16 +74,22 @@ class Synthesizer:
     layer = "VOICE"
 
     def __init__(
-        self, executor: RecipeExecutor, reader: NodeReader, closest: ClosestLines, noting: Noting
+        self,
+        executor: RecipeExecutor,
+        reader: NodeReader,
+        closest: ClosestLines,
+        noting: Noting,
+        left_by_forgetting: Callable[[Reading], Sequence[str]],
     ) -> None:
         self._executor = executor
         self._noting = noting
         self._closest = closest
         self._reader = reader
+        self._left_by_forgetting = left_by_forgetting
 
     def run(self, turn: Turn) -> Advance:
-        if turn.reading.forgets:
-            return self._forgotten(turn)
+        if turn.reading.is_about_memory:
+            return self._of_memory(turn)
         noted, kept, only_tells = self._noting.of(turn), kept_again(turn), turn.reading.only_tells
         told = [Line(text, node=f"turn:{turn.turn}") for text in dict.fromkeys(n.text for n in noted)]
         is_written = writes(self._executor, _STEP, turn)
@@ -93,6 +99,8 @@ class Synthesizer:
         node_ids = dict.fromkeys(node_id for line in (*told, *lines) for node_id in line.node_ids)
         provenance = {node_id: self._provenance(turn, node_id) for node_id in node_ids}
         lead = [render_noted(noted, " [1]")] if noted else []
+        if turn.reading.not_stored:
+            lead.append(NOT_STORED)
         lead += [answer.lead] if answer.lead else []
         lead += [] if lines or (noted and only_tells) else [self._nothing(turn, kept)]
         said = render_answer(
@@ -201,9 +209,15 @@ class Synthesizer:
         age = freshness(node, turn.context.front.created_at) if node else ""
         return f"[{', '.join(filter(None, [*line.node_ids, line.above, age]))}] {line.text}"
 
-    def _forgotten(self, turn: Turn) -> Advance:
-        """What a wish to forget is answered: nothing of it is checked, and it is no evidence later."""
-        body, node_id = said_of_forgetting(turn, self._reader), f"turn:{turn.turn}"
+    def _of_memory(self, turn: Turn) -> Advance:
+        """Say what is forgotten or not stored: nothing of it is checked, and it is no evidence later."""
+        noted = self._noting.of(turn)
+        said = [render_noted(noted)] if noted else []
+        if turn.reading.forgets:
+            said.append(answer_to_forgetting(turn, self._reader, self._left_by_forgetting(turn.reading)))
+        if turn.reading.not_stored:
+            said.append(NOT_STORED)
+        body, node_id = "\n\n".join(said), f"turn:{turn.turn}"
         meta = {"answered": True, "items": [], "node_ids": [node_id], "provenance": ["§0.raw_query"]}
         turn.folder.write_text(RESPONSE_MD, f"{body}\n")
         return Advance(Section(5, (Meta(meta), Text(body))), answered=True, to=7)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 from msgspec import Meta
 from msgspec.structs import force_setattr
 
-from panda.documents.records import Record, Whole, encode
+from panda.documents.records import Record, Whole, check_instant, encode
 from panda.documents.times import parse_time
 
 Scalar = str | int | float | bool | None
@@ -138,6 +138,7 @@ class Fact(Whole, frozen=True, dict=True):
             force_setattr(self, "entity", name)
         if self.valid_until is not None and self.valid_until.tzinfo is None:
             force_setattr(self, "valid_until", self.valid_until.replace(tzinfo=UTC))
+        check_instant("valid_until", self.valid_until)
 
     @cached_property
     def reading(self) -> tuple[int, int]:
@@ -166,6 +167,7 @@ class Assertion(Fact, frozen=True, dict=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_instant("asserted_at", self.asserted_at)
         if not self.content_type:
             force_setattr(self, "content_type", "preference" if self.kind == "preference" else "general_fact")
         if self.hlc is not None and self.asserted_at == EPOCH:

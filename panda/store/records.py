@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path, PurePath
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, get_args, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta
 from msgspec import UnsetType as Unset
 
 from panda.documents.markdown import Form
-from panda.documents.records import Id, Name, Place, Record, Time, Whole, decode, encode
+from panda.documents.records import Id, Name, Place, Record, Time, Whole, check_instant, decode, encode
 from panda.errors import FileFormatError, NotApprovedError
 from panda.language.reading import Reading, plain_recap
 from panda.store import layout
@@ -25,11 +25,22 @@ _R = TypeVar("_R")
 _F = TypeVar("_F", bound="FileRecord")
 
 
+@cache
+def _instants(cls: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields of a record that hold an instant."""
+    types = get_type_hints(cls)
+    return tuple(name for name in cls.__struct_fields__ if datetime in (types[name], *get_args(types[name])))
+
+
 class FileRecord(Whole, frozen=True):
     """What one file holds; keys that it does not name are refused unless it says otherwise."""
 
     FILE: ClassVar[str]
     """Its path in its directory."""
+
+    def __post_init__(self) -> None:
+        for name in _instants(type(self)):
+            check_instant(name, getattr(self, name), is_counted_from=True)
 
     @property
     def file_name(self) -> str:
@@ -114,7 +125,7 @@ Status = Literal[
 METADATA_SCHEMA: Final = "panda.metadata/1"
 ASKED_BACK = 21
 """Exit code of a turn that asks back."""
-_RARE = ("forgotten_at", "run", "item")
+_RARE = ("forgotten_at", "run", "item", "client")
 
 
 class Next(Record, frozen=True):
@@ -158,6 +169,7 @@ class Metadata(FileRecord, frozen=True, kw_only=True):
     """When something that was told in it was last forgotten; None if all is there."""
     run: Name | None = None  # id of the batch that made it
     item: str | None = None  # id of the line of that batch
+    client: Literal["mcp"] | None = None  # through what it was asked; None at the command line
 
     @property
     def exit_code(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from msgspec import structs
 
@@ -217,6 +217,7 @@ def claim_turn(
     picture: Picture | None = None,
     snapshot: Snapshot | None = None,
     made_for: Reserved | None = None,
+    client: Literal["mcp"] | None = None,
 ) -> TurnFolder:
     """
     A turn directory of its own, with a context.md without sections and a metadata.json of status running. Its
@@ -261,6 +262,7 @@ def claim_turn(
                     image=image_name(picture) if picture else None,
                     run=made_for.run if made_for else None,
                     item=made_for.item if made_for else None,
+                    client=client,
                 )
             )
             if store.apart is None:  # first: a number lost to a crash is lost, one given twice is wrong

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from panda.documents.context import SECTIONS, ContextDocument, ContextScan, heading, parse_context
 from panda.documents.memory_file import parse_memory_file
 from panda.documents.progress import progress
+from panda.documents.times import render_time
 from panda.errors import NotFoundError, Problem, Verdict
 from panda.store.files import (
     is_abandoned,
@@ -50,6 +51,7 @@ from panda.store.records import (
 )
 from panda.store.seals import SEAL, check_seal, seal_value
 from panda.store.turns import load_picture
+from panda.store.unfinished import FORGETTING_JSON, read_cut_short
 
 _LAST_SECTION = SECTIONS[-1].number
 _OF_USER = (PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL, PROPOSED_FACTS_JSONL)
@@ -185,15 +187,30 @@ class _Check:
         for visit in visits:
             if visit.is_dir() and not is_temporary(visit):
                 self._need(visit / Manifest.FILE, visit / Extracted.FILE)
-        if isinstance(metadata, Metadata) and metadata.seal is not None:
-            try:
-                raw = read_json(paths / Metadata.FILE)
-                self.problems += check_seal(directory, raw, self.problems[before:])
-            except Problem as exc:  # a file that cannot be read
-                self.problems.append(exc)
+        if isinstance(metadata, Metadata):
+            self._seal(paths, metadata, self.problems[before:])
         if not directory.is_dir():  # a turn that has gone meanwhile has no problems
             del self.problems[before:]
         return {path: record.visit_id for path, record in records.items() if isinstance(record, Manifest)}
+
+    def _seal(self, paths: TurnPaths, metadata: Metadata, known: Sequence[Problem]) -> None:
+        """Hold a saved turn against its seal; one in which something was forgotten has to have one."""
+        path = paths / Metadata.FILE
+        forgotten_at = metadata.forgotten_at
+        user = paths.directory.parent.parent
+        cut_short = read_cut_short(user.parent.parent) if forgotten_at is not None else None
+        if cut_short is not None and cut_short.at == forgotten_at:
+            return  # told with forgetting.json
+        if metadata.seal is not None:
+            try:
+                self.problems += check_seal(paths.directory, read_json(path), known)
+            except Problem as exc:  # a file that cannot be read
+                self.problems.append(exc)
+        elif forgotten_at is not None and metadata.next is None:
+            message = "something was forgotten in it, but it has no seal, so that no other change can be seen"
+            command = f"panda forget --seal {metadata.turn} --user {user.name}"
+            fix = f"if an earlier version of panda forgot it, `{command}` seals it as it is now"
+            self._say(message, path, key="forgotten_at", fix=fix)
 
     def _metadata(self, paths: TurnPaths, metadata: Metadata, number: int | None) -> None:
         path, turns = paths / Metadata.FILE, paths.directory.parent
@@ -242,6 +259,10 @@ class _Check:
 
     def root(self, root: Path) -> None:
         layout = Layout(root)
+        if (cut_short := read_cut_short(root)) is not None:
+            began = render_time(cut_short.at)
+            message = f"a forgetting that began at {began} was cut short: some files may still hold it"
+            self._say(message, root / FORGETTING_JSON, key="at", fix=cut_short.again)
         self._users(root / "users")
         for directory in (root, root / "users", layout.interventions, layout.executions_log.parent):
             if directory.is_dir():

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import SimpleNamespace
 from typing import get_args
 
@@ -104,12 +104,16 @@ def _read_filter(query: Query) -> Filter:
         raise UsageError(f"there is no status {status[:80]!r}", where="status", fix=fix)
     until = read_instant(fields.get("until"), "until")
     is_day = until is not None and len(fields["until"]) <= len("2026-01-04")
+    if until is not None and is_day:
+        until = until.replace(hour=23, minute=59, second=59, microsecond=999_999)
     return Filter(
         search=fields.get("q"),
         session=session,
         status=status,
         since=read_instant(fields.get("since"), "since"),
-        until=until + timedelta(days=1) if until is not None and is_day else until,
+        until=until.replace(hour=23, minute=59, second=59, microsecond=999_999)
+        if until and is_day
+        else until,
     )
 
 

@@ -1,0 +1,262 @@
+"""
+Whether a message orders or wishes that something is forgotten, or asks that it is not kept. Pure.
+
+An irreversible effect needs the user's own imperative, so everything here is strict: text in quotes, in code,
+behind a colon or below the first line is somebody else's; a question, a report of who forgot what, and a
+negation order nothing. What is not surely an order is at most a wish, which is asked about.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from panda.language.dates import is_past_form
+from panda.language.statements import typed_sentences
+from panda.language.text import plain_signs
+from panda.language.words import alternatives, read_words, split_terms, split_words
+
+_FILE = "forgetting_words.txt"
+_LEAST_CLAUSE_WORDS, _VERB_WITHIN, _THIRD_PERSON_WITHIN = 3, 8, 3
+_JOINT = re.compile(r"[,;]?\s+(?:and|but|while|whereas)\s+|[,;.!]\s+", re.IGNORECASE)
+_REFERS = re.compile(
+    r"(?:it|its|that|this|those|these|which|who|whose|they|their|them|he|his|him|she|hers?|there|or)",
+    re.IGNORECASE,
+)
+_THIRD_PERSON = re.compile(r"\w*[^s]s")
+_PERSONS = read_words("order_words.txt", "person")
+_VERBS_OF_ANY = read_words("order_words.txt", "aux") | read_words("order_words.txt", "be")
+_VERB, _WEAK_VERB, _PARTICIPLE, _LEAD, _STORE, _TAIL, _SUBJECT, _NOTHING = (
+    alternatives(_FILE, group)
+    for group in ("verb", "weak_verb", "participle", "lead", "store", "tail", "subject", "nothing")
+)
+_AUX, _WH, _PERSON = (alternatives("order_words.txt", group) for group in ("aux", "wh", "person"))
+_ORDER_VERBS = read_words("order_verbs.txt")
+_FILLING = frozenset(
+    term
+    for group in ("filling", "verb", "weak_verb", "lead", "subject", "tail")
+    for word in read_words(_FILE, group)
+    for term in split_terms(word)
+)
+_MESSAGE_CHARS = 400  # a longer message is a text, not an order
+_START = rf"(?:(?:{_LEAD})\b[\s,!.]*)*"
+_ORDER = re.compile(
+    rf"{_START}(?:(?P<strong>{_VERB})|(?P<weak>{_WEAK_VERB}))(?![\w'’-])(?!\s+(?:to|how|me\s+nots?)\b)(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_WISHES = tuple(
+    re.compile(rf"{_START}{pattern}", re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        rf"(?:can|could|would|will|won't|may|might)\s+(?:you|u)\s+(?:{_LEAD}\s+)*(?:{_VERB}|{_WEAK_VERB})\b(?P<rest>.*)",
+        r"(?:would|do)\s+(?:you|u)\s+mind\s+(?:forgetting|deleting|removing|erasing)\b(?P<rest>.*)",
+        rf"(?:i|we)(?:'d|\s+would)?\s+(?:like|want|need|wish|prefer)\s+(?:you|u)\s+to\s+(?:{_VERB}|{_WEAK_VERB})\b"
+        r"(?P<rest>.*)",
+        rf"(?:you|u)\s+(?:can|could|should|may|must|might)\s+(?:{_LEAD}\s+)*(?:{_VERB}|{_WEAK_VERB})\b(?P<rest>.*)",
+        rf"(?:i|we)(?:'d|\s+would)?\s+(?:like|want|need|prefer)\s+(?P<rest>.+?)\s+(?:to\s+be\s+)?{_PARTICIPLE}\b",
+    )
+)
+_REPORTED = re.compile(
+    rf"\b(?:{_PERSON}|who|people|everyone|everybody|nobody|somebody|someone|to|not|never|n't|don't|dont|before|"
+    r"in\s+case|keep|keeps|kept|if|when|of|for|than)\s+(?:\w+ly\s+|always\s+|never\s+|often\s+|just\s+|ever\s+|even\s+|"
+    r"had\s+|have\s+|has\s+)*(?:forget|forgets|forgot|forgotten|forgetting)\b|\bunforget|\bforgetful|\bforget-me",
+    re.IGNORECASE,
+)
+_SPEAKS_OF_IT = re.compile(rf"\b(?:{_VERB}|{_WEAK_VERB}|{_PARTICIPLE}|memory|{_STORE})\b", re.IGNORECASE)
+_ASKS = re.compile(rf"\s*{_START}(?:{_WH}(?:'?s)?|{_AUX}\s+{_PERSON})\b", re.IGNORECASE)
+_OWN_CLAUSE = re.compile(rf"\s*(?:{_PERSON}|there|it|do\s+not|don'?t)(?:'\w+)?\b", re.IGNORECASE)
+_COMMA = re.compile(r"[,;–—]|\s-\s")
+_CONDITION = re.compile(rf"\s(?:and|or|then|so)\s+(?:{_PERSON})\b", re.IGNORECASE)
+_BEHIND_COLON = re.compile(r":(?=\s|$)")
+_QUOTED = re.compile(
+    r"```.*?(?:```|\Z)|`[^`]*(?:`|\Z)|“[^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)|‹[^›]*(?:›|\Z)|「[^」]*(?:」|\Z)|"
+    r"‘[^’]*’(?!\w)|\"[^\"]*(?:\"|\Z)|(?<![\w'])'[^']*'(?!\w)",
+    re.DOTALL,
+)
+_NOT_KEPT = re.compile(
+    rf"(?:^|[,;.!?–—(]|\s-|\b(?:and|but|so|please|pls|plz|ok|okay)\b)\s*(?:(?:and|but|so|please|pls|plz|just|ok|okay)\b\s*,?\s*)*"
+    rf"(?:do\s+not|don'?t|never|no\s+need\s+to|(?:you\s+)?(?:need\s+not|needn'?t|(?:do\s+not|don'?t)\s+(?:need|have)\s+to|"
+    rf"must\s+not|mustn'?t|should\s+not|shouldn'?t))\s+{_STORE}\b(?P<what>[^.!?;,]*)",
+    re.IGNORECASE,
+)
+_WHAT = re.compile(
+    rf"\s*(?:{_NOTHING}\b)?\s*(?:(?:{_TAIL})\b\s*)*|\s*that\s+\w+\s.*|.*\b(?:in|to|from|into)\s+(?:your\s+|the\s+)?memory\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class ForgetRequest:
+    """A message that speaks of forgetting something."""
+
+    kind: Literal["order", "wish"]  # an order may be carried out, a wish is asked about
+    terms: frozenset[str]  # terms of what is to be forgotten; empty where only a pronoun stands
+    is_forget: bool = True  # whether the verb means nothing but forgetting, as "delete" does not
+    is_alone: bool = True  # whether the message orders and asks nothing else
+
+
+def find_forget_request(query: str) -> ForgetRequest | None:
+    """
+    Return what a message orders or wishes to be forgotten; None if it surely does neither.
+
+    >>> find_forget_request("ok, please forget my gate code").kind
+    'order'
+    >>> find_forget_request("could you forget the gate code?").kind
+    'wish'
+    >>> find_forget_request('Summarise this mail: "Hi, forget the gate code."')
+    >>> find_forget_request("What happens if you forget the gate code?")
+    """
+    sentences = own_sentences(query)
+    for place, sentence in enumerate(sentences):
+        others = sentences[place + 1 :]
+        request = _order_of(sentence, others) or _wish_of(sentence)
+        if request is not None or _asks(sentence) or _orders(sentence):
+            return request
+    return None
+
+
+def may_wish_to_forget(query: str) -> bool:
+    """
+    Whether a message that is no plain order may still wish something forgotten: it speaks of forgetting or
+    storing, and tells neither who forgets nor what not to forget, nor does it ask or order anything else.
+    """
+    sentences = own_sentences(query)
+    own = plain_signs(" ".join(sentences))
+    if _REPORTED.search(own) or not _SPEAKS_OF_IT.search(own):
+        return False
+    return not any(
+        _asks(sentence) or (_orders(sentence) and len(sentences) > 1 and not _SPEAKS_OF_IT.search(sentence))
+        for sentence in sentences
+    )
+
+
+def declines_storing(query: str) -> bool:
+    """
+    Whether a message asks that what it tells is not kept.
+
+    >>> declines_storing("my wifi password is tulip9, don't store it")
+    True
+    >>> declines_storing("don't store the bikes in the hall")
+    False
+    """
+    own = plain_signs(" ".join(own_sentences(query)))
+    return any(_WHAT.fullmatch(match["what"]) is not None for match in _NOT_KEPT.finditer(own))
+
+
+def own_sentences(query: str) -> list[str]:
+    """The user's own sentences of a message: its first line, without quotes and what a colon leads in."""
+    if len(query) > _MESSAGE_CHARS:
+        return []
+    text = _QUOTED.sub(" … ", plain_signs(query))
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    if first.lstrip().startswith(">"):
+        return []
+    own = first[: colon.start()] if (colon := _BEHIND_COLON.search(first)) else first
+    return [sentence.strip() for sentence in typed_sentences(own) if sentence.strip()]
+
+
+def forget_terms(words: str) -> frozenset[str]:
+    """The terms by which what is to be forgotten is found: its content words."""
+    return frozenset(split_terms(words)) - _FILLING
+
+
+def rest_of_statement(text: str, removed: Sequence[tuple[int, int]]) -> str:
+    """
+    Return what is left of a statement without some of its clauses and what joined them; "" if nothing is.
+
+    >>> rest_of_statement("Lena takes the room and Tom brings the cake.", [(0, 19)])
+    'Tom brings the cake.'
+    """
+    left = [span for span in clause_spans(text) if span not in removed]
+    if not left:
+        return ""
+    end = text[clause_spans(text)[-1][1] :]
+    return "; ".join(text[start:stop] for start, stop in left) + end
+
+
+def clause_spans(text: str) -> list[tuple[int, int]]:
+    """
+    Return where the clauses of a statement stand that can do without each other, in order, without the marks
+    and words that join them.
+
+    >>> text = "Lena takes the room and Tom brings the cake."
+    >>> [text[start:end] for start, end in clause_spans(text)]
+    ['Lena takes the room', 'Tom brings the cake']
+    """
+    plain = plain_signs(text)
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for joint in _JOINT.finditer(plain):
+        behind = plain[joint.end() :]
+        if (
+            _stands_alone(plain[start : joint.start()])
+            and _stands_alone(behind)
+            and not _REFERS.match(behind)
+        ):
+            spans.append((start, joint.start()))
+            start = joint.end()
+    return [*spans, (start, len(plain.rstrip().rstrip(".!?…;")))]
+
+
+def _stands_alone(clause: str) -> bool:
+    """Whether a clause has a verb of its own, as far as its form shows."""
+    words = [word.lower() for word in split_words(clause)]
+    if len(words) < _LEAST_CLAUSE_WORDS:
+        return False
+    has_verb = any(word in _VERBS_OF_ANY or is_past_form(word) for word in words[:_VERB_WITHIN])
+    is_third_person = any(_THIRD_PERSON.fullmatch(word) for word in words[1:_THIRD_PERSON_WITHIN])
+    return has_verb or is_third_person or words[0] in _PERSONS
+
+
+def _order_of(sentence: str, others: list[str]) -> ForgetRequest | None:
+    match = _ORDER.fullmatch(plain_signs(sentence))
+    if match is None or sentence.rstrip().endswith("?"):
+        return None
+    words, is_conditional = _object_of(match["rest"])
+    is_alone = not is_conditional and not any(_asks(other) or _orders(other) for other in others)
+    terms = forget_terms(words)
+    kind: Literal["order", "wish"] = "order" if terms else "wish"
+    return ForgetRequest(kind, terms, is_forget=match["strong"] is not None, is_alone=is_alone)
+
+
+def _object_of(rest: str) -> tuple[str, bool]:
+    """
+    What an imperative is about, and whether the sentence goes on with what may make it none ("forget the key
+    and we stay outside"). A clause of its own behind a comma is no part of it; any other words are.
+    """
+    pieces = _COMMA.split(rest)
+    kept = [pieces[0]]
+    is_conditional = False
+    for piece in pieces[1:] if forget_terms(pieces[0]) else []:
+        if _ORDER.fullmatch(piece.strip()) or not forget_terms(piece):
+            kept.append(piece)
+        elif _OWN_CLAUSE.match(piece) and not piece.rstrip().endswith("?"):
+            break
+        elif _asks(piece) or _orders(piece):
+            is_conditional = True
+            break
+        else:
+            kept.append(piece)
+    words = " ".join(kept)
+    if condition := _CONDITION.search(words):
+        return words[: condition.start()], True
+    return words, is_conditional
+
+
+def _wish_of(sentence: str) -> ForgetRequest | None:
+    plain = plain_signs(sentence).rstrip(" ?.!")
+    for pattern in _WISHES:
+        if match := pattern.fullmatch(plain) or pattern.match(plain):
+            return ForgetRequest("wish", forget_terms(_object_of(match["rest"])[0]))
+    return None
+
+
+def _asks(sentence: str) -> bool:
+    begins = re.match(
+        rf"\s*(?:{_START})(?:{_WH}(?:'?s)?|{_AUX}\s+{_PERSON})\b", plain_signs(sentence), re.IGNORECASE
+    )
+    return sentence.rstrip().endswith("?") or begins is not None
+
+
+def _orders(sentence: str) -> bool:
+    plain = re.sub(rf"\A{_START}", "", plain_signs(sentence).lower().strip())
+    return (split_words(plain) or [""])[0] in _ORDER_VERBS

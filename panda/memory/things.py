@@ -1,0 +1,198 @@
+"""What was told of one thing: its sentences, its keys, its older and its corrected values."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from panda.documents.memory_file import is_statement
+from panda.language.forgetting import clause_spans, forget_terms
+from panda.language.statements import says_otherwise
+from panda.store.fact import Assertion, Subject
+
+FORGOTTEN = re.compile(r"\[forgotten( \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?\]")
+"""The mark that stands where something was forgotten."""
+_LEAST_SHARED = 2
+"""Words, beside the value that it denies, that a correction without a key shares with what it corrects."""
+_DENIED = re.compile(r"\b(?:not|instead of|rather than)\s+([\w.:/@+-]*\w)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A clause of a sentence that was told, or the whole sentence where it is one clause."""
+
+    subject: Subject  # of the sentence
+    start: int  # where it begins in the sentence, in characters
+    end: int
+    text: str
+    sentence: str
+    source_turn: int | None
+
+
+@dataclass(frozen=True)
+class ToldThing:
+    """All that was told of one thing."""
+
+    keys: frozenset[Subject]  # keys with values, as "gate_code"
+    clauses: tuple[Clause, ...]  # in the order of telling
+
+    @property
+    def subjects(self) -> frozenset[Subject]:
+        """Keys and sentences, also those of which only a clause belongs to it."""
+        return self.keys | {clause.subject for clause in self.clauses}
+
+    def holds(self, terms: frozenset[str]) -> bool:
+        """Whether each of some terms stands in one of its clauses, or in a key."""
+        texts = (*(clause.text for clause in self.clauses), *(_words_of(key) for key in self.keys))
+        return bool(terms) and any(terms <= forget_terms(text) for text in texts)
+
+
+def find_told_things(assertions: Iterable[Assertion]) -> list[ToldThing]:
+    """
+    Group what a log says of its user, in the order of telling. A sentence belongs to the keys that it gave;
+    sentences of the same words belong together, and so does what corrects with what it corrects.
+    """
+    return _Grouping([one for one in assertions if one.scope == "local"]).things()
+
+
+class _Grouping:
+    """Joins clauses and keys of a log that say something of the same thing."""
+
+    def __init__(self, assertions: list[Assertion]) -> None:
+        self._assertions = assertions
+        self._leaders: dict[Clause | Subject, Clause | Subject] = {}
+        self._clauses: dict[Subject, list[Clause]] = {}
+        self._told_in: dict[int | None, list[Clause]] = defaultdict(list)
+        self._holding: dict[str, list[Clause]] = defaultdict(list)
+        for assertion in assertions:
+            if is_statement(assertion.relation) and assertion.confidence > 0:
+                self._add_sentence(assertion)
+            elif not is_statement(assertion.relation):
+                self._leaders.setdefault(assertion.subject, assertion.subject)
+
+    def things(self) -> list[ToldThing]:
+        for assertion in self._assertions:
+            if not is_statement(assertion.relation):
+                self._join_key(assertion)
+        self._join_corrections()
+        members: dict[Clause | Subject, list[Clause | Subject]] = defaultdict(list)
+        for member in self._leaders:
+            members[self._leader(member)].append(member)
+        return [
+            ToldThing(
+                keys=frozenset(member for member in group if isinstance(member, Subject)),
+                clauses=tuple(member for member in group if isinstance(member, Clause)),
+            )
+            for group in members.values()
+        ]
+
+    def _add_sentence(self, assertion: Assertion) -> None:
+        text = str(assertion.value.v)
+        if assertion.subject in self._clauses or FORGOTTEN.fullmatch(text):
+            return
+        clauses = [
+            Clause(assertion.subject, start, end, text[start:end], text, assertion.source_turn)
+            for start, end in clause_spans(text)
+        ]
+        self._clauses[assertion.subject] = clauses
+        self._told_in[assertion.source_turn] += clauses
+        for clause in clauses:
+            self._leaders[clause] = clause
+            for term in forget_terms(clause.text):
+                self._holding[term].append(clause)
+            self._join_same_words(clause)
+
+    def _join_same_words(self, clause: Clause) -> None:
+        words = clause.text.casefold().split()
+        rare = min((self._holding[term] for term in forget_terms(clause.text)), key=len, default=[])
+        for other in rare:
+            if other.text.casefold().split() == words:
+                self._join(clause, other)
+
+    def _join_key(self, assertion: Assertion) -> None:
+        """Join a key with the clauses of its turn that give the value; by the key's words if several do."""
+        values = {value.casefold() for value in value_texts(assertion)}
+        told = self._told_in.get(assertion.source_turn, []) if assertion.source_turn is not None else []
+        giving = [clause for clause in told if any(value in clause.text.casefold() for value in values)]
+        terms = forget_terms(_words_of(assertion.subject))
+        named = [clause for clause in giving if not terms.isdisjoint(forget_terms(clause.text))]
+        for clause in named or giving:
+            self._join(assertion.subject, clause)
+
+    def _join_corrections(self) -> None:
+        retracted: dict[int | None, list[Subject]] = defaultdict(list)
+        keys: dict[int | None, list[Subject]] = defaultdict(list)
+        for assertion in self._assertions:
+            if is_statement(assertion.relation):
+                if assertion.confidence == 0 and assertion.source_turn is not None:
+                    retracted[assertion.source_turn].append(assertion.subject)
+            else:
+                keys[assertion.source_turn].append(assertion.subject)
+        for subject, clauses in self._clauses.items():
+            turn = clauses[0].source_turn
+            if turn is None or not says_otherwise(" ".join(clause.text for clause in clauses)):
+                continue
+            for clause in clauses:
+                for former in self._corrected(clause, retracted[turn], keys[turn]):
+                    if former.subject != subject:
+                        self._join(clause, former)
+
+    def _corrected(
+        self, clause: Clause, retracted: Iterable[Subject], keys: Iterable[Subject]
+    ) -> Iterator[Clause]:
+        """The earlier clauses that one corrects: retracted with it, of its key, or with a value it denies."""
+        terms = forget_terms(clause.text)
+        for subject in retracted:
+            formers = self._clauses.get(subject, [])
+            sharing = [former for former in formers if not terms.isdisjoint(forget_terms(former.text))]
+            yield from sharing or formers
+        earlier = {
+            former: forget_terms(former.text)
+            for term in terms
+            for former in self._holding[term]
+            if (former.source_turn or 0) < (clause.source_turn or 0)
+        }
+        joined = [forget_terms(_words_of(key)) for key in keys if self._leader(key) == self._leader(clause)]
+        if joined:
+            yield from (former for former, words in earlier.items() if any(key <= words for key in joined))
+            return
+        values = frozenset(term for word in _DENIED.findall(clause.text) for term in forget_terms(word))
+        shared = {former: words & terms - values for former, words in earlier.items() if words & values}
+        most = max(map(len, shared.values()), default=0)
+        if most >= _LEAST_SHARED:
+            yield from (former for former, words in shared.items() if len(words) == most)
+
+    def _join(self, left: Clause | Subject, right: Clause | Subject) -> None:
+        self._leaders[self._leader(left)] = self._leader(right)
+
+    def _leader(self, member: Clause | Subject) -> Clause | Subject:
+        while self._leaders[member] != member:
+            self._leaders[member] = self._leaders[self._leaders[member]]
+            member = self._leaders[member]
+        return member
+
+
+def removed_spans(things: Iterable[ToldThing]) -> Mapping[Subject, list[tuple[int, int]]]:
+    """By sentence where the clauses of some things stand in it."""
+    spans: dict[Subject, list[tuple[int, int]]] = defaultdict(list)
+    for thing in things:
+        for clause in thing.clauses:
+            spans[clause.subject].append((clause.start, clause.end))
+    return spans
+
+
+def value_texts(assertion: Assertion) -> list[str]:
+    """The values that an assertion gives, as texts; none for null and booleans."""
+    value = assertion.value.v
+    parts = value if isinstance(value, tuple) else (value,)
+    texts = []
+    for part in parts:
+        if isinstance(part, float):
+            texts.append(f"{part:g}")
+        elif part is not None and not isinstance(part, bool):
+            texts.append(str(part))
+    return [text for text in texts if text and not FORGOTTEN.fullmatch(text)]
+
+
+def _words_of(subject: Subject) -> str:
+    return re.sub(r"[_\W]+", " ", subject.relation)
