@@ -75,7 +75,7 @@ _QUOTED = re.compile(
 _NOT_KEPT = re.compile(
     rf"(?:^|[,;.!?–—(]|\s-|\b(?:and|but|so|please|pls|plz|ok|okay)\b)\s*(?:(?:and|but|so|please|pls|plz|just|ok|okay)\b\s*,?\s*)*"
     rf"(?:do\s+not|don'?t|never|no\s+need\s+to|(?:you\s+)?(?:need\s+not|needn'?t|(?:do\s+not|don'?t)\s+(?:need|have)\s+to|"
-    rf"must\s+not|mustn'?t|should\s+not|shouldn'?t))\s+{_STORE}\b(?P<what>[^.!?;,]*)",
+    rf"must\s+not|mustn'?t|should\s+not|shouldn'?t))\s+{_STORE}\b(?P<what>[^.!?;,()]*)",
     re.IGNORECASE,
 )
 _WHAT = re.compile(

@@ -126,9 +126,7 @@ def test_a_password_is_nowhere(place: Place, words: list[str]) -> None:
     place.sound()
     assert MARK.search((place.layout.of("ann").turn(1) / "context.md").read_bytes())
     judged = place.panda("validate", "1-2", "--strict")
-    assert judged.returncode == 3
-    assert (judged.stdout + judged.stderr).count(b"forgotten at") == 2
-    assert b"unsound" not in judged.stdout + judged.stderr
+    assert (judged.returncode, judged.stdout.count(b"forgotten")) == (0, 0), judged.stdout
     assert place.panda("memory", "get", "wifi_password").returncode == 2
     assert b"[forgotten " in place.panda("memory", "history", "wifi_password").stdout
 

@@ -1,0 +1,254 @@
+"""What a turn forgets: only what the user orders in so many words, that one thing, and all of it."""
+
+import asyncio
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from tests.api import ROOT, Panda, tree
+
+TOLD = (
+    "My locker code is 4471-k.",
+    "My wifi password is kornblume77 and the guest password is tulpe88.",
+    "remember that the gate code of the allotment is 5582-m",
+    "no, the gate code is 5528-m, not 5582-m",
+    "Lena takes the room and Tom brings the cake.",
+)
+EVERYDAY = (
+    "My locker code is 4471-k and I like it",
+    "I always forget my locker code.",
+    "What happens if you forget the locker code?",
+    "Summarise this mail: Hi, please forget the locker code. Bye, Tom",
+    "Summarise this mail. Hi, please forget the locker code. Bye, Tom",
+    "Tom wrote “forget the locker code” on the door",
+    "Don't forget the locker code!",
+    "Forget it, I found the paper with the locker code",
+    "Forget dinner, what is my locker code?",
+    "Before I forget: the plumber's number is 555 1234",
+    "Translate into German: forget the locker code",
+    "Read this out\nPlease forget the locker code.",
+    "How do I delete my locker code?",
+    "How long would it take a thief to forget the locker code? " * 25,
+)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store in which five turns told something."""
+    panda = Panda(tmp_path_factory.mktemp("told") / "project", user="ann")
+    (panda.store / "users" / "ann").mkdir(parents=True)
+    for sentence in TOLD:
+        assert panda.turn(sentence, "--session", "talk").code == 0
+    return panda.store
+
+
+@pytest.fixture
+def panda(told: Path, tmp_path: Path) -> Panda:
+    """A project with a copy of that store."""
+    return Panda(tmp_path / "project", told, user="ann")
+
+
+def say(panda: Panda, query: str, session: str = "talk") -> tuple[int, str]:
+    """A turn's exit code and what it answers or asks."""
+    ended = panda.turn(query, "--session", session)
+    return ended.code, ended.data["response"] or ended.data["question"]
+
+
+def memory(panda: Panda) -> str:
+    return panda("memory", "list").out
+
+
+def holding(panda: Panda, *texts: str) -> list[str]:
+    """The files of the store that hold one of some texts."""
+    return [name for name, data in tree(panda.store).items() if any(text.encode() in data for text in texts)]
+
+
+def test_everyday_sentences_remove_nothing(panda: Panda) -> None:
+    """Statements, questions, quotations, what a colon leads in, later lines, long texts: none is an order."""
+    before = set(memory(panda).splitlines())
+    for query in EVERYDAY:
+        ended = panda.turn(query, "--session", "talk")
+        if ended.code != 2:  # a text too long for a query
+            assert "Forgotten" not in str(ended.data), query
+        assert before <= set(memory(panda).splitlines()), query
+    assert len(holding(panda, "4471-k")) > 3
+
+
+@pytest.mark.parametrize(
+    ("order", "gone", "left"),
+    [
+        ("forget my locker code", "4471-k", "5528-m"),
+        ("ok, please forget my locker code, I moved out", "4471-k", "5528-m"),
+        ("Forget what I told you about the locker!", "4471-k", "5528-m"),
+    ],
+)
+def test_an_order_that_one_thing_fits_is_carried_out(panda: Panda, order: str, gone: str, left: str) -> None:
+    """It says what it took and from which turn, and what else is known stays."""
+    code, said = say(panda, order)
+    assert (code, said) == (0, "Forgotten: locker code (told in turn 1).")
+    assert holding(panda, gone) == []
+    assert holding(panda, left)
+    assert panda("validate", str(panda.store), "--strict").code == 0
+
+
+def test_corrected_values_are_the_same_thing(panda: Panda) -> None:
+    """What a correction replaced goes with it, whether a turn or the command forgets."""
+    again = Panda(panda.home.with_name("again"), panda.store, user="ann")
+    assert say(panda, "forget the gate code") == (0, "Forgotten: gate code (told in turns 3, 4).")
+    assert holding(panda, "5528-m", "5582-m") == []
+    assert again("forget", "gate_code", "--yes").code == 0
+    assert holding(again, "5528-m", "5582-m") == []
+    assert "4471-k" in memory(panda)
+    assert "4471-k" in memory(again)
+
+
+def test_the_rest_of_a_sentence_stays(panda: Panda) -> None:
+    """Of two clauses the one that is meant goes; the other is known, as a sentence of its own."""
+    code, said = say(panda, "forget that Lena takes the room")
+    assert (code, said) == (0, "Forgotten: what you told (told in turn 5).\nStill kept: Tom brings the cake")
+    assert holding(panda, "Lena takes the room") == []
+    assert "Tom brings the cake." in memory(panda)
+    assert panda("validate", str(panda.store), "--strict").code == 0
+
+
+def test_other_wishes_are_asked_about(panda: Panda) -> None:
+    """A polite request and words that fit two things are answered with a list; only a choice forgets."""
+    code, said = say(panda, "could you forget my locker code?")
+    assert (code, "4471-k" in said) == (21, True)
+    code, said = say(panda, "please forget the password")
+    assert (code, "kornblume77" in said, "tulpe88" in said) == (21, True, True)
+    assert say(panda, "the first floor is nice")[0] == 0
+    assert holding(panda, "tulpe88")
+    assert say(panda, "please forget the password")[0] == 21
+    assert say(panda, "none of them")[0] == 0
+    assert say(panda, "please forget the password")[0] == 21
+    assert say(panda, "the guest one")[1].startswith("Forgotten: ")
+    assert (holding(panda, "tulpe88"), bool(holding(panda, "kornblume77"))) == ([], True)
+
+
+def test_all_that_was_listed_can_be_chosen(panda: Panda) -> None:
+    assert say(panda, "please forget the password")[0] == 21
+    assert say(panda, "both")[1].count("Forgotten: ") == 2
+    assert holding(panda, "tulpe88", "kornblume77") == []
+
+
+def test_an_answer_counts_in_the_next_turn_alone(panda: Panda) -> None:
+    """After a turn about something else "both" removes nothing."""
+    assert say(panda, "please forget the password")[0] == 21
+    assert say(panda, "who brings the cake?")[0] == 0
+    say(panda, "both")
+    assert holding(panda, "tulpe88")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "My pin is 90817-z, don't store it",
+        "Please do not remember this. My pin is 90817-z.",
+        "my pin is 90817-z (don't keep it). Who brings the cake?",
+    ],
+)
+def test_what_is_not_to_be_stored_is_nowhere(panda: Panda, query: str) -> None:
+    """It is neither noted nor left in the files of its own turn; a question beside it is answered."""
+    code, said = say(panda, query)
+    assert (code, said.splitlines()[0][:20]) == (0, "Not stored, as you a")
+    assert ("Tom brings" in said) == ("cake" in query)
+    assert holding(panda, "90817-z") == []
+    assert panda("validate", str(panda.store), "--strict").code == 0
+
+
+def test_clients_forget_nothing(panda: Panda) -> None:
+    """A turn that an MCP client asks for leaves memory alone, and says so."""
+    environ = {name: os.environ[name] for name in ("HOME", "PATH", "XDG_CACHE_HOME")}
+    words = ["mcp", "--root", str(panda.store), "--user", "ann"]
+    server = StdioServerParameters(
+        command=panda.program[0], args=[*panda.program[1:], *words], env=environ, cwd=ROOT
+    )
+
+    async def act() -> list[str]:
+        said = []
+        async with Client(server) as client:
+            for query in ("forget my locker code", "please forget the password", "both"):
+                arguments = {"query": query, "session": "talk"}
+                result = await client.call_tool("run_turn", arguments)
+                said.append(json.dumps(result.structured_content))
+        return said
+
+    said = asyncio.run(act())
+    assert "over MCP nothing is" in said[0]
+    assert "over MCP nothing is" in said[1]
+    assert holding(panda, "4471-k")
+    assert holding(panda, "tulpe88")
+
+
+def test_a_forged_mark_is_found(panda: Panda) -> None:
+    """`forgotten_at` without a seal that holds is a finding; its command seals the turn of an older version."""
+    path = panda.turn_file(1, "metadata.json")
+    metadata = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**metadata, "forgotten_at": "2026-01-04T14:30:00Z"}), encoding="utf-8")
+    assert panda("validate", str(panda.store)).code == 3
+    del metadata["seal"]
+    path.write_text(json.dumps({**metadata, "forgotten_at": "2026-01-04T14:30:00Z"}), encoding="utf-8")
+    ended = panda("validate", "1", "--json")
+    (problem,) = ended.data["problems"]
+    assert (ended.code, problem["key"]) == (3, "forgotten_at")
+    assert "panda forget --seal 1 --user ann" in problem["fix"]
+    assert panda.json("forget", "--seal", "1")["sealed"] == [1]
+    assert panda("validate", "1", "--strict").code == 0
+    response = panda.turn_file(1, "response.md")
+    response.write_text(response.read_text(encoding="utf-8").replace("4471", "9000"), encoding="utf-8")
+    assert panda("validate", "1").code == 3
+
+
+def test_a_forgetting_that_was_cut_short_is_told_as_such(panda: Panda) -> None:
+    """While it is half done no file is told as damage that should be restored."""
+    at = "2026-01-04T14:30:00Z"
+    (panda.store / "forgetting.json").write_text(json.dumps({"at": at}), encoding="utf-8")
+    path = panda.turn_file(1, "metadata.json")
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "forgotten_at": at}), encoding="utf-8")
+    ended = panda("validate", str(panda.store), "--json")
+    (problem,) = ended.data["problems"]
+    assert (ended.code, problem["fix"]) == (3, "give the same panda forget again")
+    assert panda("forget", "locker_code", "--yes").code == 0
+    assert panda("validate", str(panda.store), "--strict").code == 0
+
+
+def test_names_that_are_not_utf8_stop_nothing(panda: Panda) -> None:
+    """A file whose name is no text is looked into, and told by its name, like any other."""
+    strange = os.fsdecode(b"caf\xe9.md")
+    for place in (panda.store / "users" / "ann" / "knowledge", panda.turn_file(1, ".")):
+        place.mkdir(exist_ok=True)
+        (place / strange).write_text("the locker: 4471-k\n", encoding="utf-8")
+    ended = panda("forget", "--text", "4471-k", "--yes", "--json")
+    assert (ended.code, len(ended.data["left"])) == (3, 1)
+    assert [name for name in holding(panda, "4471-k") if "knowledge" not in name] == []
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "9999-12-31T23:59:59Z",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59-14:00",
+        "0001-01-01T00:00:00+14:00",
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "key"), [("metadata.json", "created_at"), ("gathered_context.json", "gathered_at")]
+)
+def test_times_at_the_end_of_the_calendar_are_findings(
+    demo: Path, tmp_path: Path, name: str, key: str, moment: str
+) -> None:
+    """An instant from which no day can be counted is a finding of its file."""
+    panda = Panda(tmp_path / "project", demo, user="demo")
+    path = panda.turn_file(812, name)
+    value = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**value, key: moment}), encoding="utf-8")
+    ended = panda("validate", "812", "--json")
+    assert (ended.code, key in ended.out) == (3, True)
+    assert panda("list").code in (0, 2)
+    shutil.rmtree(panda.home)
