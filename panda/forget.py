@@ -538,7 +538,8 @@ class _Walk:
             if (seal := self._new_seal(directory, now, changed)) is not None:
                 now[SEAL] = seal
             changed[metadata] = files.render_json(now).encode()
-        yield from sorted(changed.items(), key=lambda one: one[0] != metadata)
+        analysis = directory / names.QUERY_ANALYSIS_JSON  # last: it says what is not to be stored
+        yield from sorted(changed.items(), key=lambda one: (one[0] != metadata, one[0] == analysis))
 
     def _new_seal(
         self, directory: Path, metadata: Mapping[str, Any], changed: Mapping[Path, bytes]

@@ -12,11 +12,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from panda.language.dates import is_past_form
+from panda.language.numbers import ORDINAL_WORDS
 from panda.language.statements import typed_sentences
 from panda.language.text import plain_signs
+from panda.language.wording import plain_agreement
 from panda.language.words import alternatives, read_words, split_terms, split_words
 
 _FILE = "forgetting_words.txt"
+_ANSWER_WORDS, _MOST_DIGITS = 8, 3
+_SHORT_FOR_BE = re.compile(r"\b(it|that)'?s\b|\bi mean\b", re.IGNORECASE)
+_DENIED = re.compile(r"\b(?:not|instead of|rather than)\s+([\w.:/@+-]*\w)", re.IGNORECASE)
 _LEAST_CLAUSE_WORDS, _VERB_WITHIN, _THIRD_PERSON_WITHIN = 3, 8, 3
 _JOINT = re.compile(r"[,;]?\s+(?:and|but|while|whereas)\s+|[,;.!]\s+", re.IGNORECASE)
 _REFERS = re.compile(
@@ -140,6 +145,49 @@ def declines_storing(query: str) -> bool:
     """
     own = plain_signs(" ".join(own_sentences(query)))
     return any(_WHAT.fullmatch(match["what"]) is not None for match in _NOT_KEPT.finditer(own))
+
+
+@dataclass(frozen=True)
+class ForgetChoice:
+    """What an answer to the question what is to be forgotten chooses."""
+
+    places: frozenset[int]  # numbers of the list, from 1
+    terms: frozenset[str]  # words that name things
+    is_all: bool
+    agrees: bool  # whether it only says yes
+
+
+def read_forget_choice(answer: str) -> ForgetChoice | None:
+    """
+    Return what an answer chooses; None if it declines, asks, is long or tells something of its own.
+
+    >>> read_forget_choice("1 and the third").places
+    frozenset({1, 3})
+    >>> read_forget_choice("the garage code is 4711")
+    """
+    plain = _SHORT_FOR_BE.sub(" ", plain_signs(answer).lower().replace(".", " "))
+    words = split_words(plain)
+    if len(words) > _ANSWER_WORDS or answer.rstrip().endswith("?"):
+        return None
+    if not (read_words("order_words.txt", "no") | _VERBS_OF_ANY).isdisjoint(words):
+        return None
+    places = {ORDINAL_WORDS[word] for word in words if word in ORDINAL_WORDS}
+    places |= {int(word) for word in words if word.isdecimal() and len(word) <= _MOST_DIGITS}
+    terms = forget_terms(plain)
+    agrees = not terms and plain_agreement(answer) == "agrees"
+    return ForgetChoice(
+        frozenset(places), terms, not read_words(_FILE, "everything").isdisjoint(words), agrees
+    )
+
+
+def denied_terms(text: str) -> frozenset[str]:
+    """
+    The terms of the values that a correction denies.
+
+    >>> denied_terms("no, the gate code is 4417, not 4471")
+    frozenset({'4471'})
+    """
+    return frozenset(term for word in _DENIED.findall(text) for term in forget_terms(word))
 
 
 def own_sentences(query: str) -> list[str]:

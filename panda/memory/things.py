@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from panda.documents.memory_file import is_statement
-from panda.language.forgetting import clause_spans, forget_terms
+from panda.language.forgetting import clause_spans, denied_terms, forget_terms
 from panda.language.statements import says_otherwise
 from panda.store.fact import Assertion, Subject
 
@@ -14,7 +14,6 @@ FORGOTTEN = re.compile(r"\[forgotten( \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?\]")
 """The mark that stands where something was forgotten."""
 _LEAST_SHARED = 2
 """Words, beside the value that it denies, that a correction without a key shares with what it corrects."""
-_DENIED = re.compile(r"\b(?:not|instead of|rather than)\s+([\w.:/@+-]*\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ class _Grouping:
         if joined:
             yield from (former for former, words in earlier.items() if any(key <= words for key in joined))
             return
-        values = frozenset(term for word in _DENIED.findall(clause.text) for term in forget_terms(word))
+        values = denied_terms(clause.text)
         shared = {former: words & terms - values for former, words in earlier.items() if words & values}
         most = max(map(len, shared.values()), default=0)
         if most >= _LEAST_SHARED:

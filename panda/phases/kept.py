@@ -1,6 +1,5 @@
 """What is kept of what the user told, which of it a wish to forget means, and how that is answered."""
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -8,11 +7,9 @@ from msgspec import structs
 
 from panda.choosing.decision import Option
 from panda.documents.text import shorten
-from panda.language.forgetting import ForgetRequest, clause_spans, forget_terms
-from panda.language.numbers import ORDINAL_WORDS
+from panda.language.forgetting import ForgetRequest, clause_spans, forget_terms, read_forget_choice
 from panda.language.reading import Reading, ToldPlace
-from panda.language.wording import plain_agreement
-from panda.language.words import read_words, split_terms, split_words
+from panda.language.words import split_terms
 from panda.memory.node import Node
 from panda.memory.reader import NodeReader
 from panda.memory.things import ToldThing
@@ -23,10 +20,8 @@ from panda.store.records import QueryAnalysis, find
 
 _NEAR, _SHARED, _WITHIN = 0.35, 0.3, 0.1
 """What a kept thing needs to be meant; what shared words add to closeness; how far behind a second may be."""
-_SHOWN_CHARS, _MOST_SHOWN, _ANSWER_WORDS = 60, 5, 8
+_SHOWN_CHARS, _MOST_SHOWN = 60, 5
 NOT_STORED = "Not stored, as you asked: what you told is taken out of this turn as well."
-_NO, _BE, _AUX = (read_words("order_words.txt", group) for group in ("no", "be", "aux"))
-_SHORT_FOR_BE = re.compile(r"\b(it|that)'?s\b|\bi mean\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -39,6 +34,7 @@ class Kept:
     turns: tuple[int, ...]  # where it was told, ascending
     thing: ToldThing
     place: ToldPlace | None  # where its newest clause stands; None of what is a key alone
+    sentence: str  # the whole sentence that its newest clause stands in; else as text
 
     @property
     def words(self) -> str:
@@ -59,11 +55,12 @@ def _kept(thing: ToldThing, nodes: Sequence[Node]) -> Kept:
     label = keys[-1].title.replace("_", " ") if keys else ""
     standing = [clause for clause in thing.clauses if clause.subject.relation in by_key]
     if not standing:
-        return Kept(nodes[-1].id, nodes[-1].items[0].text.replace("_", " "), label, turns, thing, None)
+        text = nodes[-1].items[0].text.replace("_", " ")
+        return Kept(nodes[-1].id, text, label, turns, thing, place=None, sentence=text)
     clause = standing[-1]
     node = by_key[clause.subject.relation]
     place = ToldPlace(node.id, clause.start, len(clause.sentence))
-    return Kept(node.id, clause.text, label, turns, thing, place)
+    return Kept(node.id, clause.text, label, turns, thing, place=place, sentence=node.items[0].text)
 
 
 @dataclass(frozen=True)
@@ -143,26 +140,17 @@ def chosen_to_go(query: str, offered: Sequence[Kept]) -> tuple[Kept, ...]:
     Of things that were asked about those that an answer names, by places, by words, or all of them; () where
     it declines, asks, tells something of its own, or names none.
     """
-    plain = _SHORT_FOR_BE.sub(" ", query.lower().replace(".", " "))
-    words = split_words(plain)
-    if len(words) > _ANSWER_WORDS or query.rstrip().endswith("?") or not _NO.isdisjoint(words):
+    choice = read_forget_choice(query)
+    if choice is None:
         return ()
-    if not (_BE | _AUX).isdisjoint(words):  # it tells something
-        return ()
-    places = {ORDINAL_WORDS[word] for word in words if word in ORDINAL_WORDS}
-    places |= {int(word) for word in words if word.isdecimal()}
-    if places:
-        named = tuple(offered[place - 1] for place in sorted(places) if 0 < place <= len(offered))
-        return named if len(named) == len(places) else ()
-    if not {"all", "both", "everything"}.isdisjoint(words):
+    if choice.places:
+        named = tuple(offered[place - 1] for place in sorted(choice.places) if 0 < place <= len(offered))
+        return named if len(named) == len(choice.places) else ()
+    if choice.is_all or (choice.agrees and len(offered) == 1):
         return tuple(offered)
-    terms = forget_terms(plain)
-    fitting = [one for one in offered if terms & forget_terms(one.words)]
-    if len(fitting) == 1 and terms <= forget_terms(fitting[0].words):
-        return tuple(fitting)
-    if len(offered) == 1 and not terms and plain_agreement(query) == "agrees":
-        return tuple(offered)
-    return ()
+    fitting = [one for one in offered if choice.terms & forget_terms(one.words)]
+    is_named = len(fitting) == 1 and choice.terms <= forget_terms(fitting[0].words)
+    return tuple(fitting) if is_named else ()
 
 
 def with_things(reading: Reading, things: Sequence[Kept], *, asks: bool) -> Reading:

@@ -398,7 +398,7 @@ class QueryAnalyzer:
         targets = [*named, *self._targets(recent)] if words and not references.refs else []
         clauses = _clause_options(turn.query)
         things = kept_things(self.reader)[-_MOST_KEPT:] if self.executor.writes(recipe.key) else []
-        kept = [Option(ref, text, (ref,)) for ref, text in {one.ref: one.text for one in things}.items()]
+        kept = [Option(ref, text, (ref,)) for ref, text in {one.ref: one.sentence for one in things}.items()]
         reply = ask(
             self.executor,
             "phase0_query_analyzer",

@@ -186,7 +186,7 @@ def test_clients_forget_nothing(panda: Panda) -> None:
 
 
 def test_a_forged_mark_is_found(panda: Panda) -> None:
-    """`forgotten_at` without a seal that holds is a finding; its command seals the turn of an older version."""
+    """`forgotten_at` without a seal that holds is a finding; its command seals turns of older versions."""
     path = panda.turn_file(1, "metadata.json")
     metadata = json.loads(path.read_bytes())
     path.write_text(json.dumps({**metadata, "forgotten_at": "2026-01-04T14:30:00Z"}), encoding="utf-8")
