@@ -22,6 +22,7 @@ from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, LockHeldError, Problem, StoreError, UntrustedError
 from panda.language.forgetting import rest_of_statement
 from panda.language.statements import clause_texts
+from panda.language.words import is_ordinary
 from panda.memory.fact import id_of
 from panda.memory.files import Projection
 from panda.memory.things import FORGOTTEN, ToldThing, find_told_things, removed_spans, value_texts
@@ -54,6 +55,8 @@ _FIXED = re.compile(r"[0-9a-f]{12,}|(fact|conflict)-[0-9a-f]+|(memory|fact|turn|
 _DIGESTS = re.compile(r"fact-[0-9a-f]{16}|[a-z0-9_-]+-[0-9a-f]{8}")
 """Ids that panda makes of what assertions and interventions say; no other one is replaced."""
 _BLANK = r"(?:\s|\\+[nrt]|%(?:25)*(?:20|0A|0D|09|C2%(?:25)*A0)|(?<!\s)\+(?!\s)|&nbsp;|&#160;|(?<=[\nn])>)+"
+_QUOTING = (names.GATHERED_CONTEXT_JSON, names.EVIDENCE_JSON)
+"""Files of a turn that name the nodes that it quotes."""
 _TURN = re.compile(r"(?:users/([a-z0-9_-]+)/turns|runs/[^/]+/turns/([a-z0-9_-]+))/turn_(\d{6,15})(?=/)")
 _STAYS = ("turn", "user", "directory", "item", "exit_code", "seconds", "is_saved")
 """What a run still says of a turn that held it."""
@@ -103,6 +106,7 @@ class Wanted:
     turn: int | None = None  # a turn of which only the number stays
     visit: Path | None = None  # a directory that goes
     is_of_all: bool = False  # whether it goes from what is of no user, too
+    nodes: tuple[str, ...] = ()  # turns that quote these lose the telling ones of *near* as well
     rests: Mapping[str, str] = field(default_factory=dict)
     """Ids of assertions of which a part goes, each with the text that stays."""
 
@@ -121,15 +125,26 @@ class _Eraser:
 
     def __init__(self, wanted: Wanted, at: str) -> None:
         texts, mark = [*wanted.texts, *wanted.near], f"[forgotten {at}]"
-        self._all, self._far = find_forms(texts), find_forms(wanted.texts)
+        telling = [text for text in wanted.near if not is_ordinary(text.lower())]
+        self._all = find_forms(texts)
+        self._far = find_forms(wanted.texts)
+        self._quoting = find_forms([*wanted.texts, *telling])
         self.at, self.mark = at, "[forgotten]" if self._all.search(mark) else mark
         runs = (re.findall("[a-z0-9]+", unicodedata.normalize("NFC", text).lower()) for text in texts)
         self._cores = {max(run, key=len, default="").encode() for run in runs}  # no escaping changes them
         self.begin(is_own=False)
 
-    def begin(self, *, is_own: bool) -> None:
-        """Begin with a file: in turns that said it, or were carried it, all texts are looked for."""
-        self._pattern, self._scrubs, self._spares = self._all if is_own else self._far, False, False
+    def begin(self, *, is_own: bool, quotes: bool = False) -> None:
+        """
+        Begin with a file: in turns that said it, or were carried it, all texts are looked for, and in those
+        that quote it all but ordinary words.
+        """
+        if is_own:
+            self._pattern = self._all
+        else:
+            self._pattern = self._quoting if quotes else self._far
+        self._scrubs = False
+        self._spares = False
 
     def count(self, data: bytes) -> int:
         low = data.lower()
@@ -323,6 +338,7 @@ class Forgetting:
     def _of(self, facts: Collection[Assertion], clauses: Sequence[str] = ()) -> Wanted:
         """What assertions say, of those without words of their own what told them, and clauses."""
         texts = [text.rstrip(" .!?…") for text in clauses]
+        user = self._store.user
         for fact in facts:
             told_in = self._staged(fact.source_turn or 0)
             staged = [raw for raw in told_in if raw.get("relation") == fact.relation]
@@ -338,6 +354,7 @@ class Forgetting:
             near=(*(text for text in texts if len(text) < SHORT_CHARS), *dict.fromkeys(parts)),
             turns=frozenset(one.source_turn for one in facts if one.source_turn is not None),
             facts=frozenset(one.id for one in facts),
+            nodes=tuple({f"{kind}:{one.subject.key(user)}" for one in facts for kind in ("memory", "fact")}),
         )
 
     def _staged(self, number: int) -> list[dict[str, Any]]:
@@ -509,7 +526,8 @@ class _Walk:
         """The files of a turn that change; its metadata first: after a kill the mark says that it is held."""
         wanted, eraser, metadata = self._wanted, self._eraser, directory / METADATA_JSON
         user, number, _ = self._owner(metadata)
-        eraser.begin(is_own=number in wanted.turns)
+        quotes = any(_names(path, wanted.nodes) for path in paths if path.name in _QUOTING)
+        eraser.begin(is_own=number in wanted.turns, quotes=quotes)
         data = {path: content for path in paths if (content := self._look(path)) is not None}
         about = _object(data.get(metadata, b""))
         is_held, made = about.get("forgotten_at") == eraser.at, dict(data)
@@ -698,6 +716,12 @@ def _read(path: Path) -> bytes:
 
 def _load(path: Path) -> dict[str, Any]:
     return _object(_read(path))
+
+
+def _names(path: Path, nodes: Sequence[str]) -> bool:
+    """Whether a file of a turn names one of some nodes."""
+    data = _read(path) if nodes else b""
+    return any(f'"{node}"'.encode() in data for node in nodes)
 
 
 def _object(data: bytes | str) -> dict[str, Any]:

@@ -106,6 +106,14 @@ def test_corrected_values_are_the_same_thing(panda: Panda) -> None:
     assert "4471-k" in memory(again)
 
 
+def test_turns_that_quote_it_lose_it_too(panda: Panda) -> None:
+    """A value too short to be looked for everywhere goes from later turns that cite its key."""
+    assert "4471-k" in say(panda, "What is my locker code?")[1]
+    assert panda("forget", "locker_code", "--yes").code == 0
+    assert holding(panda, "4471-k") == []
+    assert panda("validate", str(panda.store), "--strict").code == 0
+
+
 def test_the_rest_of_a_sentence_stays(panda: Panda) -> None:
     """Of two clauses the one that is meant goes; the other is known, as a sentence of its own."""
     code, said = say(panda, "forget that Lena takes the room")

@@ -52,6 +52,9 @@ def test_a_turn_that_forgot_is_no_evidence(layers: Layers, tmp_path: Path) -> No
     make_store(tmp_path, {})
     ask = asker(layers, tmp_path)
     ask("My favorite hamster is Syrian.", "pets")
-    assert ask("please forget my favorite hamster", "pets").text == "Forgotten: favorite hamster (told in turn 1)."
+    assert (
+        ask("please forget my favorite hamster", "pets").text
+        == "Forgotten: favorite hamster (told in turn 1)."
+    )
     later = ask("what is my favorite hamster", "pets")
     assert (later.answered, "Forgotten" in later.text) == (False, False)
