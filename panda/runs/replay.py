@@ -45,6 +45,7 @@ from panda.store.layout import (
     IMAGE_JSON,
     METADATA_JSON,
     METRICS_JSON,
+    RETRIEVAL_PLAN_JSON,
     SNAPSHOT_JSON,
     Apart,
     Layout,
@@ -57,6 +58,8 @@ from panda.trust import guard_links, open_layers
 _log = logging.getLogger(__name__)
 _MOST_CHANGED = 8  # files named that have changed since a turn
 _SHOWN_LINES = 30
+_ROUNDING = 0.005
+"""By how much cosines, and scores as shares of the highest, differ from one processor to another."""
 _MEASURED = frozenset({CALLS_JSONL, EVIDENCE_JSON, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON})
 _Ended = Generator[tuple[TurnPlace, TurnLine | None, str | None]]
 Answers = Literal["recorded", "recorded or live", "live"]
@@ -287,16 +290,38 @@ def _changed(app: App, saved: TurnFolder, again: TurnFolder, began: datetime) ->
 
 
 def _differences(saved: TurnFolder, again: TurnFolder) -> dict[str, str]:
-    """The documents that are not byte for byte the same (steps: but for their seconds), as a difference."""
+    """
+    The documents that are not byte for byte the same, as a difference: of steps but for their seconds, of the
+    retrieval plan but for the last digits of scores, in which processors differ.
+    """
     before, after = _documents(saved.paths.directory), _documents(again.paths.directory)
     found = {}
     for name in sorted(before.keys() | after.keys()):
-        if (one := before.get(name)) != (two := after.get(name)):
+        one = before.get(name)
+        two = after.get(name)
+        if one != two and not (name == RETRIEVAL_PLAN_JSON and one and two and _rank_alike(one, two)):
             texts = (one or "").splitlines(), (two or "").splitlines()
             lines = list(difflib.unified_diff(*texts, "saved", "now", lineterm="", n=1))
             more = [f"[…] {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
             found[name] = "\n".join(lines[:_SHOWN_LINES] + more)
     return found
+
+
+def _rank_alike(before: str, after: str) -> bool:
+    """Whether two retrieval plans differ in nothing but the last digits of what an encoder computed."""
+    plans = [parse_json(text, where=RETRIEVAL_PLAN_JSON) for text in (before, after)]
+    scores: list[list[float]] = []
+    for plan in plans:
+        candidates = plan.get("candidates") or ()
+        rows = [candidate for candidate in candidates if isinstance(candidate.get("index"), int | float)]
+        highest = max((row["index"] for row in rows), default=0.0) or 1.0
+        numbers = [row["index"] / highest for row in rows]
+        numbers += [row["score"] for row in candidates if isinstance(row.get("score"), int | float)]
+        scores.append(numbers)
+        for row in candidates:
+            row |= {key: type(row.get(key)).__name__ for key in ("index", "score")}
+    alike = len(scores[0]) == len(scores[1]) and plans[0] == plans[1]
+    return alike and all(abs(one - two) <= _ROUNDING for one, two in zip(*scores, strict=True))
 
 
 def _documents(directory: Path) -> dict[str, str]:
