@@ -795,8 +795,12 @@ def read_beneath(top: Path, parts: Sequence[str], *, most_bytes: int) -> bytes |
     with store_errors(place, "read"), suppress(*_NOT_THERE), open_beneath(top, parts[:-1]) as parent:
         _refuse_link(parent, parts)
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(parts[-1], flags, dir_fd=parent), "rb") as file:
-            return file.read(most_bytes) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+        descriptor = os.open(parts[-1], flags, dir_fd=parent)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(most_bytes)
     return None
 
 

@@ -1,7 +1,9 @@
 """What is asked of a search engine, what it gives, and which of the results are read."""
 
+import logging
+import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,9 +13,10 @@ from urllib.parse import urlencode, urlsplit
 
 from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
-from panda.errors import UsageError, WebError
+from panda.errors import StoreError, UsageError, WebError
 from panda.language.words import read_words, split_terms
 from panda.retrieval.relevance import find_query_words, share_of_words
+from panda.store.files import is_below, read_beneath
 from panda.store.records import Source
 from panda.tools.contract import Ask, ToolContext
 from panda.web.addresses import parse_url
@@ -22,6 +25,12 @@ from panda.web.reading import read_html_results, read_json_results
 from panda.web.results import SearchResult
 
 _T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+MAX_SAVED_PAGES = 1_000
+"""Most saved pages of results that a search reads."""
+MAX_SAVED_BYTES = 10_000_000
+"""Size of the largest saved page of results that is read."""
+_SAVED_SUFFIXES = (".json", ".html", ".htm")
 _MOST_RESULTS = 20
 _PUBLIC = re.compile(r"\.(?:gov|edu|mil|int)(?:\.[a-z]{2})?\Z|\.ac\.[a-z]{2}\Z")
 _POOR = re.compile(
@@ -58,7 +67,7 @@ def _ask_searxng(url: str, web: WebClient, phrase: str) -> list[SearchResult]:
     """The results for a phrase, best first; [] if there are none."""
     asked, where = urlencode({"q": phrase, "format": "json"}), f"searxng:{url}"
     page = web.fetch(f"{url.rstrip('/')}/search?{asked}", robots=False)
-    return list(read_json_results(page.text or "", where=where))[:_MOST_RESULTS]
+    return _with_site(read_json_results(page.text or "", where=where))[:_MOST_RESULTS]
 
 
 def _look_up(directory: Path, phrase: str) -> list[SearchResult]:
@@ -67,23 +76,71 @@ def _look_up(directory: Path, phrase: str) -> list[SearchResult]:
     JSON as SearXNG gives it, or HTML.
     """
     results: dict[str, SearchResult] = {}
-    try:
-        for path in sorted(p for p in directory.iterdir() if p.suffix in (".json", ".html", ".htm")):
-            for result in _results_of(path, path.read_text(encoding="utf-8", errors="replace")):
-                results.setdefault(result.url, result)
-    except OSError as exc:
-        message = f"the saved results cannot be read: {exc.strerror}"
-        raise WebError(message, where=f"file:{directory}") from exc
+    for path, text in _read_saved_pages(directory):
+        for result in _results_of(path, text):
+            results.setdefault(result.url, result)
     wanted = set(split_terms(phrase))
     scores = {url: len(wanted & set(split_terms(f"{r.title} {r.snippet}"))) for url, r in results.items()}
     ranked = sorted((url for url in results if scores[url]), key=lambda url: -scores[url])
     return [results[url] for url in ranked[:_MOST_RESULTS]]
 
 
+def _read_saved_pages(directory: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the saved pages of a directory by name; what is not read, and why, is logged."""
+    top = Path(os.path.realpath(directory))
+    try:
+        names = sorted(name for name in os.listdir(top) if Path(name).suffix in _SAVED_SUFFIXES)  # noqa: PTH208
+    except OSError as exc:
+        message = f"the saved results cannot be read: {exc.strerror}"
+        raise WebError(message, where=f"file:{directory}") from exc
+    if len(names) > MAX_SAVED_PAGES:
+        _log.warning("%s: of %d saved pages the first %d are read", top, len(names), MAX_SAVED_PAGES)
+    for name in names[:MAX_SAVED_PAGES]:
+        data = _read_saved_page(top, name)
+        if data is not None:
+            yield top / name, data.decode("utf-8", errors="replace")
+
+
+def _read_saved_page(top: Path, name: str) -> bytes | None:
+    """Return a file of the directory; None, with the reason in the log, if it is not to be read."""
+    target = os.path.realpath(top / name)
+    if not is_below(target, str(top)):
+        _skip(top / name, f"the link leads out of the directory, to {target}")
+        return None
+    try:
+        data = read_beneath(top, Path(target).relative_to(top).parts, most_bytes=MAX_SAVED_BYTES + 1)
+    except UsageError as exc:
+        _skip(top / name, exc.message)
+        return None
+    except StoreError as exc:
+        raise WebError(f"the saved results cannot be read: {exc.message}", where=str(top / name)) from exc
+    if data is None:
+        _skip(top / name, "it is no regular file")
+        return None
+    if len(data) > MAX_SAVED_BYTES:
+        _skip(top / name, f"it is larger than {MAX_SAVED_BYTES / 1e6:g} MB, the most that is read")
+        return None
+    return data
+
+
+def _skip(path: Path, reason: str) -> None:
+    _log.warning("%s is left out of the search: %s", path, reason)
+
+
 def _results_of(path: Path, text: str) -> Sequence[SearchResult]:
     if path.suffix == ".json":
-        return read_json_results(text, where=str(path))
-    return read_html_results(text, where=str(path))
+        return _with_site(read_json_results(text, where=str(path)))
+    return _with_site(read_html_results(text, where=str(path)))
+
+
+def _with_site(results: Iterable[SearchResult]) -> list[SearchResult]:
+    """Return the results whose address is one: a site can be told of it."""
+    usable = []
+    for result in results:
+        with suppress(ValueError):  # a bracket without its other, for example
+            site_of(result.url)
+            usable.append(result)
+    return usable
 
 
 def site_of(url: str) -> str:

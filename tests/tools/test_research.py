@@ -1,6 +1,7 @@
 """internet.research over saved result pages and a site of our own."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -181,3 +182,50 @@ def test_searxng(site: Site) -> None:
     web = WebClient(AddressRules((parse_allowed(site.place),)), timeout_seconds=5)
     found = open_provider(f"searxng:{site.root}", web)("red tea")
     assert [(result.url, result.title) for result in found] == [("https://a.example/x", "A")]
+
+
+def test_saved_results_are_regular_files_of_their_directory(
+    site: Site, context: ToolContext, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Links that lead out, pipes, devices and too large files are left out with a reason, the rest is read."""
+    two_shops(site, context)
+    results, outside = tmp_path / "results", tmp_path / "outside"
+    outside.mkdir()
+    (results / "saved.json").rename(results / "kept.txt")
+    (results / "saved.json").symlink_to("kept.txt")
+    leaked = json.dumps({"results": [{"url": site.add("/leak", "x"), "title": f"Lenovo LOQ 15 {QUERY}"}]})
+    (outside / "leak.json").write_text(leaked, encoding="utf-8")
+    (results / "leak.json").symlink_to(outside / "leak.json")
+    (results / "zero.json").symlink_to("/dev/zero")
+    (results / "loop.json").symlink_to("loop.json")
+    os.mkfifo(results / "pipe.html")
+    (results / "directory.html").mkdir()
+    with (results / "large.json").open("wb") as file:
+        file.truncate(3_000_000_000)
+    result = run_tool("internet.research", {"query": QUERY}, context)
+    assert result.error is None
+    assert any("$649.00" in claim.text for claim in result.claims)
+    assert "/leak" not in site.paths()
+    reasons = {record.getMessage().partition(" is left out")[0] for record in caplog.records}
+    left_out = ("leak.json", "zero.json", "loop.json", "pipe.html", "directory.html", "large.json")
+    assert {str(results / name) for name in left_out} <= reasons
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 200_000, '{"results": ' + '[{"a":' * 100_000, '{"results": [', "[1]"], ids=len
+)
+def test_a_damaged_page_of_results_is_named(text: str, context: ToolContext, tmp_path: Path) -> None:
+    """JSON that is nested too deeply, cut short or of another shape is an error of that file."""
+    (tmp_path / "results" / "bad.json").write_text(text, encoding="utf-8")
+    result = run_tool("internet.research", {"query": QUERY}, context)
+    assert result.status == "error"
+    assert "bad.json" in str(result.error)
+
+
+def test_an_address_that_is_none_is_no_result(site: Site, context: ToolContext) -> None:
+    """A result whose address has a bracket without its other is passed over."""
+    two_shops(site, context)
+    broken = {"results": [{"url": "http://[::1", "title": "Lenovo LOQ 15", "content": "$1.00"}]}
+    place = Path(str(context.search_provider).removeprefix("file:"))
+    (place / "broken.json").write_text(json.dumps(broken), encoding="utf-8")
+    assert run_tool("internet.research", {"query": QUERY}, context).error is None
