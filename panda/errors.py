@@ -141,6 +141,9 @@ class PromptNotFoundError(RecipeError): ...  # a prompt file that is not there
 class RecipeSchemaError(RecipeError): ...  # an output schema that does not compile to a grammar
 
 
+class SchemaError(FileFormatError): ...  # a JSON Schema that no value can be judged by
+
+
 class ModelFileError(FileFormatError): ...  # models.yaml, or a GGUF that cannot be loaded
 
 

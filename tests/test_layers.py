@@ -70,6 +70,7 @@ ONLY_IMPORTERS = {
     "charset_normalizer": {"web/decoding.py"},
     "w3lib": {"web/decoding.py"},
     "protego": {"web/robots.py"},
+    "re2": {"documents/json_schema.py"},
     "mcp": {"serving/mcp_server.py"},
     "mcp_types": {"serving/mcp_server.py"},
     "uvicorn": {"serving/listening.py"},

@@ -15,7 +15,7 @@ from panda.actions.turn import Outcome, ask, gather_query
 from panda.app import build
 from panda.cli.command import Invocation, LogHandler
 from panda.cli.turn import read_query
-from panda.documents.json_text import worst_fault
+from panda.documents.json_schema import find_violation
 from panda.documents.records import encode
 from panda.documents.text import visible
 from panda.documents.times import time_text
@@ -166,10 +166,10 @@ def _tell(report: Report, text: str) -> None:
 
 def _check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Raises UsageError if arguments are not what a tool takes."""
-    error = worst_fault(schema, dict(arguments))
-    if error is not None:
-        where = ".".join(map(str, error.absolute_path)) or "arguments"
-        raise UsageError(error.message[:200], where=where, fix="see the tool's input schema")
+    broken = find_violation(schema, arguments)
+    if broken is not None:
+        where = ".".join(map(str, broken.path)) or "arguments"
+        raise UsageError(broken.message[:200], where=where, fix="see the tool's input schema")
 
 
 class UserResources:

@@ -1,12 +1,8 @@
-"""JSON texts as values that any file can hold, and values held against a JSON Schema. Pure."""
+"""JSON texts as values that any file can hold. Pure."""
 
 import json
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:  # takes a while to import
-    from jsonschema.exceptions import ValidationError
+from typing import Any
 
 _HALVES = re.compile("[\ud800-\udfff]")
 _HALF_ESCAPES = re.compile(r"\\(?:u|U0000)[dD][89a-fA-F]")
@@ -38,12 +34,3 @@ def whole_characters(value: Any) -> Any:
     if isinstance(value, dict):
         return {whole_characters(key): whole_characters(one) for key, one in value.items()}
     return value
-
-
-def worst_fault(schema: Mapping[str, Any], value: object) -> "ValidationError | None":
-    """The worst way in which a value breaks a JSON Schema (2020-12); None if it does not."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
-    fault: ValidationError | None = best_match(Draft202012Validator(schema).iter_errors(value))
-    return fault

@@ -25,7 +25,7 @@ Time = Annotated[
 _FIRST_YEAR, _LAST_YEAR = 2, 9998
 _LEADS_NOWHERE = {"fix": PATH_FIX}
 _ID_FORM = "a user or session id of 1 to 64 of a-z, 0-9, _ and -"
-Words = Annotated[str, Meta(pattern=r"^[^\x00]*[^\s\x00][^\x00]*\Z", description="a text")]
+Words = Annotated[str, Meta(pattern=r"^\s*[^\s\x00][^\x00]*\Z", description="a text")]
 """A text that is more than white space."""
 Id = Annotated[str, Meta(pattern=ID_PATTERN, description=_ID_FORM, extra=_LEADS_NOWHERE)]
 """A user or session id."""

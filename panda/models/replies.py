@@ -10,8 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from panda.documents.json_text import load_json, worst_fault
-from panda.errors import RecipeSchemaError
+from panda.documents import json_schema
+from panda.documents.json_text import load_json
+from panda.errors import RecipeSchemaError, SchemaError
+from panda.isolation import Limits, run_isolated
 from panda.models.contract import Message
 
 _ANNOTATIONS = frozenset(
@@ -38,6 +40,10 @@ _DIALECTS: Mapping[str | None, tuple[str | None, bool]] = {
     None: (None, False),
 }
 """The key of response_format under which a server is sent the schema, and whether it is told in words too."""
+_COSTLY = frozenset({"allOf", "$ref", "patternProperties", "multipleOf"})
+_PLAIN_CHARS = 32_000
+_PLAIN_PATTERN_CHARS = 60
+_COMPILE_LIMITS = Limits(seconds=5, memory_bytes=1_000_000_000)
 
 
 def compile_schema(schema: Mapping[str, object], *, where: str | None = None) -> str:
@@ -103,17 +109,43 @@ _compiler_version = cache(partial(version, "llguidance"))  # looking it up takes
 
 @lru_cache(maxsize=128)
 def _compile(text: str, where: str | None) -> str:
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
+    """The grammar of a schema; of one that may take long to compile, made in a process with limits."""
+    schema = json.loads(text)
+    check_json_schema(schema, where=where)
+    if len(text) <= _PLAIN_CHARS and _is_plain(schema):
+        return _compile_here(text, where)
+    return run_isolated(
+        partial(_compile_here, text, where),
+        limits=_COMPILE_LIMITS,
+        where=where or "output_schema",
+        error=RecipeSchemaError,
+        fix="make the schema simpler: fewer alternatives and properties, shorter patterns",
+    )
+
+
+def check_json_schema(schema: object, *, where: str | None) -> None:
+    """Raise RecipeSchemaError where a reply cannot be judged by a schema."""
+    try:
+        json_schema.check_schema(schema)
+    except SchemaError as exc:
+        message = f"the schema is not valid JSON Schema: {exc.message}, at {exc.key or '/'}"
+        raise RecipeSchemaError(message, where, fix=exc.fix) from exc
+
+
+def _is_plain(schema: object) -> bool:
+    """Whether a schema has nothing whose grammar may grow out of proportion to its text."""
+    if isinstance(schema, list):
+        return all(map(_is_plain, schema))
+    if not isinstance(schema, dict):
+        return True
+    pattern = schema.get("pattern", "")
+    is_short = not isinstance(pattern, str) or len(pattern) <= _PLAIN_PATTERN_CHARS
+    return is_short and not _COSTLY & schema.keys() and all(map(_is_plain, schema.values()))
+
+
+def _compile_here(text: str, where: str | None) -> str:
     from llguidance import LLMatcher
 
-    try:
-        Draft202012Validator.check_schema(json.loads(text))
-    except SchemaError as exc:
-        place = "/".join(map(str, exc.absolute_path)) or "(top)"
-        message = f"the schema is not valid JSON Schema: {exc.message}, at /{place}"
-        fix = "see https://json-schema.org/understanding-json-schema"
-        raise RecipeSchemaError(message, where, fix=fix) from exc
     # Exactly one way to put spaces: a model cannot wander off into endless blank lines.
     spaces: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
     grammar = LLMatcher.grammar_from_json_schema(text, overrides=spaces)
@@ -194,7 +226,7 @@ def response_format(schema: Mapping[str, object], dialect: str | None) -> dict[s
 def is_of(schema: Mapping[str, object], text: str) -> bool:
     """Whether a text is JSON of a schema."""
     try:
-        return worst_fault(strip_schema(schema), load_json(text, strict=False)) is None
+        return json_schema.find_violation(strip_schema(schema), load_json(text, strict=False)) is None
     except (ValueError, RecursionError):
         return False
 

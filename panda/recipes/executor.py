@@ -39,7 +39,9 @@ from panda.errors import (
     HaltError,
     Location,
     ModelAwayError,
+    RecipeSchemaError,
     ReplyError,
+    SchemaError,
     TryAgainError,
 )
 from panda.models.contract import Encoder, GenerateParams, Layers, Message, Model, ScoreCase
@@ -326,7 +328,11 @@ class _Execution:
         if not self.recipe.quality_gates.schema_validation or not self.recipe.output_schema:
             return None
         schema = plain_schema(self.recipe.output_schema, only=names, options=self.request.option_ids)
-        return find_fault(values, schema, optional=self.plan.optional, lenient=self.plan.lenient)
+        try:
+            return find_fault(values, schema, optional=self.plan.optional, lenient=self.plan.lenient)
+        except SchemaError as exc:
+            place = Location(self.recipe.path, key="output_schema")
+            raise RecipeSchemaError(exc.message, place, fix=exc.fix) from exc
 
     def _reply(self, values: dict[str, Any], choices: Mapping[str, Choice]) -> Reply:
         deciding = self.plan.deciding

@@ -9,10 +9,18 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from panda.choosing.decision import ChoiceSpec
+from panda.documents.json_schema import check_schema
 from panda.documents.records import Words, decode
 from panda.documents.text import nearest
 from panda.documents.yaml_text import line_of, load_yaml
-from panda.errors import Problem, RecipeBudgetError, RecipeError, RecipeKeyError
+from panda.errors import (
+    Problem,
+    RecipeBudgetError,
+    RecipeError,
+    RecipeKeyError,
+    RecipeSchemaError,
+    SchemaError,
+)
 from panda.models.models_file import Layer
 from panda.recipes.schema import choice_specs, text_properties
 
@@ -159,6 +167,11 @@ def parse_recipe(text: str, *, path: Path, key: str) -> Recipe:
             )
             raise wrong(f"templates.{name}", message, "write it so")
     _ = recipe.choices  # raises what is wrong with them
+    try:
+        check_schema(recipe.output_schema)
+    except SchemaError as exc:
+        at = "output_schema" + (exc.key or "").rstrip("/").replace("/", ".")
+        raise wrong(at, exc.message, exc.fix or "correct it", RecipeSchemaError) from exc
     return recipe
 
 

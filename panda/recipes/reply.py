@@ -9,7 +9,8 @@ from typing import Any, Literal
 from panda.choosing.decision import Choice, Option
 from panda.compression.fit import Cut
 from panda.documents.evidence import check_evidence
-from panda.documents.json_text import load_json, worst_fault
+from panda.documents.json_schema import Steps, find_violation
+from panda.documents.json_text import load_json
 from panda.documents.yaml_text import read_yaml
 from panda.errors import Location
 from panda.recipes.messages import Request, fill
@@ -90,10 +91,11 @@ def find_fault(
     *,
     optional: Collection[str] = (),
     lenient: Collection[str] = (),
+    steps: Steps | None = None,
 ) -> str | None:
     """
     The worst way in which a reply breaks its plain JSON Schema, None if it does not. It may lack *optional*
-    and *lenient* properties; the latter may hold anything.
+    and *lenient* properties; the latter may hold anything. Raises SchemaError as find_violation does.
 
     >>> schema = {"properties": {"a": {"type": "integer"}}}
     >>> find_fault({"a": "x"}, schema), find_fault({"a": "x"}, schema, lenient=["a"])
@@ -103,8 +105,8 @@ def find_fault(
     checked = {**schema, "required": required}
     if lenient:
         checked["properties"] = {**schema.get("properties", {}), **{name: {} for name in lenient}}
-    best = worst_fault(checked, values)
-    return f"{best.json_path}: {best.message:.300}" if best else None
+    broken = find_violation(checked, values, steps=steps)
+    return f"{broken.json_path}: {broken.message:.300}" if broken else None
 
 
 def fill_templates(

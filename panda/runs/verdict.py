@@ -5,12 +5,13 @@ What a check needs is taken from the turn itself (its calls, its sections, its s
 was then, so that a memory that has changed since finds nothing wrong with an old turn.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from panda.documents import json_schema
 from panda.documents.context import SECTIONS, ContextDocument, render_section
-from panda.errors import MemoryNodeError, Problem, Verdict
+from panda.errors import MemoryNodeError, Problem, SchemaError, Verdict
 from panda.memory.files import Bound
 from panda.memory.gathered import answer_items
 from panda.memory.node import Node
@@ -99,8 +100,17 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
             if written is not None and most is not None and written > most:
                 message = f"{written} tokens were written, {most} were allowed"
                 yield Problem(message, path, line=line, key="usage")
+    steps = json_schema.Steps()
     for line, call in last.values():
-        fault = _fault(call)
+        try:
+            fault = _fault(call, steps)
+        except SchemaError as exc:
+            key = f"parameters.schema{exc.key or ''}"
+            message = f"the reply cannot be judged by its schema: {exc.message}"
+            yield Problem(message, path, line=line, key=key, fix=exc.fix)
+            if steps.are_used_up:
+                break
+            continue
         if fault and metadata.status in ("approved", "clarify", "failed"):
             message = f"{call.recipe}: the turn went on with a reply that fails its gate: {fault}"
             yield Problem(message, path, line=line, key="output")
@@ -110,13 +120,17 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
         yield Problem(message, path, key="execution")
 
 
-def _fault(call: GeneratedCall) -> str | None:
+def _fault(call: GeneratedCall, steps: json_schema.Steps) -> str | None:
+    """What is wrong with a reply. Raises SchemaError where it cannot be judged by its schema."""
     if call.finish_reason == "length":
         return "cut off at max_tokens"
-    if not (schema := call.parameters.get("schema")):
+    if (schema := call.parameters.get("schema")) is None:
         return None
+    json_schema.check_schema(schema)
     values, error = parse_object(call.output)
-    return error or find_fault(values, schema, lenient=call.lenient or ())
+    if error or not isinstance(schema, Mapping):
+        return error
+    return find_fault(values, schema, lenient=call.lenient or (), steps=steps)
 
 
 def _check_sections(folder: TurnFolder, document: ContextDocument) -> Iterator[Problem]:
