@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 
 from panda import __version__
 from panda.cli.command import COMMON_FLAGS, Document, Markdown, Result, Stream, Surroundings, Table
+from panda.cli.shells import VARIABLE, answer_shell
 from panda.cli.text import allows_color, one_line, render_error, render_json, render_rows
 from panda.documents.progress import shown_by, unseen
 from panda.documents.text import visible
@@ -28,11 +29,12 @@ from panda.store.files import Terminated, end_writing, private_files
 
 def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """The exit code of one command line that was run; everything has been printed."""
-    if "_PANDA_COMPLETE" in environ:
-        program.main(args=list(arguments), prog_name="panda")  # a shell asks for completions; exits by itself
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     as_json = "--json" in options
     try:
+        if instruction := environ.get(VARIABLE):
+            offers, code = answer_shell(program, instruction)
+            return _print(Result(None, exit_code=code), offers, as_json=False)
         with private_files():
             outcome, answer = _attempt(program, arguments, environ, as_json=as_json)
             return _print(outcome, answer, as_json=as_json)

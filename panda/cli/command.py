@@ -248,6 +248,7 @@ class Invocation:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _RULES = "__option_rules__"
 _Completion = Callable[..., Any] | None
+_PathCheck = Callable[[typer.CallbackParam, Path], None]
 COMMON_FLAGS = ("--root", "--user", "--wait", "--trust", "--json", "--quiet", "-q", "--verbose", "-v")
 """What can stand behind every command."""
 
@@ -322,6 +323,17 @@ def option(
     return typer.Option(*names, help=help_, metavar=metavar, autocompletion=complete, **more)
 
 
+def _file_option(help_: str, metavar: str, names: tuple[str, ...], default: str, check: _PathCheck) -> Any:
+    """Return an option whose path is checked, but not where a shell only asks what could stand behind it."""
+
+    def check_path(ctx: typer.Context, parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+        if path is not None and not ctx.resilient_parsing:
+            check(parameter, path)
+        return path
+
+    return option(help_, metavar, *names, show_default=default, callback=check_path)
+
+
 def flag(help_: str, *names: str, **more: Any) -> Any:
     """An option that is given or not."""
     return typer.Option(*names, help=help_, **more)
@@ -329,24 +341,22 @@ def flag(help_: str, *names: str, **more: Any) -> Any:
 
 def out_file(help_: str, *names: str, default: str = "none") -> Any:
     """An option that names a file to write, in a folder that is there: none is made unasked."""
-    return option(help_, "FILE", *names, show_default=default, callback=_check_folder)
+    return _file_option(help_, "FILE", names, default, _check_folder)
 
 
 def out_directory(help_: str) -> Any:
     """An option that names a directory to make, in a folder that is there."""
-    return option(help_, "DIR", show_default="none", callback=_check_parent)
+    return _file_option(help_, "DIR", (), "none", _check_parent)
 
 
 def report_file(help_: str, *names: str) -> Any:
     """The same for a report: one from before goes first, so that it is never taken for that of this run."""
-    return option(help_, "FILE", *names, show_default="none", callback=_make_way)
+    return _file_option(help_, "FILE", names, "none", _make_way)
 
 
-def _make_way(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+def _make_way(parameter: typer.CallbackParam, path: Path) -> None:
     _check_folder(parameter, path)
-    if path is not None:
-        _at(parameter, lambda: replace_report(path))
-    return path
+    _at(parameter, lambda: replace_report(path))
 
 
 def _at(parameter: typer.CallbackParam, check: Callable[[], None]) -> None:
@@ -357,19 +367,17 @@ def _at(parameter: typer.CallbackParam, check: Callable[[], None]) -> None:
         raise UsageError(exc.message, where=_shown(parameter), fix=exc.fix) from exc
 
 
-def _check_folder(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
-    if path is not None and path.is_dir():
+def _check_folder(parameter: typer.CallbackParam, path: Path) -> None:
+    if path.is_dir():
         raise UsageError(f"{path} is a directory", where=_shown(parameter), fix="name a file in it")
-    if path is not None:
-        _at(parameter, lambda: check_target(path))
-    return _check_parent(parameter, path)
+    _at(parameter, lambda: check_target(path))
+    _check_parent(parameter, path)
 
 
-def _check_parent(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
-    if path is not None and not path.parent.is_dir():
+def _check_parent(parameter: typer.CallbackParam, path: Path) -> None:
+    if not path.parent.is_dir():
         fix = f"make it first: mkdir -p {shlex.quote(str(path.parent))}"
         raise UsageError(f"there is no directory {path.parent}", where=_shown(parameter), fix=fix)
-    return path
 
 
 def argument(help_: str, metavar: str, *, complete: _Completion = None, **more: Any) -> Any:

@@ -1,4 +1,8 @@
-"""What a shell offers after Tab: turns, sessions, users, recipes, runs, tools and more. Silent on errors."""
+"""
+What a shell offers after Tab: turns, sessions, users, recipes, runs, tools and more.
+
+Which of these words a shell gets is decided in panda/cli/shells.py.
+"""
 
 import json
 import os
@@ -12,7 +16,7 @@ import typer
 from panda.errors import Problem, UntrustedError
 from panda.settings import Settings, load_settings, process_environment
 from panda.store.files import check_links
-from panda.store.layout import METADATA_JSON, Layout, turn_name, turn_number
+from panda.store.layout import METADATA_JSON, Layout, is_id, turn_name, turn_number
 from panda.trust import guard_links, require_trust
 
 _NEWEST = 200
@@ -30,8 +34,7 @@ def _completion(find: Callable[[Settings], Iterable[str]]) -> Completion:
             settings = load_settings(flags, process_environment(), Path.cwd())
             guard_links(settings)
             require_trust(settings, "root")
-            offered = (value for value in find(settings) if value.isprintable())  # others can't be typed
-            return list(dict.fromkeys(value for value in offered if value and value.startswith(incomplete)))
+            return list(dict.fromkeys(value for value in find(settings) if value.startswith(incomplete)))
         return []
 
     return complete
@@ -77,14 +80,15 @@ def complete_runs(settings: Settings) -> Iterator[str]:
 @_completion
 def complete_sessions(settings: Settings) -> Iterator[str]:
     """The sessions of the user's newest turns."""
-    return (str(metadata.get("session_id") or "") for _, metadata in _newest(settings))
+    sessions = (str(metadata.get("session_id")) for _, metadata in _newest(settings))
+    return (session for session in sessions if is_id(session))
 
 
 @_completion
 def complete_users(settings: Settings) -> Iterator[str]:
     """The users of the store."""
     paths = _entries(Layout(settings.root).users)
-    return (path.name for path in paths if path.is_dir() and not path.name.startswith("."))
+    return (path.name for path in paths if is_id(path.name) and path.is_dir())
 
 
 @_completion

@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from panda import __version__
 from panda.cli.boundary import run
 from panda.cli.command import build_command, flag
+from panda.cli.shells import use_safe_scripts
 from panda.settings import process_environment
 from panda.store.files import interrupt
 
@@ -143,6 +144,7 @@ GROUP_HELP = {
 
 def build_program() -> TyperGroup:
     """The group of all commands."""
+    use_safe_scripts()
     app = typer.Typer(
         cls=LazyGroup, help=_ABOUT, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=True
     )
