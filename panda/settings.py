@@ -22,6 +22,7 @@ from panda.errors import FileFormatError, Location, SettingError, UsageError
 from panda.store.layout import DEFAULT_USER, UserStore, asset, search_path
 
 PROJECT_FILE = "panda.toml"
+_MAX_FILE_BYTES = 1_000_000
 _MOST = sys.float_info.max
 _Path = Annotated[Path, Meta(description="a path")]
 _Seconds = Annotated[float, Meta(ge=0, le=_MOST, description="a number of seconds, 0 or more")]
@@ -100,6 +101,7 @@ class Settings:
     trust: bool = False  # whether all that the project's files and the store's links name counts, this once
     state_dir: Path  # where `panda trust` records what counts
     project_text: bytes = b""  # panda.toml as read; empty without one
+    sudo_uid: int | None = None  # the user who called sudo, whose files are root's own then
     given: Mapping[str, Given] = field(default_factory=dict)  # what is not in here has its default
 
     @property
@@ -220,6 +222,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
             given[key] = Given(flags[key], flag, flag, cwd, home)
     project_dir = project_dir or cwd
     own_models = project_dir / "models.yaml"
+    sudo_uid = environ.get("SUDO_UID", "")
     values: dict[str, Any] = {
         "root": cwd / "panda-system-docs",
         "models_file": own_models if own_models.is_file() else asset("models.yaml"),
@@ -233,6 +236,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         project_dir=project_dir,
         project_text=project_text,
         state_dir=_home(environ, "XDG_STATE_HOME", ".local/state"),
+        sudo_uid=int(sudo_uid) if sudo_uid.isascii() and sudo_uid.isdecimal() else None,
         given=given,
     )
 
@@ -250,10 +254,17 @@ def _home(environ: Mapping[str, str], variable: str, below_home: str) -> Path:
 
 def _read_file(path: Path, home: Path) -> tuple[bytes, dict[str, Given]]:
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(_MAX_FILE_BYTES + 1)
+        if len(content) > _MAX_FILE_BYTES:
+            message = f"larger than {_MAX_FILE_BYTES / 1e6:g} MB, the most that settings may take"
+            raise SettingError(message, where=str(path), fix="keep settings alone in it")
         table = tomllib.loads(content.decode("utf-8-sig"))
     except OSError as exc:
         raise SettingError(f"cannot be read: {exc.strerror}", where=str(path)) from exc
+    except RecursionError as exc:
+        fix = "write lists within lists no deeper than a setting wants"
+        raise SettingError("not valid TOML: nested too deeply", where=str(path), fix=fix) from exc
     except ValueError as exc:
         line = re.search(r"at line (\d+)", str(exc))
         fix = 'a line is a key, one = and a value, texts in quotes, as in user = "ann"'

@@ -4,13 +4,18 @@ What the files of a project would reach outside of it, and whether the user has 
 A checkout can come from anybody. Its panda.toml and models.yaml, and the links of its store, may name
 servers, keys, commands and paths outside: these count once `panda trust` has recorded their digest where no
 checkout can write. Flags, PANDA_… variables, the user's own file and what comes with panda need no trust.
+
+Files that belong to another user count for nothing before that, as git's safe.directory has it: a directory
+that others can write into, such as /tmp, may hold a panda.toml of anybody.
 """
 
 import hashlib
 import json
 import os
+import pwd
 import shlex
-from collections.abc import Collection, Iterable, Mapping
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -118,6 +123,92 @@ def require_trust(settings: Settings, *names: str) -> None:
         _require(settings, claim, names)
 
 
+def require_owners(settings: Settings) -> None:
+    """
+    Raises UntrustedError if a file that counts unasked belongs to another user and is not trusted:
+    panda.toml, models.yaml, recipes/ and prompts/ of the project, and a store that nobody named.
+    """
+    if settings.trust or not _foreign_places(settings):
+        return
+    trusted: dict[str, str] = {}
+    with suppress(UntrustedError):  # a record within the directory that belongs to others counts for nothing
+        trusted = read_trust(settings)
+    for claim in _claims_of_files(settings):
+        for reach in claim.reaches:
+            if reach.effect.startswith(_BELONGS) and trusted.get(claim.path) != claim.digest:
+                message = f"{Path(claim.path).name} is not trusted: it {reach.effect}"
+                raise UntrustedError(message, where=claim.path, fix=TRUST_FIX)
+
+
+_BELONGS = "belongs to another user"
+
+
+def _foreign_places(settings: Settings) -> dict[Path, str]:
+    """Return what counts unasked and belongs to another user, each with the words that say so."""
+    is_own = settings.origin("models_file") in ("default", str(settings.project_file))
+    places = [settings.project_file]
+    if is_own and settings.models_file != asset("models.yaml"):
+        places.append(settings.models_file)
+    if settings.origin("root") in ("default", str(settings.project_file)):
+        places.append(settings.root)
+    foreign: dict[Path, str] = {}
+    for place in places:
+        if effect := _foreign_effect(settings, place):
+            foreign[place] = effect
+    for directory in _own_directories(settings):
+        for place in (directory, *_files_below(directory)):
+            if effect := _foreign_effect(settings, place):
+                foreign[directory] = effect if place == directory else f"{effect}: {place}"
+                break
+    return foreign
+
+
+def _foreign_effect(settings: Settings, place: Path) -> str:
+    """Say that a file, or the link that it is, belongs to another user; "" if it does not."""
+    own_uids = {0, os.geteuid()}
+    if os.geteuid() == 0 and settings.sudo_uid is not None:
+        own_uids.add(settings.sudo_uid)
+    with suppress(OSError):
+        for status in (place.lstat(), place.stat()):
+            if status.st_uid not in own_uids:
+                return f"{_BELONGS}, {_name_user(status.st_uid)}"
+    return ""
+
+
+def _name_user(uid: int) -> str:
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
+    except KeyError:
+        return f"uid {uid}"
+
+
+def _own_directories(settings: Settings) -> list[Path]:
+    """Return the project's directories of recipes and prompts, if it has some."""
+    directories = (*settings.recipe_dirs, *settings.prompt_dirs)
+    return [directory for directory in directories if directory.parent == settings.project_dir]
+
+
+def _files_below(directory: Path) -> Iterator[Path]:
+    """Yield all directories and files below a directory, in order; links are not followed."""
+    for place, directories, names in os.walk(directory):
+        directories.sort()
+        for name in sorted([*directories, *names]):
+            yield Path(place) / name
+
+
+def _claim_of_directory(directory: Path, effect: str) -> Claim:
+    """Return the claim of recipes or prompts of another user, which holds for what their files hold now."""
+    whole = hashlib.sha256()
+    for path in _files_below(directory):
+        whole.update(f"{path.relative_to(directory)}\0".encode("utf-8", "surrogateescape"))
+        with suppress(OSError):
+            if stat.S_ISREG(path.stat().st_mode):
+                with path.open("rb") as file:
+                    whole.update(hashlib.file_digest(file, "sha256").digest())
+    claim = _claim(directory, b"", [("", "", effect)])
+    return Claim(claim.path, whole.digest(), claim.reaches)
+
+
 def is_trusted(settings: Settings, name: str) -> bool:
     """Whether require_trust lets a setting pass."""
     try:
@@ -166,12 +257,7 @@ def untrusted_claims(settings: Settings) -> list[Claim]:
 
 def claims_of(settings: Settings) -> list[Claim]:
     """All that reaches out: panda.toml, models.yaml, links of the store; none behind what is not trusted."""
-    from panda.models.models_file import load_models_file
-
-    claims = _claims_of_settings(settings)
-    if is_trusted(settings, "models_file"):
-        with suppress(FileFormatError, StoreError):  # nothing is reached by a file that does not read
-            claims.append(_claim_of_models(settings, load_models_file(settings.models_file)))
+    claims = _claims_of_files(settings)
     if is_trusted(settings, "root"):
         claims += [_claim_of_link(link, target) for link, target in _leaving_links(settings)]
         root = os.path.realpath(settings.root)
@@ -181,6 +267,27 @@ def claims_of(settings: Settings) -> list[Claim]:
                 others = {os.path.realpath(turn["root"]) for turn in turns if turn.get("root")} - {root}
                 claims += [_claim_of_link(named_place(place, other), other) for other in sorted(others)]
     return [claim for claim in claims if claim.reaches]
+
+
+def _claims_of_files(settings: Settings) -> list[Claim]:
+    """What the project's files reach and whose they are, but for the links of the store."""
+    from panda.models.models_file import load_models_file
+
+    claims = _claims_of_settings(settings)
+    foreign = _foreign_places(settings)
+    claims += [
+        _claim_of_directory(place, foreign[place]) for place in _own_directories(settings) if place in foreign
+    ]
+    if is_trusted(settings, "models_file"):
+        try:
+            claims.append(_claim_of_models(settings, load_models_file(settings.models_file)))
+        except (FileFormatError, StoreError):  # it reaches nothing, but may belong to somebody
+            effect = _foreign_effect(settings, settings.models_file)
+            if settings.models_file in foreign and settings.models_file.is_file():
+                claims.append(
+                    _claim(settings.models_file, settings.models_file.read_bytes(), [("", "", effect)])
+                )
+    return claims
 
 
 def _leaving_links(settings: Settings) -> list[tuple[str, str]]:
@@ -203,7 +310,9 @@ def _leaving_links(settings: Settings) -> list[tuple[str, str]]:
 
 
 def _require(settings: Settings, claim: Claim, names: tuple[str, ...] = ()) -> None:
-    wanted = [reach for reach in claim.reaches if not names or reach.key.partition(".")[0] in names]
+    wanted = [
+        reach for reach in claim.reaches if not names or not reach.key or reach.key.partition(".")[0] in names
+    ]
     if wanted and not settings.trust and read_trust(settings).get(claim.path) != claim.digest:
         more = f", and {len(wanted) - 1} more" if wanted[1:] else ""
         message = f"{Path(claim.path).name} is not trusted: it {wanted[0].effect}{more}"
@@ -225,6 +334,12 @@ def _claims_of_settings(settings: Settings) -> list[Claim]:
     own = [name for name in OUTWARD if settings.origin(name) == str(file)]
     effects = [effect for name in own for effect in _effects(settings, name)]
     unnamed = _effects(settings, "root") if settings.origin("root") == "default" else []
+    if effect := _foreign_effect(settings, file):
+        effects.append(("", "", effect))
+    if settings.origin("root") in ("default", str(file)) and (
+        effect := _foreign_effect(settings, settings.root)
+    ):
+        unnamed.append(("root", "", effect))
     return [_claim(file, settings.project_text, effects), _claim(settings.root, b"", unnamed)]
 
 
@@ -265,13 +380,19 @@ def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
                 gguf = find_gguf(place, relative_to=models.path.parent)
                 if not _is_inside(gguf, settings.project_dir):
                     effects.append((f"{key}.{name}", place, f"reads {os.path.realpath(gguf)}"))
+    if (
+        is_own
+        and not models.path.samefile(asset("models.yaml"))
+        and (effect := _foreign_effect(settings, models.path))
+    ):
+        effects.append(("", "", effect))
     return _claim(models.path, models.text.encode(), effects)
 
 
 def _claim(path: Path, content: bytes, effects: Iterable[tuple[str, str, str]]) -> Claim:
     lines = content.decode(errors="replace").split("\n")
     reaches = [
-        Reach(key, effect, next((n for n, line in enumerate(lines, 1) if value in line), None))
+        Reach(key, effect, next((n for n, line in enumerate(lines, 1) if value and value in line), None))
         for key, value, effect in effects
     ]
     return Claim(str(Path(os.path.realpath(path.parent)) / path.name), content, tuple(reaches))

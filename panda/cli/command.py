@@ -26,7 +26,7 @@ from panda.settings import SETTABLE, Settings, load_settings
 from panda.store.demo import check_user, open_store, open_store_for_writing
 from panda.store.files import begin_writing, check_target, make_directory, replace_report, sweep
 from panda.store.layout import DEFAULT_USER, UserStore
-from panda.trust import guard_links, is_trusted, require_trust
+from panda.trust import guard_links, is_trusted, require_owners, require_trust
 
 if TYPE_CHECKING:
     from panda.models.contract import Layers
@@ -251,6 +251,10 @@ _Completion = Callable[..., Any] | None
 _PathCheck = Callable[[typer.CallbackParam, Path], None]
 COMMON_FLAGS = ("--root", "--user", "--wait", "--trust", "--json", "--quiet", "-q", "--verbose", "-v")
 """What can stand behind every command."""
+
+
+_LOOKS_AT_UNTRUSTED = ("trust", "validate", "config show")
+"""Commands that show what is not trusted, and so run before it is."""
 
 
 @dataclass(frozen=True)
@@ -516,6 +520,8 @@ def _invocation(
     }
     settings = load_settings(flags, surroundings.environ, surroundings.cwd)
     guard_links(settings)
+    if words not in _LOOKS_AT_UNTRUSTED:
+        require_owners(settings)
     reporter = Reporter(
         stream=sys.stderr,
         quiet=options["quiet"],

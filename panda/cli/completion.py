@@ -17,7 +17,7 @@ from panda.errors import Problem, UntrustedError
 from panda.settings import Settings, load_settings, process_environment
 from panda.store.files import check_links
 from panda.store.layout import METADATA_JSON, Layout, is_id, turn_name, turn_number
-from panda.trust import guard_links, require_trust
+from panda.trust import guard_links, require_owners, require_trust
 
 _NEWEST = 200
 _GOING_ON = {"running", "halted", "interrupted", "gathered"}
@@ -33,6 +33,7 @@ def _completion(find: Callable[[Settings], Iterable[str]]) -> Completion:
             flags = {name: ctx.params.get(name) for name in ("root", "user")}
             settings = load_settings(flags, process_environment(), Path.cwd())
             guard_links(settings)
+            require_owners(settings)
             require_trust(settings, "root")
             return list(dict.fromkeys(value for value in find(settings) if value.startswith(incomplete)))
         return []

@@ -22,7 +22,7 @@ def show(invocation: Invocation) -> Result:
     Example: panda config show
     """
     settings = invocation.settings
-    names = [one.name for one in fields(settings) if one.name not in ("given", "project_text")]
+    names = [one.name for one in fields(settings) if one.name not in ("given", "project_text", "sudo_uid")]
     values = {name: _plain(getattr(settings, name)) for name in names}
     origins = {name: _origin(settings, name) for name in names}
     data = {name: {"value": values[name], "origin": origins[name]} for name in names}
@@ -65,7 +65,7 @@ def trust(
     Let this project's panda.toml and models.yaml, and the links of its store, reach out as they do now.
 
     Shows what they would do: servers they contact, secrets they send, commands they run, paths outside of the
-    project. A file that changes has to be trusted again. What is recorded lies in the user's state directory.
+    project; and files that belong to another user. A file that changes has to be trusted again. What is recorded lies in the user's state directory.
 
     Example: panda trust --dry-run
     """
