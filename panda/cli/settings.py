@@ -64,8 +64,9 @@ def trust(
     """
     Let this project's panda.toml and models.yaml, and the links of its store, reach out as they do now.
 
-    Shows what they would do: servers they contact, secrets they send, commands they run, paths outside of the
-    project; and files that belong to another user. A file that changes has to be trusted again. What is recorded lies in the user's state directory.
+    Shows what they would do: servers they contact, secrets they send, commands they run, models they load,
+    paths outside of the project; and files that belong to another user. A file that changes has to be trusted
+    again. What is recorded lies in the user's state directory.
 
     Example: panda trust --dry-run
     """
