@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import pwd
+import re
 import shlex
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -34,6 +35,7 @@ from panda.store.files import (
     read_bytes,
     read_json,
     watch_store,
+    why_unread,
     write_json,
 )
 from panda.store.layout import RUN_JSON, Layout, asset
@@ -52,6 +54,9 @@ OUTWARD: Mapping[str, str] = {
     "search_provider": "sends searches to {}",
 }
 """Settings that can reach out of a project, each with what its value does there."""
+
+
+_SPLIT_NAME = re.compile(r"(?P<name>.+)-\d{5}-of-(?P<count>\d{5})\.gguf", re.DOTALL)
 
 
 class Reach(Struct, frozen=True):
@@ -377,9 +382,10 @@ def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
                     effects.append((f"{key}.{sent}", sent, f"sends the {sent} {', '.join(names)} to {url}"))
         for name, place in (("location", spec.location), ("projector", spec.projector)):
             if not spec.servers and place is not None and not place.startswith(BUILTIN_PREFIX):
-                gguf = find_gguf(place, relative_to=models.path.parent)
-                if not _is_inside(gguf, settings.project_dir):
-                    effects.append((f"{key}.{name}", place, f"reads {os.path.realpath(gguf)}"))
+                for path in _parts_of(find_gguf(place, relative_to=models.path.parent)):
+                    if not path.exists() and _is_inside(path, settings.project_dir):
+                        continue  # whoever loads it tells
+                    effects.append((f"{key}.{name}", place, f"runs the model {_tell_file(settings, path)}"))
     if (
         is_own
         and not models.path.samefile(asset("models.yaml"))
@@ -387,6 +393,29 @@ def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
     ):
         effects.append(("", "", effect))
     return _claim(models.path, models.text.encode(), effects)
+
+
+def _parts_of(gguf: Path) -> list[Path]:
+    """Return the files of a model: llama.cpp loads all parts of one that is split, with the first."""
+    split = _SPLIT_NAME.fullmatch(gguf.name)
+    if split is None:
+        return [gguf]
+    count = int(split["count"])
+    names = (f"{split['name']}-{number:05}-of-{count:05}.gguf" for number in range(1, count + 1))
+    parts = [gguf.with_name(name) for name in names]
+    return [part for part in parts if part == gguf or part.exists()]
+
+
+def _tell_file(settings: Settings, path: Path) -> str:
+    """Return path, size and digest of a model file, which is a program; kept where no project can write."""
+    from panda.models.llama.gguf import GgufFile
+
+    place = os.path.realpath(path)
+    try:
+        digest = GgufFile(path, settings.state_dir).sha256
+        return f"{place} ({path.stat().st_size:,} bytes, sha256 {digest})"
+    except (OSError, FileFormatError, StoreError) as exc:
+        return f"{place} ({why_unread(exc)})"
 
 
 def _claim(path: Path, content: bytes, effects: Iterable[tuple[str, str, str]]) -> Claim:

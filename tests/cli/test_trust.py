@@ -290,8 +290,8 @@ def test_settings_of_a_project_that_reach_out(
     assert sorted(checkout.outside.rglob("*")) == before
 
 
-def test_models_outside_of_the_project_are_not_read(checkout: Checkout) -> None:
-    """A GGUF or projector outside, by path or by link, is named and not opened; one inside needs no trust."""
+def test_models_outside_of_the_project_are_not_loaded(checkout: Checkout) -> None:
+    """A GGUF or projector outside, by path or by link, is named with its digest, and not loaded."""
     (checkout.outside / "x.gguf").write_bytes(b"GGUF")
     (checkout.project / "link.gguf").symlink_to(checkout.outside / "x.gguf")
     entry = (
@@ -303,10 +303,8 @@ def test_models_outside_of_the_project_are_not_read(checkout: Checkout) -> None:
     checkout.write("models.yaml", "models:\n" + "".join(models) + "layers: {MIND: p}\n")
     claims = checkout("trust", "--dry-run", "--json").value["data"]["claims"]
     real = str(checkout.outside / "x.gguf")
-    assert [reach["effect"] for reach in claims[0]["reaches"]] == [
-        *[f"reads {real}"] * 3,
-        f"reads {checkout.outside / 'mmproj.gguf'}",
-    ]
+    effects = [reach["effect"].partition(" (")[0] for reach in claims[0]["reaches"]]
+    assert effects == [*[f"runs the model {real}"] * 3, f"runs the model {checkout.outside / 'mmproj.gguf'}"]
     assert checkout("models", "check").code == 2
     inside = models[3].replace(", projector: ../outside/mmproj.gguf", "")
     checkout.write("models.yaml", f"models:\n{inside}layers: {{MIND: p}}\n")

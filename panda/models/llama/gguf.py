@@ -13,14 +13,17 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from warnings import warn
 
+from panda.documents.progress import progress
 from panda.errors import ModelFileError, StoreError
 from panda.store.files import held_temporary, sweep
 from panda.store.layout import asset
 
 SEQUENCE = 0
+_LARGE_BYTES = 500_000_000
+_PART_BYTES = 16_000_000
 _ERROR_LEVEL, _CONTINUED_LEVEL = 4, 5
 _errors: deque[str] = deque(maxlen=20)
 _alive: list[Any] = []  # callbacks that C still points to
@@ -133,28 +136,29 @@ class GgufFile:
     path: Path  # the file itself
     cache_dir: Path  # where digests and requantised copies are kept
     requantize: str | None = None  # "q8_0" to run a requantised copy; None to run the file as it is
+    is_packaged: bool = False  # whether it came with panda or a package that it installs
 
     @cached_property
     def sha256(self) -> str:
         """Hex; remembered in the cache, once a model that ran has made one, until the file is another."""
+        if not self.path.is_file():  # a pipe would be waited for
+            raise self._error(f"there is no model file {self.path.name}")
         try:
             with self.path.open("rb") as stream:
                 magic = stream.read(4)
                 if magic != b"GGUF":
                     raise self._error(f"{self.path.name} is not a GGUF file (it begins with {magic!r})")
-                key = _hex(f"{self.path.resolve()} {_stamp(self.path)}")
+                status = os.fstat(stream.fileno())
+                key = _hex(f"{self.path.resolve()} {_stamp(self.path)} {status.st_ino} {status.st_ctime_ns}")
                 note = self.cache_dir / "digests" / key[:24]
-                known = _read(note)
+                known = read_cache_file(note)
                 digest = known[:64].decode("ascii", "replace")
                 if known and known == _checked(key, digest):
                     return digest
-                stream.seek(0)
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        except FileNotFoundError as exc:
-            raise self._error(f"there is no model file {self.path.name}") from exc
+                digest = _digest_file(stream, status.st_size, self.path.name)
         except OSError as exc:
             raise self._error(f"the model file cannot be read: {exc.strerror or exc}") from exc
-        if self.cache_dir.is_dir():  # a command that only looks makes none
+        if self.cache_dir.is_dir() or status.st_size > _LARGE_BYTES:  # a command that only looks makes none
             write_cache_file(note, _checked(key, digest))
         return digest
 
@@ -181,7 +185,7 @@ class GgufFile:
         target = self.cache_dir / "models" / f"{digest[:32]}-{self.requantize}.gguf"
         note = target.with_suffix(".stamp")
         try:
-            if not target.is_file() or _read(note) != _stamp(target).encode():
+            if not target.is_file() or read_cache_file(note) != _stamp(target).encode():
                 self._requantise(target)
                 write_cache_file(note, _stamp(target).encode())
         except (OSError, ModelFileError) as exc:  # llama.cpp does not say that a disk is full
@@ -239,7 +243,20 @@ def _checked(key: str, digest: str) -> bytes:
     return f"{digest} {_hex(key + digest)[:16]}".encode()
 
 
-def _read(path: Path) -> bytes:
+def _digest_file(stream: BinaryIO, size_bytes: int, name: str) -> str:
+    """Return the sha256 of an open file, hex; of a large one it is shown how far the reading is."""
+    whole = hashlib.sha256()
+    stream.seek(0)
+    parts = size_bytes // _PART_BYTES if size_bytes > _LARGE_BYTES else 0
+    with progress(f"reading {name}", parts) as advance:
+        while part := stream.read(_PART_BYTES):
+            whole.update(part)
+            advance()
+    return whole.hexdigest()
+
+
+def read_cache_file(path: Path) -> bytes:
+    """Return what a cache file holds; nothing if it cannot be read."""
     with suppress(OSError):
         return path.read_bytes()
     return b""
@@ -268,9 +285,10 @@ def _unloadable(path: Path) -> ModelFileError:
 class Weights:
     """A GGUF in memory; ModelFileError where llama.cpp cannot load it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_packaged: bool = False) -> None:
         lib = self._lib = load_library()
         self.path = path
+        self.is_packaged = is_packaged  # whether its chat template is one that came with panda
         take_error()
         params = lib.llama_model_default_params()
         # Repacked weights go through code of one kind of processor (AMX): other sums than elsewhere, and with

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 from panda.models.contract import ModelInfo
 from panda.models.llama.context import KeptPrefixes, LlamaContext
 from panda.models.llama.encoder import LlamaEncoder
-from panda.models.llama.gguf import GgufFile, Weights, check_gguf, find_gguf
+from panda.models.llama.gguf import BUILTIN_PREFIX, GgufFile, Weights, check_gguf, find_gguf
 from panda.models.llama.model import LlamaCppModel
 from panda.models.llama.projector import Projector
+from panda.models.llama.trial import try_model, try_projector
 from panda.models.models_file import ModelSpec
 
 _Part = TypeVar("_Part")
@@ -33,7 +34,8 @@ class LoadedGgufs:
         file = self._file(spec, relative_to)
         lens = None
         if spec.projector:
-            lens = GgufFile(find_gguf(spec.projector, relative_to=relative_to), self._cache_dir)
+            place = find_gguf(spec.projector, relative_to=relative_to)
+            lens = GgufFile(place, self._cache_dir, is_packaged=spec.projector.startswith(BUILTIN_PREFIX))
         info = ModelInfo(
             name=spec.name,
             digest=file.digest if lens is None else lens.joined_digest(file.digest),
@@ -46,7 +48,7 @@ class LoadedGgufs:
         )
         return LlamaCppModel(
             info,
-            check_file=cache(partial(check_gguf, file.path)),  # looked at once
+            check_file=cache(partial(_check_file, file)),  # looked at once
             load_weights=partial(self._load_weights, file, lens),
             load_context=partial(self._load_context, file, spec.n_ctx),
             load_projector=partial(self._load_projector, file, lens) if lens else None,
@@ -73,14 +75,19 @@ class LoadedGgufs:
         return part
 
     def _file(self, spec: ModelSpec, relative_to: Path) -> GgufFile:
-        return GgufFile(find_gguf(spec.location, relative_to=relative_to), self._cache_dir, spec.requantize)
+        place, is_packaged = (
+            find_gguf(spec.location, relative_to=relative_to),
+            spec.location.startswith(BUILTIN_PREFIX),
+        )
+        return GgufFile(place, self._cache_dir, spec.requantize, is_packaged=is_packaged)
 
     def _load_weights(self, file: GgufFile, lens: GgufFile | None = None) -> Weights:
         """The weights, with a projector that fits them: what is broken shows before anything is asked."""
 
         def read() -> Weights:
+            try_model(file)
             with file.runnable_path() as path:
-                return Weights(path)
+                return Weights(path, is_packaged=file.is_packaged)
 
         weights = self._load(("weights", file.digest, 0), read)
         if lens is not None:
@@ -100,8 +107,17 @@ class LoadedGgufs:
 
     def _load_projector(self, file: GgufFile, lens: GgufFile) -> Projector:
         weights, threads = self._load_weights(file), self._prefill_threads
+        try_projector(file, lens)
         key = ("projector", lens.joined_digest(file.digest), 0)
         return self._load(key, lambda: Projector(lens.path, weights, threads=threads))
+
+
+def _check_file(file: GgufFile) -> None:
+    """Raises ModelFileError for a file that is no whole model."""
+    if file.is_packaged:
+        check_gguf(file.path)
+    else:
+        try_model(file)
 
 
 def _origin(spec: ModelSpec, file: GgufFile) -> dict[str, str | None]:

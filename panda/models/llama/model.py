@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from datetime import datetime
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +23,13 @@ from panda.models.contract import (
 from panda.models.llama.context import LlamaContext
 from panda.models.llama.gguf import Weights
 from panda.models.llama.projector import Projector, Seen
+from panda.models.llama.template import TEMPLATE_FIX, mark_of, render_isolated, render_template
 from panda.models.replies import END_OF_THOUGHTS, THINK, compile_schema, split_reasoning
 
 LEAST_SHARE = 0.05
 """Tokens less likely than this share of the likeliest one are never drawn (the tail is noise)."""
 _TAIL_BYTES = 64
 """Where the end of thoughts is looked for: the last token may have further bytes behind it."""
-_FIXED_DATE = datetime(2024, 7, 26)
-"""The date that templates write by default; today's would change the text of the same messages."""
-_TEMPLATE_FIX = "use a model whose template knows system, user and assistant messages"
 Logits = NDArray[np.float32]
 
 
@@ -131,31 +127,20 @@ def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
         message = "the model file has no chat template, so it can score but not reply"
         fix = "use an instruction-tuned model, or set writes: false in models.yaml"
         raise ModelFileError(message, str(weights.path), fix=fix)
-    import jinja2
-
-    marks = [f"\ue000{i}\ue001" for i in range(len(messages))]
     bos, eos = (
         weights.piece(token, special=True).decode("utf-8", "replace") if token >= 0 else ""
         for token in (weights.bos, weights.eos)
     )
-    try:
-        text = _compiled(weights.chat_template).render(
-            messages=[{"role": m.role, "content": mark} for m, mark in zip(messages, marks, strict=True)],
-            add_generation_prompt=True,
-            bos_token=bos,
-            eos_token=eos,
-            strftime_now=_FIXED_DATE.strftime,
-            raise_exception=_refuse,
-        )
-    except jinja2.TemplateError as exc:
-        message = f"the chat template of the model file fails: {exc}"
-        raise ModelFileError(message, str(weights.path), fix=_TEMPLATE_FIX) from exc
+    render = render_template if weights.is_packaged else render_isolated
+    roles = tuple(message.role for message in messages)
+    text = render(weights.chat_template, roles, bos, eos, where=str(weights.path))
+    marks = [mark_of(number) for number in range(len(messages))]
     parts: list[Part] = []
     for said, mark in zip(messages, marks, strict=True):
         before, found, text = text.partition(mark)
         if not found or mark in text:
             message = f"the chat template of the model does not write the {said.role} message once, in order"
-            raise ModelFileError(message, str(weights.path), fix=_TEMPLATE_FIX)
+            raise ModelFileError(message, str(weights.path), fix=TEMPLATE_FIX)
         parts += [Part(before, False), Part(said.content, True)]
     return [*parts, Part(text, False)]
 
@@ -171,26 +156,6 @@ def tokenise_parts(weights: Weights, parts: Sequence[Part], *, is_start: bool) -
     if is_start and weights.adds_bos and tokens[:1] != [weights.bos]:
         tokens.insert(0, weights.bos)
     return tokens
-
-
-def _refuse(message: str) -> None:
-    from jinja2 import TemplateError
-
-    raise TemplateError(message)
-
-
-@lru_cache(maxsize=8)
-def _compiled(template: str) -> Any:
-    from jinja2 import TemplateSyntaxError
-    from jinja2.ext import loopcontrols
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "extensions": [loopcontrols]}
-    try:
-        return ImmutableSandboxedEnvironment(**options).from_string(template)
-    except TemplateSyntaxError as exc:
-        message = f"the chat template of the model file cannot be read: {exc}"
-        raise ModelFileError(message, fix="use another model file") from exc
 
 
 class LlamaCppModel:
