@@ -138,7 +138,7 @@ BROKEN: list[tuple[dict[str, Any], type[RecipeError], str, str]] = [
         reflection(decision={"type": "strng"}),
         RecipeSchemaError,
         "output_schema.properties.decision.type",
-        "type must be one of array",
+        "type is not valid: Invalid enum value 'strng'",
     ),
     (
         reflection(decision={"type": "string", "pattern": "(?=a)"}),

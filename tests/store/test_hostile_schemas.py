@@ -55,7 +55,26 @@ HOSTILE: dict[str, tuple[Any, Any, str]] = {
     "other dialect": (
         {"properties": {"a": {"$schema": "http://json-schema.org/draft-07/schema#", "pattern": "^(a|a)*$"}}},
         {"a": "a" * 60 + "!"},
+        "$schema is not supported",
+    ),
+    "other dialect above": (
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "properties": {"a": {"$ref": "#"}},
+            "pattern": "^(a|a)*$",
+        },
+        {"a": "a" * 60 + "!"},
         "does not match",
+    ),
+    "other base": (
+        {"$id": "http://127.0.0.1:9/", "properties": {"a": {"$id": "x", "$ref": "#/properties"}}},
+        {},
+        "$id is not supported",
+    ),
+    "name like a keyword": (
+        {"properties": {"$id": TEXT, "$schema": TEXT}, "additionalProperties": {"$ref": "#/properties/$id"}},
+        {"$id": "x", "$schema": "y", "a": 1},
+        "is not of type",
     ),
     "names": ({"patternProperties": {"^(a|aa)+$": False}}, {"a" * 60 + "!": 1}, ""),
     "names beside": (
@@ -69,7 +88,7 @@ HOSTILE: dict[str, tuple[Any, Any, str]] = {
     "unique": (
         {"properties": {"a": {"uniqueItems": True}}},
         {"a": [{"n": number} for number in range(20_000)]},
-        "",
+        "takes more than",
     ),
     "unique numbers": (
         {"properties": {"a": {"uniqueItems": True}}},
@@ -84,14 +103,46 @@ HOSTILE: dict[str, tuple[Any, Any, str]] = {
     "long texts": (
         {"properties": {"a": {"allOf": [{"type": "null"}] * 20_000}}},
         {"a": "x" * 200_000},
-        "is not of type",
+        "takes more than",
     ),
-    "properties": ({"properties": 5}, {}, "must be a mapping"),
-    "required": ({"required": 5}, {}, "must be a list of texts"),
-    "type": ({"type": ["strng"]}, {}, "type must be"),
-    "multiple": ({"properties": {"a": {"multipleOf": 0}}}, {"a": 1}, "a number above 0"),
-    "fraction": ({"properties": {"a": {"multipleOf": 1e-300}}}, {"a": 1e300}, ""),
-    "bound": ({"properties": {"a": {"minimum": "1"}}}, {"a": 1}, "must be a number"),
+    "many texts": (
+        {"properties": {"a": {"items": {"enum": ["x" * 1_000] * 20_000}}}},
+        {"a": ["x" * 999] * 5_000},
+        "takes more than",
+    ),
+    "any items": ({"allOf": [{"items": {}}] * 1_000}, {}, ""),
+    "any items of many": (
+        {"properties": {"a": {"allOf": [{"items": {}}] * 1_000}}},
+        {"a": [1] * 30_000},
+        "takes more than",
+    ),
+    "many patterns": (
+        {"patternProperties": {f"(x{{900}}){number}": {} for number in range(3_000)}},
+        {},
+        "more than 100 patterns",
+    ),
+    "large pattern": (
+        {"properties": {"a": {"pattern": "^[ab]*a[ab]{900}c$"}}},
+        {"a": "abaab" * 100_000},
+        "takes more than",
+    ),
+    "large": ({"enum": [0] * 60_000}, {}, "more than 50,000 values"),
+    "deep value": ({"examples": nested(400)}, {}, "nested deeper than 100 levels"),
+    "no number": ({"properties": {"a": {"multipleOf": 0.5}}}, {"a": float("nan")}, "cannot be held against"),
+    "large number": ({"properties": {"a": {"multipleOf": 0.5}}}, {"a": 10**400}, "cannot be held against"),
+    "odd paths": ({"title": "x", "allOf": [{"$ref": "#/allOf/x"}]}, {}, "leads to nothing"),
+    "path into a text": ({"title": "x", "allOf": [{"$ref": "#/title/0/1"}]}, {}, "leads to nothing"),
+    "path into a number": (
+        {"allOf": [{"$ref": "#/allOf/0/maxItems/1", "maxItems": 5}]},
+        {},
+        "leads to nothing",
+    ),
+    "properties": ({"properties": 5}, {}, "properties is not valid: Expected `object`, got `int`"),
+    "required": ({"required": 5}, {}, "required is not valid: Expected `array`, got `int`"),
+    "type": ({"type": ["strng"]}, {}, "type is not valid"),
+    "multiple": ({"properties": {"a": {"multipleOf": 0}}}, {"a": 1}, "multipleOf is not valid"),
+    "fraction": ({"properties": {"a": {"multipleOf": 2.0**-1000}}}, {"a": 2.0**1000}, ""),
+    "bound": ({"properties": {"a": {"minimum": "1"}}}, {"a": 1}, "minimum is not valid"),
     "list": ([], {}, "a schema is a mapping"),
     "text": ("x", {}, "a schema is a mapping"),
 }
@@ -157,7 +208,7 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
         "",
         "takes more than 5 seconds",
     ),
-    "type": ({"type": "strng"}, ".type", "type must be"),
+    "type": ({"type": "strng"}, ".type", "'strng'"),
 }
 """By name: the schema of a property of a reply, the key below it that is told, and part of what is told."""
 
