@@ -217,13 +217,16 @@ class App:
         lock, wait = self.store.session_lock(session), self.settings.wait_seconds
         return held_lock(lock, holder=f"panda turn (pid {os.getpid()})", wait_seconds=wait)
 
-    def open_project(self, *, dry: bool) -> Project:
-        """The project's files for tools; with *dry* changes stay in memory."""
+    def open_project(self, query: str, *, dry: bool) -> Project:
+        """
+        Return the project's files for tools; files that the query names may be made. With *dry* changes stay
+        in memory.
+        """
         settings = self.settings
         require_trust(settings, "test_commands")
         top, guarded = settings.project_dir.resolve(), (settings.models_file, self.store.root)
         given = settings.test_commands, settings.test_seconds, process_environment()
-        return Project(top, guarded, *given, trusted=settings.trust, dry=dry)
+        return Project(top, guarded, *given, query=query, trusted=settings.trust, dry=dry)
 
     def _check_calls(self, mode: str, *, with_image: bool) -> None:
         """Look, before a number is claimed, whether the project's commands and the recipes can be used."""
@@ -319,7 +322,7 @@ class App:
             turn=turn.turn,
             query=turn.query,
             folder=turn.folder.paths.directory,
-            project=self.open_project(dry=turn.dry_run) if turn.mode == "code" else None,
+            project=self.open_project(turn.query, dry=turn.dry_run) if turn.mode == "code" else None,
             draft=lambda kind, brief: write_draft(self.executor, turn, kind, brief),
         )
 

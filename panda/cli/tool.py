@@ -55,7 +55,9 @@ def run(
         fix = """as in '{"query": "tea"}'"""
         raise UsageError("the arguments are no JSON object", where="--args", fix=fix)
     check_arguments(name, arguments)
-    result = run_tool(name, arguments, _context(invocation, query, dry_run=dry_run))
+    named_file = str(arguments.get("path", ""))  # by the user, who typed it
+    context = _context(invocation, query, named_file=named_file, dry_run=dry_run)
+    result = run_tool(name, arguments, context)
     data: dict[str, object] = {"tool": name, "arguments": arguments, **result.to_json()}
     if result.status == "success":
         return Result(data, _body(result))
@@ -63,14 +65,14 @@ def run(
     return Result(data, error=CheckError(str(message), where=name))
 
 
-def _context(invocation: Invocation, query: str, *, dry_run: bool) -> ToolContext:
+def _context(invocation: Invocation, query: str, *, named_file: str, dry_run: bool) -> ToolContext:
     from panda.app import build
     from panda.compression.fit import InputDocument
     from panda.recipes.calls import NoTurn
     from panda.recipes.messages import Request
 
     app = build(invocation.settings, invocation.store(), invocation.environ)
-    project = app.open_project(dry=dry_run)
+    project = app.open_project(f"{query}\n{named_file}", dry=dry_run)
 
     def ask(step: str, **given: Any) -> Mapping[str, Any]:
         documents = [InputDocument(name, text) for name, text in given.pop("extra", {}).items()]

@@ -165,7 +165,7 @@ def edit_file(given: _EditArguments, context: ToolContext) -> ToolResult:
 @tool(
     "file.write",
     "write",
-    "Write a whole file of the project: a new one, or in the place of what is there.",
+    "Write a whole file of the project: a new one that the query names, or in the place of what is there.",
     _FileChange,
 )
 def write_file(given: _WriteArguments, context: ToolContext) -> ToolResult:

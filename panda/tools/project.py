@@ -1,7 +1,8 @@
 """
 The files of a project as code mode may touch them.
 
-Nothing outside its directory, no symlink, and nothing changed that git, pip, make, direnv or panda obey.
+Nothing outside its directory and no symlink. Only files that are there, or that the query names, are written,
+and none that git, pip, make, direnv or panda obey.
 """
 
 import hashlib
@@ -12,7 +13,6 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -26,6 +26,7 @@ from panda.store.files import (
     store_errors,
     write_beneath,
 )
+from panda.tools.obeyed import is_obeyed
 
 _VERSION_CONTROL = frozenset({".git", "git~1", ".hg", ".svn", ".bzr", ".jj"})
 _GIT_FILES = frozenset({".gitattributes", ".gitmodules", ".gitconfig"})
@@ -39,15 +40,6 @@ _STORE = "panda-system-docs"
 _PANDA_FILES = frozenset({"panda.toml", "models.yaml"})
 _PANDA_DIRECTORIES = frozenset({"recipes", "prompts"})
 _READ_BY_PANDA = frozenset({"", ".yaml", ".yml", ".json", ".md", ".txt"})
-_OBEYED = (
-    *("makefile", "gnumakefile", "*.mk", "justfile", "taskfile.y*ml", "rakefile", "package.json", "build.rs"),
-    *("setup.py", "setup.cfg", "pyproject.toml", "pip.conf", "pip.ini", "requirements*.txt"),
-    *("constraints*.txt", "tox.ini", "noxfile.py", "*.gradle", "*.gradle.kts", "cmakelists.txt"),
-    *("pyvenv.cfg", "*.pth", "sitecustomize.py", "usercustomize.py"),
-    *("lefthook*.y*ml", "lefthook*.toml", "lefthook*.json", "jenkinsfile", "azure-pipelines*.y*ml"),
-    *("dockerfile*", "*compose*.y*ml", "vagrantfile", "procfile", "*.code-workspace"),
-)
-"""Names by which programs find what they are to run, beside all that begin with a dot."""
 _TRAILING = ". "
 _STREAM = re.compile(r":.*", re.DOTALL)
 MOST_BYTES = 1_000_000
@@ -68,7 +60,7 @@ def why_guarded(parts: Sequence[str], has: Callable[[Sequence[str]], bool]) -> s
     >>> why_guarded(["sub", ".GIT ", "config"], lambda parts: False)
     'git'
     """
-    names = [_plain(part) for part in parts]
+    names = [plain_name(part) for part in parts]
     last, suffix = names[-1], names[-1][names[-1].rfind(".") :] if "." in names[-1][1:] else ""
     if not _VERSION_CONTROL.isdisjoint(names):
         return "version control" if ".git" not in names else "git"
@@ -86,22 +78,34 @@ def why_guarded(parts: Sequence[str], has: Callable[[Sequence[str]], bool]) -> s
     return None
 
 
-def is_obeyed(parts: Sequence[str]) -> bool:
+def plain_name(name: str) -> str:
     """
-    Whether programs look for a file by its name and run what it says; names as for why_guarded.
+    Return a part of a path as the most forgiving file system would compare it.
 
-    >>> is_obeyed(["src", ".vscode", "tasks.json"]), is_obeyed(["Makefile"]), is_obeyed(["src", "app.py"])
-    (True, True, False)
+    >>> plain_name("Makefile. "), plain_name(".g\u200cit"), plain_name("a.txt::$DATA")
+    ('makefile', '.git', 'a.txt')
     """
-    names = [_plain(part) for part in parts]
-    is_dotted = any(name.startswith(".") for name in names)
-    return is_dotted or any(fnmatchcase(names[-1], pattern) for pattern in _OBEYED)
-
-
-def _plain(name: str) -> str:
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     seen = "".join(char for char in folded if unicodedata.category(char) not in ("Cf", "Mn", "Cc"))
     return _STREAM.sub("", seen).rstrip(_TRAILING) or seen
+
+
+def is_named(path: str, query: str) -> bool:
+    """
+    Return whether a query names a file: by its path, or by its name alone if that has an ending.
+
+    >>> is_named("src/app.py", "Write src/app.py."), is_named("src/app.py", "an app.py please")
+    (True, True)
+    >>> is_named("app.py", "Fix my-app.py and lib/app.py"), is_named("build", "Fix the builds")
+    (False, False)
+    """
+    name = path.rpartition("/")[2]
+    candidates = [path]
+    if "." in name.strip("."):
+        candidates.append(name)
+    text = unicodedata.normalize("NFC", query)
+    patterns = (re.escape(unicodedata.normalize("NFC", candidate)) for candidate in candidates)
+    return any(re.search(rf"(?<![\w./\\~-])(?:\./)?{pattern}(?![\w/~-]|\.\w)", text) for pattern in patterns)
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,8 @@ class Project:
     commands: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what test.run may run, by name
     command_seconds: float = 600.0  # how long such a command may take
     environ: Mapping[str, str] = field(default_factory=dict)  # environment of what is run
-    trusted: bool = False  # whether files that programs look for may be changed too
+    query: str = ""  # what the user asked: files that it names may be made
+    trusted: bool = False  # whether files that programs look for may be changed too, and any be made
     dry: bool = False  # whether changes are only shown
     overlay: dict[str, bytes] = field(default_factory=dict)  # what a dry run has changed so far, by path
 
@@ -157,7 +162,13 @@ class Project:
         return "/".join(parts) in self.overlay or self._is(parts, stat.S_ISREG)
 
     def check_writable(self, path: str) -> str:
-        """The name of a file; UsageError if other programs, panda among them, obey it."""
+        """
+        Return the name of a file that may be written.
+
+        Raises:
+            UsageError: Other programs, panda among them, obey it; or it is new, and the query does not name
+                it.
+        """
         parts = self.locate(path)
         found = look_beneath(self.top, parts)
         if found is not None and not stat.S_ISREG(found.st_mode):
@@ -169,10 +180,15 @@ class Project:
             why = "panda"
         if why is not None:
             raise UsageError(f"{path!r} belongs to {why}", fix="change it by hand")
-        if not self.trusted and is_obeyed(parts):
-            message = f"{path!r} belongs to the programs that look for a file of that name"
+        name = "/".join(parts)
+        if not self.trusted and is_obeyed([plain_name(part) for part in parts]):
+            message = f"{path!r} was not written: programs look for a file of that name and obey it unasked"
             raise UsageError(message, fix="change it by hand, or run the command with --trust")
-        return "/".join(parts)
+        is_new = found is None and name not in self.overlay
+        if is_new and not self.trusted and not is_named(name, self.query):
+            message = f"{path!r} was not written: it is no file yet, and the query does not name it"
+            raise UsageError(message, fix="name the file in the query, or run the command with --trust")
+        return name
 
     def write(self, path: str, text: str) -> None:
         """Replace a file in one step, keeping its permissions; in a dry run only in memory."""

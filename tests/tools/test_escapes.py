@@ -36,10 +36,11 @@ def project(tmp_path: Path) -> Path:
 
 
 def use(project: Path, name: str, **arguments: object) -> ToolResult:
-    """What a tool gives in the project; trusted=True as with --trust."""
+    """What a tool gives in the project; trusted=True as with --trust, query="" as if no file was named."""
     trusted = arguments.pop("trusted", False) is True
+    query = str(arguments.pop("query", f"Write {arguments.get('path')}, please."))
     guarded, environ = (project.parent / "store", project / "panda-system-docs"), {"PATH": os.environ["PATH"]}
-    given = Project(project, guarded, environ=environ, trusted=trusted)
+    given = Project(project, guarded, environ=environ, query=query, trusted=trusted)
     return run_tool(name, arguments, context_of(project.parent, project=given, limit_seconds=20))
 
 
@@ -155,17 +156,76 @@ LOOKED_FOR = (
     *(".vscode/tasks.json", ".mcp.json", ".claude/settings.json", ".cursor/mcp.json", ".exrc", ".npmrc"),
     *(".github/workflows/ci.yml", ".devcontainer/devcontainer.json", ".cargo/config.toml", "sub/.idea/x"),
     *("lefthook.yml", "package.json", "Jenkinsfile", "web/package.json", "compose.yaml", "\uff0enpmrc"),
-    ".gitignore",
+    *(".gitignore", "bitbucket-pipelines.yml", "ci/buildspec.yml", "appveyor.yml", "cloudbuild.yaml"),
+    *("codemagic.yaml", "wercker.yml", "AGENTS.md", "docs/CLAUDE.md", "GEMINI.md", "agents.md"),
+    *("sitecustomize/__init__.py", "src/usercustomize/__init__.py", "lib/sitecustomize.pyc", "pylintrc"),
+    *("mypy.ini", "pytest.ini", "pom.xml", "build.xml", "binding.gyp", "Cargo.toml", "crates/a/cargo.toml"),
+    *("composer.json", "settings.gradle.kts", "gradle/wrapper/a.properties", "NuGet.config", "SConstruct"),
+    *("WORKSPACE", "MODULE.bazel", "mix.exs", "meson.build", "configure", "flake.nix", "shell.nix"),
+    *("Containerfile", "uv.toml", "poetry.toml", "pdm.toml", "pixi.toml", "Pipfile", "Gemfile", "mise.toml"),
+    *("devbox.json", "ansible.cfg", "_vimrc", "go.mod", "yarn.lock", "vite.config.ts", "hooks/post-checkout"),
+    *("Cargo.toml.", "\uff23argo.toml", "Cargo\u200b.toml", "MAKEFI~1", "node_modules/a.js"),
+    "AGENTS.md::$DATA",
 )
 
 
+@pytest.mark.parametrize("is_there", [False, True], ids=["new", "there"])
 @pytest.mark.parametrize("name", LOOKED_FOR, ids=ascii)
-def test_what_programs_look_for_is_written_only_with_trust(project: Path, name: str) -> None:
-    """Nothing with a dotted part, and no name that a program runs unasked; the error tells what allows it."""
+def test_what_programs_look_for_is_written_only_with_trust(
+    project: Path, name: str, *, is_there: bool
+) -> None:
+    """Neither if it is there nor if the query names it; the error says why, and what allows it."""
+    if is_there:
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("before", encoding="utf-8")
+    before = everything(project.parent)
     refused = use(project, "file.write", path=name, content="x")
-    assert (refused.status, (project / name).exists()) == ("error", False)
+    assert (refused.status, everything(project.parent)) == ("error", before)
+    assert "programs look for a file of that name" in str(refused.error)
     assert "or run the command with --trust" in str(refused.error)
     assert use(project, "file.write", trusted=True, path=name, content="x").status == "success"
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("notes.txt", "Tidy up the notes, please."),
+        ("lib/app.py", "Write app.pyc and xapp.py and lib/app.py.txt"),
+        ("app.py", "Write lib/app.py and my-app.py"),
+        ("lib/build_it", "build_it"),
+        ("Notes.txt", ""),
+        ("json.py", "Why does import json fail?"),
+        ("src/new/helper.sh", "Change src/a.txt"),
+    ],
+)
+def test_a_new_file_is_made_only_if_the_query_names_it(project: Path, path: str, query: str) -> None:
+    """A file that is not there and that nobody asked for is refused; the error says how to allow it."""
+    refused = use(project, "file.write", path=path, content="x", query=query)
+    assert (refused.status, (project / path).exists()) == ("error", False)
+    assert "the query does not name it" in str(refused.error)
+    assert "name the file in the query, or run the command with --trust" in str(refused.error)
+    assert use(project, "file.write", path=path, content="x", query=f"Write {path}.").status == "success"
+    assert (
+        use(project, "file.write", path=f"t/{path}", content="x", query="", trusted=True).status == "success"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("src/a.txt", "Tidy up."),
+        ("app.py", "Please write `app.py`."),
+        ("app.py", "Write ./app.py"),
+        ("lib/app.py", "Add an app.py to lib"),
+        ("my notes.md", 'Create "my notes.md"'),
+        ("gr\u00f6\u00dfe.txt", "Schreibe gro\u0308\u00dfe.txt"),
+        ("lib/build_it", "Write lib/build_it, which builds it"),
+    ],
+)
+def test_what_is_there_or_named_is_written(project: Path, path: str, query: str) -> None:
+    """A file that exists is written without being named, and one that is named however the user marks it."""
+    assert use(project, "file.write", path=path, content="x", query=query).status == "success"
+    assert (project / path).read_text(encoding="utf-8") == "x"
 
 
 @pytest.mark.parametrize("name", [".git/config", ".hg/hgrc", "panda.toml", "HEAD", "recipes/x.yaml"])
@@ -241,7 +301,7 @@ def test_store_is_guarded(project: Path) -> None:
 
 def test_dry_run_guards_alike(project: Path) -> None:
     """A dry run refuses what a run refuses."""
-    given = Project(project, dry=True)
+    given = Project(project, dry=True, query="HEAD, sub/panda.toml, folder/new.txt and file")
     context = context_of(project.parent, project=given)
     for path in ("HEAD", "sub/panda.toml", "folder/new.txt", "file"):
         assert run_tool("file.write", {"path": path, "content": "x"}, context).status == "error"

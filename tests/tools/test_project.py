@@ -29,7 +29,7 @@ def whole(number: int) -> str:
 
 def write_on_and_on(root: Path, tell: Connection) -> None:
     """Writes a file again and again, and tells of each time."""
-    project = Project(root)
+    project = Project(root, query="a.txt")
     for number in range(1, 1_000_000):
         project.write("a.txt", whole(number))
         tell.send(number)
@@ -38,7 +38,7 @@ def write_on_and_on(root: Path, tell: Connection) -> None:
 @pytest.mark.parametrize("writes", [1, 3, 6])
 def test_killed_while_it_writes(tmp_path: Path, writes: int) -> None:
     """A process that is killed at any moment leaves a file as it was or as it was to become."""
-    project = Project(tmp_path)
+    project = Project(tmp_path, query="a.txt")
     project.write("a.txt", whole(0))
     told, tell = FORKSERVER.Pipe(duplex=False)
     child = FORKSERVER.Process(target=write_on_and_on, args=(tmp_path, tell))
