@@ -44,6 +44,7 @@ _FILLING = frozenset(
     for term in split_terms(word)
 )
 _MESSAGE_CHARS = 400  # a longer message is a text, not an order
+_STATEMENT_CHARS = 2_000  # a longer statement goes as a whole
 _START = rf"(?:(?:{_LEAD})\b[\s,!.]*)*"
 _ORDER = re.compile(
     rf"{_START}(?:(?P<strong>{_VERB})|(?P<weak>{_WEAK_VERB}))(?![\w'’-])(?!\s+(?:to|how|me\s+nots?)\b)(?P<rest>.*)",
@@ -233,7 +234,7 @@ def clause_spans(text: str) -> list[tuple[int, int]]:
     plain = plain_signs(text)
     spans: list[tuple[int, int]] = []
     start = 0
-    for joint in _JOINT.finditer(plain):
+    for joint in _JOINT.finditer(plain) if len(plain) <= _STATEMENT_CHARS else ():
         behind = plain[joint.end() :]
         if (
             _stands_alone(plain[start : joint.start()])

@@ -1,6 +1,7 @@
 """What was told of one thing: its sentences, its keys, its older and its corrected values."""
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from panda.store.fact import Assertion, Subject
 
 FORGOTTEN = re.compile(r"\[forgotten( \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?\]")
 """The mark that stands where something was forgotten."""
+_MOST_EARLIER = 200
+"""How many earlier clauses with a word, the newest, may be what a correction corrects."""
 _LEAST_SHARED = 2
 """Words, beside the value that it denies, that a correction without a key shares with what it corrects."""
 
@@ -63,6 +66,7 @@ class _Grouping:
         self._clauses: dict[Subject, list[Clause]] = {}
         self._told_in: dict[int | None, list[Clause]] = defaultdict(list)
         self._holding: dict[str, list[Clause]] = defaultdict(list)
+        self._terms: dict[Clause, frozenset[str]] = {}
         for assertion in assertions:
             if is_statement(assertion.relation) and assertion.confidence > 0:
                 self._add_sentence(assertion)
@@ -97,13 +101,14 @@ class _Grouping:
         self._told_in[assertion.source_turn] += clauses
         for clause in clauses:
             self._leaders[clause] = clause
-            for term in forget_terms(clause.text):
+            self._terms[clause] = forget_terms(clause.text)
+            for term in self._terms[clause]:
                 self._holding[term].append(clause)
             self._join_same_words(clause)
 
     def _join_same_words(self, clause: Clause) -> None:
         words = clause.text.casefold().split()
-        rare = min((self._holding[term] for term in forget_terms(clause.text)), key=len, default=[])
+        rare = min((self._holding[term] for term in self._terms[clause]), key=len, default=[])
         for other in rare:
             if other.text.casefold().split() == words:
                 self._join(clause, other)
@@ -114,7 +119,7 @@ class _Grouping:
         told = self._told_in.get(assertion.source_turn, []) if assertion.source_turn is not None else []
         giving = [clause for clause in told if any(value in clause.text.casefold() for value in values)]
         terms = forget_terms(_words_of(assertion.subject))
-        named = [clause for clause in giving if not terms.isdisjoint(forget_terms(clause.text))]
+        named = [clause for clause in giving if not terms.isdisjoint(self._terms[clause])]
         for clause in named or giving:
             self._join(assertion.subject, clause)
 
@@ -140,17 +145,12 @@ class _Grouping:
         self, clause: Clause, retracted: Iterable[Subject], keys: Iterable[Subject]
     ) -> Iterator[Clause]:
         """The earlier clauses that one corrects: retracted with it, of its key, or with a value it denies."""
-        terms = forget_terms(clause.text)
+        terms = self._terms[clause]
         for subject in retracted:
             formers = self._clauses.get(subject, [])
-            sharing = [former for former in formers if not terms.isdisjoint(forget_terms(former.text))]
+            sharing = [former for former in formers if not terms.isdisjoint(self._terms[former])]
             yield from sharing or formers
-        earlier = {
-            former: forget_terms(former.text)
-            for term in terms
-            for former in self._holding[term]
-            if (former.source_turn or 0) < (clause.source_turn or 0)
-        }
+        earlier = {former: self._terms[former] for term in terms for former in self._before(clause, term)}
         joined = [forget_terms(_words_of(key)) for key in keys if self._leader(key) == self._leader(clause)]
         if joined:
             yield from (former for former, words in earlier.items() if any(key <= words for key in joined))
@@ -160,6 +160,13 @@ class _Grouping:
         most = max(map(len, shared.values()), default=0)
         if most >= _LEAST_SHARED:
             yield from (former for former, words in shared.items() if len(words) == most)
+
+    def _before(self, clause: Clause, term: str) -> Iterator[Clause]:
+        """The newest clauses with a term that were told before one."""
+        turn = clause.source_turn or 0
+        told = self._holding[term]
+        end = bisect_left(told, turn, key=lambda former: former.source_turn or 0)
+        return reversed(told[max(0, end - _MOST_EARLIER) : end])
 
     def _join(self, left: Clause | Subject, right: Clause | Subject) -> None:
         self._leaders[self._leader(left)] = self._leader(right)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from panda.choosing.decision import Option
+from panda.documents.memory_file import is_statement
 from panda.documents.text import shorten
 from panda.language.forgetting import ForgetRequest, clause_spans, forget_terms, read_forget_choice
 from panda.language.reading import Reading, ToldPlace
@@ -34,7 +35,7 @@ class Kept:
     turns: tuple[int, ...]  # where it was told, ascending
     thing: ToldThing
     place: ToldPlace | None  # where its newest clause stands; None of what is a key alone
-    sentence: str  # the whole sentence that its newest clause stands in; else as text
+    nodes: frozenset[str]  # ids of all that holds of it
 
     @property
     def words(self) -> str:
@@ -49,6 +50,7 @@ def kept_things(reader: NodeReader) -> list[Kept]:
 
 def _kept(thing: ToldThing, nodes: Sequence[Node]) -> Kept:
     by_key = {node.id.partition(":")[2]: node for node in nodes}
+    ids = frozenset(node.id for node in nodes)
     told = {clause.source_turn for clause in thing.clauses} | {node.source_turn for node in nodes}
     turns = tuple(sorted(turn for turn in told if turn is not None))
     keys = [node for node in nodes if node.title not in {clause.subject.relation for clause in thing.clauses}]
@@ -56,11 +58,30 @@ def _kept(thing: ToldThing, nodes: Sequence[Node]) -> Kept:
     standing = [clause for clause in thing.clauses if clause.subject.relation in by_key]
     if not standing:
         text = nodes[-1].items[0].text.replace("_", " ")
-        return Kept(nodes[-1].id, text, label, turns, thing, place=None, sentence=text)
+        return Kept(nodes[-1].id, text, label, turns, thing, place=None, nodes=ids)
     clause = standing[-1]
     node = by_key[clause.subject.relation]
     place = ToldPlace(node.id, clause.start, len(clause.sentence))
-    return Kept(node.id, clause.text, label, turns, thing, place=place, sentence=node.items[0].text)
+    return Kept(node.id, clause.text, label, turns, thing, place=place, nodes=ids)
+
+
+def newest_told(reader: NodeReader, limit: int) -> dict[str, str]:
+    """
+    The newest sentences that the user told, and keys that no sentence of the same turn gives, each with its
+    text: by node id, the oldest first.
+    """
+    nodes = [*reader.facts(), *reader.preferences()]
+    sentences = [node for node in nodes if is_statement(node.title)]
+    told_in: dict[int | None, list[str]] = {}
+    for node in sentences:
+        told_in.setdefault(node.source_turn, []).append(node.items[0].text.casefold())
+    told = [(node.source_turn or 0, node.id, node.items[0].text) for node in sentences]
+    for node in nodes:
+        value = node.items[0].text.partition(": ")[2].casefold()
+        is_told = any(value in sentence for sentence in told_in.get(node.source_turn, ()))
+        if not is_statement(node.title) and not is_told:
+            told.append((node.source_turn or 0, node.id, node.items[0].text.replace("_", " ")))
+    return {node_id: text for _, node_id, text in sorted(told)[-limit:]}
 
 
 @dataclass(frozen=True)

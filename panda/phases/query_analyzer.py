@@ -60,6 +60,7 @@ from panda.phases.kept import (
     chosen_to_go,
     kept_things,
     meant_to_go,
+    newest_told,
     with_things,
 )
 from panda.phases.request import ask
@@ -397,8 +398,8 @@ class QueryAnalyzer:
         named = references.options()
         targets = [*named, *self._targets(recent)] if words and not references.refs else []
         clauses = _clause_options(turn.query)
-        things = kept_things(self.reader)[-_MOST_KEPT:] if self.executor.writes(recipe.key) else []
-        kept = [Option(ref, text, (ref,)) for ref, text in {one.ref: one.sentence for one in things}.items()]
+        told = newest_told(self.reader, _MOST_KEPT) if self.executor.writes(recipe.key) else {}
+        kept = [Option(node_id, text, (node_id,)) for node_id, text in told.items()]
         reply = ask(
             self.executor,
             "phase0_query_analyzer",
@@ -523,7 +524,7 @@ class QueryAnalyzer:
         if is_written:
             if not reading.forget:
                 return None, False
-            named = [one for one in kept_things(self.reader) if one.ref in reading.forget]
+            named = [one for one in kept_things(self.reader) if not one.nodes.isdisjoint(reading.forget)]
             return self._of_writer(request, named)
         is_wished = reply.values.get("forgets") == "forget"
         if request is None:
