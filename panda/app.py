@@ -1,7 +1,7 @@
 """The composition root: from settings to a pipeline that can run a turn. Shows what each phase touches."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from typing import Literal
@@ -326,13 +326,16 @@ class App:
             draft=lambda kind, brief: write_draft(self.executor, turn, kind, brief),
         )
 
-    def _forget(self, reading: Reading, number: int, session: str) -> None:
-        """Take out what a turn orders to be forgotten, and what it asks not to be stored of itself."""
+    def _forget(self, reading: Reading, turns: Sequence[int], session: str) -> None:
+        """
+        Take out what a turn orders to be forgotten, and what it asks not to be stored of itself; *turns* are
+        its number, and that of the turn that may have asked.
+        """
         self.index.close()
         things = [kept.thing for kept in listed_things(reading, self._reader)]
-        resume = f"panda turn --resume {number} --user {self.store.user}"
+        resume = f"panda turn --resume {turns[0]} --user {self.store.user}"
         forgetting = Forgetting(self.store, [self.settings.cache_dir], again=resume)
-        forgetting.forget_in_turn(things, reading.not_stored, number, session)
+        forgetting.forget_in_turn(things, reading.not_stored, turns, session)
 
     def _left_by_forgetting(self, reading: Reading) -> list[str]:
         """Where the texts of what a turn forgets stay, each with the reason."""

@@ -57,6 +57,8 @@ _DIGESTS = re.compile(r"fact-[0-9a-f]{16}|[a-z0-9_-]+-[0-9a-f]{8}")
 _BLANK = r"(?:\s|\\+[nrt]|%(?:25)*(?:20|0A|0D|09|C2%(?:25)*A0)|(?<!\s)\+(?!\s)|&nbsp;|&#160;|(?<=[\nn])>)+"
 _QUOTING = (names.GATHERED_CONTEXT_JSON, names.EVIDENCE_JSON)
 """Files of a turn that name the nodes that it quotes."""
+_CODE = re.compile(r"[\w-]*\d[\w-]*")
+"""A word with a figure: what may be repeated of a sentence that is forgotten."""
 _TURN = re.compile(r"(?:users/([a-z0-9_-]+)/turns|runs/[^/]+/turns/([a-z0-9_-]+))/turn_(\d{6,15})(?=/)")
 _STAYS = ("turn", "user", "directory", "item", "exit_code", "seconds", "is_saved")
 """What a run still says of a turn that held it."""
@@ -348,10 +350,11 @@ class Forgetting:
             texts += values
         texts = [text for text in dict.fromkeys(texts) if text and not FORGOTTEN.search(text)]
         parts = [part for text in texts for part in clause_texts(text) if " " in part and part not in texts]
+        codes = [code for text in texts for code in _CODE.findall(text) if len(code) >= WORD_CHARS]
         return Wanted(
             texts=tuple(text for text in texts if len(text) >= SHORT_CHARS),
             users=(self._store.user,),
-            near=(*(text for text in texts if len(text) < SHORT_CHARS), *dict.fromkeys(parts)),
+            near=tuple(dict.fromkeys([*(text for text in texts if len(text) < SHORT_CHARS), *parts, *codes])),
             turns=frozenset(one.source_turn for one in facts if one.source_turn is not None),
             facts=frozenset(one.id for one in facts),
             nodes=tuple({f"{kind}:{one.subject.key(user)}" for one in facts for kind in ("memory", "fact")}),
@@ -370,16 +373,19 @@ class Forgetting:
         return self.places(self._of_things(things, self._assertions()))
 
     def forget_in_turn(
-        self, things: Sequence[ToldThing], not_stored: Sequence[str], number: int, session: str
+        self, things: Sequence[ToldThing], not_stored: Sequence[str], turns: Sequence[int], session: str
     ) -> None:
         """
         Forget within a running turn, the lock of whose session is held: some things everywhere, and clauses
-        that are not to be stored in the turn alone.
+        that are not to be stored in the turn alone, the first of *turns*. The others spoke of it, too.
         """
-        wanted = [self._of_things(things, self._assertions())] if things else []
+        wanted = []
+        if things:
+            of_things = self._of_things(things, self._assertions())
+            wanted.append(replace(of_things, turns=of_things.turns | {*turns}))
         if not_stored:
             own = tuple(text for text in not_stored if not FORGOTTEN.search(text))
-            wanted.append(Wanted((), (self._store.user,), near=own, turns=frozenset({number})))
+            wanted.append(Wanted((), (self._store.user,), near=own, turns=frozenset(turns[:1])))
         for one in wanted:
             with self.locked(one.users, but=session):
                 self.run(one)

@@ -8,24 +8,33 @@ negation order nothing. What is not surely an order is at most a wish, which is 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from panda.language.dates import is_past_form
 from panda.language.numbers import ORDINAL_WORDS
-from panda.language.statements import typed_sentences
+from panda.language.statements import says_otherwise, typed_sentences
 from panda.language.text import plain_signs
-from panda.language.wording import plain_agreement
 from panda.language.words import alternatives, read_words, split_terms, split_words
 
 _FILE = "forgetting_words.txt"
 _ANSWER_WORDS, _MOST_DIGITS = 8, 3
 _SHORT_FOR_BE = re.compile(r"\b(it|that)'?s\b|\bi mean\b", re.IGNORECASE)
-_DENIED = re.compile(r"\b(?:not|instead of|rather than)\s+([\w.:/@+-]*\w)", re.IGNORECASE)
+_DENIED = re.compile(r"\b(?:not|instead of|rather than)\s+([^,;!?]+)", re.IGNORECASE)
+_CHANGES = re.compile(r"\b(?:now|changed?|moved|became|becomes|instead|new)\b", re.IGNORECASE)
+_DECLINING = read_words("order_words.txt", "no") | read_words("forgetting_words.txt", "declines")
+_EVERYTHING = read_words("forgetting_words.txt", "everything")
+_YES = read_words("order_words.txt", "yes")
+_CHOICE_WORDS = _YES | _EVERYTHING | read_words("forgetting_words.txt", "choice")
+_EXCEPTION = re.compile(r"\b(?:except|but|apart\s+from|other\s+than|save\s+for|without)\b", re.IGNORECASE)
+_NEGATION = re.compile(
+    r"\b(?:not|never|no|nothing|keep|wait|joking|kidding|lol|haha)\b|n't\b|\bdont\b", re.IGNORECASE
+)
+_PARTS = re.compile(r"\s+(?:and|or|plus)\s+|[,;]\s*", re.IGNORECASE)
 _LEAST_CLAUSE_WORDS, _VERB_WITHIN, _THIRD_PERSON_WITHIN = 3, 8, 3
 _JOINT = re.compile(r"[,;]?\s+(?:and|but|while|whereas)\s+|[,;.!]\s+", re.IGNORECASE)
 _REFERS = re.compile(
-    r"(?:it|its|that|this|those|these|which|who|whose|they|their|them|he|his|him|she|hers?|there|or)",
+    r"(?:it|its|that|this|those|these|which|who|whose|they|their|them|he|his|him|she|hers?|there|or)\b",
     re.IGNORECASE,
 )
 _THIRD_PERSON = re.compile(r"\w*[^s]s")
@@ -46,6 +55,7 @@ _FILLING = frozenset(
 _MESSAGE_CHARS = 400  # a longer message is a text, not an order
 _STATEMENT_CHARS = 2_000  # a longer statement goes as a whole
 _START = rf"(?:(?:{_LEAD})\b[\s,!.]*)*"
+_CORRECTS = re.compile(rf"\A{_START}(?:no|wait|sorry|actually)?[\s,]*", re.IGNORECASE)
 _ORDER = re.compile(
     rf"{_START}(?:(?P<strong>{_VERB})|(?P<weak>{_WEAK_VERB}))(?![\w'’-])(?!\s+(?:to|how|me\s+nots?)\b)(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
@@ -81,9 +91,10 @@ _QUOTED = re.compile(
 _NOT_KEPT = re.compile(
     rf"(?:^|[,;.!?–—(]|\s-|\b(?:and|but|so|please|pls|plz|ok|okay)\b)\s*(?:(?:and|but|so|please|pls|plz|just|ok|okay)\b\s*,?\s*)*"
     rf"(?:do\s+not|don'?t|never|no\s+need\s+to|(?:you\s+)?(?:need\s+not|needn'?t|(?:do\s+not|don'?t)\s+(?:need|have)\s+to|"
-    rf"must\s+not|mustn'?t|should\s+not|shouldn'?t))\s+{_STORE}\b(?P<what>[^.!?;,()]*)",
+    rf"must\s+not|mustn'?t|should\s+not|shouldn'?t))\s+{_STORE}\b(?P<what>(?:(?!\s[-–—]\s|:\s)[^.!?;,()])*)",
     re.IGNORECASE,
 )
+_OFF_THE_RECORD = re.compile(rf"{_START}off\s+the\s+record\b", re.IGNORECASE)
 _WHAT = re.compile(
     rf"\s*(?:{_NOTHING}\b)?\s*(?:(?:{_TAIL})\b\s*)*|\s*that\s+\w+\s.*|.*\b(?:in|to|from|into)\s+(?:your\s+|the\s+)?memory\b.*",
     re.IGNORECASE | re.DOTALL,
@@ -97,7 +108,8 @@ class ForgetRequest:
     kind: Literal["order", "wish"]  # an order may be carried out, a wish is asked about
     terms: frozenset[str]  # terms of what is to be forgotten; empty where only a pronoun stands
     is_forget: bool = True  # whether the verb means nothing but forgetting, as "delete" does not
-    is_alone: bool = True  # whether the message orders and asks nothing else
+    is_alone: bool = True  # whether the message says nothing else that may take it back
+    parts: tuple[frozenset[str], ...] = ()  # terms of each thing, where several are named
 
 
 def find_forget_request(query: str) -> ForgetRequest | None:
@@ -112,12 +124,23 @@ def find_forget_request(query: str) -> ForgetRequest | None:
     >>> find_forget_request("What happens if you forget the gate code?")
     """
     sentences = own_sentences(query)
+    is_behind_question = False
     for place, sentence in enumerate(sentences):
-        others = sentences[place + 1 :]
+        others = [*sentences[:place], *sentences[place + 1 :]]
         request = _order_of(sentence, others) or _wish_of(sentence)
-        if request is not None or _asks(sentence) or _orders(sentence):
-            return request
+        if request is not None:
+            is_alone = request.is_alone and not is_behind_question and _is_all_own(query, sentences)
+            return None if _EXCEPTION.search(sentence) else replace(request, is_alone=is_alone)
+        if _orders(sentence):
+            return None
+        is_behind_question |= _asks(sentence)
     return None
+
+
+def _is_all_own(query: str, sentences: Sequence[str]) -> bool:
+    """Whether a message has nothing else: no quotation, no further line, nothing behind a colon."""
+    own = "".join("".join(sentences).split())
+    return own == "".join(plain_signs(query).split())
 
 
 def may_wish_to_forget(query: str) -> bool:
@@ -127,7 +150,7 @@ def may_wish_to_forget(query: str) -> bool:
     """
     sentences = own_sentences(query)
     own = plain_signs(" ".join(sentences))
-    if _REPORTED.search(own) or not _SPEAKS_OF_IT.search(own):
+    if _REPORTED.search(own) or _EXCEPTION.search(own) or not _SPEAKS_OF_IT.search(own):
         return False
     return not any(
         _asks(sentence) or (_orders(sentence) and len(sentences) > 1 and not _SPEAKS_OF_IT.search(sentence))
@@ -144,7 +167,10 @@ def declines_storing(query: str) -> bool:
     >>> declines_storing("don't store the bikes in the hall")
     False
     """
-    own = plain_signs(" ".join(own_sentences(query)))
+    text = _QUOTED.sub(" … ", plain_signs(query))
+    if _OFF_THE_RECORD.match(text):
+        return True
+    own = re.sub(r"\s*\n\s*", ". ", text)
     return any(_WHAT.fullmatch(match["what"]) is not None for match in _NOT_KEPT.finditer(own))
 
 
@@ -170,15 +196,31 @@ def read_forget_choice(answer: str) -> ForgetChoice | None:
     words = split_words(plain)
     if len(words) > _ANSWER_WORDS or answer.rstrip().endswith("?"):
         return None
-    if not (read_words("order_words.txt", "no") | _VERBS_OF_ANY).isdisjoint(words):
+    if not (_DECLINING | _VERBS_OF_ANY).isdisjoint(words):
         return None
     places = {ORDINAL_WORDS[word] for word in words if word in ORDINAL_WORDS}
     places |= {int(word) for word in words if word.isdecimal() and len(word) <= _MOST_DIGITS}
-    terms = forget_terms(plain)
-    agrees = not terms and plain_agreement(answer) == "agrees"
-    return ForgetChoice(
-        frozenset(places), terms, not read_words(_FILE, "everything").isdisjoint(words), agrees
-    )
+    others = [word for word in words if word not in ORDINAL_WORDS and not word.isdecimal()]
+    is_all = not _EVERYTHING.isdisjoint(words)
+    agrees = not _YES.isdisjoint(words[:1])
+    is_plain = _CHOICE_WORDS.issuperset(others)
+    if (places or is_all) and not is_plain:
+        return None
+    terms = frozenset() if is_plain else forget_terms(plain)
+    return ForgetChoice(frozenset(places), terms, is_all, agrees and is_plain)
+
+
+def declines_forgetting(answer: str) -> bool:
+    """Whether an answer to the question what is to be forgotten says that nothing is."""
+    words = split_words(plain_signs(answer).lower())
+    return len(words) <= _ANSWER_WORDS and not _DECLINING.isdisjoint(words)
+
+
+def refers_back(statement: str) -> bool:
+    """Whether a statement tells what has become of something that it does not name ("it changed to 4417")."""
+    plain = _CORRECTS.sub("", plain_signs(statement), count=1)
+    is_change = says_otherwise(statement) or _CHANGES.search(plain) is not None
+    return _REFERS.match(plain) is not None and is_change
 
 
 def denied_terms(text: str) -> frozenset[str]:
@@ -260,11 +302,27 @@ def _order_of(sentence: str, others: list[str]) -> ForgetRequest | None:
     match = _ORDER.fullmatch(plain_signs(sentence))
     if match is None or sentence.rstrip().endswith("?"):
         return None
-    words, is_conditional = _object_of(match["rest"])
-    is_alone = not is_conditional and not any(_asks(other) or _orders(other) for other in others)
+    rest = match["rest"]
+    if re.match(r"\s+not\b", rest, re.IGNORECASE):
+        return None
+    words, is_conditional = _object_of(rest)
+    takes_back = any(_NEGATION.search(part) for part in (rest, *others))
+    is_alone = not (is_conditional or takes_back) and not any(map(_says_more, others))
     terms = forget_terms(words)
     kind: Literal["order", "wish"] = "order" if terms else "wish"
-    return ForgetRequest(kind, terms, is_forget=match["strong"] is not None, is_alone=is_alone)
+    return ForgetRequest(
+        kind, terms, is_forget=match["strong"] is not None, is_alone=is_alone, parts=_parts_of(words)
+    )
+
+
+def _says_more(sentence: str) -> bool:
+    """Whether a sentence beside an order is more than thanks."""
+    return not frozenset(split_terms(sentence)) <= _FILLING
+
+
+def _parts_of(words: str) -> tuple[frozenset[str], ...]:
+    parts = [forget_terms(part) for part in _PARTS.split(words)]
+    return tuple(part for part in parts if part)
 
 
 def _object_of(rest: str) -> tuple[str, bool]:
@@ -295,7 +353,8 @@ def _wish_of(sentence: str) -> ForgetRequest | None:
     plain = plain_signs(sentence).rstrip(" ?.!")
     for pattern in _WISHES:
         if match := pattern.fullmatch(plain) or pattern.match(plain):
-            return ForgetRequest("wish", forget_terms(_object_of(match["rest"])[0]))
+            words = _object_of(match["rest"])[0]
+            return ForgetRequest("wish", forget_terms(words), parts=_parts_of(words))
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from panda.documents.memory_file import is_statement
-from panda.language.forgetting import clause_spans, denied_terms, forget_terms
+from panda.language.forgetting import clause_spans, denied_terms, forget_terms, refers_back
 from panda.language.statements import says_otherwise
 from panda.store.fact import Assertion, Subject
 
@@ -134,7 +134,8 @@ class _Grouping:
                 keys[assertion.source_turn].append(assertion.subject)
         for subject, clauses in self._clauses.items():
             turn = clauses[0].source_turn
-            if turn is None or not says_otherwise(" ".join(clause.text for clause in clauses)):
+            sentence = clauses[0].sentence
+            if turn is None or not (says_otherwise(sentence) or refers_back(sentence)):
                 continue
             for clause in clauses:
                 for former in self._corrected(clause, retracted[turn], keys[turn]):
@@ -151,6 +152,10 @@ class _Grouping:
             sharing = [former for former in formers if not terms.isdisjoint(self._terms[former])]
             yield from sharing or formers
         earlier = {former: self._terms[former] for term in terms for former in self._before(clause, term)}
+        if refers_back(clause.sentence):
+            before = [former for former in earlier if denied_terms(clause.text) & self._terms[former]]
+            yield from before or self._told_in.get((clause.source_turn or 0) - 1, [])
+            return
         joined = [forget_terms(_words_of(key)) for key in keys if self._leader(key) == self._leader(clause)]
         if joined:
             yield from (former for former, words in earlier.items() if any(key <= words for key in joined))

@@ -102,6 +102,10 @@ def meant_to_go(turn: Turn, request: ForgetRequest, reader: NodeReader, closest:
         last = turn.earlier[-1:]
         return Meant(tuple(one for one in things if set(one.turns) & {*last})[:_MOST_SHOWN])
     exact = [one for one in things if one.thing.holds(request.terms)]
+    if not exact and len(request.parts) > 1:  # several things
+        exact = [one for one in things if any(one.thing.holds(part) for part in request.parts)]
+        if exact:
+            return Meant(tuple(exact)[:_MOST_SHOWN])
     if not exact:  # the words stand in several clauses of a sentence
         exact = [one for one in things if one.place and _sentence_holds(one, things, request.terms)]
         return Meant(tuple(exact) or _near(turn.query, request.terms, things, closest))
@@ -232,6 +236,8 @@ def answer_to_forgetting(turn: Turn, reader: NodeReader, left: Sequence[str]) ->
     if (why := why_nothing_goes(turn)) and turn.reading.forget:
         return why
     things = listed_things(turn.reading, reader)
+    if not things and asked_to_forget(turn, reader):
+        return "Nothing is forgotten."
     if not things:
         return "Nothing of the kind is kept."
     lines = []

@@ -14,6 +14,7 @@ from panda.errors import HaltError
 from panda.language.dates import find_periods
 from panda.language.forgetting import (
     ForgetRequest,
+    declines_forgetting,
     declines_storing,
     find_forget_request,
     forget_terms,
@@ -516,8 +517,11 @@ class QueryAnalyzer:
         user's own words that means one thing word for word is carried out, and so is what answers the
         question of the turn before; all else is asked about.
         """
-        if chosen := chosen_to_go(turn.query, asked_to_forget(turn, self.reader)):
+        offered = asked_to_forget(turn, self.reader)
+        if chosen := chosen_to_go(turn.query, offered):
             return Meant(chosen, is_sure=True), False
+        if offered and declines_forgetting(turn.query):
+            return Meant(()), False
         request = find_forget_request(turn.query)
         if request is None and declines_storing(turn.query):
             request = ForgetRequest("wish", frozenset())
@@ -534,8 +538,8 @@ class QueryAnalyzer:
             tells = _score(reply, "mood", "tells") > _score(reply, "forgets", "forget")
             if tells and says_otherwise(turn.query):  # it corrects
                 return None, False
-        is_sure = is_wished or (request.is_forget and _is_undecided(reply, "forgets"))
-        if not is_sure and (reading.exclusions or not request.is_forget):
+        is_sure = is_wished or request.is_forget
+        if not is_wished and (reading.exclusions or not request.is_forget):
             return None, False
         meant = meant_to_go(turn, request, self.reader, self.closest)
         if not meant.things and not is_wished:

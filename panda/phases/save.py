@@ -139,8 +139,8 @@ class Save:
     executor: RecipeExecutor  # asks the recipes
     store: UserStore  # of the turn's user; its clock stands still while the turn runs
     noting: Noting  # stages what was told
-    forget: Callable[[Reading, int, str], None]
-    """Forgets what a reading means, in a turn with this number, of a session whose lock is held."""
+    forget: Callable[[Reading, Sequence[int], str], None]
+    """Forgets what a reading means, in the first of some turns, of a session whose lock is held."""
 
     def run(self, turn: Turn) -> Advance:
         """
@@ -170,7 +170,7 @@ class Save:
             return Advance()
         session = turn.session
         if forgets_now(turn):
-            self.forget(turn.reading, turn.turn, turn.session_id)
+            self.forget(turn.reading, (turn.turn, *turn.earlier[-1:]), turn.session_id)
             session, at = load_session(store, turn.session_id), store.clock().replace(microsecond=0)
             # What it was said of is gone: a replay can't judge it.
             folder.write_metadata(structs.replace(folder.read_metadata(), forgotten_at=at))

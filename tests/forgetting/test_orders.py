@@ -144,6 +144,38 @@ def test_all_that_was_listed_can_be_chosen(panda: Panda) -> None:
     assert holding(panda, "tulpe88", "kornblume77") == []
 
 
+@pytest.mark.parametrize(
+    "answer",
+    ["none, keep both", "all except the first", "all my plants need water", "1. FC Köln plays tonight"],
+)
+def test_what_is_no_choice_forgets_nothing(panda: Panda, answer: str) -> None:
+    """An answer that declines, makes an exception or says something of its own removes nothing."""
+    assert say(panda, "please forget the password")[0] == 21
+    say(panda, answer)
+    assert holding(panda, "tulpe88")
+    assert holding(panda, "kornblume77")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Forget my locker code… no wait, keep it",
+        "Forget my locker code: a song",
+        "Forget my locker code never!",
+    ],
+)
+def test_an_order_that_is_taken_back_is_asked_about(panda: Panda, query: str) -> None:
+    assert say(panda, query)[0] == 21
+    assert holding(panda, "4471-k")
+
+
+def test_the_value_in_the_order_goes_too(panda: Panda) -> None:
+    """What the user repeats of it, in the order or in the wish before the answer, is in no file."""
+    assert say(panda, "could you forget my locker code 4471-k?")[0] == 21
+    assert say(panda, "yes")[1].startswith("Forgotten: ")
+    assert holding(panda, "4471-k") == []
+
+
 def test_an_answer_counts_in_the_next_turn_alone(panda: Panda) -> None:
     """After a turn about something else "both" removes nothing."""
     assert say(panda, "please forget the password")[0] == 21
