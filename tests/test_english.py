@@ -22,6 +22,7 @@ MOST_WORDS = 2
 """So many of them may stand in one collection by chance."""
 
 FORMATS = {
+    "documents/json_schema.py:_SCHEMA_KEYS": "keywords of JSON Schema",
     "choosing/fits.py:_TURN": "a line of our history",
     "cli/replay.py:result_of": "heads of a table that is printed",
     "compression/fit.py:_MARKS": "lines of our documents",
