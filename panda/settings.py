@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from panda.compression.budgets import Limits
 from panda.documents.records import decode
+from panda.documents.secrets import has_userinfo, hide_userinfo
 from panda.documents.text import ID_PATTERN, nearest
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, Location, SettingError, UsageError
@@ -163,6 +164,9 @@ def _read(name: str, given: Given) -> Any:
             value = given.path(value)
         elif name == "search_provider" and str(value).startswith("file:"):
             value = f"file:{given.path(str(value).removeprefix('file:'))}"
+        elif name == "search_provider" and has_userinfo(str(value)):
+            message = "the address of search_provider holds a user name or password"
+            raise UsageError(message, fix="take it out: such a server cannot be asked")
         elif name == "now":
             value = parse_time(value.isoformat() if isinstance(value, datetime) else str(value))
         elif name == "web_allow":
@@ -176,13 +180,13 @@ def _read(name: str, given: Given) -> Any:
             word = _WORDS.get(str(value).lower(), value) if kind == _Flag else value
             value = msgspec.convert(word, kind, strict=False)
     except UsageError as exc:
-        raise SettingError(exc.message, where=given.place, fix=exc.fix) from exc
+        raise SettingError(hide_userinfo(exc.message), where=given.place, fix=exc.fix) from exc
     except ValueError:
         value = given.value  # told below
     try:
         return decode(kind, value, where="", key=name)
     except FileFormatError as exc:
-        raise SettingError(exc.message, where=given.place, fix=exc.fix) from exc
+        raise SettingError(hide_userinfo(exc.message), where=given.place, fix=exc.fix) from exc
 
 
 def process_environment() -> dict[str, str]:

@@ -2,13 +2,10 @@
 
 import logging
 import os
-import platform
 import sys
-import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout, suppress
-from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
@@ -16,7 +13,6 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from panda import __version__
 from panda.cli.command import COMMON_FLAGS, Document, Markdown, Result, Stream, Surroundings, Table
 from panda.cli.shells import VARIABLE, answer_shell
 from panda.cli.text import allows_color, one_line, render_error, render_json, render_rows
@@ -24,6 +20,7 @@ from panda.documents.progress import shown_by, unseen
 from panda.documents.text import visible
 from panda.errors import BugError, Problem, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
+from panda.store.bug_reports import program_path, write_report
 from panda.store.files import Terminated, end_writing, private_files
 
 
@@ -71,7 +68,7 @@ def _attempt(
         outcome = _invoke(program, arguments, environ)
         return outcome, render(outcome)
     except Exception as exc:  # the only one: the boundary
-        outcome = _failure(exc, environ, arguments)
+        outcome = _failure(exc, environ)
     except Terminated:
         outcome = Result(None, exit_code=143, error=SignalError("terminated"))
     except KeyboardInterrupt:
@@ -99,7 +96,7 @@ def _invoke(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str,
     return Result({"text": printed.getvalue()}, printed.getvalue(), exit_code=code)
 
 
-def _failure(exc: Exception, environ: Mapping[str, str], arguments: Sequence[str]) -> Result:
+def _failure(exc: Exception, environ: Mapping[str, str]) -> Result:
     if isinstance(exc, Problem):
         error = exc
     elif isinstance(exc, TyperException):
@@ -107,10 +104,17 @@ def _failure(exc: Exception, environ: Mapping[str, str], arguments: Sequence[str
     elif isinstance(exc, OSError) and exc.filename is not None:
         error = StoreError(f"{exc.strerror or type(exc).__name__}", where=str(exc.filename))
     else:
-        report = _write_report(exc, environ, arguments)
-        message = f"panda has a bug: {type(exc).__name__}: {exc}"
-        error = BugError(message, where=report, fix="send that file with a report of what you did")
+        report = write_report(exc, default_cache_dir(environ))
+        message = f"panda has a bug: {type(exc).__name__}{_last_place(exc)}"
+        where = str(report) if report else None
+        error = BugError(message, where=where, fix="send that file with a report of what you did")
     return Result(None, error=error)
+
+
+def _last_place(exc: Exception) -> str:
+    """Where an exception was raised; what it says may hold anything, and is not told."""
+    frames = traceback.extract_tb(exc.__traceback__)
+    return f" in {program_path(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
 
 def _usage_error(exc: TyperException) -> UsageError:
@@ -189,21 +193,6 @@ def _answer(body: str | Markdown | Document | Table, *, color: bool) -> str | by
         return render_rows([body.columns, *body.rows] if body.rows else [])
     text = visible(body if isinstance(body, str) else body.text)
     return text + "\n" if text and not text.endswith("\n") else text
-
-
-def _write_report(exc: Exception, environ: Mapping[str, str], arguments: Sequence[str]) -> str | None:
-    lines = [
-        f"panda {__version__}, Python {platform.python_version()}, {platform.platform()}\n",
-        f"arguments: {list(arguments)!r}\n\n",
-        *traceback.format_exception(exc),
-    ]
-    name = f"panda-bug-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.txt"
-    for directory in (default_cache_dir(environ) / "reports", Path(tempfile.gettempdir())):
-        with suppress(OSError):
-            directory.mkdir(parents=True, exist_ok=True)
-            (directory / name).write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
-            return str(directory / name)
-    return None
 
 
 def _forget_stdout() -> None:

@@ -12,6 +12,7 @@ from panda.errors import CheckError, NotFoundError, UsageError
 from panda.forget import Forgetting, Place, Wanted
 from panda.memory.memory import Memory
 from panda.settings import default_cache_dir
+from panda.store.bug_reports import report_directories
 from panda.store.layout import UserStore
 from panda.trust import require_trust
 
@@ -56,7 +57,8 @@ def forget(
     secret = read_argument(text, invocation.stdin).strip() if text is not None else None
     store = invocation.store() if dry_run else invocation.store_for_writing()
     require_trust(invocation.settings, "cache_dir")
-    forgetting = Forgetting(store, {invocation.settings.cache_dir, default_cache_dir(invocation.environ)})
+    caches = {invocation.settings.cache_dir, default_cache_dir(invocation.environ), *report_directories()}
+    forgetting = Forgetting(store, caches)
     if not dry_run:
         Memory(store).take_in()
     wanted, at = _wanted(forgetting, store, names or (), secret), forgetting.at

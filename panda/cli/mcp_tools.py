@@ -106,8 +106,8 @@ class ActionTools:
         now = self.invocation.settings.clock()
         return Outcome(encode(synthesize(*self.source.load(), asked, now=now)))
 
-    def _search(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
-        _check(arguments, _SEARCH_SCHEMA)
+    def _search(self, given: Mapping[str, Any], report: Report) -> Outcome:
+        arguments = _read_arguments(given, _SEARCH_SCHEMA)
         own, settings = self.invocation, self._settings(arguments)
         LogHandler.caller.set(partial(_tell, report))  # of this thread
         index = Index(own.store(), wait_seconds=settings.wait_seconds)
@@ -124,8 +124,8 @@ class ActionTools:
     def _of_turn(self, act: Callable[..., Outcome]) -> Callable[..., Outcome]:
         """What a client calls to do something that asks models."""
 
-        def run(arguments: Mapping[str, Any], report: Report) -> Outcome:
-            _check(arguments, _TURN_SCHEMA)
+        def run(given: Mapping[str, Any], report: Report) -> Outcome:
+            arguments = _read_arguments(given, _TURN_SCHEMA)
             if "session" in arguments and arguments.get("continue"):
                 raise UsageError(
                     "session and continue name two sessions", where="continue", fix="leave one out"
@@ -164,12 +164,17 @@ def _tell(report: Report, text: str) -> None:
         report(line)
 
 
-def _check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Raises UsageError if arguments are not what a tool takes."""
+def _read_arguments(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return the arguments of a tool, whole numbers as int: to JSON Schema 5.0 is an integer like 5. Raises
+    UsageError where they are not what the tool takes.
+    """
     broken = find_violation(schema, arguments)
     if broken is not None:
         where = ".".join(map(str, broken.path)) or "arguments"
         raise UsageError(broken.message[:200], where=where, fix="see the tool's input schema")
+    kinds = {name: part.get("type") for name, part in schema["properties"].items()}
+    return {name: int(value) if kinds[name] == "integer" else value for name, value in arguments.items()}
 
 
 class UserResources:

@@ -91,6 +91,10 @@ class Layers(AbstractContextManager["Layers"]):
             message = f"the environment variable {spec.api_key_env} is not set"
             fix = f"export {spec.api_key_env} with the server's key"
             raise self._file.error(f"models.{spec.name}.api_key_env", message, fix)
+        if key is not None and not (key.isascii() and key.isprintable()):
+            message = f"the key in {spec.api_key_env} has characters that no header can hold"
+            fix = "set it to the key alone: printable ASCII characters"
+            raise self._file.error(f"models.{spec.name}.api_key_env", message, fix)
         server = OpenAiModel(spec, api_key=key, cache_dir=self._cache_dir)
         self._servers.callback(server.close)
         return server

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta
 
 from panda.documents.records import Record, Words, decode
+from panda.documents.secrets import has_userinfo, hide_userinfo
 from panda.documents.text import nearest
 from panda.documents.yaml_text import line_of, load_yaml
 from panda.errors import FileFormatError, ModelFileError
@@ -38,6 +39,8 @@ _SERVER_KEYS = (
 )
 _LEAST_THINKING = 16
 """Tokens that hold the marks around thoughts, and a word or two."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_SECRET_QUERY = re.compile(r"(?i)[?&][^=&]*(?:key|token|secret|auth|passw|sig)[^=&]*=")
 _SCHEMES = ("http://", "https://")
 _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+: [!-~](?:[ -~]*[!-~])?", re.ASCII)
 _Seconds = Annotated[float, Meta(gt=0, description="seconds, such as 300")]
@@ -178,6 +181,7 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
             raise error(key, f"unknown key {key!r:.60}", nearest(key, known))
     given = {**_DEFAULTS[backend], "scores": not is_server and not values.get("embeds"), **values}
     location, *further = _locations(backend, given.get("location"), error)
+    _check_kept_secret(values, error)
     own = {"name": name, "location": location, "further_servers": further}
     spec = decode(
         ModelSpec,
@@ -196,8 +200,8 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
             raise error(key, f"an encoder has no {key}", f"leave {key} out")
     for key, value in spec.headers.items():
         if not _HEADER.fullmatch(f"{key}: {value}"):
-            fix = f"{key!r} is no header with a text of printable ASCII characters"
-            raise error("headers", f"headers is {dict(spec.headers)!r:.60}", fix)
+            fix = f"give {key!r:.60} a name without blanks, and a text of printable ASCII characters"
+            raise error("headers", "a header has a name or value that cannot be sent", fix)
     tokens, key = spec.thinking_tokens, "thinking_tokens"
     if tokens >= spec.n_ctx:
         raise error(key, f"{key} is {tokens}", f"give model tokens, less than n_ctx ({spec.n_ctx})")
@@ -205,6 +209,22 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
         fix = f"give at least {_LEAST_THINKING} to a model that writes, or leave it out"
         raise error(key, f"{key} is {tokens}, and writes is {spec.writes}", fix)
     return spec
+
+
+def _check_kept_secret(values: Mapping[str, Any], error: Callable[[str, str, str], ModelFileError]) -> None:
+    """Tell of wrong values that may be secrets without quoting them."""
+    for key in ("headers", "extra_body"):
+        value = values.get(key, {})
+        if not isinstance(value, Mapping):
+            raise error(key, f"{key} must be a mapping", "give a mapping")
+    for name, value in values.get("headers", {}).items():
+        if not isinstance(value, str):
+            key = f"headers.{name:.60}"
+            raise error(key, f"the value of the header {name!r:.60} is no text", "put it in quotes")
+    name = values.get("api_key_env")
+    if isinstance(name, str) and not _VARIABLE.fullmatch(name):
+        fix = "name the variable, and set it to the key: no key stands in models.yaml"
+        raise error("api_key_env", "api_key_env is not the name of an environment variable", fix)
 
 
 def _locations(backend: str, value: object, error: Callable[[str, str, str], ModelFileError]) -> list[str]:
@@ -216,18 +236,25 @@ def _locations(backend: str, value: object, error: Callable[[str, str, str], Mod
     if value == []:
         raise error("location", "location is an empty list", "give the URL of at least one server")
     if not isinstance(value, str | list):
-        raise error("location", f"location must be a text, not {value!r:.60}", "give it a value")
+        raise error("location", f"location must be a text, not {_quote(value, 60)}", "give it a value")
     wanted = "an http:// or https:// URL" if is_server else "builtin:NAME or the path of a GGUF file"
     places: dict[object, str] = {}
     for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str) and (has_userinfo(text) or _SECRET_QUERY.search(text)):
+            message = "the address of a server holds a user name, password or key"
+            raise error("location", message, "take it out; give it by api_key_env or headers")
         place = _server_place(text) if is_server else text
         if place is None or (not is_server and text.startswith(_SCHEMES)):
-            raise error("location", f"{text!r:.200} is no location for {backend}", f"give {wanted}")
+            raise error("location", f"{_quote(text, 200)} is no location for {backend}", f"give {wanted}")
         if place in places:
             fix = "name each server once; parallel says how much one takes"
             raise error("location", f"{text} and {places[place]} are the same server", fix)
         places[place] = text
     return [*places.values()]
+
+
+def _quote(value: object, max_chars: int) -> str:
+    return hide_userinfo(repr(value))[:max_chars]
 
 
 def _server_place(url: object) -> object:

@@ -6,12 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import httpx
 
 from panda.documents.json_text import load_json
+from panda.documents.secrets import Secrets, secrets_of_request
 from panda.errors import HaltError, ModelFileError, Problem, ReplyError
+from panda.models.chat_reply import parse_chat_reply
 from panda.models.cl100k import count_tokens
 from panda.models.contract import (
     Completion,
@@ -21,7 +23,6 @@ from panda.models.contract import (
     ModelInfo,
     ScoreCase,
     ScoreParams,
-    Usage,
 )
 from panda.models.llama.gguf import write_cache_file
 from panda.models.models_file import DIALECTS, ModelSpec
@@ -39,6 +40,7 @@ _PATH = "/chat/completions"
 _MESSAGE_TOKENS = 4
 _MORE_TOKENS = 4096
 """By how much the room of a reply grows at least when thinking has used it up."""
+_MAX_QUOTED_CHARS = 300
 _REFUSING = frozenset({400, 415, 422, 500, 501})
 """Statuses of servers that do not know a response_format."""
 
@@ -58,7 +60,11 @@ class OpenAiModel:
         self._spec, self._cache_dir = spec, cache_dir
         headers = {**({} if api_key is None else {"Authorization": f"Bearer {api_key}"}), **spec.headers}
         self._servers = Servers(
-            spec.name, spec.servers, headers=headers, secret=api_key, attempt_seconds=spec.attempt_seconds
+            spec.name,
+            spec.servers,
+            headers=headers,
+            secrets=Secrets(secrets_of_request(headers, spec.extra_body)),
+            attempt_seconds=spec.attempt_seconds,
         )
         facts = {"backend": spec.backend, "location": spec.servers, "model": spec.model}
         thinking, digest = spec.thinking_tokens, _digest(spec, spec.servers)
@@ -95,7 +101,7 @@ class OpenAiModel:
         answer = self._servers.ask(lambda url: self._servers.post(url, _PATH, body, deadline), deadline)
         try:
             return answer.status_code == 200 and bool(load_json(answer.content)["choices"][0]["logprobs"])
-        except (ValueError, KeyError, IndexError, TypeError):
+        except (ValueError, KeyError, IndexError, TypeError, RecursionError):
             return False
 
     def close(self) -> None:
@@ -194,24 +200,23 @@ class OpenAiModel:
         return {key: value for key, value in body.items() if value is not None}
 
     def _parse(self, url: str, answer: httpx.Response, params: GenerateParams) -> Completion:
+        hide = self._servers.secrets.hide
         try:
-            reply = load_json(answer.content)
-            choice = reply["choices"][0]
-            message, reason = choice["message"], choice["finish_reason"]
-            text, refusal = message.get("content") or "", message.get("refusal")
-            thoughts = message.get("reasoning_content") or message.get("reasoning") or ""
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
+            reply = parse_chat_reply(answer.content)
+        except ValueError as exc:
             words = self._servers.words_of(answer)
-            raise _no_reply(url, "the server's answer is not a chat completion", words) from exc
-        if refusal or reason not in ("stop", "length") or not isinstance(text, str):
-            raise _no_reply(url, f"the server ended the reply with {reason!r}", str(refusal or reason))
-        inner, text = split_reasoning(text, is_open=self._spec.thinking_tokens > 0)
+            message = f"the answer of the server of {self._info.name} is not a chat completion: {exc}"
+            raise _no_reply(url, message, words) from exc
+        if reply.refusal or reply.finish_reason not in ("stop", "length"):
+            said = hide(str(reply.refusal or reply.finish_reason))[:_MAX_QUOTED_CHARS]
+            ended = hide(repr(reply.finish_reason))[:_MAX_QUOTED_CHARS]
+            message = f"the server of {self._info.name} ended the reply with {ended}"
+            raise _no_reply(url, message, said)
+        reason: Literal["stop", "length"] = "stop" if reply.finish_reason == "stop" else "length"
+        inner, text = split_reasoning(hide(reply.content), is_open=self._spec.thinking_tokens > 0)
         if params.schema is not None:
             text = bare_object(text, params.schema)
-        usage = reply.get("usage") or {}
-        reused = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
-        counts = Usage(usage.get("prompt_tokens"), reused, usage.get("completion_tokens"))
-        return Completion(text, reason, counts, 0.0, reasoning=str(thoughts) or inner)
+        return Completion(text, reason, reply.usage, 0.0, reasoning=hide(reply.reasoning) or inner)
 
     def _refused(self, url: str, answer: httpx.Response) -> Problem | ServerFailure:
         if answer.status_code == 429 or answer.status_code >= 500:

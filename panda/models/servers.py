@@ -17,8 +17,10 @@ import stamina
 from stamina.instrumentation import set_on_retry_hooks
 
 from panda.documents.json_text import load_json
-from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeoutError
+from panda.documents.secrets import Secrets
+from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeoutError, UsageError
 from panda.models.contract import Deadline
+from panda.models.read_deadlines import ReadDeadlines
 
 _Reply = TypeVar("_Reply")
 PASSING = frozenset({429, *range(500, 600)} - {501})
@@ -35,6 +37,7 @@ _KEPT_SECONDS = 60.0
 """How long a connection that nobody uses is kept: a turn may compute in between two calls."""
 _MOST_REPLY_BYTES = 16 * 2**20
 _MOST_WORDS = 300
+_MAX_SEARCHED_CHARS = 20_000
 _CONNECT_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout)
 _LATE = (httpx.ReadTimeout, httpx.WriteTimeout)
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -86,7 +89,7 @@ class Servers:
     """
     The servers of one model, by base URL; for several threads. Worker i of a pool prefers server i, counted
     round; another process, of which there may be several on different machines, takes them in turn and begins
-    where its id says. *secret* is kept out of what is told of their words.
+    where its id says. *secrets* are kept out of what is told of their words.
     """
 
     def __init__(
@@ -95,14 +98,17 @@ class Servers:
         urls: Sequence[str],
         *,
         headers: Mapping[str, str],
-        secret: str | None = None,
+        secrets: Secrets,
         attempt_seconds: float | None = None,
     ) -> None:
         self.urls = tuple(url.rstrip("/") for url in urls)
-        self._name, self._headers, self._secret = name, headers, secret
+        self.secrets = secrets
+        self._name = name
+        self._headers = {"Accept-Encoding": "identity", **headers}
         self._attempt_seconds = attempt_seconds
         worker = re.search(r"-(\d+)$", current_process().name)
         self._first, self._step = (int(worker[1]), 0) if worker else (os.getpid(), 1)
+        self._deadlines = ReadDeadlines()
         self._failures: dict[str, ServerFailure] = {}  # the last of each server that has not answered since
         self._expected: set[str] = set()  # who has answered: when away, it may only be starting anew
 
@@ -188,12 +194,14 @@ class Servers:
         """Status and own words of an answer, in one line: the message of a JSON error, else the body."""
         try:
             value = load_json(answer.content)
+            while isinstance(value, Mapping):
+                keys = (key for key in ("error", "message", "detail") if key in value)
+                value = next((value[key] for key in keys), str(value))
+            said = str(value)
         except (ValueError, RecursionError):
-            value = answer.content.decode("utf-8", "replace")
-        while isinstance(value, Mapping):
-            value = next((value[key] for key in ("error", "message", "detail") if key in value), str(value))
-        words = f"HTTP {answer.status_code}: {' '.join(str(value).split())[:_MOST_WORDS]}"
-        return words.replace(self._secret, "[key]") if self._secret else words
+            said = answer.content.decode("utf-8", "replace")
+        said = self.secrets.hide(" ".join(said[:_MAX_SEARCHED_CHARS].split()))
+        return f"HTTP {answer.status_code}: {said[:_MOST_WORDS]}"
 
     def close(self) -> None:
         """Give the connections up; the next request makes another one."""
@@ -237,8 +245,15 @@ class Servers:
         timeout = httpx.Timeout(seconds, connect=min(_CONNECT_SECONDS, seconds))
         data = bytearray()
         try:
-            with self._client.stream(method, url, json=body, timeout=timeout) as response:
-                for chunk in response.iter_bytes():
+            with (
+                self._deadlines.until(end),
+                self._client.stream(method, url, json=body, timeout=timeout) as response,
+            ):
+                encoding = response.headers.get("content-encoding", "identity").lower()
+                if encoding != "identity":  # a few bytes could become gigabytes
+                    message = f"the reply of {self._name} is compressed, which was not asked for"
+                    raise HaltError(message, where=url, fix="turn the compression of the server off")
+                for chunk in response.iter_raw():
                     data += chunk
                     if end.passed:
                         raise httpx.ReadTimeout("")
@@ -250,9 +265,10 @@ class Servers:
             raise ServerFailure(f"no reply within {seconds:g} seconds", "failing") from exc
         except httpx.TransportError as exc:
             kind: FailureKind = "away" if isinstance(exc, _CONNECT_ERRORS) else "failing"
-            raise ServerFailure(str(exc) or type(exc).__name__, kind) from exc
+            words = self.secrets.hide(str(exc) or type(exc).__name__)
+            raise ServerFailure(words[:_MOST_WORDS], kind) from exc
         except httpx.InvalidURL as exc:
-            raise ModelFileError(f"the URL is not valid: {exc}", url, fix="correct models.yaml") from exc
+            raise ModelFileError("the URL is not valid", url, fix="correct models.yaml") from exc
         headers = {name: text for name, text in response.headers.items() if name == "retry-after"}
         return httpx.Response(response.status_code, headers=headers, content=bytes(data))
 
@@ -260,7 +276,12 @@ class Servers:
     def _client(self) -> httpx.Client:
         limits = httpx.Limits(max_connections=None, keepalive_expiry=_KEPT_SECONDS)
         mounts = {f"all://{host}": None for host in _LOOPBACK}  # no proxy to this machine
-        client = httpx.Client(headers=self._headers, limits=limits, mounts=mounts)
+        try:
+            client = httpx.Client(headers=self._headers, limits=limits, mounts=mounts)
+        except (ValueError, ImportError, httpx.InvalidURL) as exc:  # which may quote its password
+            fix = "correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY; they begin with http:// or https://"
+            raise UsageError("the proxy that is set cannot be used", "HTTP_PROXY", fix=fix) from exc
+        self._deadlines.guard(client)
         weakref.finalize(self, client.close)  # a command ends without closing its models
         return client
 
@@ -272,6 +293,6 @@ def _asked_pause(answer: httpx.Response) -> float:
         return float(text[:9])
     try:
         until = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError, TypeError):
         return 0.0
     return max(0.0, (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

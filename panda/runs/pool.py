@@ -115,7 +115,7 @@ def attempt(work: Work, task: Any) -> Made:
         return None, f"{exc.message} ({exc.where})" if exc.where else exc.message
     except Exception as exc:  # the boundary of a task
         last = traceback.extract_tb(exc.__traceback__)[-1]
-        return None, f"panda has a bug: {type(exc).__name__}: {exc} ({last.filename}:{last.lineno})"
+        return None, f"panda has a bug: {type(exc).__name__} ({last.filename}:{last.lineno})"  # no values
 
 
 @dataclass

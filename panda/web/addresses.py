@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urljoin
 
+from panda.documents.secrets import hide_userinfo
 from panda.errors import UsageError, WebError
 
 _DOTS_AT_END = re.compile(r"\A([^?#]*/\.\.?)(?=[?#]|\Z)")
@@ -54,12 +55,13 @@ def parse_url(url: str) -> Url:
     """
     import httpx  # takes a while to import
 
-    where = url[:200]
+    where = hide_userinfo(url)[:200]
     _check_length(url)
     try:  # what dots at the end lead to is a directory, of which httpx takes the slash
         parsed = httpx.URL(_DOTS_AT_END.sub(r"\1/", url.strip())).copy_with(fragment=None)
     except (httpx.InvalidURL, ValueError) as exc:
-        raise WebError(f"not a URL: {exc}", where=where) from exc
+        reason = "what stands before its @ cannot be" if "@" in url else str(exc)
+        raise WebError(f"not a URL: {reason}", where=where) from exc
     host, port = parsed.raw_host.decode("ascii").lower(), parsed.port
     if parsed.scheme not in ("http", "https") or not host:
         raise WebError("only http and https addresses are read", where=where)
@@ -74,7 +76,7 @@ def parse_url(url: str) -> Url:
 def _check_length(url: str) -> None:
     if len(url) > _MAX_CHARS:
         message = f"an address of {len(url):,} characters is not read, at most {_MAX_CHARS:,}"
-        raise WebError(message, where=f"{url[:80]}…")
+        raise WebError(message, where=f"{hide_userinfo(url)[:80]}…")
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
 """Every outcome as output and exit code."""
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from panda.cli.boundary import run
+from tests.api import LAPTOPS, Panda
 from tests.cli.programs import make_program, run_words
 
 
@@ -67,14 +70,55 @@ def test_exit_code_without_error(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_bug_leaves_a_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """An unexpected exception ends with 1, names a report file, and shows no traceback."""
+    """An unexpected exception ends with 1, names a report for its user alone, and tells no value."""
     ended = run_words(make_program(), ["fail", "bug"], capsys, {"XDG_CACHE_HOME": str(tmp_path)})
     (report,) = (tmp_path / "panda" / "reports").iterdir()
     assert ended.code == 1
-    assert ended.err.splitlines()[0] == "error: panda has a bug: ZeroDivisionError: oh\\x1b[2J"
-    assert ended.err.splitlines()[1] == f"where: {report}"
+    first, second, *_ = ended.err.splitlines()
+    assert first.startswith("error: panda has a bug: ZeroDivisionError in programs.py:")
+    assert second == f"where: {report}"
     assert "Traceback" not in ended.err
-    assert "ZeroDivisionError" in report.read_text(encoding="utf-8")
+    text = report.read_text(encoding="utf-8")
+    assert "ZeroDivisionError" in text
+    assert "in _invoke" in text
+    assert "oh" not in text.split()
+    assert "'fail'" not in text
+    assert report.stat().st_mode & 0o777 == 0o600
+    assert report.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("way", ["file", "link"])
+def test_a_report_has_a_directory_of_its_own(
+    way: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the cache cannot be made, or leads elsewhere, a report lies in a new private directory."""
+    cache, elsewhere, temporary = tmp_path / "cache", tmp_path / "elsewhere", tmp_path / "tmp"
+    for folder in (cache, elsewhere, temporary):
+        folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    if way == "file":
+        (cache / "panda").write_text("no directory")
+    else:
+        (cache / "panda").mkdir()
+        (cache / "panda" / "reports").symlink_to(elsewhere)
+    ended = run_words(make_program(), ["fail", "bug"], capsys, {"XDG_CACHE_HOME": str(cache)})
+    (report,) = temporary.glob("panda-reports-*/panda-bug-*.txt")
+    assert ended.err.splitlines()[1] == f"where: {report}"
+    assert report.stat().st_mode & 0o777 == 0o600
+    assert report.parent.stat().st_mode & 0o777 == 0o700
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_forget_reaches_reports(tmp_path: Path) -> None:
+    """What an older report holds of a text goes with it, wherever the report lies."""
+    panda = Panda(tmp_path / "project", store=LAPTOPS, user="ann", TMPDIR=str(tmp_path))
+    folder = tmp_path / f"panda-reports-{os.getuid()}-old"
+    folder.mkdir(mode=0o700)
+    report = folder / "panda-bug-1.txt"
+    report.write_text("arguments: ['turn', 'my locker code is 4711-blue']")
+    ended = panda.process("forget", "--text", "4711-blue", "--yes")
+    assert ended.code in (0, 2), ended.err
+    assert not report.exists() or "4711-blue" not in report.read_text()
 
 
 def test_system_error(capsys: pytest.CaptureFixture[str]) -> None:

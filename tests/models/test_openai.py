@@ -254,7 +254,7 @@ def test_refusals_are_told_apart(status: int, data: bytes, error: type[Problem],
         server.model(api_key="who").generate(CHAT, FREE)
     assert type(caught.value) is error
     assert caught.value.fix
-    words = {500: "HTTP 500: broken", 429: "slow down", 401: "[key] are you", 400: "HTTP 400"}
+    words = {500: "HTTP 500: broken", 429: "slow down", 401: "[secret] are you", 400: "HTTP 400"}
     assert words.get(status, "") in caught.value.message
 
 

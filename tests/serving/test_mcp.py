@@ -319,6 +319,34 @@ def test_hostile_names(store: Path, tmp_path: Path) -> None:
     assert "Traceback" not in wire.end()
 
 
+def test_whole_numbers(store: Path, tmp_path: Path) -> None:
+    """A whole number is one, also as 2.0; truth values, texts and fractions are refused, each by its name."""
+    wire = Wire(tmp_path / "errors.txt", "--root", str(store), "--user", "demo")
+
+    def use(name: str, **arguments: object) -> dict[str, Any]:
+        answer = wire.ask("tools/call", {"name": name, "arguments": {"query": "Lenovo", **arguments}})
+        found = answer["result"]["structuredContent"]
+        assert isinstance(found, dict)
+        return found
+
+    wrong: list[object] = [True, False, "5", 1.5, -1, -1.0, 1e300, 10**400, float("nan"), [1], {}]
+    assert len(use("search_turns", limit=2.0)["results"]) == 2
+    assert use("search_turns", limit=5.0) == use("search_turns", limit=5)
+    assert use("gather_context", seed=7.0)["section"]
+    for name, key in (("search_turns", "limit"), ("gather_context", "seed"), ("run_turn", "seed")):
+        for value in wrong:
+            refused = use(name, **{key: value})["error"]
+            assert (refused["type"], refused["where"]) == ("UsageError", key), value
+    for share in (True, 10**400, 1e400, "1", [0.5]):
+        answer = wire.ask("tools/call", _synthesis(min_confidence=share))
+        assert answer["result"]["structuredContent"]["error"]["where"] == "min_confidence", share
+    assert "Traceback" not in wire.end()
+
+
+def _synthesis(**arguments: object) -> dict[str, Any]:
+    return {"name": "synthesize_scope", "arguments": {"scope": "local", **arguments}}
+
+
 def test_cancelled_call(store: Path, tmp_path: Path) -> None:
     """A call that its client cancels stops: the turn is interrupted, and the server goes on."""
     wire = Wire(tmp_path / "errors.txt", "--root", str(store), "--user", "demo")
