@@ -199,6 +199,8 @@ class App:
         self._check_calls(metadata.mode, with_image=bool(metadata.image) and not folder.has(IMAGE_JSON))
         sweep_below(folder.paths.directory)
         folder.write_metadata(structs.replace(metadata, status="running", intervention=None))
+        if self.meaning is not None:
+            self.meaning.begin_turn()
         return self._taken_up(folder, None, session, None, None)
 
     def run_turn(self, turn: Turn) -> None:
@@ -284,6 +286,7 @@ class App:
         user = self.settings.user
         self.index.freshen(user)
         if self.meaning is not None:
+            self.meaning.begin_turn()
             self.meaning.fill(user, most=TEXTS_BEFORE, in_turn=True)
         saved, digests = self.index.read(
             user, lambda view: (view.turns, view.note_digests()), as_of=self._moment.index

@@ -20,7 +20,7 @@ from panda.documents.yaml_text import split_front_matter
 from panda.errors import FileFormatError, Problem, StoreError, UntrustedError
 from panda.language.dates import day_of
 from panda.store import layout
-from panda.store.files import check_links, may_pass, read_text
+from panda.store.files import check_links, may_pass, read_note
 from panda.store.layout import FACTS_MD, PREFERENCES_MD, TurnPaths, UserStore, turn_name, turn_number
 from panda.store.records import QueryAnalysis, Research, Step, load
 from panda.store.seals import text_digest
@@ -247,7 +247,7 @@ def _read_source(place: str, source: str, stamp: str) -> Source:
     if turn_of(source):
         return _read_turn(place, source, stamp)
     try:
-        text = read_text(place)
+        text = read_note(place)
         if source in (PREFERENCES_MD, FACTS_MD):
             return Source(memory_entries(source, text, where=place))
         return Source(list(_note_entries(text, place, source)), text_digest(text))

@@ -25,7 +25,7 @@ from panda.memory.files import KINDS, Bound, Projection
 from panda.memory.memory import Remembered, load_remembered
 from panda.memory.node import Node, note_lines, research_lines, turn_lines, visit_lines
 from panda.memory.things import ToldThing, find_told_things
-from panda.store.files import read_bytes, read_text, store_errors
+from panda.store.files import read_bytes, read_note, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, UserStore
 from panda.store.records import Line, Manifest, Research, load
 from panda.store.visits import (
@@ -61,7 +61,7 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     if is_section:
         name, _, anchor = name.rpartition("#")
         path = _path(knowledge, name)
-    text = read_text(path)
+    text = read_note(path)
     document = split_front_matter(text, where=str(path))
     above = text.count("\n") - document.body.count("\n")
     title = heading = one_line(str(document.values.get("title") or PurePosixPath(name).stem))

@@ -33,7 +33,7 @@ from panda.memory.gathered import (
 )
 from panda.memory.node import Node
 from panda.memory.reader import PastReader, load_note
-from panda.store.files import is_temporary, read_text
+from panda.store.files import is_temporary, read_note
 from panda.store.layout import (
     CALLS_JSONL,
     CONFLICTS_JSONL,
@@ -108,7 +108,7 @@ def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iter
 
 
 def _unquotable_lines(path: Path, note: Node) -> Iterator[Problem]:
-    text = read_text(path)
+    text = read_note(path)
     body = split_front_matter(text, where=str(path)).body
     above = text.count("\n") - body.count("\n")
     reasons = [(item.line or 0, unquotable_for(item)) for item in note.items]

@@ -14,6 +14,9 @@ from panda.models.contract import Encoder, ModelInfo
 if TYPE_CHECKING:
     from panda.models.contract import Vectors
 
+TURN_TEXTS = 200
+"""Most texts without a kept vector that a turn computes, in all its phases together."""
+
 _LARGEST = 127
 _MOST_IN_MEMORY = 20_000
 _DIGEST_BYTES = 16
@@ -29,6 +32,8 @@ class KeptEncoder:
     def __init__(self, encoder: Encoder, store: VectorStore) -> None:
         self._encoder, self.store = encoder, store
         self._known: dict[bytes, bytes] = {}
+        self.turn_texts_left: int | None = None
+        """How many texts the running turn may still compute; None outside of turns: any number."""
 
     @property
     def info(self) -> ModelInfo:
@@ -47,6 +52,33 @@ class KeptEncoder:
         """Each word of a text with its vector in its place; none is kept."""
         return self._encoder.encode_words(plain_signs(text))
 
+    def begin_turn(self) -> None:
+        """Let the turn that begins compute as many texts as any turn."""
+        self.turn_texts_left = TURN_TEXTS
+
+    def encode_some(self, texts: Sequence[str]) -> dict[str, bytes]:
+        """
+        Return the vectors of texts, by text, as `pack` gives them; of those that have to be computed only the
+        first ones, as many as the running turn may still compute.
+        """
+        digests = {text: self.digest(text) for text in texts}
+        vectors = self.find([*digests.values()])
+        computed = [text for text in digests if digests[text] not in vectors][: self.turn_texts_left]
+        available = [text for text in digests if digests[text] in vectors]
+        return {
+            **{text: vectors[digests[text]] for text in available},
+            **dict(zip(computed, self.encode_packed(computed), strict=True)),
+        }
+
+    def cosines(self, query: str, texts: Sequence[str]) -> dict[str, float]:
+        """Return the cosine of each text with the query, by text; of those that `encode_some` gives."""
+        (query_vector,) = self.encode([query])
+        packed = self.encode_some(texts)
+        if not packed:
+            return {}
+        cosines = unpack([*packed.values()]) @ query_vector
+        return dict(zip(packed, map(float, cosines), strict=True))
+
     def encode_packed(self, texts: Sequence[str]) -> list[bytes]:
         """The vectors of texts as `pack` gives them."""
         digests = [self.digest(text) for text in texts]
@@ -55,6 +87,8 @@ class KeptEncoder:
         if new:
             vectors.update(zip(new, pack(self._encoder.encode([*new.values()])), strict=True))
             self._remember(vectors)
+            if self.turn_texts_left is not None:
+                self.turn_texts_left = max(0, self.turn_texts_left - len(new))
         return [vectors[digest] for digest in digests]
 
     def digest(self, text: str) -> bytes:

@@ -25,7 +25,7 @@ from panda.memory.confidence import claim_type
 from panda.memory.gathered import CONSTRAINTS
 from panda.memory.node import Node, wanted_list
 from panda.memory.reader import NodeLoader, find_node
-from panda.models.contract import Encoder
+from panda.models.kept_encoder import KeptEncoder
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, measure_closeness, share_of_words
@@ -49,7 +49,7 @@ _ADDRESS = re.compile(r"\burl https?://\S+\Z")
 class ClosestLines:
     """Orders lines by how close they are to a query, each with what it stands below."""
 
-    def __init__(self, encoder: Encoder | None) -> None:
+    def __init__(self, encoder: KeptEncoder | None) -> None:
         self._encoder = encoder
 
     def rate(self, query: str, options: Sequence[Option]) -> list[Option]:

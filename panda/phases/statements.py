@@ -17,7 +17,7 @@ from panda.language.text import count_kind, wanted_kind
 from panda.language.words import is_ordinary, split_terms, split_words
 from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_value
 from panda.memory.reader import Moment, NodeReader, find_node
-from panda.models.contract import Encoder
+from panda.models.kept_encoder import KeptEncoder
 from panda.phases.evidence import ClosestLines, score_of
 from panda.phases.kept import terms_of
 from panda.phases.turn import Turn
@@ -41,7 +41,7 @@ _MOST = 2
 class Noting:
     user: str  # whose turns
     moment: Moment  # the memory as the turn found it
-    encoder: Encoder | None  # finds what a correction corrects; None leaves words to decide
+    encoder: KeptEncoder | None  # finds what a correction corrects; None leaves words to decide
 
     def of(self, turn: Turn) -> tuple[Noted, ...]:
         if not turn.reading.statements:

@@ -126,6 +126,10 @@ class Meaning:
                 itself[position] = cosine
         return {position: (itself[position] + best[position]) / 2 for position in itself}
 
+    def begin_turn(self) -> None:
+        """Count from here on the texts that are computed: a turn has a limit."""
+        self._encoder.begin_turn()
+
     def count_missing(self, user: str) -> int:
         statistics = self._index.read(user, lambda view: view.statistics)
         return int((~self._place(user, statistics).whole).sum())
@@ -145,6 +149,10 @@ class Meaning:
         left = most if most is not None else 1 << 62
         if in_turn and missing > _MANY_ROWS:
             left = min(left, _FEW_TEXTS)
+        if in_turn and self._encoder.turn_texts_left is not None:
+            left = min(left, self._encoder.turn_texts_left)
+        if left <= 0:
+            return missing
         passes = [(True, ~placed.whole)]
         if most is not None:
             passes.insert(0, (False, ~placed.itself))
@@ -258,9 +266,10 @@ class Meaning:
                 _Row(row, content, row_text(entry), _lines_of(reader, entry))
                 for (row, entry), content in zip(view.then.items(), contents, strict=True)
             ]
-            texts = dict.fromkeys(text for row in rows for text in row.texts if is_english(text))
-            digests = {text: self._encoder.digest(text) for text in texts}
-            vectors = dict(zip(digests.values(), self._encoder.encode_packed([*texts]), strict=True))
+            texts = [row.text for row in rows] + [text for row in rows for text in row.texts]
+            packed = self._encoder.encode_some([text for text in texts if is_english(text)])
+            digests = {text: self._encoder.digest(text) for text in packed}
+            vectors = {digests[text]: vector for text, vector in packed.items()}
             keys = [key for row in rows for key in row.keys(digests)]
             records = _records(keys, vectors, self._encoder.width)
             self._then = view.as_of, dict(view.then), records

@@ -3,11 +3,14 @@
 import math
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from panda.language import names
 from panda.language.text import plain_text
 from panda.language.words import FUNCTION_WORDS, is_ordinary, query_terms, split_terms, split_words
-from panda.models.contract import Encoder
+
+if TYPE_CHECKING:  # it imports numpy and sqlite3
+    from panda.models.kept_encoder import KeptEncoder
 
 _ADDRESS = re.compile(r"\bhttps?://(?:[^\s/@]*@)?(?P<host>[^\s/?#]*)(?P<path>[^\s?#]*)\S*", re.IGNORECASE)
 _PAGE_KIND = re.compile(r"\.(?:html?|php|aspx?|jsp)$", re.IGNORECASE)
@@ -65,21 +68,23 @@ def share_of_words(query: str, text: str) -> float:
     return len(wanted.intersection(split_terms(text))) / len(wanted) if wanted else 0.0
 
 
-def measure_closeness(query: str, texts: Sequence[str], encoder: Encoder | None) -> list[float]:
+def measure_closeness(query: str, texts: Sequence[str], encoder: "KeptEncoder | None") -> list[float]:
     """
-    How close each text is to a query: values above .3 or so may have to do with it. It is its words' share of
-    their weight, from 0 to 1; with an encoder its cosine and three tenths of that. The texts are compared
-    with each other: a word that few of them have says more.
+    Return how close each text is to a query: values above .3 or so may have to do with it.
+
+    It is its words' share of their weight, from 0 to 1; with an encoder its cosine and three tenths of that.
+    The texts are compared with each other: a word that few of them have says more. A turn computes the
+    vectors of the texts that share most with the query; a text without a vector has its words alone.
 
     >>> measure_closeness("where is the tent", ["tent: in the attic", "bees: in the garden"], None)
     [1.0, 0.0]
     """
-    words = shares_by_rarity(query, texts)
+    shares = shares_by_rarity(query, texts)
     if encoder is None or not texts:
-        return words
-    vectors = encoder.encode([query, *texts])
-    cosines = vectors[1:] @ vectors[0]
-    return [float(near) + WORDS_WEIGHT * share for near, share in zip(cosines, words, strict=True)]
+        return shares
+    by_words = sorted(range(len(texts)), key=lambda at: shares[at], reverse=True)
+    cosines = encoder.cosines(query, [texts[at] for at in by_words])
+    return [cosines.get(text, 0.0) + WORDS_WEIGHT * share for text, share in zip(texts, shares, strict=True)]
 
 
 def shares_by_rarity(query: str, texts: Sequence[str]) -> list[float]:

@@ -1,5 +1,6 @@
 """What the items of a batch see: of each user the store as it was when the batch began, bounded and kept."""
 
+import filecmp
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -15,6 +16,7 @@ from panda.index.sources import NOTES, IndexEntry, entries_at, list_notes
 from panda.index.tables import in_ranges
 from panda.memory.files import KINDS, Bound, Projection
 from panda.store.files import (
+    NOTE_BYTES,
     held_lock,
     held_temporary,
     make_directory,
@@ -83,7 +85,7 @@ class Start:
             for path in _files(user / "knowledge"):
                 now = layout.of(user.name).knowledge / path.relative_to(user / "knowledge")
                 with suppress(OSError):
-                    if now.read_bytes() == path.read_bytes():
+                    if filecmp.cmp(now, path, shallow=False):
                         path.unlink()
 
 
@@ -99,9 +101,10 @@ def _keep(store: UserStore, index: Index, place: Path) -> None:
         index.freshen(store.user)
         turns, digests = index.read(store.user, lambda view: (view.turns, view.note_digests()))
     for name, may_be_read in list_notes(str(store.knowledge)).items():
-        if name and may_be_read and (store.knowledge / name).is_file():
+        note = store.knowledge / name
+        if name and may_be_read and note.is_file() and note.stat().st_size <= NOTE_BYTES:
             make_directory((place / "knowledge" / name).parent)
-            copy = Path(shutil.copy2(store.knowledge / name, place / "knowledge" / name))
+            copy = Path(shutil.copy2(note, place / "knowledge" / name))
             copy.chmod(0o600)
     for kind in KINDS:
         if (text := memory.texts.get(kind)) is not None:

@@ -598,6 +598,26 @@ def check_target(path: Path) -> None:
         raise UsageError(f"{path} is a link to {target}", fix="name the file that is to be written itself")
 
 
+NOTE_BYTES = 5_000_000
+"""The largest note, preferences.md or facts.md that is read."""
+
+
+def read_note(path: Path | str) -> str:
+    """
+    Return the text of a note or a memory file that the user may write.
+
+    Raises:
+        FileFormatError: It is larger than NOTE_BYTES; then nothing of it is read.
+        StoreError: As read_text.
+    """
+    with store_errors(path, "read"):
+        size_bytes = os.stat(path).st_size  # noqa: PTH116 - thousands of calls
+    if size_bytes > NOTE_BYTES:
+        message = f"it has {size_bytes:,} bytes, and a file of notes may have {NOTE_BYTES:,}; it is not read"
+        raise FileFormatError(message, where=str(path), fix="split it into several files, or move it away")
+    return read_text(path)
+
+
 def read_bytes(path: Path | str, *, pipe: bool = False) -> bytes:
     """
     Content of a file. Raises StoreError: it is missing, cannot be read, or is no regular file; with *pipe*,

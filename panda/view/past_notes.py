@@ -10,7 +10,7 @@ from panda.errors import Problem
 from panda.index.sources import NOTES, list_notes
 from panda.memory.node import Node
 from panda.memory.reader import NOTE
-from panda.store.files import read_text
+from panda.store.files import read_note
 from panda.store.records import GatheredContext, Snapshot
 from panda.store.seals import digest_parts, part_of, text_digest
 
@@ -51,5 +51,5 @@ class PastNotes:
             name = escape_path(path)
             if may_be_read and part_of(name) == part:
                 with suppress(Problem):
-                    digests[name] = text_digest(read_text(self._knowledge / path))
+                    digests[name] = text_digest(read_note(self._knowledge / path))
         return digest_parts(digests).get(part)

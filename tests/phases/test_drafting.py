@@ -1,11 +1,14 @@
 """The lines that phase 2.2 is offered, and how close they are to the query."""
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+from panda.index.vectors import VectorStore
 from panda.language.reading import Reading
 from panda.memory.budget import LoadedDocument
 from panda.memory.node import Node, SourceType, node_lines
+from panda.models.kept_encoder import KeptEncoder
 from panda.phases.evidence import ClosestLines, chosen_lines, gather, read_lines
+from panda.store.layout import Layout
 from panda.store.records import Line
 from tests.scripted_model import ScriptedEncoder
 from tests.stores import NOW
@@ -61,10 +64,10 @@ def test_a_line_is_read_with_what_it_stands_below() -> None:
     assert above == ["garden. front bed. Who waters. Week", "", ""]
 
 
-def test_closest_lines_by_meaning() -> None:
+def test_closest_lines_by_meaning(tmp_path: Path) -> None:
     """An encoder finds the line in other words; without one words decide. Four at most are read."""
     lines = document("turn:1", "turn_summary", "the tent costs 90", *(f"line {n}" for n in range(9))).items
-    encoder = ScriptedEncoder({"price": "costs"})
+    encoder = KeptEncoder(ScriptedEncoder({"price": "costs"}), VectorStore(Layout(tmp_path)))
     (first, *others) = ClosestLines(encoder).closest("price", lines)
     assert (first.text, others) == ("the tent costs 90", [])
     assert ClosestLines(None).closest("line 7", lines)[0].text == "line 7"

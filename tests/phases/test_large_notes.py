@@ -1,0 +1,114 @@
+"""Notes that are too long, too large or no files: commands end soon and say what they left out."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from panda.store.layout import Layout
+from tests.api import Panda
+from tests.script import Script
+from tests.scripted_model import ScriptedEncoder
+from tests.scripted_turns import laptop_store, run_turn
+
+KEY = "The spare key of the cabin lies under the blue pot."
+LIMIT_BYTES = 5_000_000
+NOTES = "users/default/knowledge"
+
+
+def write_notes(directory: Path, *, notes: int, lines: int) -> None:
+    """Notes of short lines that are all different, with one line about a key at the end of the last."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for note in range(notes):
+        rows = [f"- Parcel {note}-{line} went to shelf {line * 7 + note}.\n" for line in range(lines)]
+        if note == notes - 1:
+            rows.append(f"- {KEY}\n")
+        (directory / f"parcels_{note}.md").write_text("# Parcels\n\n" + "".join(rows), encoding="utf-8")
+
+
+@pytest.mark.parametrize(("notes", "lines"), [(1, 1500), (6, 300)])
+def test_a_turn_encodes_few_lines(notes: int, lines: int, tmp_path: Path) -> None:
+    """However long the notes, the vectors of 200 texts are computed, beside those of no note."""
+    layout = laptop_store(tmp_path / "store")
+    write_notes(Layout(layout.root).of("ann").knowledge, notes=notes, lines=lines)
+    encoder = ScriptedEncoder()
+    ran = run_turn(layout, "Where is the spare key of the cabin?", Script(), encoder=encoder)
+    assert ran.turn.folder.read_metadata().status is not None
+    encoded = {text for text in encoder.asked if "arcel" in text or "spare key of the cabin lies" in text}
+    assert 0 < len(encoded) <= 200
+    assert any(KEY in text for text in encoded)
+
+
+def test_the_line_is_found_in_a_long_note(tmp_path: Path) -> None:
+    """A turn over a long note quotes the line that shares the query's rare words."""
+    panda = Panda(tmp_path / "project")
+    panda("init")
+    write_notes(panda.store / NOTES, notes=1, lines=1500)
+    assert KEY in panda.turn("Where is the spare key of the cabin?").data["response"]
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Panda:
+    """A store with a sound note beside one that is too large, a pipe, a socket and a device."""
+    panda = Panda(tmp_path / "project")
+    panda("init")
+    knowledge = panda.store / NOTES
+    knowledge.mkdir(parents=True)
+    (knowledge / "key.md").write_text(f"- {KEY}\n", encoding="utf-8")
+    with (knowledge / "huge.md").open("wb") as file:
+        file.truncate(700_000_000)
+    os.mkfifo(knowledge / "pipe.md")
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = Path.cwd()
+        os.chdir(knowledge)  # the name of a socket is short
+        try:
+            listener.bind("socket.md")
+        finally:
+            os.chdir(here)
+    (knowledge / "device.md").symlink_to("/dev/zero")
+    return panda
+
+
+def test_odd_notes_are_told_and_not_read(odd: Panda) -> None:
+    """A rebuild, a check and a turn end, name the file and both numbers, and read the other notes."""
+    told = "it has 700,000,000 bytes, and a file of notes may have 5,000,000; it is not read"
+    rebuilt = odd("index", "rebuild")
+    assert (rebuilt.code, rebuilt.out.count(told)) == (3, 1)
+    assert "huge.md" in rebuilt.out
+    checked = odd("validate", str(odd.store), "--json")
+    findings = [problem for problem in checked.data["problems"] if problem["message"] == told]
+    assert [Path(problem["path"]).name for problem in findings] == ["huge.md"]
+    asked = odd.process("turn", "Where is the spare key of the cabin?")
+    assert (asked.code, KEY in asked.out, asked.err.count(told)) == (0, True, 1)
+    for name in ("pipe.md", "socket.md", "device.md"):
+        assert name in rebuilt.out
+
+
+@pytest.mark.parametrize(("more_bytes", "is_read"), [(0, True), (1, False)])
+def test_the_limit_is_exact(more_bytes: int, tmp_path: Path, *, is_read: bool) -> None:
+    """A note of the limit is read, one byte more is not."""
+    panda = Panda(tmp_path / "project")
+    panda("init")
+    note = panda.store / NOTES / "long.md"
+    note.parent.mkdir(parents=True)
+    text = f"- {KEY}\n"
+    note.write_text(text + " " * (LIMIT_BYTES - len(text) + more_bytes), encoding="utf-8")
+    assert panda("index", "rebuild").code == (0 if is_read else 3)
+    assert ("long.md" in panda("index", "search", "spare key").out) is is_read
+
+
+@pytest.mark.parametrize("name", ["preferences.md", "facts.md"])
+def test_a_memory_file_has_the_limit_too(name: str, tmp_path: Path) -> None:
+    """A memory file that is too large is told with both numbers, and is no bug."""
+    panda = Panda(tmp_path / "project")
+    panda("init")
+    home = panda.store / "users" / "default"
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / name).open("wb") as file:
+        file.truncate(700_000_000)
+    for words in (("memory", "list"), ("turn", "What is my budget?")):
+        ended = panda(*words)
+        assert ended.code == 2
+        assert "it has 700,000,000 bytes" in ended.err
+        assert name in ended.err
