@@ -283,22 +283,20 @@ class Forgetting:
         if named is None:
             return None
         things = [thing for thing in find_told_things(assertions) if named in thing.subjects]
-        whole = {named} if is_statement(relation) else set()
-        return self._of_things(things, assertions, whole=whole, also=named)
+        return self._of_things(things, assertions, named=named)
 
     def _of_things(
         self,
         things: Sequence[ToldThing],
         assertions: Sequence[Assertion],
         *,
-        whole: Collection[Subject] = (),
-        also: Subject | None = None,
+        named: Subject | None = None,
     ) -> Wanted:
-        """What things say; sentences in *whole* go with all of their clauses, and so does *also*."""
-        subjects = {subject for thing in things for subject in thing.keys} | {*whole}
-        if also is not None:
-            subjects.add(also)
-        clauses = [clause for thing in things for clause in thing.clauses if clause.subject not in whole]
+        """What things say; a key or sentence that is *named* itself goes with all that it says."""
+        subjects = {subject for thing in things for subject in thing.keys}
+        if named is not None:
+            subjects.add(named)
+        clauses = [clause for thing in things for clause in thing.clauses if clause.subject != named]
         texts = [clause.text for clause in clauses]
         rests: dict[str, str] = {}
         spans = removed_spans(things)

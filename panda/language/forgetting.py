@@ -40,9 +40,9 @@ _REFERS = re.compile(
 _THIRD_PERSON = re.compile(r"\w*[^s]s")
 _PERSONS = read_words("order_words.txt", "person")
 _VERBS_OF_ANY = read_words("order_words.txt", "aux") | read_words("order_words.txt", "be")
-_VERB, _WEAK_VERB, _PARTICIPLE, _LEAD, _STORE, _TAIL, _SUBJECT, _NOTHING = (
+_VERB, _WEAK_VERB, _PARTICIPLE, _LEAD, _STORE, _TAIL, _NOTHING = (
     alternatives(_FILE, group)
-    for group in ("verb", "weak_verb", "participle", "lead", "store", "tail", "subject", "nothing")
+    for group in ("verb", "weak_verb", "participle", "lead", "store", "tail", "nothing")
 )
 _AUX, _WH, _PERSON = (alternatives("order_words.txt", group) for group in ("aux", "wh", "person"))
 _ORDER_VERBS = read_words("order_verbs.txt")
