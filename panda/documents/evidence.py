@@ -69,10 +69,12 @@ def check_each(
     texts: Sequence[str], sources: Sequence[str], *, about: Sequence[str] = ()
 ) -> list[list[Claim]]:
     """check_evidence of each text, with the sources read once."""
-    cited, titles = [plain_text(source) for source in sources], [plain_text(title) for title in about]
+    plain = {text: plain_text(text) for text in dict.fromkeys((*texts, *sources, *about))}
+    cited = [plain[source] for source in sources]
+    titles = [plain[title] for title in about]
     held = [_read(source) for source in cited]
     unheld = []
-    for text in map(plain_text, texts):
+    for text in map(plain.__getitem__, texts):
         missing = [(found.start, found.claim) for found in _unheld(text, held)]
         names = unknown_names(text, [*cited, *titles])
         missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]

@@ -515,7 +515,8 @@ class _Scanner:
     ) -> Found:
         text = self._text
         places, end = scale_after(text, end, price=currency is not None)
-        value = value and value * 10**places
+        if value and places:
+            value *= 10**places
         after, end_of_currency = currency_after(text, end)
         if after and currency in (None, "USD", after):
             currency, end = after, end_of_currency

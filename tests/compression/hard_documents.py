@@ -2,11 +2,10 @@
 
 import json
 import random
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-WORDS = re.findall(r"[a-z]+", (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text("utf-8").lower())
+WORDS = Path(__file__).with_name("words.txt").read_text("utf-8").split()
 FRONT = """---
 schema: context/1
 turn: 3

@@ -236,7 +236,7 @@ def test_of_a_text_nothing_is_left(store: Store) -> None:
     told = [said, *(store.panda("show", n, code=None) for n in ("2", "3")), store.panda("validate")]
     told += [store.panda("validate", "--strict"), store.panda("session", "verify")]
     assert "no problems found" in told[-2]
-    told += [store.panda("validate", "2-3", "--strict", code=3), store.panda("index", "rebuild")]
+    told += [store.panda("validate", "2-3", "--strict"), store.panda("index", "rebuild")]
     told += [
         store.panda("replay", "1", "--mode", "simulate"),
         store.panda("diff", "saved", "last", code=None),
@@ -245,7 +245,8 @@ def test_of_a_text_nothing_is_left(store: Store) -> None:
         store.panda("view", "--out", str(store.base / "pages")),
         store.panda("turn", "What is my vault code?"),
     ]
-    assert "not judged" in "".join(told)
+    judged = [one for one in told if "no problems found" in one]
+    assert len(judged) == 3, told
     assert not any(_plain("monkey") in _plain(one) for one in told)
     pages = [one for one in (store.base / "pages").rglob("*") if one.is_file()]
     assert not any(b"monkey" in one.read_bytes().lower() for one in pages)
