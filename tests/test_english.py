@@ -43,6 +43,7 @@ FORMATS = {
     "tools/sources.py:_POOR": "names of hosts",
     "web/markup.py:_STRUCK_NAMES": "classes of HTML",
     "web/markup.py:_HIDDEN_STYLE": "CSS",
+    "web/markup.py:_RAISED_STYLE": "CSS",
     "web/extraction.py:_ASIDE_HINTS": "classes of HTML",
     "web/extraction.py:_INFO_HINTS": "classes of HTML",
     "web/extraction.py:_REVIEW_HINTS": "classes of HTML",

@@ -12,7 +12,7 @@ from panda.documents.markdown import split_passages
 from panda.documents.text import one_line
 from panda.language.text import split_sentences
 from panda.language.words import phrases
-from panda.web.markup import Block, Markup, clean_text, read_markup, with_body
+from panda.web.markup import Block, Markup, clean_text, parse_html, read_markup, render_html, with_body
 from panda.web.page import Page
 from panda.web.structured import (
     ARTICLES,
@@ -83,10 +83,10 @@ def extract_page(page: Page) -> Extraction:
     text = clean_text(page.text or "")
     if page.media_type not in ("text/html", "application/xhtml+xml"):
         return _plain(page, text)
-    text = with_body(text)
-    markup = read_markup(text)
+    root = parse_html(with_body(text))
+    markup = read_markup(root)
     readings = _read_blocks(markup.blocks)
-    main_text = _find_main_text(text, page.final_url)
+    main_text = "" if root is None else _find_main_text(render_html(root), page.final_url)
     page_type, fields = _identify(markup, readings, main_text)
     prices = [c.value for key in ("price", "lowest_price") for c in find_claims(str(fields.get(key, "")))]
     shown: dict[str, str] = {}

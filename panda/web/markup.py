@@ -22,8 +22,9 @@ _BEFORE_BODY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _BODY = re.compile(r"<(?:body|frameset)\b", re.IGNORECASE)
+_NARROW = r"(?<![\d.,])\d{1,3}(?:[\u00a0\u2009\u202f]\d{3})+(?!\d)"
 _GROUPED = re.compile(
-    r"(?<![\d.,])\d{1,3}(?:[\u00a0\u2009\u202f]\d{3})+(?!\d)"
+    rf"{_NARROW}"
     r"|(?:\A|(?<=[:(=])|(?<=[:(=]\s))\d{1,3}(?:\s\d{3})+(?=(?:[.,]\d\d?)?\s?(?:[$€£¥₹₽]|(?:kr|zł|Kč|Ft|руб|[A-Z]{3})\b))"
 )
 """Digits in groups: with blanks that do not break anywhere, with plain ones only where a price begins."""
@@ -54,6 +55,20 @@ _STRUCK_NAMES = re.compile(
 )
 _NAVIGATION_ROLES = frozenset(("navigation", "banner", "contentinfo", "menu", "menubar", "search"))
 _CENTS = re.compile(r"\d{2}\Z")
+_RAISED_NAMES = re.compile(r"(?:^|[\s_-])(?:sup|superscript)(?:$|[\s_-])", re.IGNORECASE)
+_RAISED_STYLE = re.compile(r"vertical-align\s*:\s*super", re.IGNORECASE)
+_LOWERED_STYLE = re.compile(r"vertical-align\s*:\s*sub", re.IGNORECASE)
+_NOTE_NAMES = re.compile(r"(?:^|[\s_-])(?:fn|footnote|noteref|reference|cite|citation)", re.IGNORECASE)
+_NOTE = re.compile(r"[\[(]\s*\w{1,4}\s*[\])]|\d{1,3}(?:\s?[,;–-]\s?\d{1,3})+")
+"""A footnote's mark whatever stands before it: in brackets, or several numbers."""
+_ORDINALS = frozenset(["st", "nd", "rd", "th", "er", "re", "ère", "e", "è", "ème", "eme", "o", "a", "º", "ª"])
+_PRICE_BEFORE = re.compile(r"[$€£¥₹]\s?\d[\d.,]*\Z")
+_PRICE_BEHIND = re.compile(r"\s?(?:[$€£¥₹₽]|(?:kr|zł|Kč|Ft|руб|[A-Z]{3})\b)")
+_POWER = re.compile(r"[-−–+]?\w+[-−–+]?")
+_SYMBOL = re.compile(r"[A-Z][a-z]?(?!\w)")
+"""Of a chemical element, behind the number of an isotope."""
+_PRICE_NAMES = re.compile(r"price|preis|prix", re.IGNORECASE)
+_CENT_NAMES = re.compile(r"cent|fraction|decimal", re.IGNORECASE)
 _MOST_BLOCKS = 4_000
 _MOST_ROWS = 300
 _MOST_COLUMNS = 30
@@ -65,6 +80,12 @@ _NAMES_CHARS = 200
 _HINTS_CHARS = 2_000
 _STYLE_CHARS = 1_000
 _GAP_CHARS = 100
+_BEFORE_CHARS = 40
+_RAISED_CHARS = 20
+_OUTER_ELEMENTS = 4
+"""So many elements around a raised one are looked at for their names."""
+_STEPS_A_CHAR = 8
+"""So many elements at most are looked at for each character of a text that is wanted."""
 _BLOCK_CHARS = 20_000
 """Longer stretches of text become several blocks."""
 _MOST_TABLE_CHARS = 500_000
@@ -76,14 +97,174 @@ _TAG = re.compile(r"<[a-z/!]", re.IGNORECASE)
 
 
 def parse_html(text: str) -> HtmlElement | None:
+    """
+    Return the tree of a page, with its raised and lowered text spelled out so that no reader glues it to the
+    number beside it; None if there is nothing in it.
+    """
     from lxml import etree
     from lxml import html as parsing
 
     parser = parsing.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
     try:
-        return parsing.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+        root = parsing.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError):
         return None
+    _spell_marks(root)
+    return root
+
+
+def render_html(root: HtmlElement) -> str:
+    """Return a tree as a page again, without the narrow blanks that group the digits of a number."""
+    from lxml import html as parsing
+
+    text = str(parsing.tostring(root, encoding="unicode"))
+    return re.sub(_NARROW, lambda match: "".join(match[0].split()), text)
+
+
+def _spell_marks(root: HtmlElement) -> None:
+    """
+    Put in the place of each raised or lowered element the plain text that says the same, and struck text
+    apart from what stands beside it.
+    """
+    from lxml import etree
+
+    spelled: list[tuple[HtmlElement, str]] = []
+    struck = list(root.iter(*_STRUCK, "ins"))
+    before, skipped = "", None
+    walker = etree.iterwalk(root, events=("start", "end"))
+    for event, element in walker:
+        if event == "end":
+            if element is not skipped and _is_block(element):
+                before = ""
+            before = (before + (element.tail or ""))[-_BEFORE_CHARS:]
+            continue
+        if _is_block(element) or element.tag == "br":
+            before = ""
+        text = _spelled(element, before)
+        if text is None:
+            text = element.text or ""
+        else:
+            spelled.append((element, text))
+            skipped = element
+            walker.skip_subtree()
+        before = (before + text)[-_BEFORE_CHARS:]
+    for element, text in spelled:
+        element.clear(keep_tail=True)
+        element.tag = "span"
+        element.text = text
+        outer = element.getparent()
+        if not text and outer is not None and outer.tag == "a" and not text_of(outer, 1):
+            outer.tag = "span"  # a link of nothing
+    for element in [*root.iter("sup", "sub")]:
+        element.tag = "span"
+    for element in struck:
+        neighbour, outer = element.getprevious(), element.getparent()
+        if neighbour is not None:
+            neighbour.tail = f"{neighbour.tail or ''} "
+        elif outer is not None:
+            outer.text = f"{outer.text or ''} "
+        element.tail = f" {element.tail or ''}"
+
+
+def _spelled(element: HtmlElement, before: str) -> str | None:
+    """The plain text of an element that is raised or lowered; None if its text says the same as it stands."""
+    place = _place_of(element)
+    inner = text_of(element, _RAISED_CHARS) if place else ""
+    if not inner or len(inner) == _RAISED_CHARS:
+        return None
+    behind = _text_behind(element)
+    if place == "raised":
+        text = _raised_text(element, inner, before, behind)
+    else:
+        text = _lowered_text(inner, before, behind)
+    return None if text == inner else text
+
+
+def _place_of(element: HtmlElement) -> Literal["raised", "lowered"] | None:
+    """Whether an element's text stands higher or lower than the line, or is small as the cents of a price."""
+    if element.tag in ("sup", "sub", "small"):
+        return "lowered" if element.tag == "sub" else "raised"
+    if element.tag not in ("span", "b", "i", "em", "strong", "a", "font"):
+        return None
+    names, style = (element.get("class") or "")[:_STYLE_CHARS], (element.get("style") or "")[:_STYLE_CHARS]
+    if _RAISED_NAMES.search(names) or _RAISED_STYLE.search(style):
+        return "raised"
+    return "lowered" if _LOWERED_STYLE.search(style) else None
+
+
+def _text_behind(element: HtmlElement) -> str:
+    """The beginning of what follows an element in its line."""
+    for _ in range(_OUTER_ELEMENTS):
+        if element.tail:
+            return str(element.tail)
+        following = element.getnext()
+        if following is not None:
+            return "" if _is_block(following) else str(following.text or "")
+        outer = element.getparent()
+        if outer is None or _is_block(outer):
+            return ""
+        element = outer
+    return ""
+
+
+def _raised_text(element: HtmlElement, inner: str, before: str, behind: str) -> str:
+    """
+    What raised text says in plain text: the decimals of a price, the numerator of a fraction, an ordinal's
+    ending, an exponent as `^3`; a footnote's mark is left out where it links to its note or stands in
+    brackets, and stands apart as `[3]` where it may be one.
+    """
+    last, digits = before[-1:], inner.isdecimal()
+    if not any(map(str.isalnum, inner)):
+        return inner
+    if _is_cents(element, inner, before, behind):
+        return inner if last in ".," or not inner[0].isdigit() else f".{inner}"
+    if element.tag == "small" or not re.search(r"\d", inner + last):
+        return inner
+    if _is_note(element, inner):
+        return ""
+    if behind[:1] in ("/", "\u2044") and digits:
+        return f" {inner}" if last.isdigit() else inner
+    apart = " " if inner[-1].isdigit() and behind[:1].isdigit() else ""
+    if not before.strip():
+        is_note = digits and not _SYMBOL.match(behind)
+        return f"[{inner}] " if is_note else f"{inner}{apart}"
+    if inner.isalpha() and (len(inner) > 1 or inner.lower() in _ORDINALS or not last.isdigit()):
+        return inner
+    is_priced = _PRICE_BEFORE.search(before) or (last.isdigit() and _PRICE_BEHIND.match(behind))
+    if digits and (is_priced or last in '.,;:!?"”’'):
+        return f" [{inner}]{apart}"
+    return f"^{inner}{apart}" if _POWER.fullmatch(inner) else f"^({inner})"
+
+
+def _is_cents(element: HtmlElement, inner: str, before: str, behind: str) -> bool:
+    if not re.search(r"\d[.,]?\Z", before) or not re.match(r"[.,]?\d{2}(?!\d)", inner):
+        return False
+    around = [element, *islice(element.iterancestors(), _OUTER_ELEMENTS)]
+    names = [f"{outer.get('class') or ''} {outer.get('itemprop') or ''}"[:_STYLE_CHARS] for outer in around]
+    if _CENT_NAMES.search(names[0]) or any(map(_PRICE_NAMES.search, names)):
+        return True
+    told_behind = _PRICE_BEHIND.match(inner[2:]) or _PRICE_BEHIND.match(behind)
+    return bool(_PRICE_BEFORE.search(before) or told_behind)
+
+
+def _is_note(element: HtmlElement, inner: str) -> bool:
+    """Whether raised text is a footnote's mark: by its link within the page, its name or its brackets."""
+    around = [*islice(element.iter(), _OUTER_ELEMENTS), *islice(element.iterancestors(), 1)]
+    links = any((one.get("href") or "").startswith("#") for one in around if one.tag == "a")
+    names = f"{element.get('class') or ''} {element.get('role') or ''}"[:_STYLE_CHARS]
+    return links or bool(_NOTE_NAMES.search(names)) or bool(_NOTE.fullmatch(inner))
+
+
+def _lowered_text(inner: str, before: str, behind: str) -> str:
+    """
+    What lowered text says in plain text: an index is written behind its letter as in CO2, behind a digit as
+    `_2`, and apart from a digit that follows.
+    """
+    if before.endswith(("/", "\u2044")):
+        return inner
+    apart = " " if inner[-1].isdigit() and behind[:1].isdigit() else ""
+    joint = "_" if (before[-1:].isdigit() and inner[0].isalnum()) or apart else ""
+    return f"{joint}{inner}{apart}"
 
 
 def clean_text(text: str) -> str:
@@ -116,16 +297,44 @@ def squeeze(text: str) -> str:
 
 
 def text_of(element: HtmlElement, most_chars: int) -> str:
-    """The beginning of an element's text, as one line; what follows it is not looked at."""
+    """
+    Return the beginning of an element's text as one line: lines and blocks in it apart, without what is
+    hidden, and without struck text unless that is all of it.
+    """
+    text, has_struck = _text_in(element, most_chars, struck=False)
+    if not text and has_struck:
+        text, _ = _text_in(element, most_chars, struck=True)
+    return text
+
+
+def _text_in(element: HtmlElement, most_chars: int, *, struck: bool) -> tuple[str, bool]:
+    """The text, with or without what is struck, and whether anything was left out because it is."""
+    from lxml import etree
+
     pieces: list[str] = []
     left = 2 * most_chars  # of which white space may be the half
-    for piece in element.itertext():
-        if piece:
-            pieces.append(piece[:left])
-            left -= len(piece)
+    has_struck = False
+    walker = etree.iterwalk(element, events=("start", "end"))
+    for event, inner in islice(walker, _STEPS_A_CHAR * most_chars):
+        if inner is element:
+            piece = inner.text or "" if event == "start" else ""
+        elif event == "end":
+            piece = inner.tail or ""
+        else:
+            piece = inner.text or ""
+            is_left_out = inner.tag in _GONE or _is_hidden(inner)
+            if not struck and _is_struck(inner):
+                is_left_out = has_struck = True
+            if is_left_out:
+                walker.skip_subtree()
+                piece = " "
+        if inner is not element and (_is_block(inner) or inner.tag in ("br", "img")):
+            piece = f" {piece}"
+        pieces.append(piece[: max(0, left)])
+        left -= len(piece)
         if left <= 0:
             break
-    return squeeze("".join(pieces))[:most_chars]
+    return squeeze("".join(pieces))[:most_chars], has_struck
 
 
 @dataclass(frozen=True)
@@ -161,9 +370,9 @@ class Markup:
     """Terms with their descriptions, from lists of definitions and two-column tables."""
 
 
-def read_markup(html: str) -> Markup:
+def read_markup(root: HtmlElement | None) -> Markup:
     """What a page holds, however broken; hidden elements, scripts and forms' fields are left out."""
-    markup, root = Markup(), parse_html(html)
+    markup = Markup()
     if root is None:
         return markup
     for element in root.iter("title", "meta", "script"):
@@ -222,17 +431,20 @@ def _walk(root: HtmlElement, taken: Collection[HtmlElement]) -> Iterator[Block]:
         if event == "end":
             if element is not skipped and _is_block(element):
                 yield from current.blocks()
-                current = replace(outer.pop(), texts=[], link_chars=0)
+                current = outer.pop()
+                current.add(" ")
             if element is not skipped:
                 links -= element.tag == "a"
             current.add(element.tail or "")
-        elif element.tag == "br" or element.tag in _GONE or element in taken or _is_hidden(element):
+        elif element.tag in ("br", "img") or element.tag in _GONE or element in taken or _is_hidden(element):
             current.texts.append(" ")
             skipped = element
             walker.skip_subtree()
         else:
             if _is_block(element):
-                yield from current.blocks()
+                if element.tag not in _INLINE and element.tag not in _STRUCK:
+                    yield from current.blocks()
+                    current = replace(current, texts=[], link_chars=0)
                 outer.append(current)
                 current = _opened(element, current)
             else:
@@ -381,8 +593,7 @@ def _gap(element: HtmlElement, texts: list[str]) -> str:
     inner = text_of(element, _GAP_CHARS)
     if not before or not inner or before[-1].isspace():
         return ""
-    names = f"{element.get('class') or ''}".lower()
-    cents = element.tag == "sup" or any(word in names for word in ("cent", "fraction", "decimal"))
+    cents = _CENT_NAMES.search((element.get("class") or "")[:_STYLE_CHARS])
     if cents and _CENTS.match(inner) and before[-1].isdigit():
         return "."
     neighbour = element.getprevious()

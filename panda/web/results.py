@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from panda.documents.json_text import load_json
 from panda.documents.text import one_line
 from panda.errors import WebError
-from panda.web.markup import clean_text, parse_html, squeeze
+from panda.web.markup import clean_text, parse_html, text_of
 
 MAX_RESULTS = 1_000
 """Most results that are taken from one page of results."""
@@ -55,7 +55,7 @@ def parse_html_results(text: str) -> list[SearchResult]:
         is_title = heading is not None or any(element.tag in _HEADINGS for element in link)
         if is_title and url.startswith(_SCHEMES):
             block = (heading if heading is not None else link).getparent()
-            title = squeeze(link.text_content())
-            around = squeeze(block.text_content()).replace(title, "", 1) if block is not None else ""
-            results.append(SearchResult(url, title[:_TITLE_CHARS], around.strip()[:_SNIPPET_CHARS]))
+            title = text_of(link, _TITLE_CHARS)
+            around = text_of(block, _TITLE_CHARS + _SNIPPET_CHARS) if block is not None else ""
+            results.append(SearchResult(url, title, around.replace(title, "", 1).strip()[:_SNIPPET_CHARS]))
     return results

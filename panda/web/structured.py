@@ -6,7 +6,7 @@ from html import unescape
 from typing import Any
 
 from panda.documents.json_text import load_json
-from panda.documents.text import one_line
+from panda.web.markup import clean_text, parse_html, squeeze, text_of
 
 _SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
 PRODUCTS = frozenset(
@@ -35,6 +35,7 @@ _AVAILABILITY = {
 }
 _OF_OFFER = ("price", "priceCurrency", "availability", "itemCondition", "lowPrice", "highPrice")
 _OF_RATING = ("ratingValue", "reviewCount", "ratingCount", "bestRating")
+_TAG = re.compile(r"<[a-z/!][^<>]{0,200}>", re.IGNORECASE)
 _MOST_DEPTH = 12
 _TEXT_CHARS = 600
 _SOURCE_CHARS = 6_000
@@ -213,8 +214,9 @@ def _text(value: object) -> str:
         value = value.get("@value")
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
-    plain = re.sub(r"<[^<>]{1,200}>", " ", unescape(str(value)[:_SOURCE_CHARS]))
-    return one_line(plain)[:_TEXT_CHARS]
+    text = unescape(str(value)[:_SOURCE_CHARS])
+    root = parse_html(clean_text(text)) if _TAG.search(text) else None
+    return squeeze(text)[:_TEXT_CHARS] if root is None else text_of(root, _TEXT_CHARS)
 
 
 def _as_list(value: object) -> list[Any]:

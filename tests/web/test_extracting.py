@@ -1,5 +1,7 @@
 """What is read from pages: title, price, stock, tables, zones; and how good the reading is."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,13 @@ from panda.web.decoding import decode_body
 from panda.web.extraction import Extraction, extract_page
 from panda.web.page import Page
 from tests.web.site import PAGES
+
+RAISED = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "raised_text.jsonl").read_text(encoding="utf-8").splitlines()
+]
+"""Raised, lowered and struck text as `html`, and what a reader must take it for as `text`."""
+LONG = "A page needs some running text before its main part is looked for. " * 6
 
 
 def read(name: str) -> Extraction:
@@ -183,6 +192,26 @@ def test_utf8_that_is_called_latin() -> None:
 def test_hardly_a_page(text: str) -> None:
     """A page of nearly nothing gives nearly nothing, with a quality that says so."""
     assert html(text).quality <= 0.5
+
+
+@pytest.mark.parametrize("case", RAISED, ids=lambda case: case["html"])
+def test_no_number_becomes_another(case: dict[str, str]) -> None:
+    """In a paragraph, a cell, a definition, the main text, and in data for machines."""
+    inside = case["html"]
+    data = json.dumps({"@type": "Product", "name": "Desk", "description": inside})
+    table = f"<table><tr><th>Name<th>Size<tr><td>a<td>{inside}<tr><td>b<td>none</table>"
+    made = html(f"<h1>Desk</h1><p>{inside}</p>{table}<dl><dt>Length<dd>{inside}</dl>")
+    told = [line for zone in made.fields["zones"] for line in zone["items"]]
+    assert case["text"] in told
+    assert made.fields["tables"][0]["rows"][0] == ["a", case["text"]]
+    assert f"Length: {case['text']}" in told
+    machine = html(f'<script type="application/ld+json">{data}</script><p>Text.')
+    assert machine.fields["description"] == case["text"]
+    article = html(f"<h1>Desk</h1><article><p>{LONG}</p><p>Sold so far: {inside} in all.</p></article>")
+    written = article.content.replace("\\", "")
+    assert "<su" not in written
+    if "struck" not in case:
+        assert f"Sold so far: {case['text']} in all." in written
 
 
 def test_hidden_text_is_not_read() -> None:

@@ -46,6 +46,7 @@ def test_pages_that_cost_much_are_read(panda: Panda, site: Site) -> None:
         "lists": "<dl>" * 200 + "<dt>a<dd>b" * 5_000,
         "json": '<script type="application/ld+json">' + '{"a":' * 100_000 + "</script>",
         "entities": "&amp;" * 200_000,
+        "raised": "<sup>2</sup>" * 20_000 + "<s>3</s>" * 20_000 + "<sup>4" * 200,
         "open": "<!--" * 50_000 + "<title>" * 1_000,
         "digits": "1 111 " * 100_000,
     }
