@@ -51,6 +51,7 @@ from panda.store.layout import IMAGE_JSON, Layout, UserStore
 from panda.store.log import append_executions
 from panda.store.records import Execution, Image, Session, Snapshot
 from panda.store.seals import digest_parts
+from panda.store.turn_documents import DocumentText
 from panda.store.turns import Reserved, TurnFolder, claim_turn
 from panda.tools.contract import ToolContext
 from panda.tools.project import Project
@@ -126,6 +127,7 @@ class App:
         bound: Bound | None = None,
         locks: ExitStack | None = None,
         client: Literal["mcp"] | None = None,
+        documents: Sequence[DocumentText] = (),
     ) -> Turn:
         """
         Claim a number for a query, in the session of the settings or else in one of its own.
@@ -138,6 +140,7 @@ class App:
             bound: What it may read, of a turn apart from the store, which has number and session already.
             locks: Gets the lock of the session, to be held while the turn runs; None: the caller holds it.
             client: Through what it is asked; a turn of a client forgets nothing.
+            documents: What is handed over with the query.
 
         Raises:
             QueryError: The query is empty or too long; no number is claimed.
@@ -176,6 +179,7 @@ class App:
             snapshot=snapshot,
             made_for=made_for,
             client=client,
+            documents=documents,
         )
         if image is not None:
             folder.save(image)

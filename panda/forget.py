@@ -50,7 +50,7 @@ _NAMES = re.compile(
 _FREE = {"arguments", "data", "details", "specs", "products", "offers", "parameters"}
 """JSON keys whose values have keys of their own, which are texts like any other."""
 _ENTITIES = {"entities", "topics", "entities_created", "entities_updated", "entities_deleted"}
-_FIXED = re.compile(r"[0-9a-f]{12,}|(fact|conflict)-[0-9a-f]+|(memory|fact|turn|visit|research|step):\S*")
+_FIXED = re.compile(r"[0-9a-f]{12,}|(fact|conflict)-[0-9a-f]+|(memory|fact|turn|visit|research|step|document):\S*")
 """Digests, ids and nodes: no part of them was told."""
 _DIGESTS = re.compile(r"fact-[0-9a-f]{16}|[a-z0-9_-]+-[0-9a-f]{8}")
 """Ids that panda makes of what assertions and interventions say; no other one is replaced."""
@@ -147,6 +147,7 @@ class _Eraser:
             self._pattern = self._quoting if quotes else self._far
         self._scrubs = False
         self._spares = False
+        self._has_digests = False
 
     def count(self, data: bytes) -> int:
         low = data.lower()
@@ -155,6 +156,7 @@ class _Eraser:
     def clean(self, path: Path, data: bytes, *, scrubs: bool = False) -> bytes:
         """Content without the texts; with *scrubs* without calls, entities, topics and digests either."""
         text, name, self._scrubs, self._spares = _text(data), path.name, scrubs, False
+        self._has_digests = name == names.DOCUMENTS_JSON
         if path.suffix == ".jsonl":
             made = "\n".join(self._json(line, name) for line in text.split("\n"))
         elif path.suffix == ".json":
@@ -169,7 +171,9 @@ class _Eraser:
     def value(self, value: Any, key: str = "", *, free: bool = False) -> Any:
         """A JSON value without the texts; *free*: within a value whose keys are not panda's."""
         if isinstance(value, str):
-            if self._scrubs and (key == "etag" or (free and re.fullmatch("[0-9a-f]{16,64}", value))):
+            is_digest = key == "etag" or (free and re.fullmatch("[0-9a-f]{16,64}", value))
+            is_digest = is_digest or (self._has_digests and key in ("sha256", "text_sha256"))
+            if self._scrubs and is_digest:
                 return None
             is_whole = self._pattern.fullmatch(value) is not None
             is_name = (_NAMES.fullmatch(key) and not free) or (is_whole and self._spares)

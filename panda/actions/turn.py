@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from msgspec import UNSET
+
 from panda.app import App
 from panda.documents.context import render_section
 from panda.documents.records import encode
@@ -36,6 +38,7 @@ from panda.store.layout import (
     TOOLRESULTS_MD,
 )
 from panda.store.records import GatheredContext, Image, Metrics, RetrievalPlan, StagedMemory
+from panda.store.turn_documents import document_node, find_documents
 from panda.store.turns import TurnFolder
 from panda.store.validate import stray_notes
 from panda.tools.table import describe_tools
@@ -43,6 +46,7 @@ from panda.tools.table import describe_tools
 Until = Literal["plan", "draft", "commit"]
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
+_OF_DOCUMENT = ("name", "source", "content_type", "bytes", "sha256", "tokens")
 _GATHERING = 2
 
 
@@ -132,10 +136,26 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
             {key: one[key] for key in ("path", "diff", "dry_run")} for one in writes if "diff" in one
         ],
         "image": encode(image),
+        "documents": _documents_data(folder),
         "phases": [{"recipe" if key == "recipes" else key: row[key] for key in row} for row in phases],
         "reason": metadata.reason,
         "intervention": metadata.intervention,
     }
+
+
+def _documents_data(folder: TurnFolder) -> list[dict[str, Any]]:
+    """What was handed over with a query; whether it was compressed is None before its context is gathered."""
+    gathered = folder.find(GatheredContext)
+    loaded = gathered.documents if gathered and gathered.documents is not UNSET else ()
+    cut = {document.node_id: document.cut for document in loaded}
+    return [
+        {
+            "node_id": (node_id := document_node(folder.number, document.name)),
+            **{key: getattr(document, key) for key in _OF_DOCUMENT},
+            "compressed": cut.get(node_id),
+        }
+        for document in find_documents(folder.paths)
+    ]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """`panda turn`, `gather`, `list` and `show`."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -29,6 +29,7 @@ from panda.cli.completion import (
     complete_unfinished_turns,
     complete_ungathered_turns,
 )
+from panda.cli.standard_input import read_piped
 from panda.cli.text import clipped, read_argument
 from panda.documents.context import SECTIONS
 from panda.documents.records import encode
@@ -41,18 +42,32 @@ from panda.store.turns import TurnFolder, TurnRow, list_rows, load_picture, read
 if TYPE_CHECKING:
     from panda.actions.turn import Outcome, Until
     from panda.app import App
+    from panda.store.turn_documents import DocumentText
 
+With = Annotated[
+    list[str] | None,
+    option(
+        "A document of this turn: a file, the URL of a page, or - for standard input; several in a row.",
+        "FILE|URL|-",
+        "--with",
+        show_default="none",
+    ),
+]
+NoStdin = Annotated[bool, flag("Leave standard input alone.", "--no-stdin")]
+"""The options of commands that begin a turn with documents."""
 _MODES = ("chat", "code")
 _RESUMED = "leave it out: a turn that goes on has its own"
+_HAS_DOCUMENTS = "leave it out: a turn that goes on has the documents that it was given"
 _OWN = "leave it out: a turn that is there has its own"
 _PLAN_COLUMNS = ("node", "chosen", "by", "score", "index")
 _QUERY_CHARS = 60
 
 
 @excludes("resume", "query", "continue_", "session", "mode", "seed", "image", "dry_run", fix=_RESUMED)
-@excludes("resume_all", "query", "continue_", "mode", "seed", "image", "dry_run", fix=_RESUMED)
+@excludes("resume", "with_", fix=_HAS_DOCUMENTS)
+@excludes("resume_all", "query", "continue_", "mode", "seed", "image", "with_", "dry_run", fix=_RESUMED)
 @excludes("resume_all", "resume")
-@excludes("discard", "query", "resume", "resume_all", "session", "mode", "seed", "image", "dry_run")
+@excludes("discard", "query", "resume", "resume_all", "session", "mode", "seed", "image", "with_", "dry_run")
 @excludes("continue_", "session", "discard")
 def turn(
     invocation: Invocation,
@@ -95,6 +110,8 @@ def turn(
         Path | None,
         option("An image that the layer EYES describes: PNG or JPEG.", "FILE", show_default="none"),
     ] = None,
+    with_: With = None,
+    no_stdin: NoStdin = False,
     web_allow: Annotated[str | None, ALLOW] = None,
     dry_run: Annotated[
         bool, flag("Only tell what would be done; in code mode, show the diff.", "--dry-run")
@@ -104,6 +121,13 @@ def turn(
     Answer a query from the store. Without --session or -c it begins a session of its own.
 
     Example: panda turn -c "How much does the Lenovo LOQ 15 cost?" --user demo
+
+    What standard input holds beside a query is a document of the turn, as what --with names:
+
+    \b
+    cat contract.md | panda turn "Summarise the risks"
+    panda turn --with contract.pdf --with https://example.org/terms "When may I cancel?"
+    while read -r q; do panda turn --no-stdin "$q"; done < questions.txt
 
     --resume-all ends with 3 if any turn did not end well, and with 75 if a model server was away each time.
     """
@@ -118,9 +142,10 @@ def turn(
     app = _app(invocation, store, goes_on=continue_)
     tell = invocation.reporter.step
     text = read_query(query, invocation.stdin)
+    documents = _read_documents(invocation, app, query, text, with_ or (), no_stdin=no_stdin)
     if only_plan:
         return _show_plan(app, text, mode, with_image=picture is not None)
-    done = ask(app, text, mode, dry_run=dry_run, picture=picture)
+    done = ask(app, text, mode, dry_run=dry_run, picture=picture, documents=documents)
     return _tell_how_to_answer(invocation, app, turn_result(done, tell))
 
 
@@ -128,6 +153,35 @@ def read_query(argument: str, stdin: BinaryIO) -> str:
     """The query as given; from standard input without the line break at its end."""
     text = read_argument(argument, stdin)
     return text.removesuffix("\n").removesuffix("\r") if argument == "-" else text
+
+
+def _read_documents(
+    invocation: Invocation,
+    app: "App",
+    argument: str,
+    query: str,
+    sources: Sequence[str],
+    *,
+    no_stdin: bool,
+) -> "Sequence[DocumentText]":
+    """
+    Return what is handed over with a query: what --with names and standard input holds.
+
+    Args:
+        argument: The query as it was given; with "-" standard input holds it, and no document.
+    """
+    from panda.actions.handed_over import MAX_BYTES, gather_documents
+    from panda.phases.turn import check_query
+    from panda.tools.visits import client_of
+
+    other = '"-" as the query' if argument == "-" else "--no-stdin" if no_stdin else None
+    if "-" in sources and other is not None:
+        raise UsageError(f"--with - does not go with {other}", where="--with", fix="leave one of them out")
+    check_query(query)  # before something is waited for or fetched
+    piped = None
+    if other is None:
+        piped = read_piped(invocation.stdin, invocation.reporter.step, most_bytes=MAX_BYTES)
+    return gather_documents(sources, piped, lambda: client_of(app.tools))
 
 
 def _take_up(invocation: Invocation, resume: str | None, session: str | None, discard: int | None) -> Result:
@@ -246,7 +300,7 @@ def _halted_or_asked(done: "Outcome") -> Result:
     return Result(done.data, str(done.data["question"]), exit_code=ASKED_BACK)
 
 
-@excludes("turn", "query", "continue_", "session", "mode", "seed", fix=_OWN)
+@excludes("turn", "query", "continue_", "session", "mode", "seed", "with_", fix=_OWN)
 @excludes("continue_", "session")
 @excludes("plan", "draft", fix="--plan stops before the draft: leave one of the two out")
 def gather(
@@ -274,6 +328,8 @@ def gather(
     seed: Annotated[
         int | None, option(f"Seed of every model call.  {SEED_DEFAULT}", "N", show_default=False)
     ] = None,
+    with_: With = None,
+    no_stdin: NoStdin = False,
 ) -> Result:
     """
     Gather the context of a turn and stop; `panda turn --resume TURN` goes on.
@@ -291,7 +347,9 @@ def gather(
     if turn is not None:
         done = gather_again(app, turn, until)
     else:
-        done = gather_query(app, read_query(query or "", invocation.stdin), mode, until)
+        text = read_query(query or "", invocation.stdin)
+        documents = _read_documents(invocation, app, query or "", text, with_ or (), no_stdin=no_stdin)
+        done = gather_query(app, text, mode, until, documents=documents)
     return _tell_how_to_answer(invocation, app, _gathered_result(done), is_new=turn is None)
 
 

@@ -119,6 +119,8 @@ def _why_not(metadata: Metadata, form: Format) -> tuple[str, str | None] | None:
         return "it was forgotten", None
     if form == "queries" and metadata.image is not None:
         return "it is about an image", "ask it by hand: panda turn --image FILE"
+    if form == "queries" and turn.has_documents:
+        return "it was asked with documents", "ask it by hand: panda turn --with FILE"
     if form == "jsonl" and metadata.status not in SAVED_STATUSES:
         is_open = metadata.status != "forgotten"
         return f"its status is {metadata.status}", (

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from panda.documents.context import CACHED, FOREVER, HEADINGS, SESSION_MEMORY, STORED, TURNS
+from panda.documents.context import CACHED, FOREVER, HEADINGS, PROVIDED, SESSION_MEMORY, STORED, TURNS
 from panda.errors import MemoryNodeError
 from panda.language.text import is_question
 from panda.memory.confidence import EXPIRED_BELOW
@@ -16,6 +16,8 @@ from panda.store.records import Line
 
 DOCUMENTS_TOKENS = 3_000
 """Budget tokens of all loaded documents together (S1 §7.2)."""
+DOCUMENT_TOKENS = 6_000
+"""Budget tokens of one document that was handed over: some 200 lines, more than are compared in meaning."""
 TURN_TOKENS = 1_500
 """Budget tokens of one earlier turn (S1 §4.2)."""
 RESEARCH_CLAIMS = 5
@@ -23,8 +25,10 @@ RESEARCH_CLAIMS = 5
 LONGEST_LINE_CHARS = 1_000
 """Longer lines cannot be quoted."""
 
-_FIRST = ("preference", "fact", "research_cache", "visit_record")
-_HEADINGS = {"preference": STORED, "fact": FOREVER, "turn_summary": TURNS}
+_EVENLY = (5**0.5 - 1) / 2
+"""Whole multiples of it, modulo one, lie evenly between 0 and 1 however many they are."""
+_FIRST = ("user_document", "preference", "fact", "research_cache", "visit_record")
+_HEADINGS = {"user_document": PROVIDED, "preference": STORED, "fact": FOREVER, "turn_summary": TURNS}
 
 
 @dataclass(frozen=True)
@@ -77,11 +81,16 @@ def fit_nodes(
     left (S1 §4.2, §7.3).
     """
     ordered = sorted(nodes, key=_rank)
-    usable = [[line for line in node.items if is_usable(line)] for node in ordered]
-    kept = [
-        _within(lines, TURN_TOKENS, fit) if node.source_type == "turn_summary" else lines
-        for node, lines in zip(ordered, usable, strict=True)
-    ]
+    usable: list[Sequence[Line]] = [[line for line in node.items if is_usable(line)] for node in ordered]
+    kept: list[Sequence[Line]] = []
+    room_tokens = _document_room(ordered, usable, budget_tokens)
+    for node, lines in zip(ordered, usable, strict=True):
+        if node.source_type == "turn_summary":
+            kept.append(_within(lines, TURN_TOKENS, fit))
+        elif node.source_type == "user_document":
+            kept.append(_within(lines, room_tokens, fit, spread=True))
+        else:
+            kept.append(lines)
     if sum(map(_tokens, kept)) > budget_tokens:
         kept = [
             _best_claims(lines) if node.source_type == "research_cache" else lines
@@ -95,19 +104,36 @@ def fit_nodes(
     return documents
 
 
+def _document_room(nodes: Sequence[Node], lines: Sequence[Sequence[Line]], budget_tokens: int) -> int:
+    """Room for each document that was handed over: together what the others leave, or three quarters."""
+    documents = [node.source_type == "user_document" for node in nodes]
+    others_tokens = sum(_tokens(own) for own, is_one in zip(lines, documents, strict=True) if not is_one)
+    room_tokens = max(3 * budget_tokens // 4, budget_tokens - others_tokens)
+    return min(DOCUMENT_TOKENS, room_tokens) // max(1, sum(documents))
+
+
 def _tokens(lines: Sequence[Line]) -> int:
     return sum(count_tokens(line.text) for line in lines)
 
 
-def _within(lines: Sequence[Line], room_tokens: int, fit: Callable[[str], float]) -> Sequence[Line]:
-    if _tokens(lines) <= room_tokens:
+def _within(
+    lines: Sequence[Line], room_tokens: int, fit: Callable[[str], float], *, spread: bool = False
+) -> Sequence[Line]:
+    """
+    The lines that fit best within the room, in their order; of equals the first ones, or with *spread* some
+    of each part of the document.
+    """
+    tokens = [count_tokens(line.text) for line in lines]
+    if sum(tokens) <= room_tokens:
         return lines
-    kept: list[Line] = []
-    for line in sorted(lines, key=lambda line: -fit(line.text)):
-        if count_tokens(line.text) <= room_tokens:
-            kept.append(line)
-            room_tokens -= count_tokens(line.text)
-    return [line for line in lines if line in kept]
+    fits = [fit(line.text) for line in lines]
+    step = _EVENLY if spread else 0.0
+    kept: set[int] = set()
+    for at in sorted(range(len(lines)), key=lambda at: (-fits[at], at * step % 1, at)):
+        if tokens[at] <= room_tokens:
+            kept.add(at)
+            room_tokens -= tokens[at]
+    return [line for at, line in enumerate(lines) if at in kept]
 
 
 def _best_claims(lines: Sequence[Line]) -> Sequence[Line]:

@@ -17,6 +17,7 @@ from panda.memory.node import Node, SourceType
 from panda.store.records import GatheredItem, GatheredSection, Line
 
 TITLES: Mapping[SourceType, str] = {
+    "user_document": "Provided Documents",
     "preference": "Session Preferences",
     "turn_summary": "Relevant Prior Turns",
     "fact": "Forever Memory Knowledge",

@@ -20,7 +20,7 @@ from panda.memory.confidence import MISSING, TURN_STARTS, claim_type, confidence
 from panda.store.records import Line, Research
 from panda.store.visits import TurnRecord, Visit
 
-SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "visit_record"]
+SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "visit_record", "user_document"]
 _UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})
 _ROW_FIELDS = frozenset({"products", "offers", "tables"})
 _EXCLAMATION = re.compile(r"(?:\w+: )?(?:[^\W\d_]+[,'’ ]*){1,3}!+\Z")

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from panda.documents.document_text import split_document
 from panda.documents.markdown import find_wikilinks, section_named, split_knowledge, split_passages
 from panda.documents.memory_file import is_statement, written_below
 from panda.documents.text import escape_path, one_line, shorten, unescape_path
@@ -19,7 +20,7 @@ from panda.index.index import Index
 from panda.index.sources import list_notes, memory_entries
 from panda.index.tables import AsOf, IndexView
 from panda.language.dates import day_of
-from panda.memory.confidence import KNOWLEDGE, MISSING
+from panda.memory.confidence import HANDED_OVER, KNOWLEDGE, MISSING
 from panda.memory.fact import Kind
 from panda.memory.files import KINDS, Bound, Projection
 from panda.memory.memory import Remembered, load_remembered
@@ -28,6 +29,7 @@ from panda.memory.things import ToldThing, find_told_things
 from panda.store.files import read_bytes, read_note, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, UserStore
 from panda.store.records import Line, Manifest, Research, load
+from panda.store.turn_documents import load_document
 from panda.store.visits import (
     SAVED_STATUSES,
     Visit,
@@ -224,6 +226,7 @@ class NodeReader:
             "research": self._research,
             "visit": self._visit,
             "knowledge": lambda _, name: load_note(self._store.knowledge, name, self._clock()),
+            "document": self._document,
         }
         if not name or kind not in loaders or (kind == "turn" and not (name.isascii() and name.isdigit())):
             expected = "turn:N, memory:KEY, fact:KEY, …"
@@ -292,6 +295,24 @@ class NodeReader:
             at=record.at,
             items=turn_lines(record, self._clock()),
             links=(f"research:{record.research_topic}",) if record.research_topic else (),
+        )
+
+    def _document(self, node_id: str, name: str) -> Node:
+        """A document of a turn, "813/contract.pdf"."""
+        number, _, own_name = name.partition("/")
+        if not (number.isascii() and number.isdecimal()) or not self._moment.holds(int(number)):
+            raise NotFoundError(f"there is no document {name!r}", where=node_id)
+        paths = self._store.turn(int(number))
+        document = load_document(paths, own_name)
+        at = document.record.added_at
+        passages = split_document(document.text, document.record.content_type)
+        return Node(
+            id=node_id,
+            source_type="user_document",
+            title=document.name,
+            provenance=self._relative(paths / document.record.file),
+            at=at,
+            items=tuple(note_lines(passages, "", HANDED_OVER, at, self._clock())),
         )
 
     def visits(self, urls: Collection[str]) -> dict[str, Visit]:

@@ -79,6 +79,15 @@ class KeptEncoder:
         cosines = unpack([*packed.values()]) @ query_vector
         return dict(zip(packed, map(float, cosines), strict=True))
 
+    def cosines_with_mean(self, texts: Sequence[str]) -> list[float | None]:
+        """Return the cosine of each text with the mean of all; None of what `encode_some` leaves out."""
+        packed = self.encode_some(texts)
+        if not packed:
+            return [None for _ in texts]
+        vectors = unpack([*packed.values()])
+        cosines = dict(zip(packed, map(float, vectors @ vectors.mean(axis=0)), strict=True))
+        return [cosines.get(text) for text in texts]
+
     def encode_packed(self, texts: Sequence[str]) -> list[bytes]:
         """The vectors of texts as `pack` gives them."""
         digests = [self.digest(text) for text in texts]

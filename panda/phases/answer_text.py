@@ -82,11 +82,12 @@ def render_answer(
     left_out: Mapping[str, int],
     lead: Sequence[str] = (),
     said: Mapping[GatheredItem, str],
+    line_numbers: Mapping[str, Sequence[int]] | None = None,
 ) -> str:
     """
     The answer as the user reads it: each line with its marks and what is *said* in front, then the list of
     sources, *places* by node, and what was computed. Neighbours of one list stand as one; *left_out* tells
-    how many of a list are not quoted.
+    how many of a list are not quoted, *line_numbers* by node where in its file the lines stand.
     """
     numbers = {node_id: n for n, node_id in enumerate(places, 1)}
     blocks: list[str] = []
@@ -103,7 +104,10 @@ def render_answer(
         else:
             pairs = zip(together, marks, strict=True)
             blocks += [f"{said.get(line.item, '')}{_marked(line.text, mark)}" for line, mark in pairs]
-    sources = [f"- [{numbers[node_id]}] {node_id}, {place}" for node_id, place in places.items()]
+    at = {node_id: f":{','.join(map(str, own))}" for node_id, own in (line_numbers or {}).items()}
+    sources = [
+        f"- [{numbers[node_id]}] {node_id}, {place}{at.get(node_id, '')}" for node_id, place in places.items()
+    ]
     figures = dict.fromkeys((part.value, part.expression) for line in lines for part in line.computed)
     computed = [f"- {value} = {expression}" for value, expression in figures]
     cited = ["Sources:\n" + "\n".join([*sources, *computed])] if sources else []

@@ -121,6 +121,8 @@ def gathered_values(
     limits = next(section for section in sections if section.title == CONSTRAINTS)
     nodes = [node_id for section in sections if section.title != CONSTRAINTS for node_id in section.node_ids]
     coverage = {kind: sum(id_.startswith(f"{kind}:") for id_ in nodes) for kind in Coverage.__struct_fields__}
+    if not coverage["document"]:
+        del coverage["document"]
     return GatheredContext(
         sections=tuple(sections),
         gathered_at=render_time(now),
@@ -170,11 +172,14 @@ class ContextGatherer:
         found, previous = self._candidates(turn)
         nodes: dict[str, Node] = {}
         candidates, origins = self._followed(turn, found, nodes)
+        documents = self._documents(turn, nodes)
+        candidates = [*documents, *candidates]
         is_read = self._writes(turn)  # by a model, of which the budgets are
         offered = candidates
         if is_read:
             offered = offered_candidates(candidates)
-        read = self._known([one.node_id for one in offered], nodes)
+        others = [one.node_id for one in offered if one.node_id not in turn.document_nodes]
+        read = self._known(others, nodes)
         best = {line.node: line for line in self.closest.best_lines(turn.meant, read)}
         now = self.clock()
         options = []
@@ -192,6 +197,7 @@ class ContextGatherer:
         ids = [candidate.node_id for candidate in found]
         ruled = ruled_nodes(turn.analysis, ids, previous)
         asked_for = [
+            *turn.document_nodes,
             *(one for node_id in ruled for one in origins.get(node_id, (node_id,))),
             *(f"turn:{number}" for number in recalled_turns(turn) if f"turn:{number}" in ids),
         ]
@@ -285,6 +291,12 @@ class ContextGatherer:
             turn.warn(f"the query names {', '.join(missing)}, which does not exist")
         return found, previous
 
+    def _documents(self, turn: Turn, nodes: dict[str, Node]) -> list[Candidate]:
+        """The documents that were handed over: candidates whatever they say."""
+        loaded = [self.reader.load(node_id) for node_id in turn.document_nodes]
+        nodes |= {node.id: node for node in loaded}
+        return [Candidate(node.id, shorten(f"{node.title}: {node.text}", _CHARS), 0.0) for node in loaded]
+
     def _followed(
         self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]
     ) -> tuple[list[Candidate], dict[str, tuple[str, ...]]]:
@@ -342,6 +354,7 @@ class ContextGatherer:
     ) -> tuple[Sequence[DraftSection], list[Line]]:
         """What 2.2 drafts, `sections` by a model that writes, else `lines`, and all lines that it read."""
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
+        own = turn.document_nodes
         read = read_lines(turn.meant, documents, self.closest)
         sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
         reply = ask(
@@ -360,6 +373,8 @@ class ContextGatherer:
             missing = [reason(line, why) for why, line in ruled if line.node not in cited]
             return _merged([*written, *draft_of_lines(missing, nodes)]), [*read, *missing]
         chosen = chosen_lines(read, reply.values["lines"])
+        if turn.is_about_documents:
+            chosen = self.closest.passages(turn.query, [line for line in read if line.node in own])
         lines = gather(turn.meant, turn.reading, read, chosen, nodes, _ruled(plan))
         taken = {line.id for line in lines}
         others = (structs.replace(line, left_out=_FURTHER) for line in read if line.id not in taken)

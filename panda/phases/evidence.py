@@ -28,17 +28,19 @@ from panda.memory.reader import NodeLoader, find_node
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
-from panda.retrieval.relevance import folded_names, measure_closeness, share_of_words
+from panda.retrieval.relevance import folded_names, measure_centrality, measure_closeness, share_of_words
 from panda.session.registry import uses_excluded
 from panda.store.records import Evidence, GatheredItem, GatheredSection, Line, Step
 
 PAGE = "visit:"
 CLAIMED, FOUND, WORDED = "claimed by a tool", "found by a tool", "worded by a model"
+HANDED_OVER = "in a document that was handed over"
 LOOKING_UP = ("memory.query", "doc.search")  # tools that only look into the store
 _TOLD = ("turn:", "research:")  # nodes that tell of things what was so then
 _CURRENT, _NOTED = (PAGE, "research:"), ("knowledge:", "fact:")
 _SPEC = "product_spec"
 _MOST_READ, _MOST_LINES, _MOST_LISTED = 4, 40, 12
+_MOST_PASSAGES, _LEAST_PASSAGES = 6, 2  # of all documents that were handed over, and of each
 _WITHIN = 0.25
 """The answer is among the four closest of ten lines, no further below the first, in 98 of 100 cases."""
 _SAME_THING = 2
@@ -67,6 +69,26 @@ class ClosestLines:
         lines = self.scored(query, [line for node in nodes for line in node.items if is_usable(line)])
         best = {line.node: line for line in sorted(lines, key=score_of)}
         return sorted(best.values(), key=score_of, reverse=True)
+
+    def passages(self, query: str, lines: Sequence[Line]) -> list[Line]:
+        """
+        Return what answers a request about documents that were handed over, in their order: of each the lines
+        closest to the request, or where none has a word of it ("summarise this"), to the document as a whole.
+        """
+        documents: dict[str, list[Line]] = {}
+        for line in lines:
+            documents.setdefault(line.node, []).append(line)
+        most = max(_LEAST_PASSAGES, _MOST_PASSAGES // max(1, len(documents)))
+        passages: list[Line] = []
+        for own in documents.values():
+            ranked = self.scored(query, own)
+            if not any(share_of_words(query, line.text) for line in own):
+                values = measure_centrality([option.near for option in as_options(own)], self._encoder)
+                ranked = [replace(line, score=value) for line, value in zip(own, values, strict=True)]
+            best = sorted(ranked, key=score_of, reverse=True)[:most]
+            near = {line.id for line in best if score_of(line) >= score_of(best[0]) - _WITHIN}
+            passages += [reason(line, HANDED_OVER) for line in ranked if line.id in near]
+        return passages
 
     def closest(self, query: str, lines: Sequence[Line]) -> list[Line]:
         """The four closest at most, none far behind the first."""
@@ -211,7 +233,12 @@ def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = No
 
 
 def ordered_findings(turn: Turn, steps: Sequence[Step]) -> set[str | None]:
-    """The nodes that the research among the steps of this turn found, where the user orders one."""
+    """
+    The nodes that the research among the steps of this turn found, where the user orders one; or the
+    documents that a request is about.
+    """
+    if turn.is_about_documents:
+        return {*turn.document_nodes}
     made = [step for step in steps if step.tool == "internet.research" and step.status == "success"]
     ordered = turn.reading.mood == "orders"
     return {claim.node_id for step in made for claim in step.claims} if ordered else set()
@@ -254,7 +281,10 @@ class _Filters:
     def in_order(self, *, quotes: bool) -> Iterator[tuple[str, Callable[[Line], bool]]]:
         reading, carry = self._turn.reading, self._turn.present_carry
         if quotes and self._found:
-            yield "not what the ordered research found", lambda line: line.node not in self._found
+            why = "not what the ordered research found"
+            if self._turn.is_about_documents:
+                why = "not in what was handed over"
+            yield why, lambda line: line.node not in self._found
         yield "read anew since", self._is_stale
         if named_pages(self._turn):
             yield "the address of another page", self._is_address

@@ -67,6 +67,8 @@ class Planner:
         guidance = [turn.reason, *failures] if turn.reason else []
         entries = [] if is_written or not named_pages(turn) else [n for n in names if n in OPENING]
         gathered = look_at(turn, gathered_lines(turn), quotes=False)
+        is_at_hand = turn.is_about_documents and not is_written and not named_pages(turn)
+        handed_over = [Option(id_, id_, (id_,), 1.0) for id_ in turn.document_nodes if is_at_hand]
         reply = ask(
             self.executor,
             "phase3_planner",
@@ -77,7 +79,7 @@ class Planner:
                 "pages": live_pages(turn, context.reader),
                 "entries": [Option(name, name) for name in entries],
                 "told": [Option(f"s{n}", one.text, (), 1.0) for n, one in enumerate(told, 1)],
-                "recalled": recalled(turn, context.reader, is_written),
+                "recalled": recalled(turn, context.reader, is_written) or handed_over,
                 "ordered": _new_search(turn) if "internet.research" in names else [],
             },
             variables={"tools": "\n".join([describe_tools(names), *lacking]), "quoted": quote(turn.query)},

@@ -79,7 +79,7 @@ from panda.session.registry import (
     replace_references,
 )
 from panda.store.carry import Carry, Entity
-from panda.store.layout import IMAGE_JSON
+from panda.store.layout import DOCUMENTS_JSON, IMAGE_JSON
 from panda.store.records import (
     ContentReference,
     DataRequirements,
@@ -93,7 +93,7 @@ from panda.store.turns import load_picture
 _MOST_NODES = 6
 _MOST_WORDS = 3  # how many telling words a query has whose pronoun says what it is about
 _LEAST_LISTED = 2
-_NODES = ("turn:", "memory:", "fact:", "research:", "visit:", "knowledge:")
+_NODES = ("turn:", "memory:", "fact:", "research:", "visit:", "knowledge:", "document:")
 _MOST_ENTITIES = 24
 _MOST_KEPT = 40  # how many kept things, the newest, a model that writes may forget
 _RECENT = 3
@@ -268,6 +268,12 @@ def read_query(turn: Turn, references: References, reply: Reply, *, goes_on: boo
     is_talk = not _is_undecided(reply, "small_talk") and reply.values["small_talk"] == "talk"
     is_talk = is_talk and not answers and not goes_on and mood != "orders"
     is_recap &= not is_talk
+    if turn.documents:  # a message beside a document is about that
+        is_recap = False
+        is_talk = False
+        if mood == "tells" and not told:
+            mood = "orders"
+            clauses = [structs.replace(clause, mood=mood) for clause in clauses]
     if is_recap or is_talk:  # whatever it looks like
         mood = "tells" if is_talk else "asks"
         clauses, told = [structs.replace(one, mood=mood) for one in clauses], []
@@ -433,6 +439,9 @@ class QueryAnalyzer:
         subject = subject_of(turn, self.reader, references) if written is None else None
         words = words or ([turn.query] if subject else [])
         content = subject[1] if subject else self._content(references, target)
+        if content is None and words and turn.documents:  # "this" is what was handed over
+            title = ", ".join(document.name for document in turn.documents)
+            content = ContentReference(title, turn.document_nodes[0], None)
         goes_on = (subject is not None and is_question(turn.query)) or self._names_kept(turn.query)
         reading = written or read_query(turn, references, reply, goes_on=goes_on)
         reading = self._with_memory(turn, reading, reply, is_written=written is not None)
@@ -446,7 +455,8 @@ class QueryAnalyzer:
             resolved = resolved or subject[0]
         prices = values["needs_current_prices"]
         intent: Intent = values["intent"] if values["intent"] in get_args(Intent) else "query"
-        if intent == "greeting" and not reading.talk and not _is_undecided(reply, "small_talk"):
+        is_decided = not _is_undecided(reply, "small_talk") or bool(turn.documents)
+        if intent == "greeting" and not reading.talk and is_decided:
             intent = "query"
         live = values["needs_live_data"] and (written is not None or prices or not reading.details)
         ages = "price" if prices else "availability" if live else None  # as content types age
@@ -479,6 +489,9 @@ class QueryAnalyzer:
         if analysis.resolved_query == turn.query:
             meta["resolved_query"] = None  # §0 holds a long query once
         places = ["§0.raw_query", *([IMAGE_JSON] if turn.image else [])]
+        if turn.documents:
+            places.append(DOCUMENTS_JSON)
+            meta["documents"] = [document.name for document in turn.documents]
         provenance = {"source_type": "user_query", "node_ids": [], "provenance": places}
         section = Section(0, (Text(turn.query), Meta({**provenance, **meta})))
         return Advance(section, (analysis,))

@@ -103,6 +103,8 @@ class Reflection:
         return Advance(section, (record,), to=5)
 
     def _known(self, turn: Turn) -> str | None:
+        if turn.documents:
+            return "Something to work on was handed over with the query."
         analysis, words = turn.analysis, content_stems(turn.query)
         if analysis.reference_resolution.status == "resolved":
             return "What the query refers to is known from the session."
@@ -118,7 +120,8 @@ class Reflection:
 
     def _look(self, turn: Turn) -> Sequence[Line]:
         ranked = self.retriever.find(turn.meant, limit=_LOOKED_AT, before_turn=turn.turn, fill_up=True)
-        nodes = [node for one in ranked if (node := find_node(self.reader, one.node_id))]
+        looked_at = [*turn.document_nodes, *(one.node_id for one in ranked)]
+        nodes = [node for node_id in looked_at if (node := find_node(self.reader, node_id))]
         return self.closest.best_lines(turn.meant, nodes)
 
 

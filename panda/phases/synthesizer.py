@@ -26,6 +26,7 @@ from panda.phases.by_value import asks_by_value, by_value
 from panda.phases.cited import Cited
 from panda.phases.contract import Advance
 from panda.phases.evidence import (
+    HANDED_OVER,
     PAGE,
     ClosestLines,
     as_options,
@@ -51,6 +52,7 @@ from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.store.layout import RESPONSE_MD, step_name
 from panda.store.records import Computed, Evidence, GatheredItem, Line
+from panda.store.turn_documents import DOCUMENT
 
 _STEP = "phase5_synthesizer"
 _MOST_CONTESTED = 2
@@ -109,6 +111,7 @@ class Synthesizer:
             left_out={} if is_written else self._left_out(turn, lines),
             lead=lead,
             said=answer.leads,
+            line_numbers=_line_numbers(lines, answer.read),
         )
         body = "\n\n".join([said, *([answer.note] if answer.note else []), *shortfall(turn)])
         attached = [*attachments(turn), *kept]
@@ -153,7 +156,8 @@ class Synthesizer:
             [*offered, *(line for line in read if line.left_out)],
             ordered_findings(turn, turn.steps()),
         )
-        chosen = self._reply(turn, offered, turn.reason) or _of_references(turn, offered)
+        chosen = [line for line in offered if HANDED_OVER in line.why]
+        chosen = chosen or self._reply(turn, offered, turn.reason) or _of_references(turn, offered)
         chosen = chosen or [reason(line, "found as ordered") for line in offered if line.node in found]
         lines = by_value(turn, offered, self._reader, answered=bool(chosen)) if offered else []
         lines = lines or self._with_lists(turn, chosen, offered)
@@ -162,6 +166,9 @@ class Synthesizer:
             shown = without_doubles(_without(rejected, session.lines))
             return _Answer(shown, read, lead=session.left_out if shown == [*session.lines] else "")
         lines = without_doubles(_without(rejected, lines))
+        if any(HANDED_OVER in line.why for line in lines):
+            names = ", ".join(document.name for document in turn.documents)
+            return _Answer(lines, read, lead=f"Closest in {names}, word for word:")
         since = told_since(turn, lines, self._reader, self._closest)
         known = {line.item for line in lines}
         shown = [line for line in since.lines if line.item in known or line.item not in rejected]
@@ -291,6 +298,17 @@ class Synthesizer:
         names += [line.node for line in tool_lines(turn, self._reader)]
         where = ", ".join(dict.fromkeys(names)) or "the index of saved turns, memory, research and visits"
         return f"Nothing that is saved answers this. Searched: {where}."
+
+
+def _line_numbers(lines: Sequence[Line], read: Sequence[Line]) -> dict[str, list[int]]:
+    """Return where in documents that were handed over the lines stand, by node: line numbers, ascending."""
+    places = {line.id: line for line in read}
+    numbers: dict[str, set[int]] = {}
+    for line in lines:
+        for cited in (line, *(places[id_] for id_ in line.rests_on if id_ in places)):
+            if cited.node.startswith(DOCUMENT) and cited.line is not None:
+                numbers.setdefault(cited.node, set()).add(cited.line)
+    return {node_id: sorted(own) for node_id, own in numbers.items()}
 
 
 def _evidence(turn: Turn, lines: Sequence[Line], read: Sequence[Line]) -> Evidence:

@@ -12,6 +12,8 @@ from panda.documents.context import SECTIONS, ContextDocument
 from panda.documents.records import encode
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading, plain_recap
+from panda.language.text import is_question
+from panda.language.wording import content_stems
 from panda.models.cl100k import count_tokens
 from panda.recipes.calls import Recordings
 from panda.session.fold import carry_within
@@ -35,6 +37,7 @@ from panda.store.records import (
     find,
     load,
 )
+from panda.store.turn_documents import document_node, find_documents
 from panda.store.turns import TurnFolder
 from panda.store.visits import SAVED_STATUSES
 
@@ -53,7 +56,8 @@ def check_query(query: str) -> None:
         raise QueryError(
             f"the query has {count:,} tokens, {count - most:,} more than the {most} that a query may have",
             where="QUERY",
-            fix="put the text into a file under knowledge/ of the user and ask about it",
+            fix='hand the text over as a document, as in panda turn --with - "What …?" < FILE, or put it'
+            " into a file under knowledge/ of the user",
         )
 
 
@@ -81,6 +85,7 @@ class Turn:
         self.mode = metadata.mode
         self.dry_run = metadata.dry_run
         self.image = metadata.image
+        self.documents = find_documents(folder.paths)
         self.take_up(metadata)
         self.warnings: list[str] = []
         self.recipe: str | None = None
@@ -129,6 +134,21 @@ class Turn:
     @property
     def gathered(self) -> tuple[GatheredSection, ...]:
         return self.folder.load(GatheredContext).sections
+
+    @property
+    def document_nodes(self) -> tuple[str, ...]:
+        """The nodes of the documents that were handed over with the query, in their order."""
+        return tuple(document_node(self.turn, document.name) for document in self.documents)
+
+    @property
+    def is_about_documents(self) -> bool:
+        """
+        Whether documents were handed over with a request that is no question of its own, as "Summarise the
+        risks" or "What is this about?": what they say closest to it answers it.
+        """
+        if not self.documents or self.reading.statements:
+            return False
+        return not is_question(self.query) or not content_stems(self.query)
 
     @property
     def meant(self) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import UNSET
+
 from panda.documents.text import one_line, shorten
 from panda.documents.times import Clock
 from panda.errors import Problem
@@ -25,6 +27,7 @@ from panda.store.records import (
     RetrievalPlan,
     TurnRelevance,
 )
+from panda.store.turn_documents import DOCUMENT
 
 _SHARES = 3
 _NEWEST_TURNS = 8
@@ -35,7 +38,14 @@ _TOTAL_TOKENS = 3_900
 _LABEL_TOKENS = 24
 """What kind, date, age, quality and confidence of a candidate take, where a model that writes reads them."""
 """Budget tokens of all candidates together: the input of the call less 300 for the query's analysis."""
-_BUDGETS: Mapping[str, int] = {"turn": 2_500, "memory": 400, "research": 500, "visit": 500, "knowledge": 500}
+_BUDGETS: Mapping[str, int] = {
+    "document": 1_000,
+    "turn": 2_500,
+    "memory": 400,
+    "research": 500,
+    "visit": 500,
+    "knowledge": 500,
+}
 _KINDS = {"fact": "memory"}
 _FULL = 0.80
 _PARTIAL = 0.50
@@ -220,6 +230,7 @@ def build_plan(
             for one in candidates
         ),
         reasoning=reasoning,
+        relevant_documents=names(DOCUMENT) or UNSET,
     )
 
 

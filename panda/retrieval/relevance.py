@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,25 @@ def measure_closeness(query: str, texts: Sequence[str], encoder: "KeptEncoder | 
     by_words = sorted(range(len(texts)), key=lambda at: shares[at], reverse=True)
     cosines = encoder.cosines(query, [texts[at] for at in by_words])
     return [cosines.get(text, 0.0) + WORDS_WEIGHT * share for text, share in zip(texts, shares, strict=True)]
+
+
+def measure_centrality(texts: Sequence[str], encoder: "KeptEncoder | None") -> list[float]:
+    """
+    Return how much each text says of what all of them are about, from 0 to 1 or so: its cosine with their
+    mean, or for what has no vector the share of its words that others have.
+
+    >>> measure_centrality(["the tent is red", "the tent leaks", "bees fly"], None)
+    [0.5, 0.5, 0.0]
+    """
+    terms = [{term for term in split_terms(text) if term not in FUNCTION_WORDS} for text in texts]
+    counts = Counter(term for own in terms for term in own)
+    shares = [sum(counts[term] > 1 for term in own) / max(1, len(own)) for own in terms]
+    if encoder is None:
+        return shares
+    return [
+        cosine if cosine is not None else WORDS_WEIGHT * share
+        for cosine, share in zip(encoder.cosines_with_mean(texts), shares, strict=True)
+    ]
 
 
 def shares_by_rarity(query: str, texts: Sequence[str]) -> list[float]:

@@ -52,6 +52,7 @@ from panda.store.layout import (
     turn_name,
 )
 from panda.store.records import Image, Step
+from panda.store.turn_documents import load_documents
 from panda.store.turns import IMAGES, Reserved, TurnFolder, load_picture
 from panda.trust import guard_links, open_layers
 
@@ -250,6 +251,7 @@ def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
         dry_run=metadata.mode == "code" and not isinstance(recordings, Replay),
         picture=load_picture(saved.paths / metadata.image) if metadata.image else None,
         image=saved.load(Image) if described else None,
+        documents=load_documents(saved.paths),
         made_for=Reserved(saved.number),
         bound=Bound(saved.number, metadata.created_at, saved.snapshot(), is_apart=True),
     )

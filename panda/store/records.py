@@ -112,6 +112,8 @@ Text = Annotated[str, Meta(min_length=1)]
 Texts = tuple[str, ...]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 ImageName = Annotated[str, Meta(pattern=r"^images/[0-9a-f]{16}\.(png|jpg)\Z")]
+_DOCUMENT_NAME = r"^[^\s./\\-][^\s/\\]{0,99}\Z"
+DocumentName = Annotated[str, Meta(pattern=_DOCUMENT_NAME, description="a name without blanks and slashes")]
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 _MemoryFile = Annotated[str, Meta(extra_json_schema={"enum": ["preferences.md", "facts.md"]})]
 Ranges = tuple[tuple[Number, Number], ...]  # whole numbers as ranges, first and last of each, ascending
@@ -208,6 +210,7 @@ class Coverage(Record, frozen=True):
     knowledge: Count
     research: Count
     visit: Count
+    document: Count | Unset = UNSET  # documents of the turn; only of a turn that has some
 
 
 class ContextMetrics(Record, frozen=True):
@@ -464,6 +467,39 @@ class Image(FileRecord, frozen=True):
     model_digest: Sha256
 
 
+class TurnDocument(Record, frozen=True, kw_only=True):
+    """A document that was handed over with a query."""
+
+    name: DocumentName  # what it is called in its turn, as "contract.pdf"; part of its node's id
+    source: str  # where it comes from: "standard input", a path as it was typed, or a URL
+    content_type: str  # as "text/markdown"
+    bytes: Count  # size as it was handed over
+    sha256: Sha256 | None  # digest of what was handed over; None once something of it was forgotten
+    text_sha256: Sha256 | None  # digest of the text that was read of it, which the turn keeps; the same
+    tokens: Count  # budget tokens of that text
+    added_at: Instant  # when it was handed over
+
+    @property
+    def file(self) -> str:
+        """Where its text is, as a path in the turn's directory."""
+        return f"{layout.DOCUMENTS}/{self.name.removesuffix('.txt')}.txt"
+
+
+class TurnDocuments(FileRecord, frozen=True, kw_only=True):
+    """documents.json: what was handed over with a query, by standard input or --with."""
+
+    FILE = layout.DOCUMENTS_JSON
+
+    schema: Literal["panda.documents/1"] = "panda.documents/1"  # name and version of the format
+    documents: Annotated[tuple[TurnDocument, ...], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        files = [document.file for document in self.documents]
+        if len(set(files)) < len(files):
+            raise ValueError("two documents have one name")
+
+
 class Reflection(FileRecord, frozen=True):
     """reflection.json: whether the turn goes on or asks back."""
 
@@ -512,6 +548,7 @@ class RetrievalPlan(FileRecord, frozen=True):
     webpage_cache_needed: Texts
     candidates: tuple[JudgedCandidate, ...]
     reasoning: str | None
+    relevant_documents: Texts | Unset = UNSET  # documents of turns; only where there are some
 
 
 class Computed(Record, frozen=True):

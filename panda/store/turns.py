@@ -1,7 +1,7 @@
 """The folder of a turn: claimed, read and written; the rows of a list of turns."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -58,6 +58,7 @@ from panda.store.records import (
     save,
 )
 from panda.store.seals import seal_files
+from panda.store.turn_documents import DocumentText, write_documents
 
 _R = TypeVar("_R", bound=FileRecord)
 _CALL: Any = Call
@@ -218,6 +219,7 @@ def claim_turn(
     snapshot: Snapshot | None = None,
     made_for: Reserved | None = None,
     client: Literal["mcp"] | None = None,
+    documents: Sequence[DocumentText] = (),
 ) -> TurnFolder:
     """
     A turn directory of its own, with a context.md without sections and a metadata.json of status running. Its
@@ -243,6 +245,8 @@ def claim_turn(
                 building.save(snapshot)
             if picture is not None:
                 write_atomic(building.paths / image_name(picture), picture.data)
+            if documents:
+                write_documents(directory, documents, now)
             building.write_metadata(
                 Metadata(
                     turn=number,

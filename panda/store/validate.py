@@ -46,10 +46,12 @@ from panda.store.records import (
     Session,
     Step,
     Summary,
+    TurnDocuments,
     format_of,
     parse,
 )
 from panda.store.seals import SEAL, check_seal, seal_value
+from panda.store.turn_documents import load_documents
 from panda.store.turns import load_picture
 from panda.store.unfinished import FORGETTING_JSON, read_cut_short
 
@@ -229,6 +231,11 @@ class _Check:
                 self._say(exc.message, paths / name, fix=exc.fix)
             if 0 in metadata.route:
                 self._need(paths / Image.FILE)
+        try:
+            load_documents(paths)
+        except Problem as exc:
+            if exc.path != str(paths / TurnDocuments.FILE):  # told with the file itself
+                self.problems.append(exc)
         with suppress(Problem):  # told with the file itself
             context = paths / CONTEXT_MD
             self._context(context, parse_context(read_text(context), where=str(context)), metadata)

@@ -1,0 +1,249 @@
+"""
+Documents that a user hands over: what kind of text one is, and its quotable passages with their lines. Pure.
+
+Prose is read as Markdown. A row of a table and an object of JSON are a passage each, with the names of their
+columns and keys; of code and of what cannot be read as its kind, every line is one.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from mimetypes import guess_type
+
+from panda.documents.markdown import Passage, split_passages
+from panda.documents.text import one_line
+
+PDF = "application/pdf"
+HTML = "text/html"
+JSON = "application/json"
+JSON_LINES = "application/x-ndjson"
+MARKDOWN = "text/markdown"
+PLAIN = "text/plain"
+CODE = "text/x-source"
+DELIMITERS = {"text/csv": ",", "text/tab-separated-values": "\t"}
+"""What parts the cells of a table, by content type; a table of comma-separated values may have another."""
+_BY_SUFFIX = {
+    **dict.fromkeys(("md", "markdown", "mdown"), MARKDOWN),
+    **dict.fromkeys(("txt", "text", "log", "rst", "org", "adoc", "eml"), PLAIN),
+    **dict.fromkeys(("html", "htm", "xhtml"), HTML),
+    **dict.fromkeys(("jsonl", "ndjson"), JSON_LINES),
+    "json": JSON,
+    "pdf": PDF,
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    **dict.fromkeys(("go", "rs", "ts", "tsx", "jsx", "kt", "swift", "rb", "php", "lua", "scala", "r"), CODE),
+    **dict.fromkeys(("sql", "toml", "ini", "cfg", "yaml", "yml", "xml", "diff", "patch", "ps1", "tf"), CODE),
+}
+_PROSE = (MARKDOWN, PLAIN, HTML, PDF)
+_HTML_HEAD = re.compile(r"\s*+<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
+_CSV_DELIMITERS = ",;\t|"
+_SNIFFED_ROWS = 8
+_LEAST_ROWS = 3
+_HEADER_CHARS = 40
+_OBJECT_CHARS = 600  # a longer object is several passages
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+
+
+def content_type_of(name: str | None, text: str) -> str:
+    """
+    Return the content type of a text: by the ending of its file's name, else by what it looks like.
+
+    >>> content_type_of("a.csv", ""), content_type_of(None, '{"a": 1}'), content_type_of(None, "# Hi")
+    ('text/csv', 'application/json', 'text/markdown')
+    """
+    stem, _, suffix = (name or "").rpartition(".")
+    known = _BY_SUFFIX.get(suffix.lower()) if stem else None
+    guessed = guess_type(name)[0] if name and known is None else None
+    if known or (guessed and guessed.startswith("text/")):
+        return known or str(guessed)
+    if _HTML_HEAD.match(text):
+        return HTML
+    if text.lstrip()[:1] in ("{", "[") and _is_json(text):
+        return JSON
+    return "text/csv" if _looks_like_table(text) else MARKDOWN
+
+
+def split_document(text: str, content_type: str) -> list[Passage]:
+    """Return the passages of a document in order, each with the line where it begins."""
+    if content_type in _PROSE:
+        return split_passages(text)
+    try:
+        if content_type in DELIMITERS:
+            return list(_rows(text, DELIMITERS[content_type]))
+        if content_type == JSON and _is_json(text):
+            return list(_JsonReader(text).passages())
+        if content_type == JSON_LINES:
+            return list(_json_lines(text))
+    except (csv.Error, RecursionError):  # a cell without end, or nested too deeply
+        pass
+    return list(_code_lines(text))
+
+
+def _code_lines(text: str) -> Iterator[Passage]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield Passage(one_line(line), number, (), "code", 1)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _looks_like_table(text: str) -> bool:
+    lines = [line for line in text.split("\n", _SNIFFED_ROWS)[:_SNIFFED_ROWS] if line.strip()]
+    return len(lines) >= _LEAST_ROWS and _delimiter_of(lines) is not None
+
+
+def _delimiter_of(lines: Sequence[str]) -> str | None:
+    """Return what parts every line into as many cells as the first, a row of short names; else None."""
+    for delimiter in _CSV_DELIMITERS:
+        rows = list(csv.reader(lines, delimiter=delimiter))
+        header = rows[0] if rows else []
+        are_names = all(0 < len(cell.strip()) <= _HEADER_CHARS for cell in header)
+        if len(header) > 1 and are_names and {len(row) for row in rows} == {len(header)}:
+            return delimiter
+    return None
+
+
+def _rows(text: str, delimiter: str) -> Iterator[Passage]:
+    """Yield the rows below the header as "Name: cell; Name: cell", the cells without a text left out."""
+    lines = text.removeprefix("\ufeff").split("\n")
+    if delimiter == ",":
+        delimiter = _delimiter_of([line for line in lines[:_SNIFFED_ROWS] if line.strip()]) or delimiter
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
+    header: list[str] = []
+    header_line = 1
+    while True:
+        line = reader.line_num + 1
+        row = next(reader, None)
+        if row is None:
+            return
+        cells = [one_line(cell) for cell in row]
+        if not any(cells):
+            continue
+        if not header:
+            header = cells
+            header_line = line
+            continue
+        names = [*header, *("" for _ in cells[len(header) :])]
+        pairs = ((name, cell) for name, cell in zip(names, cells, strict=False) if cell)
+        shown = "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs)
+        yield Passage(shown, line, (), "row", header_line)
+
+
+def _json_lines(text: str) -> Iterator[Passage]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        if _is_json(line):
+            yield from _JsonReader(line, first_line=number, list_line=1).passages()
+        else:
+            yield Passage(one_line(line), number, (), "line", 1)
+
+
+@dataclass
+class _Member:
+    key: str
+    value: str
+    line: int
+
+
+class _JsonReader:
+    """Reads the objects of a valid JSON text, each a passage "key: value; key: value" below its keys."""
+
+    def __init__(self, text: str, *, first_line: int = 1, list_line: int | None = None) -> None:
+        self._tokens = self._placed(text, first_line)
+        self._list_line = list_line
+
+    def passages(self) -> Iterator[Passage]:
+        """Yield the passages in the order of the text."""
+        token, line = next(self._tokens)
+        found: list[Passage] = []
+        self._read(token, line, (), self._list_line, found)
+        yield from sorted(found, key=lambda passage: passage.line)
+
+    @staticmethod
+    def _placed(text: str, first_line: int) -> Iterator[tuple[str, int]]:
+        line = first_line
+        end = 0
+        for match in _JSON_TOKEN.finditer(text):
+            line += text.count("\n", end, match.start())
+            end = match.start()
+            yield match[0], line
+
+    def _read(
+        self, token: str, line: int, path: tuple[str, ...], list_line: int | None, found: list[Passage]
+    ) -> str | None:
+        """Return a scalar, or a list of scalars, as text; None of what has passages of its own."""
+        if token == "{":
+            self._read_object(line, path, list_line, found)
+            return None
+        if token == "[":
+            return self._read_list(line, path, found)
+        return str(json.loads(token)) if token.startswith('"') else token
+
+    def _read_object(
+        self, line: int, path: tuple[str, ...], list_line: int | None, found: list[Passage]
+    ) -> None:
+        members: list[_Member] = []
+        for token, at in self._tokens:
+            if token == "}":
+                break
+            if token == ",":
+                continue
+            key = one_line(str(json.loads(token)))
+            next(self._tokens)  # the colon
+            value, value_line = next(self._tokens)
+            scalar = self._read(value, value_line, (*path, key), None, found)
+            if scalar is not None and scalar.strip():
+                members.append(_Member(key, one_line(scalar), at))
+        self._add(members, line, path, list_line, found)
+
+    def _add(
+        self,
+        members: Sequence[_Member],
+        line: int,
+        path: tuple[str, ...],
+        list_line: int | None,
+        found: list[Passage],
+    ) -> None:
+        parts: list[str] = []
+        first = line
+        for member in members:
+            part = f"{member.key}: {member.value}"
+            if parts and sum(map(len, parts)) + len(part) > _OBJECT_CHARS:
+                found.append(self._passage("; ".join(parts), first, path, list_line))
+                parts = []
+            if not parts:
+                first = member.line
+            parts.append(part)
+        if parts:
+            found.append(self._passage("; ".join(parts), first, path, list_line))
+
+    def _read_list(self, line: int, path: tuple[str, ...], found: list[Passage]) -> str | None:
+        scalars: list[str] = []
+        before = len(found)
+        for token, at in self._tokens:
+            if token == "]":
+                break
+            if token == ",":
+                continue
+            scalar = self._read(token, at, path, line, found)
+            if scalar is not None and scalar.strip():
+                scalars.append(one_line(scalar))
+        text = ", ".join(scalars)
+        if path and len(found) == before:
+            return text
+        if text:
+            found.append(self._passage(f"{path[-1]}: {text}" if path else text, line, path[:-1], None))
+        return None
+
+    @staticmethod
+    def _passage(text: str, line: int, path: tuple[str, ...], list_line: int | None) -> Passage:
+        return Passage(text, line, path, "row" if list_line is not None else "line", list_line)
