@@ -50,7 +50,9 @@ _NAMES = re.compile(
 _FREE = {"arguments", "data", "details", "specs", "products", "offers", "parameters"}
 """JSON keys whose values have keys of their own, which are texts like any other."""
 _ENTITIES = {"entities", "topics", "entities_created", "entities_updated", "entities_deleted"}
-_FIXED = re.compile(r"[0-9a-f]{12,}|(fact|conflict)-[0-9a-f]+|(memory|fact|turn|visit|research|step|document):\S*")
+_FIXED = re.compile(
+    r"[0-9a-f]{12,}|(fact|conflict)-[0-9a-f]+|(memory|fact|turn|visit|research|step|document):\S*"
+)
 """Digests, ids and nodes: no part of them was told."""
 _DIGESTS = re.compile(r"fact-[0-9a-f]{16}|[a-z0-9_-]+-[0-9a-f]{8}")
 """Ids that panda makes of what assertions and interventions say; no other one is replaced."""

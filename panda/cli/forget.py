@@ -118,6 +118,9 @@ def _of_name(forgetting: Forgetting, store: UserStore, name: str) -> Wanted:
         raise UsageError(_OWN_FILE, where=name, fix=f"delete it by hand: {store.knowledge / rest}")
     if kind == "research":
         raise UsageError("a research is forgotten with its turn", where=name, fix="give the turn's number")
+    if kind == "document":
+        fix = "give the turn's number, or with --text what it says"
+        raise UsageError("a document is forgotten with its turn", where=name, fix=fix)
     if kind == "visit":
         found, fault, fix = forgetting.of_visit(rest), f"there is no visit {rest!r}", "see `panda show`"
     else:

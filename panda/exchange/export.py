@@ -15,7 +15,7 @@ from panda.documents.times import render_time
 from panda.errors import FileFormatError, UsageError
 from panda.memory.gathered import answer_items
 from panda.runs.select import TurnPlace
-from panda.store.layout import RESPONSE_MD
+from panda.store.layout import DOCUMENTS_JSON, RESPONSE_MD
 from panda.store.records import IndexSummary, Metadata
 from panda.store.turns import TurnFolder
 from panda.store.visits import SAVED_STATUSES
@@ -40,6 +40,7 @@ class PastTurn:
     reply: str  # what the user saw; "" if nothing was answered, or the answer was not approved
     summary: IndexSummary | None  # what the index shows of it; None if nothing is written
     cited: frozenset[str]  # ids of the nodes that the answer cites
+    has_documents: bool  # whether documents were handed over with its query
 
     @property
     def key(self) -> tuple[str, int]:
@@ -89,7 +90,7 @@ def export_turns(places: Sequence[TurnPlace], form: Format, *, numbered: bool = 
                 reason = f"{exc.message} ({exc.where})" if exc.where else exc.message
                 left_out.append(LeftOut(place.user, place.number, reason, exc.fix, is_damage=True))
                 continue
-            if refusal := _why_not(turn.metadata, form):
+            if refusal := _why_not(turn, form):
                 left_out.append(LeftOut(*turn.key, *refusal))
                 continue
             turns.append(turn)
@@ -110,11 +111,13 @@ def _load(folder: TurnFolder) -> PastTurn:
         reply=folder.read_text(RESPONSE_MD) if has_reply else "",
         summary=folder.find(IndexSummary),
         cited=frozenset(node_id for item in items for node_id in item.node_ids),
+        has_documents=folder.has(DOCUMENTS_JSON),
     )
 
 
-def _why_not(metadata: Metadata, form: Format) -> tuple[str, str | None] | None:
+def _why_not(turn: PastTurn, form: Format) -> tuple[str, str | None] | None:
     """Why a turn does not fit a form, and what can be done about it."""
+    metadata = turn.metadata
     if form == "queries" and metadata.status == "forgotten":
         return "it was forgotten", None
     if form == "queries" and metadata.image is not None:

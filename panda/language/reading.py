@@ -104,6 +104,7 @@ class Reading(Part, frozen=True):
     limits: tuple[Limit, ...] = ()  # in order
     agreement: Agreement | None = None  # what it says to the open question; None where none is open
     talk: bool = False  # whether it tells, asks and orders nothing
+    pasted: bool = False  # whether it is a document that is handed over with nothing asked of it
     recap: bool = False  # whether it looks back on the conversation as a whole
     all: bool = False  # whether the whole of a list is wanted
     details: bool = False  # whether all that a page says of a thing is wanted, and not one value
@@ -124,9 +125,9 @@ class Reading(Part, frozen=True):
 
     @property
     def only_tells(self) -> bool:
-        """Whether nothing is looked for: it is small talk, or all of it is kept."""
+        """Whether nothing is looked for: it is small talk, a pasted text, or all of it is kept."""
         is_kept = bool(self.statements) and all(one.mood == "tells" for one in self.clauses)
-        return self.mood == "tells" and (self.talk or is_kept)
+        return self.mood == "tells" and (self.talk or self.pasted or is_kept)
 
     @property
     def turns(self) -> list[str]:

@@ -20,6 +20,8 @@ _JOINT = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(r"(?<![.!?…\s])[.!?…]++\s+(?=[a-z])")
+_PASTED_LINES = 3
+_STRUCTURE = re.compile(r"#{1,6} |```|~~~|\|.*\|")
 _SHORT = read_words("abbreviations.txt")
 _WH, _AUX, _PERSON = (alternatives("order_words.txt", name) for name in ("wh", "aux", "person"))
 _BEGINS = re.compile(rf"(?:{_WH}(?:'?s)?|{_AUX} {_PERSON})\b", re.IGNORECASE)
@@ -81,6 +83,7 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
     """
     clauses: list[Clause] = []
     kept: list[str] = []
+    may_tell = not is_pasted(query)
 
     def surest(joint: _Joint) -> float:
         return min(max(moods[text].values()) for text in (joint.left, joint.right))
@@ -96,10 +99,25 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
             is_own = not best or (text == best.left and not best.is_loose) or best.is_new
             if sure >= _MAYBE and not text.endswith("?") and any(_keyed(text)):
                 mood, sure, is_own = "tells", 1.0, True
-            if mood == "tells" and sure >= SURE and is_own:
+            if mood == "tells" and sure >= SURE and is_own and may_tell:
                 kept.append(text)
             clauses.append(Clause(text, mood))
     return clauses, kept
+
+
+def is_pasted(text: str) -> bool:
+    """
+    Whether a message is a document and nothing that somebody says: it has headings, code or rows of a table
+    among its lines, or a sentence that nobody types. Nothing of it is a statement to be kept.
+
+    >>> is_pasted("# Changes\\n\\n- Added the export\\n- Removed the old page")
+    True
+    >>> is_pasted("coffee: flat white\\nmilk: oat"), is_pasted("To buy:\\n- milk\\n- eggs")
+    (False, False)
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    is_structured = len(lines) >= _PASTED_LINES and any(map(_STRUCTURE.match, lines))
+    return is_structured or any(len(sentence) > _SENTENCE_CHARS for sentence in typed_sentences(text))
 
 
 def best_mood(scores: Mapping[Mood, float]) -> Mood:

@@ -56,6 +56,11 @@ from panda.store.turn_documents import DOCUMENT
 
 _STEP = "phase5_synthesizer"
 _MOST_CONTESTED = 2
+_PASTED = (
+    "Nothing of this text was kept: it reads as a document, and nothing is asked of it. To ask about it, hand"
+    " it over beside a question, as in `panda turn --with FILE QUERY`; to have every turn find it, save it as"
+    " a note below knowledge/."
+)
 _LEFT_OUT = "Some of the answer was left out: its sources do not say it."
 
 
@@ -290,6 +295,8 @@ class Synthesizer:
             recipe = self._executor.book.recipe_for(_STEP, turn.mode, turn.intent)
             text = recipe.variables.get("greeting", "Hello.")
             return without_greeting(text) if turn.carry.flow.greeted else text
+        if turn.reading.pasted:
+            return _PASTED
         if turn.reading.only_tells:
             return "All right."
         if is_undone(turn):

@@ -83,7 +83,8 @@ def load_turn(
     topic = index.research_topic if index else None
     if not topic and (research := find(Research)) is not None:
         topic = research.topic
-    clauses = analysis.reading.clauses if analysis else ()
+    is_pasted = analysis is not None and analysis.reading.pasted  # its lines stand in the query alone
+    clauses = analysis.reading.clauses if analysis and not is_pasted else ()
     answer, own, quotes = ("", "", ()) if saved.status not in SAVED_STATUSES else _answer(directory, read)
     noted = [
         (value.text, f"fact:{value.relation}")

@@ -30,6 +30,7 @@ from panda.store.records import (
     RetrievalPlan,
     Snapshot,
     StagedMemory,
+    TurnDocuments,
 )
 from panda.store.turns import TurnFolder
 from panda.view.answer import MOST_CHARS, render_markdown
@@ -119,6 +120,7 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
         halts=list_interventions(shelf.store, f"*-{user}-{folder.number}-*"),
         attempts=read_attempts(reader, sections),
         image=_image(folder, metadata),
+        documents=documents.documents if (documents := reader.record(TurnDocuments)) else (),
         image_text=image.description if (image := reader.record(Image)) else "",
         calls=calls,
         asked=list(show_calls(calls.sound)),
