@@ -75,6 +75,7 @@ ONLY_IMPORTERS = {
     "mcp_types": {"serving/mcp_server.py"},
     "uvicorn": {"serving/listening.py"},
     "starlette": {"serving/synthesis_api.py", "view/application.py"},
+    "pypdf": {"documents/pdf.py"},
     "markdown_it": {"documents/markdown.py", "view/answer.py"},
 }
 """Libraries that one module wraps; of sqlite3 each database has its own, of starlette each application."""

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from mimetypes import guess_type
 
 from panda.documents.markdown import Passage, split_passages
@@ -65,8 +66,13 @@ def content_type_of(name: str | None, text: str) -> str:
     return "text/csv" if _looks_like_table(text) else MARKDOWN
 
 
-def split_document(text: str, content_type: str) -> list[Passage]:
+@lru_cache(maxsize=8)
+def split_document(text: str, content_type: str) -> tuple[Passage, ...]:
     """Return the passages of a document in order, each with the line where it begins."""
+    return tuple(_split(text, content_type))
+
+
+def _split(text: str, content_type: str) -> Sequence[Passage]:
     if content_type in _PROSE:
         return split_passages(text)
     try:

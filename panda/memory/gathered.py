@@ -13,7 +13,7 @@ from panda.documents.evidence import check_evidence
 from panda.documents.records import decode, encode
 from panda.documents.text import escape_item, unescape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, level, mean_by_recency
-from panda.memory.node import Node, SourceType
+from panda.memory.node import Node, SourceType, near_text
 from panda.store.records import GatheredItem, GatheredSection, Line
 
 TITLES: Mapping[SourceType, str] = {
@@ -417,11 +417,12 @@ def _item_issues(
     about = [query, *_names_of(cited)]
     names = ", ".join(item.node_ids)
     shown = [node_caption(node, now) for node in cited]
-    missing = check_evidence(item.text, [*(node.text for node in cited), *shown], about=about)
+    said = [node.text_near(item.text) for node in cited]
+    missing = check_evidence(item.text, [*said, *shown], about=about)
     if missing:
         return [f"{', '.join(one.text for one in missing)} in {item.text!r:.60} is not in {names}"]
     if (
-        check_evidence(item.text, ["\n".join(live), *shown], about=about)
+        check_evidence(item.text, [near_text(live, item.text), *shown], about=about)
         or not live
         or (item.text in known and item.text not in live)
     ):

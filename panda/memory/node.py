@@ -32,6 +32,10 @@ _PREFIX = re.compile(r"\A(?:preference|fact|memory):\s*")
 _KEY = re.compile(r"\A[\w.-]+(?=: )")
 _JOINTS = re.compile(r"[\s_-]+")
 _NOTE = "knowledge:"
+_LONG_NODE_CHARS = 50_000
+"""Of a longer node, as a document that was handed over may be, only what is near to a text supports it …"""
+_NEAR_CHARS = 20_000
+"""… up to so much."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,26 @@ class Node:
     @property
     def text(self) -> str:
         return "\n".join(line.text for line in self.items)
+
+    def text_near(self, text: str) -> str:
+        """The same; of a long node the lines that share most words with a text, in their order."""
+        return near_text([line.text for line in self.items], text)
+
+
+def near_text(lines: Sequence[str], text: str) -> str:
+    """Lines as one text; of many those that share most words with *text*, in their order."""
+    if sum(map(len, lines)) <= _LONG_NODE_CHARS:
+        return "\n".join(lines)
+    wanted = set(split_terms(text))
+    shared = [len(wanted.intersection(split_terms(line))) for line in lines]
+    near: list[int] = []
+    left_chars = _NEAR_CHARS
+    for at in sorted(range(len(lines)), key=lambda at: (-shared[at], at)):
+        left_chars -= len(lines[at])
+        if left_chars < 0 or not shared[at]:
+            break
+        near.append(at)
+    return "\n".join(lines[at] for at in sorted(near))
 
 
 def trace(cited: Line, node: Node | None) -> Literal["same", "moved", "changed", "gone"]:

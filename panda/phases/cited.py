@@ -44,7 +44,7 @@ class Cited:
         for node_id in item.node_ids:
             node, lines = self._nodes(node_id), self._lines_of(item, node_id)
             if node is None or not lines:
-                texts.append(self._whole(node_id))
+                texts.append(self._whole(node_id, item.text))
             else:
                 told = step_texts(self._steps, node_id).splitlines()
                 held = [*(_shown(line) for line in lines if _is_held(line, node, told))]
@@ -74,7 +74,7 @@ class Cited:
         node, lines = self._nodes(node_id), self._lines_of(item, node_id)
         shown = [*map(_shown, lines or (node.items if node else ()))]
         if not lines:
-            shown += (step_texts(self._steps, node_id) if node else self._whole(node_id)).splitlines()
+            shown += (step_texts(self._steps, node_id) if node else self._whole(node_id, "")).splitlines()
         shares = {line: share_of_words(item.text, line) for line in shown if line.strip()}
         nearest = sorted(shares, key=lambda line: -shares[line])[:_MOST_JUDGED_BY]
         return [line for line in shares if lines or line in nearest]
@@ -103,7 +103,8 @@ class Cited:
         yield last_seen(node.at) if node.at else ""
         yield node_caption(node, self._at) if self._at else ""
 
-    def _whole_text(self, node_id: str) -> str:
+    def _whole_text(self, node_id: str, near: str) -> str:
+        """All that a node says; of a long one what is near to a text."""
         if node_id == f"turn:{self._turn.turn}":
             return self._turn.query
         told = step_texts(self._steps, node_id)
@@ -112,7 +113,8 @@ class Cited:
         node = self._nodes(node_id)
         if node is None:
             return told
-        return "\n".join((node.title, node.url or "", node.text, *self._times(node), told))
+        said = node.text_near(near)
+        return "\n".join((node.title, node.url or "", said, *self._times(node), told))
 
 
 def _lists(nodes: Sequence[Node]) -> dict[str, list[str]]:

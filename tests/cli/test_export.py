@@ -232,7 +232,7 @@ def past(query: str, reply: str = "", number: int = 1) -> PastTurn:
         answered=True,
         seed=None,
     )
-    return PastTurn(metadata, reply, None, frozenset())
+    return PastTurn(metadata, reply, None, frozenset(), has_documents=False)
 
 
 @given(
