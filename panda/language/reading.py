@@ -105,6 +105,8 @@ class Reading(Part, frozen=True):
     agreement: Agreement | None = None  # what it says to the open question; None where none is open
     talk: bool = False  # whether it tells, asks and orders nothing
     pasted: bool = False  # whether it is a document that is handed over with nothing asked of it
+    of_documents: bool = False
+    """Whether it asks nothing of its own, as "Summarise the risks", of documents that were handed over."""
     recap: bool = False  # whether it looks back on the conversation as a whole
     all: bool = False  # whether the whole of a list is wanted
     details: bool = False  # whether all that a page says of a thing is wanted, and not one value

@@ -17,12 +17,12 @@ from panda.memory.node import Node, SourceType, near_text
 from panda.store.records import GatheredItem, GatheredSection, Line
 
 TITLES: Mapping[SourceType, str] = {
-    "user_document": "Provided Documents",
     "preference": "Session Preferences",
     "turn_summary": "Relevant Prior Turns",
     "fact": "Forever Memory Knowledge",
     "research_cache": "Cached Research",
     "visit_record": "Visit Data",
+    "user_document": "Provided Documents",
 }
 CONSTRAINTS = "Constraints"
 RAW_QUERY = "§0.raw_query"

@@ -373,7 +373,7 @@ class ContextGatherer:
             missing = [reason(line, why) for why, line in ruled if line.node not in cited]
             return _merged([*written, *draft_of_lines(missing, nodes)]), [*read, *missing]
         chosen = chosen_lines(read, reply.values["lines"])
-        if turn.is_about_documents:
+        if turn.reading.of_documents:
             chosen = self.closest.passages(turn.query, [line for line in read if line.node in own])
         lines = gather(turn.meant, turn.reading, read, chosen, nodes, _ruled(plan))
         taken = {line.id for line in lines}

@@ -237,7 +237,7 @@ def ordered_findings(turn: Turn, steps: Sequence[Step]) -> set[str | None]:
     The nodes that the research among the steps of this turn found, where the user orders one; or the
     documents that a request is about.
     """
-    if turn.is_about_documents:
+    if turn.reading.of_documents:
         return {*turn.document_nodes}
     made = [step for step in steps if step.tool == "internet.research" and step.status == "success"]
     ordered = turn.reading.mood == "orders"
@@ -282,7 +282,7 @@ class _Filters:
         reading, carry = self._turn.reading, self._turn.present_carry
         if quotes and self._found:
             why = "not what the ordered research found"
-            if self._turn.is_about_documents:
+            if self._turn.reading.of_documents:
                 why = "not in what was handed over"
             yield why, lambda line: line.node not in self._found
         yield "read anew since", self._is_stale

@@ -67,7 +67,7 @@ class Planner:
         guidance = [turn.reason, *failures] if turn.reason else []
         entries = [] if is_written or not named_pages(turn) else [n for n in names if n in OPENING]
         gathered = look_at(turn, gathered_lines(turn), quotes=False)
-        is_at_hand = turn.is_about_documents and not is_written and not named_pages(turn)
+        is_at_hand = turn.reading.of_documents and not is_written and not named_pages(turn)
         handed_over = [Option(id_, id_, (id_,), 1.0) for id_ in turn.document_nodes if is_at_hand]
         reply = ask(
             self.executor,

@@ -50,7 +50,7 @@ from panda.language.statements import (
 )
 from panda.language.text import is_question
 from panda.language.things import Mention, find_pronouns, names_nothing
-from panda.language.wording import leaves_out, plain_agreement, plain_mood
+from panda.language.wording import content_stems, leaves_out, plain_agreement, plain_mood
 from panda.language.words import FUNCTION_WORDS, split_terms, split_words, stem
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance
@@ -447,6 +447,9 @@ class QueryAnalyzer:
         goes_on = (subject is not None and is_question(turn.query)) or self._names_kept(turn.query)
         reading = written or read_query(turn, references, reply, goes_on=goes_on)
         reading = self._with_memory(turn, reading, reply, is_written=written is not None)
+        if turn.documents and not reading.statements:
+            is_own = is_question(turn.query) and bool(content_stems(turn.query))
+            reading = structs.replace(reading, of_documents=not is_own)
         asked = turn.query if written or references.refs else _asked(turn.query, reading)
         pending = answer_of(turn.carry.pending_clarification, turn.query, reading)
         resolved = agreed_query(turn.carry, pending, turn.query)

@@ -12,8 +12,6 @@ from panda.documents.context import SECTIONS, ContextDocument
 from panda.documents.records import encode
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading, plain_recap
-from panda.language.text import is_question
-from panda.language.wording import content_stems
 from panda.models.cl100k import count_tokens
 from panda.recipes.calls import Recordings
 from panda.session.fold import carry_within
@@ -139,16 +137,6 @@ class Turn:
     def document_nodes(self) -> tuple[str, ...]:
         """The nodes of the documents that were handed over with the query, in their order."""
         return tuple(document_node(self.turn, document.name) for document in self.documents)
-
-    @property
-    def is_about_documents(self) -> bool:
-        """
-        Whether documents were handed over with a request that is no question of its own, as "Summarise the
-        risks" or "What is this about?": what they say closest to it answers it.
-        """
-        if not self.documents or self.reading.statements:
-            return False
-        return not is_question(self.query) or not content_stems(self.query)
 
     @property
     def meant(self) -> str:
