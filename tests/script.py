@@ -193,7 +193,7 @@ _TITLES = {
     "knowledge": "Forever Memory Knowledge",
     "research": "Cached Research",
     "visit": "Visit Data",
-    "document": "Provided Documents",
+    "document": "Forever Memory Knowledge",
 }
 
 

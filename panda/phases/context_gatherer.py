@@ -31,6 +31,7 @@ from panda.memory.budget import (
 )
 from panda.memory.gathered import (
     CONSTRAINTS,
+    TITLES,
     DraftSection,
     build_sections,
     check_sections,
@@ -94,6 +95,19 @@ def _written(section: Mapping[str, Any]) -> DraftSection:
     return DraftSection(one_line(section["title"]), items, section.get("confidence_avg"))
 
 
+def _with_documents(sections: Sequence[DraftSection], nodes: Mapping[str, Node]) -> list[DraftSection]:
+    """The sections, and in one of its own what rests on documents handed over, whatever its title was."""
+    title = TITLES["user_document"]
+    own, others = list[GatheredItem](), list[DraftSection]()
+    for section in sections:
+        kinds = [{nodes[id_].source_type for id_ in item.node_ids if id_ in nodes} for item in section.items]
+        is_own = [kind == {"user_document"} and section.title != CONSTRAINTS for kind in kinds]
+        own += [item for item, moves in zip(section.items, is_own, strict=True) if moves]
+        left = tuple(item for item, moves in zip(section.items, is_own, strict=True) if not moves)
+        others.append(replace(section, items=left))
+    return [*others, *([DraftSection(title, tuple(own))] if own else [])]
+
+
 def _merged(sections: Sequence[DraftSection]) -> tuple[DraftSection, ...]:
     merged: dict[str, DraftSection] = {}
     for section in sections:
@@ -121,8 +135,6 @@ def gathered_values(
     limits = next(section for section in sections if section.title == CONSTRAINTS)
     nodes = [node_id for section in sections if section.title != CONSTRAINTS for node_id in section.node_ids]
     coverage = {kind: sum(id_.startswith(f"{kind}:") for id_ in nodes) for kind in Coverage.__struct_fields__}
-    if not coverage["document"]:
-        del coverage["document"]
     return GatheredContext(
         sections=tuple(sections),
         gathered_at=render_time(now),
@@ -367,7 +379,7 @@ class ContextGatherer:
         )
         nodes = {one.node.id: one.node for one in documents}
         if "sections" in reply.values:
-            written = [_written(section) for section in reply.values["sections"]]
+            written = _with_documents([_written(section) for section in reply.values["sections"]], nodes)
             cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
             ruled = by_rule(turn.meant, turn.reading, read, nodes, _ruled(plan), ())
             missing = [reason(line, why) for why, line in ruled if line.node not in cited]

@@ -210,7 +210,7 @@ class Coverage(Record, frozen=True):
     knowledge: Count
     research: Count
     visit: Count
-    document: Count | Unset = UNSET  # documents of the turn; only of a turn that has some
+    document: Count = 0  # documents that were handed over
 
 
 class ContextMetrics(Record, frozen=True):
