@@ -3,6 +3,8 @@
 import hashlib
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api import Ended, ModelServer, Panda, run_here
+from tests.api import ROOT, Ended, ModelServer, Panda, run_here
 from tests.script import Script, pick
 
 CONTRACT = """# Supply contract
@@ -465,6 +467,19 @@ def test_gathering_takes_documents(panda: Panda) -> None:
     ended = panda("gather", "--query", "What is the monthly fee?", "--json", stdin=CONTRACT)
     assert "### Provided Documents" in ended.data["section"]
     assert "1,250 EUR" in ended.data["section"]
+
+
+def test_the_readme_hands_over_the_readme(panda: Panda) -> None:
+    """The example of the README runs as it stands there, in a shell, and its answer is right."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"(?m)^\$ (cat README\.md \| panda turn .*?)\s*#", readme)
+    panda.write("README.md", readme)
+    panda.write("bin/panda", f'#!/bin/sh\nexec {shlex.join(panda.program)} "$@"\n').chmod(0o755)
+    environ = {**panda.environ, "PATH": f"{panda.home / 'bin'}:{os.environ['PATH']}"}
+    shown = subprocess.run(
+        ["/bin/sh", "-c", command], cwd=panda.home, env=environ, check=True, capture_output=True, text=True
+    )
+    assert "22 an answer was not approved" in shown.stdout
 
 
 def test_the_help_shows_a_pipe_and_a_loop() -> None:
