@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 With = Annotated[
     list[str] | None,
     option(
-        "A document of this turn: a file, the URL of a page, or - for standard input; several in a row.",
+        "A document of this turn: a file, a page or standard input; may be repeated.",
         "FILE|URL|-",
         "--with",
         show_default="none",

@@ -44,6 +44,7 @@ _SNIFFED_ROWS = 8
 _LEAST_ROWS = 3
 _HEADER_CHARS = 40
 _OBJECT_CHARS = 600  # a longer object is several passages
+_TEXT_CHARS = 300  # a longer value is a text
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
 
@@ -207,7 +208,10 @@ class _JsonReader:
             next(self._tokens)  # the colon
             value, value_line = next(self._tokens)
             scalar = self._read(value, value_line, (*path, key), None, found)
-            if scalar is not None and scalar.strip():
+            if scalar is not None and len(scalar) > _TEXT_CHARS:  # a text, to be quoted by its sentences
+                said = (passage.text for passage in split_passages(scalar))
+                found += [Passage(text, value_line, (*path, key)) for text in said]
+            elif scalar is not None and scalar.strip():
                 members.append(_Member(key, one_line(scalar), at))
         self._add(members, line, path, list_line, found)
 

@@ -447,7 +447,7 @@ class QueryAnalyzer:
         goes_on = (subject is not None and is_question(turn.query)) or self._names_kept(turn.query)
         reading = written or read_query(turn, references, reply, goes_on=goes_on)
         reading = self._with_memory(turn, reading, reply, is_written=written is not None)
-        if turn.documents and not reading.statements:
+        if turn.documents and turn.mode == "chat" and not reading.statements:
             is_own = is_question(turn.query) and bool(content_stems(turn.query))
             reading = structs.replace(reading, of_documents=not is_own)
         asked = turn.query if written or references.refs else _asked(turn.query, reading)

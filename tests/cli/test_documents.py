@@ -15,6 +15,7 @@ import pytest
 
 from tests.api import ROOT, Ended, ModelServer, Panda, run_here
 from tests.script import Script, pick
+from tests.web.site import running_site
 
 CONTRACT = """# Supply contract
 
@@ -35,6 +36,11 @@ A price increase of more than 8 % in a year ends the contract.
 RISK = "The main risk is a strike at the port, which delays every delivery by two weeks."
 WRITTEN = "A strike at the port delays deliveries."
 RISK_LINE = 13
+
+
+PAGE = """<html><head><title>Opening hours</title><style>p{color:red}</style></head><body>
+<main><h1>Opening hours</h1><p>The museum opens at 10:15 on Sundays.</p>
+<p>Children under twelve pay nothing at the museum.</p></main></body></html>"""
 
 
 @pytest.fixture
@@ -163,9 +169,7 @@ def test_a_later_turn_goes_on_with_the_document(panda: Panda) -> None:
         ),
         (
             "page.html",
-            "<html><head><title>Opening hours</title><style>p{color:red}</style></head><body>"
-            "<main><h1>Opening hours</h1><p>The museum opens at 10:15 on Sundays.</p>"
-            "<p>Children under twelve pay nothing at the museum.</p></main></body></html>",
+            PAGE,
             "When does the museum open on Sundays?",
             "The museum opens at 10:15 on Sundays.",
             None,
@@ -434,6 +438,22 @@ def test_a_page_that_cannot_be_had(panda: Panda) -> None:
     ended = panda("turn", "--json", "--with", "https://shop.example/terms", "When may I cancel?")
     assert (ended.code, "shop.example" in ended.error["where"]) == (74, True)
     assert not (panda.store / "users/default/turns").exists()
+
+
+def test_a_page_is_a_document(panda: Panda) -> None:
+    """--with URL fetches a page as the tools do: at allowed places, unless robots.txt asks not to."""
+    with running_site() as site:
+        url = site.add("/terms.html", PAGE)
+        words = ("turn", "--json", "--with", url, "When does the museum open on Sundays?")
+        refused = panda(*words)
+        assert (refused.code, refused.error["where"]) == (74, site.place)
+        ended = panda(*words, "--allow", "127.0.0.1")
+        site.add("/robots.txt", "User-agent: *\nDisallow: /", headers={"Content-Type": "text/plain"})
+        unwelcome = panda(*words, "--allow", "127.0.0.1")
+    (document,) = ended.data["documents"]
+    assert (document["source"], document["name"]) == (url, "127.0.0.1-terms.html")
+    assert "The museum opens at 10:15 on Sundays. [1]" in ended.data["response"]
+    assert (unwelcome.code, "robots.txt" in unwelcome.error["message"]) == (74, True)
 
 
 def test_a_writer_reads_the_documents(panda: Panda) -> None:
