@@ -56,10 +56,11 @@ def content_type_of(name: str | None, text: str) -> str:
     ('text/csv', 'application/json', 'text/markdown')
     """
     stem, _, suffix = (name or "").rpartition(".")
-    known = _BY_SUFFIX.get(suffix.lower()) if stem else None
-    guessed = guess_type(name)[0] if name and known is None else None
-    if known or (guessed and guessed.startswith("text/")):
-        return known or str(guessed)
+    by_suffix = _BY_SUFFIX.get(suffix.lower()) if stem else None
+    if by_suffix is None and name:
+        by_suffix = guess_type(name)[0]
+    if by_suffix and (by_suffix in _BY_SUFFIX.values() or by_suffix.startswith("text/")):
+        return by_suffix
     if _HTML_HEAD.match(text):
         return HTML
     if text.lstrip()[:1] in ("{", "[") and _is_json(text):
@@ -140,8 +141,8 @@ def _rows(text: str, delimiter: str) -> Iterator[Passage]:
             continue
         names = [*header, *("" for _ in cells[len(header) :])]
         pairs = ((name, cell) for name, cell in zip(names, cells, strict=False) if cell)
-        shown = "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs)
-        yield Passage(shown, line, (), "row", header_line)
+        row_text = "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs)
+        yield Passage(row_text, line, (), "row", header_line)
 
 
 def _json_lines(text: str) -> Iterator[Passage]:
@@ -171,9 +172,9 @@ class _JsonReader:
     def passages(self) -> Iterator[Passage]:
         """Yield the passages in the order of the text."""
         token, line = next(self._tokens)
-        found: list[Passage] = []
-        self._read(token, line, (), self._list_line, found)
-        yield from sorted(found, key=lambda passage: passage.line)
+        passages: list[Passage] = []
+        self._read(token, line, (), self._list_line, passages)
+        yield from sorted(passages, key=lambda passage: passage.line)
 
     @staticmethod
     def _placed(text: str, first_line: int) -> Iterator[tuple[str, int]]:
@@ -185,18 +186,18 @@ class _JsonReader:
             yield match[0], line
 
     def _read(
-        self, token: str, line: int, path: tuple[str, ...], list_line: int | None, found: list[Passage]
+        self, token: str, line: int, path: tuple[str, ...], list_line: int | None, passages: list[Passage]
     ) -> str | None:
         """Return a scalar, or a list of scalars, as text; None of what has passages of its own."""
         if token == "{":
-            self._read_object(line, path, list_line, found)
+            self._read_object(line, path, list_line, passages)
             return None
         if token == "[":
-            return self._read_list(line, path, found)
+            return self._read_list(line, path, passages)
         return str(json.loads(token)) if token.startswith('"') else token
 
     def _read_object(
-        self, line: int, path: tuple[str, ...], list_line: int | None, found: list[Passage]
+        self, line: int, path: tuple[str, ...], list_line: int | None, passages: list[Passage]
     ) -> None:
         members: list[_Member] = []
         for token, at in self._tokens:
@@ -207,13 +208,13 @@ class _JsonReader:
             key = one_line(str(json.loads(token)))
             next(self._tokens)  # the colon
             value, value_line = next(self._tokens)
-            scalar = self._read(value, value_line, (*path, key), None, found)
+            scalar = self._read(value, value_line, (*path, key), None, passages)
             if scalar is not None and len(scalar) > _TEXT_CHARS:  # a text, to be quoted by its sentences
-                said = (passage.text for passage in split_passages(scalar))
-                found += [Passage(text, value_line, (*path, key)) for text in said]
+                texts = (passage.text for passage in split_passages(scalar))
+                passages += [Passage(text, value_line, (*path, key)) for text in texts]
             elif scalar is not None and scalar.strip():
                 members.append(_Member(key, one_line(scalar), at))
-        self._add(members, line, path, list_line, found)
+        self._add(members, line, path, list_line, passages)
 
     def _add(
         self,
@@ -221,37 +222,37 @@ class _JsonReader:
         line: int,
         path: tuple[str, ...],
         list_line: int | None,
-        found: list[Passage],
+        passages: list[Passage],
     ) -> None:
         parts: list[str] = []
         first = line
         for member in members:
             part = f"{member.key}: {member.value}"
             if parts and sum(map(len, parts)) + len(part) > _OBJECT_CHARS:
-                found.append(self._passage("; ".join(parts), first, path, list_line))
+                passages.append(self._passage("; ".join(parts), first, path, list_line))
                 parts = []
             if not parts:
                 first = member.line
             parts.append(part)
         if parts:
-            found.append(self._passage("; ".join(parts), first, path, list_line))
+            passages.append(self._passage("; ".join(parts), first, path, list_line))
 
-    def _read_list(self, line: int, path: tuple[str, ...], found: list[Passage]) -> str | None:
+    def _read_list(self, line: int, path: tuple[str, ...], passages: list[Passage]) -> str | None:
         scalars: list[str] = []
-        before = len(found)
+        before = len(passages)
         for token, at in self._tokens:
             if token == "]":
                 break
             if token == ",":
                 continue
-            scalar = self._read(token, at, path, line, found)
+            scalar = self._read(token, at, path, line, passages)
             if scalar is not None and scalar.strip():
                 scalars.append(one_line(scalar))
         text = ", ".join(scalars)
-        if path and len(found) == before:
+        if path and len(passages) == before:
             return text
         if text:
-            found.append(self._passage(f"{path[-1]}: {text}" if path else text, line, path[:-1], None))
+            passages.append(self._passage(f"{path[-1]}: {text}" if path else text, line, path[:-1], None))
         return None
 
     @staticmethod

@@ -106,10 +106,10 @@ def fit_nodes(
 
 def _document_room(nodes: Sequence[Node], lines: Sequence[Sequence[Line]], budget_tokens: int) -> int:
     """Room for each document that was handed over: together what the others leave, or three quarters."""
-    documents = [node.source_type == "user_document" for node in nodes]
-    others_tokens = sum(_tokens(own) for own, is_one in zip(lines, documents, strict=True) if not is_one)
-    room_tokens = max(3 * budget_tokens // 4, budget_tokens - others_tokens)
-    return min(DOCUMENT_TOKENS, room_tokens) // max(1, sum(documents))
+    is_document = [node.source_type == "user_document" for node in nodes]
+    others = [own for own, stays in zip(lines, is_document, strict=True) if not stays]
+    room_tokens = max(3 * budget_tokens // 4, budget_tokens - sum(map(_tokens, others)))
+    return min(DOCUMENT_TOKENS, room_tokens) // max(1, sum(is_document))
 
 
 def _tokens(lines: Sequence[Line]) -> int:

@@ -98,14 +98,17 @@ def _written(section: Mapping[str, Any]) -> DraftSection:
 def _with_documents(sections: Sequence[DraftSection], nodes: Mapping[str, Node]) -> list[DraftSection]:
     """The sections, and in one of its own what rests on documents handed over, whatever its title was."""
     title = TITLES["user_document"]
-    own, others = list[GatheredItem](), list[DraftSection]()
+    own: list[GatheredItem] = []
+    others: list[DraftSection] = []
     for section in sections:
         kinds = [{nodes[id_].source_type for id_ in item.node_ids if id_ in nodes} for item in section.items]
         is_own = [kind == {"user_document"} and section.title != CONSTRAINTS for kind in kinds]
         own += [item for item, moves in zip(section.items, is_own, strict=True) if moves]
         left = tuple(item for item, moves in zip(section.items, is_own, strict=True) if not moves)
         others.append(replace(section, items=left))
-    return [*others, *([DraftSection(title, tuple(own))] if own else [])]
+    if own:
+        others.append(DraftSection(title, tuple(own)))
+    return others
 
 
 def _merged(sections: Sequence[DraftSection]) -> tuple[DraftSection, ...]:

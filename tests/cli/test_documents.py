@@ -46,20 +46,20 @@ PAGE = """<html><head><title>Opening hours</title><style>p{color:red}</style></h
 @pytest.fixture
 def panda(tmp_path: Path) -> Panda:
     """A project with an empty store."""
-    made = Panda(tmp_path / "project")
-    assert made("init", "--quiet").code == 0
-    made.write("contract.md", CONTRACT)
-    return made
+    project = Panda(tmp_path / "project")
+    assert project("init", "--quiet").code == 0
+    project.write("contract.md", CONTRACT)
+    return project
 
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Panda, Ended]:
     """A store with one turn, about the risks of a contract that was piped; tests only look at it."""
-    made = Panda(tmp_path_factory.mktemp("asked") / "project")
-    made("init", "--quiet")
-    made.write("contract.md", CONTRACT)
-    ended = made("turn", "--json", "Summarise the risks", stdin=CONTRACT)
-    return made, ended
+    project = Panda(tmp_path_factory.mktemp("asked") / "project")
+    project("init", "--quiet")
+    project.write("contract.md", CONTRACT)
+    ended = project("turn", "--json", "Summarise the risks", stdin=CONTRACT)
+    return project, ended
 
 
 def copy_of(asked: tuple[Panda, Ended], tmp_path: Path) -> Panda:
@@ -100,10 +100,10 @@ def test_standard_input_is_a_document(asked: tuple[Panda, Ended]) -> None:
 def test_a_turn_shows_its_documents(asked: tuple[Panda, Ended]) -> None:
     """`panda show` names the document in §0 and §2; its text is a file, and its manifest has a schema."""
     panda, _ = asked
-    shown = panda("show", "1").out
-    assert 'documents: ["standard-input"]' in shown
-    assert "### Provided Documents" in shown
-    assert "source_type: user_document" in shown
+    output = panda("show", "1").out
+    assert 'documents: ["standard-input"]' in output
+    assert "### Provided Documents" in output
+    assert "source_type: user_document" in output
     assert panda("show", "1", "--file", "documents/standard-input.txt").out == CONTRACT
     schema = json.loads(panda("schema", "documents.json").out)
     assert "documents" in json.dumps(schema)
@@ -457,7 +457,7 @@ def test_a_page_is_a_document(panda: Panda) -> None:
 
 
 def test_a_writer_reads_the_documents(panda: Panda) -> None:
-    """A model that writes is shown the documents under a heading of their own and cites their lines."""
+    """A model that writes is output the documents under a heading of their own and cites their lines."""
     server = ModelServer(
         Script(
             synthesis={"lines": pick("strike at the port"), "sections": pick("strike at the port")},
@@ -496,14 +496,14 @@ def test_the_readme_hands_over_the_readme(panda: Panda) -> None:
     panda.write("README.md", readme)
     panda.write("bin/panda", f'#!/bin/sh\nexec {shlex.join(panda.program)} "$@"\n').chmod(0o755)
     environ = {**panda.environ, "PATH": f"{panda.home / 'bin'}:{os.environ['PATH']}"}
-    shown = subprocess.run(
+    output = subprocess.run(
         ["/bin/sh", "-c", command], cwd=panda.home, env=environ, check=True, capture_output=True, text=True
     )
-    assert "22 an answer was not approved" in shown.stdout
+    assert "22 an answer was not approved" in output.stdout
 
 
 def test_the_help_shows_a_pipe_and_a_loop() -> None:
     """`panda turn --help` has an example with a pipe, and of a loop that keeps its input."""
-    shown = run_here(("turn", "--help")).out
-    assert 'cat contract.md | panda turn "Summarise the risks"' in shown
-    assert 'do panda turn --no-stdin "$q"; done' in shown
+    output = run_here(("turn", "--help")).out
+    assert 'cat contract.md | panda turn "Summarise the risks"' in output
+    assert 'do panda turn --no-stdin "$q"; done' in output
