@@ -77,7 +77,7 @@ _REPORTED = re.compile(
     r"had\s+|have\s+|has\s+)*(?:forget|forgets|forgot|forgotten|forgetting)\b|\bunforget|\bforgetful|\bforget-me",
     re.IGNORECASE,
 )
-_SPEAKS_OF_IT = re.compile(rf"\b(?:{_VERB}|{_WEAK_VERB}|{_PARTICIPLE}|memory|{_STORE})\b", re.IGNORECASE)
+_SPEAKS_OF_IT = re.compile(rf"\b(?:{_VERB}|{_WEAK_VERB}|{_PARTICIPLE}|memory)\b", re.IGNORECASE)
 _ASKS = re.compile(rf"\s*{_START}(?:{_WH}(?:'?s)?|{_AUX}\s+{_PERSON})\b", re.IGNORECASE)
 _OWN_CLAUSE = re.compile(rf"\s*(?:{_PERSON}|there|it|do\s+not|don'?t)(?:'\w+)?\b", re.IGNORECASE)
 _COMMA = re.compile(r"[,;–—]|\s-\s")
@@ -145,8 +145,8 @@ def _is_all_own(query: str, sentences: Sequence[str]) -> bool:
 
 def may_wish_to_forget(query: str) -> bool:
     """
-    Whether a message that is no plain order may still wish something forgotten: it speaks of forgetting or
-    storing, and tells neither who forgets nor what not to forget, nor does it ask or order anything else.
+    Whether a message that is no plain order may still wish something forgotten: it speaks of forgetting, and
+    tells neither who forgets nor what not to forget, nor does it ask or order anything else.
     """
     sentences = own_sentences(query)
     own = plain_signs(" ".join(sentences))

@@ -19,6 +19,7 @@ from panda.language.forgetting import (
     find_forget_request,
     forget_terms,
     may_wish_to_forget,
+    own_sentences,
 )
 from panda.language.reading import (
     Agreement,
@@ -552,15 +553,15 @@ class QueryAnalyzer:
         if request is None:
             if not is_wished or not may_wish_to_forget(turn.query):
                 return None, False
-            request = ForgetRequest("wish", forget_terms(turn.query))
+            request = ForgetRequest("wish", forget_terms(" ".join(own_sentences(turn.query))))
             tells = _score(reply, "mood", "tells") > _score(reply, "forgets", "forget")
             if tells and says_otherwise(turn.query):  # it corrects
                 return None, False
         is_sure = is_wished or request.is_forget
-        if not is_wished and (reading.exclusions or not request.is_forget):
+        if not is_wished and reading.exclusions:
             return None, False
         meant = meant_to_go(turn, request, self.reader, self.closest)
-        if not meant.things and not is_wished:
+        if not is_wished and not (meant.is_sure if not request.is_forget else meant.things):
             return None, False
         return meant, bool(meant.things) and not (meant.is_sure and is_sure)
 

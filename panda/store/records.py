@@ -12,6 +12,7 @@ from msgspec import UnsetType as Unset
 
 from panda.documents.markdown import Form
 from panda.documents.records import Id, Name, Place, Record, Time, Whole, check_instant, decode, encode
+from panda.documents.times import parse_time
 from panda.errors import FileFormatError, NotApprovedError
 from panda.language.reading import Reading, plain_recap
 from panda.store import layout
@@ -32,6 +33,13 @@ def _instants(cls: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(name for name in cls.__struct_fields__ if datetime in (types[name], *get_args(types[name])))
 
 
+@cache
+def _text_instants(cls: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields of a record that hold an instant as text."""
+    types = get_type_hints(cls, include_extras=True)
+    return tuple(name for name in cls.__struct_fields__ if Time in (types[name], *get_args(types[name])))
+
+
 class FileRecord(Whole, frozen=True):
     """What one file holds; keys that it does not name are refused unless it says otherwise."""
 
@@ -41,6 +49,13 @@ class FileRecord(Whole, frozen=True):
     def __post_init__(self) -> None:
         for name in _instants(type(self)):
             check_instant(name, getattr(self, name), is_counted_from=True)
+        for name in _text_instants(type(self)):
+            if text := getattr(self, name):
+                try:
+                    instant = parse_time(text)
+                except ValueError as exc:
+                    raise ValueError(f"{name} is {text!r}: {exc}") from exc
+                check_instant(name, instant, is_counted_from=True)
 
     @property
     def file_name(self) -> str:

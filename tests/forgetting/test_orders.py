@@ -32,6 +32,7 @@ EVERYDAY = (
     "Translate into German: forget the locker code",
     "Read this out\nPlease forget the locker code.",
     "How do I delete my locker code?",
+    "Write a mail to Tom: Please delete the locker code. Thanks, me",
     "How long would it take a thief to forget the locker code? " * 25,
 )
 
@@ -272,6 +273,7 @@ def test_names_that_are_not_utf8_stop_nothing(panda: Panda) -> None:
     "moment",
     [
         "9999-12-31T23:59:59Z",
+        "2026-02-30T00:00:00Z",
         "0001-01-01T00:00:00Z",
         "9999-12-31T23:59:59-14:00",
         "0001-01-01T00:00:00+14:00",
@@ -292,3 +294,12 @@ def test_times_at_the_end_of_the_calendar_are_findings(
     assert (ended.code, key in ended.out) == (3, True)
     assert panda("list").code in (0, 2)
     shutil.rmtree(panda.home)
+
+
+def test_an_order_to_delete_is_asked_about(panda: Panda) -> None:
+    """ "Delete" may mean other things: what it names is listed, and goes only with the user's yes."""
+    code, question = say(panda, "Delete the gate code of the allotment.")
+    assert (code, "5528-m" in question) == (21, True)
+    assert holding(panda, "5528-m")
+    assert say(panda, "yes")[0] == 0
+    assert holding(panda, "5528-m", "5582-m") == []
