@@ -120,6 +120,9 @@ class FileFormatError(Problem):  # a file that is there but does not say what it
 class DocumentError(FileFormatError): ...  # context.md and other marked-up documents
 
 
+class NoteFormatError(FileFormatError): ...  # what of a note is read as text, or skipped as no text
+
+
 class ImportFileError(FileFormatError): ...  # a line of an import file
 
 

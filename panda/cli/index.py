@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from panda.actions.search import Hit, opened_meaning
 from panda.actions.search import search as search_turns
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
-from panda.cli.text import one_line, problem_text
+from panda.cli.text import grouped_text, one_line, problem_text
 from panda.documents.times import render_time
 from panda.errors import CheckError, Problem
 from panda.index.index import Index, size_of
@@ -104,7 +104,8 @@ def rebuild(
     Bring the index in line with the files.
 
     Reads what was added or changed and drops what is gone, of all users or of the one given with --user. A
-    file that cannot be parsed is reported, the rest is indexed, and the command ends with 3.
+    file that cannot be parsed is reported, the rest is indexed, and the command ends with 3. What of a note's
+    front matter is read as text, and which files in knowledge/ are no notes, is told by kind.
 
     Then the vectors that are missing are computed, the newest first; --full also drops those of texts that
     are nowhere any more. Interrupted, it goes on where it stopped.
@@ -205,6 +206,7 @@ def _rebuilt_data(reports: Mapping[str, SyncReport], written: "SummaryReport | N
             "updated": one.updated,
             "removed": one.removed,
             "problems": [{key: getattr(problem, key) for key in told} for problem in one.problems],
+            "as_text": [{key: getattr(fault, key) for key in told} for fault in one.faults],
         }
         for name, one in reports.items()
     }
@@ -252,6 +254,8 @@ def _rebuilt(invocation: Invocation, index: Index, user: str | None, *, full: bo
         f"{sum(one.updated for one in done)} indexed, {sum(one.removed for one in done)} gone, "
         f"{sum(len(one.problems) for one in done)} unreadable, {time.monotonic() - started:.1f} s"
     )
+    for line in grouped_text(fault for one in done for fault in one.faults).splitlines():
+        invocation.reporter.step(line)
     return reports
 
 

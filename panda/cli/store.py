@@ -8,9 +8,9 @@ from typing import Annotated, get_args
 
 from panda.cli.command import Invocation, NewUser, Result, Table, argument, flag
 from panda.cli.completion import complete_formats, complete_turns
-from panda.cli.text import problem_text
+from panda.cli.text import grouped_text, problem_text
 from panda.documents.text import nearest
-from panda.errors import CheckError, NotFoundError, Problem, Verdict, verdict_of
+from panda.errors import CheckError, NoteFormatError, NotFoundError, Problem, Verdict, verdict_of
 from panda.settings import Settings
 from panda.store.demo import create_store
 from panda.store.files import begin_writing, render_json
@@ -70,9 +70,9 @@ def validate(
     line whose node has changed or gone since is not judged, nor is what reaches out of the project before
     panda trust. Of turns that are named, hashes, gates, budgets and the evidence of the answer are judged
     again as well. A turn in which something was forgotten is held to its seal alone. Ends with 3 if anything
-    is wrong or not judged. Told as information: lines of notes that no answer can quote, notes outside
-    knowledge/, values that no step of a recipe can choose, prompts of the project that no model which is set
-    is ever sent.
+    is wrong or not judged. Told as information: what of a note's front matter is read as text, files in
+    knowledge/ that are no notes, lines of notes that no answer can quote, notes outside knowledge/, values
+    that no step of a recipe can choose, prompts of the project that no model which is set is ever sent.
 
     Example: panda validate 813 --user demo
     """
@@ -85,16 +85,20 @@ def validate(
     of_recipes = _recipe_problems(settings, places)
     problems += of_recipes
     told = [one for one in problems if one.verdict is Verdict.SOUND]
+    as_text = [one for one in told if isinstance(one, NoteFormatError)]
+    told = [one for one in told if one not in as_text]
     problems = [one for one in problems if one.verdict is not Verdict.SOUND]
     data = {"verdict": verdict_of(problems), "problems": [problem.finding() for problem in problems]}
     data |= {
         "unquotable": [one.finding() for one in told if one not in of_recipes],
         "unreached": [one.finding() for one in told if one in of_recipes],
+        "as_text": [one.finding() for one in as_text],
     }
+    text = "".join(map(_lines, [*problems, *told])) + grouped_text(as_text, "information: ")
     if not problems:
         invocation.reporter.step("no problems found")
-        return Result(data, "".join(map(_lines, told)))
-    return Result(data, "".join(map(_lines, [*problems, *told])), error=_error(problems))
+        return Result(data, text)
+    return Result(data, text, error=_error(problems))
 
 
 def _error(problems: Sequence[Problem]) -> CheckError:

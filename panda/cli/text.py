@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import BinaryIO
 
 from panda.documents.text import UNSAFE, escape_path, shorten, visible
@@ -121,6 +121,33 @@ def _decoded(data: bytes, where: str) -> str:
     except UnicodeDecodeError as exc:
         message = f"not UTF-8: byte {exc.start} is 0x{data[exc.start]:02x}"
         raise UsageError(message, where=where, fix="convert the text to UTF-8 first") from exc
+
+
+MOST_PLACES = 10
+"""How many places of one kind of finding are listed."""
+
+
+def grouped_text(problems: Iterable[Problem], kind: str = "") -> str:
+    """
+    What a check finds often, each kind once: what it is, the places where, and its fix.
+
+    >>> print(grouped_text([Problem("no date", f"{name}.md", line=2) for name in "ab"]), end="")
+    no date
+      a.md:2
+      b.md:2
+    """
+    places: dict[tuple[str, str | None], list[str]] = {}
+    for problem in problems:
+        places.setdefault((problem.message, problem.fix), []).append(one_line(problem.where or ""))
+    lines = []
+    for (message, fix), where in places.items():
+        lines.append(f"{kind}{one_line(message)}")
+        lines += [f"  {place}" for place in where[:MOST_PLACES]]
+        if len(where) > MOST_PLACES:
+            lines.append(f"  and {len(where) - MOST_PLACES} more; --json lists them all")
+        if fix:
+            lines.append(f"  fix: {one_line(fix)}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def problem_text(problem: Problem, kind: str = "") -> str:

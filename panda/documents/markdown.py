@@ -312,11 +312,15 @@ class KnowledgeSection:
 
 
 @lru_cache(maxsize=4)
-def split_knowledge(body: str) -> tuple[KnowledgeSection, ...]:
-    """The sections of a document in order, each with another anchor; a turn asks for each one of a note."""
+def split_knowledge(body: str, above: tuple[Passage, ...] = ()) -> tuple[KnowledgeSection, ...]:
+    """
+    Return the sections of a document in order, each with another anchor; *above* are passages that stand in
+    front of it, below no heading. A turn asks for each section of a note.
+    """
     sections: list[KnowledgeSection] = []
     taken: dict[str, int] = {}
-    for headings, group in groupby(split_passages(body), key=lambda passage: passage.headings):
+    passages = [*above, *split_passages(body)]
+    for headings, group in groupby(passages, key=lambda passage: passage.headings):
         anchor, chars = _anchor(headings, taken), 0
         parts: list[list[Passage]] = []
         for passage in group:

@@ -13,14 +13,14 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from panda.documents.markdown import LONG_CHARS, KnowledgeSection, split_knowledge, split_passages
+from panda.documents.markdown import KnowledgeSection, split_passages
 from panda.documents.memory_file import is_statement, parse_memory_file, render_value, written_below
+from panda.documents.note import NoteText, parse_note
 from panda.documents.text import escape_path, one_line, shorten, strip_citations, unescape_path
-from panda.documents.yaml_text import split_front_matter
-from panda.errors import FileFormatError, Problem, StoreError, UntrustedError
+from panda.errors import FileFormatError, NoteFormatError, Problem, StoreError, UntrustedError, Verdict
 from panda.language.dates import day_of
 from panda.store import layout
-from panda.store.files import check_links, may_pass, read_note
+from panda.store.files import check_links, may_pass, read_memory_file, read_note_encoded
 from panda.store.layout import FACTS_MD, PREFERENCES_MD, TurnPaths, UserStore, turn_name, turn_number
 from panda.store.records import QueryAnalysis, Research, Step, load
 from panda.store.seals import text_digest
@@ -30,6 +30,11 @@ NOTES = "knowledge/"  # how the source of a note begins
 COLUMNS = ("query", "response", "summary", "topics", "names")  # the searched columns; each counts 1
 FIRST_OTHER = 1 << 54  # row ids from here on are no turn numbers
 NO_TIME = -(1 << 62)  # the seconds of an entry that has no time
+NOTE_SUFFIXES = frozenset({
+    "", ".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdx", ".qmd", ".rmd",
+    ".txt", ".text", ".org", ".rst", ".adoc", ".asciidoc", ".textile", ".wiki",
+})  # fmt: skip
+"""How the names of notes end, in any case; a file with another ending is no note."""
 BROKEN = ""  # stamp of a source of which something could not be read: it is tried again each time
 
 _TURNS = "turns/"
@@ -184,13 +189,26 @@ def _stamp(path: str) -> str:
     return f"{status.st_size}.{status.st_mtime_ns}"
 
 
+class NoteFiles(NamedTuple):
+    """The files below a knowledge directory."""
+
+    notes: dict[str, bool]
+    """Paths of the notes, and of links there, to whether they may be read; "" if the directory may not be."""
+    skipped: list[str]  # paths of the files that are no notes by their names
+
+
 def list_notes(knowledge: str) -> dict[str, bool]:
+    """Return the paths of the notes below a knowledge directory, as `find_note_files` does."""
+    return find_note_files(knowledge).notes
+
+
+def find_note_files(knowledge: str) -> NoteFiles:
     """
-    Paths of the notes below a knowledge directory, and of links there, to whether they may be read; "" if the
-    directory itself may not be. A directory is looked into once, however many links lead to it: under its own
-    name before those of links, and then under the first of these.
+    Find the files below a knowledge directory, but hidden ones. A directory is looked into once, however many
+    links lead to it: under its own name before those of links, and then under the first of these.
     """
     notes: dict[str, bool] = {}
+    skipped: list[str] = []
     seen: set[tuple[int, int]] = set()
     todo, links = [""], list[str]()
     while todo or links:
@@ -210,13 +228,33 @@ def list_notes(knowledge: str) -> dict[str, bool]:
                         continue
                     if layout.is_directory(entry):
                         (links if entry.is_symlink() else todo).append(name)
-                    elif entry.name.endswith(".md"):
+                    elif is_note_name(entry.name):
                         notes[name] = not entry.is_symlink() or may_pass(entry.path)
+                    else:
+                        skipped.append(name)
         except UntrustedError:
             notes[below] = False
         except OSError:
             continue
-    return notes
+    return NoteFiles(notes, sorted(skipped))
+
+
+def skipped_files(knowledge: Path, names: Sequence[str]) -> list[NoteFormatError]:
+    """What is told of files below a knowledge directory that are no notes."""
+    fix = "save it as Markdown or text if an answer shall quote it"
+    message = "it is no note by its name and is not read"
+    return [NoteFormatError(message, str(knowledge / n), fix=fix, verdict=Verdict.SOUND) for n in names]
+
+
+def is_note_name(name: str) -> bool:
+    """Whether a file of this name is a note."""
+    return os.path.splitext(name)[1].lower() in NOTE_SUFFIXES  # noqa: PTH122 - thousands of calls
+
+
+def without_note_suffix(path: str) -> str:
+    """The path of a note without the ending that says that it is one."""
+    stem, suffix = os.path.splitext(path)  # noqa: PTH122
+    return stem if suffix.lower() in NOTE_SUFFIXES else path
 
 
 class Source(NamedTuple):
@@ -225,6 +263,7 @@ class Source(NamedTuple):
     entries: list[IndexEntry]  # of a turn itself if it is saved, and of each research and visit in it
     digest: str = ""  # of a note a digest of what it says
     problems: Sequence[Problem] = ()  # files that cannot be read or parsed
+    faults: Sequence[NoteFormatError] = ()  # what of a note is read as text, or that it is no text
     is_settled: bool = True  # whether its stamp tells when it changes: not of a turn that may go on
 
 
@@ -247,10 +286,14 @@ def _read_source(place: str, source: str, stamp: str) -> Source:
     if turn_of(source):
         return _read_turn(place, source, stamp)
     try:
-        text = read_note(place)
         if source in (PREFERENCES_MD, FACTS_MD):
-            return Source(memory_entries(source, text, where=place))
-        return Source(list(_note_entries(text, place, source)), text_digest(text))
+            return Source(memory_entries(source, read_memory_file(place), where=place))
+        text, faults = read_faulty_note(place)
+        note = parse_note(text, where=place)
+        entries = list(_note_entries(note, source))
+        return Source(entries, text_digest(text), faults=[*faults, *note.faults])
+    except NoteFormatError as exc:
+        return Source([], faults=[exc])
     except (FileFormatError, StoreError) as exc:
         return Source([], problems=[exc])
 
@@ -327,17 +370,24 @@ def memory_entries(source: str, text: str, *, where: str) -> list[IndexEntry]:
     return [_finished(entry) for entry in entries]
 
 
-def _note_entries(text: str, path: str, source: str) -> Iterator[IndexEntry]:
+def read_faulty_note(place: Path | str) -> tuple[str, list[NoteFormatError]]:
+    """Return the text of a note, and what is wrong with its encoding; raises as `read_note`."""
+    text, encoding = read_note_encoded(place)
+    if encoding == "utf-8":
+        return text, []
+    message, fix = f"it is not UTF-8, and is read as {encoding}", "save it as UTF-8"
+    return text, [NoteFormatError(message, str(place), fix=fix, verdict=Verdict.SOUND)]
+
+
+def _note_entries(note: NoteText, source: str) -> Iterator[IndexEntry]:
     name = source.removeprefix(NOTES)
-    document = split_front_matter(text, where=path)
-    title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
-    tags = render_value(document.values.get("tags") or "")
-    topics, seconds = f"{name.replace('_', ' ').replace('/', ' ')} {tags}", _seconds(day_of(title))
-    by_section = len(document.body) > LONG_CHARS
-    for part, section in enumerate(split_knowledge(document.body) or (KnowledgeSection("", (), ()),)):
+    title = note.title or one_line(PurePosixPath(name).stem)
+    topics = f"{name.replace('_', ' ').replace('/', ' ')} {note.tags}"
+    seconds = _seconds(day_of(title))
+    for part, section in enumerate(note.sections or (KnowledgeSection("", (), ()),)):
         headings = (one_line(heading) for heading in section.headings)
         summary = " > ".join([title, *(heading for heading in headings if heading != title)])
-        anchor = f"#{section.anchor}" if by_section and section.anchor else ""
+        anchor = f"#{section.anchor}" if note.is_long and section.anchor else ""
         about = (0, source, 0, f"knowledge:{name}{anchor}", "fact", f"Knowledge {name}: {summary}", seconds)
         entry = IndexEntry(*about, part=part, summary=summary, topics=topics, response=section.text)
         yield _finished(entry)

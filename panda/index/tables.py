@@ -1,6 +1,7 @@
 """The tables of the index, how sources get into them, and a user's entries as of a moment."""
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,15 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from panda.documents.progress import progress
-from panda.errors import Problem
+from panda.documents.text import unescape_path
+from panda.errors import Location, NoteFormatError, Problem, Verdict
 from panda.index.sources import (
     BROKEN,
     COLUMNS,
     NOTES,
     IndexEntry,
     Source,
+    find_note_files,
     read_sources,
     scan,
+    skipped_files,
     turn_of,
     turns_stamp,
 )
@@ -43,6 +47,7 @@ _NUMBERS = "row, turn, length, session_key, seconds, content"
 SCHEMA = (
     "CREATE TABLE users (user TEXT PRIMARY KEY, turns TEXT) WITHOUT ROWID",
     "CREATE TABLE sources (user TEXT, turn INTEGER, path TEXT, stamp TEXT, is_settled INTEGER, digest TEXT,"
+    " faults TEXT,"
     " PRIMARY KEY (user, turn, path)) WITHOUT ROWID",
     "CREATE INDEX sources_unsettled ON sources (user) WHERE NOT is_settled",
     f"CREATE TABLE documents (user TEXT, {_FIELDS}, length INTEGER, session_key INTEGER, content INTEGER,"
@@ -83,6 +88,8 @@ class SyncReport:
     updated: int = 0  # files or turns whose entries were written anew
     removed: int = 0  # files or turns that are gone from the index
     problems: tuple[Problem, ...] = ()  # files that cannot be read or parsed; their entries are not there
+    faults: tuple[NoteFormatError, ...] = ()
+    """What of the notes is read as text, files that are no notes: of all notes, where all was looked at."""
     behind: int = 0  # changed files or turns that were not taken in: another process is writing
 
 
@@ -99,6 +106,10 @@ def _numbers_of(entry: IndexEntry, length: int) -> tuple[int, ...]:
     said = "\0".join([cut + entry.node_id, *(getattr(entry, column) for column in COLUMNS)])
     content = int.from_bytes(hashlib.blake2b(said.encode(), digest_size=8).digest(), "big", signed=True)
     return entry.row, entry.turn, length, session, entry.seconds, content
+
+
+def _written_faults(faults: Sequence[NoteFormatError]) -> str:
+    return json.dumps([(one.message, one.line, one.key, one.fix) for one in faults]) if faults else ""
 
 
 class UserTables:
@@ -166,8 +177,9 @@ class UserTables:
                     self._rows("DELETE FROM sources WHERE user = ? AND turn = ? AND path = ?", *key)
                     if path in stamps:
                         stamp = BROKEN if source.problems else stamps[path]
-                        row = (*key, stamp, source.is_settled and not source.problems, source.digest)
-                        self._rows("INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?)", *row)
+                        is_settled = source.is_settled and not source.problems
+                        row = (*key, stamp, is_settled, source.digest, _written_faults(source.faults))
+                        self._rows("INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
                         updated += not source.problems and former != entries
                     problems += source.problems
                     advance()
@@ -175,7 +187,19 @@ class UserTables:
         self._rows("DELETE FROM users WHERE user = ?")
         if difference.turns is not None:
             self._rows("INSERT INTO users VALUES (?, ?)", difference.turns)
-        return SyncReport(updated, len(difference.removed), tuple(problems))
+        faults = self._faults(store) if turns is None else ()
+        return SyncReport(updated, len(difference.removed), tuple(problems), faults)
+
+    def _faults(self, store: UserStore) -> tuple[NoteFormatError, ...]:
+        query = "SELECT path, faults FROM sources WHERE user = ? AND turn = 0 AND faults != '' ORDER BY path"
+        found: list[NoteFormatError] = []
+        for path, written in self._rows(query):
+            where = f"{store.home}/{unescape_path(path)}"
+            for message, line, key, fix in json.loads(written):
+                place = Location(where, line=line, key=key)
+                found.append(NoteFormatError(message, place, fix=fix, verdict=Verdict.SOUND))
+        skipped = find_note_files(str(store.knowledge)).skipped
+        return (*found, *skipped_files(store.knowledge, skipped))
 
     def _entries(self, condition: str, *values: object) -> list[IndexEntry]:
         return [IndexEntry(*row) for row in self._rows(f"SELECT {_FIELDS} FROM {condition}", *values)]

@@ -47,7 +47,7 @@ def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
     """
     Nodes with what they lead to, each once, those asked for first: a turn's research, the visits of research,
     the notes that a note links to (once), and what a turn quoted that states nothing itself and may be gone
-    (S1 §4.2, §6.2, §9).
+    (S1 §4.2, §6.2, §9). Notes that cannot be read, which are the user's own, are left out.
     """
     nodes: dict[str, Node] = {}
     waiting, quoted = list(node_ids), set[str]()
@@ -57,7 +57,7 @@ def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
             try:
                 nodes[node_id] = node = reader.load(node_id)
             except MemoryNodeError:
-                if node_id not in quoted:
+                if node_id not in quoted and not node_id.startswith(NOTE):
                     raise
                 continue
             if node_id in node_ids or not node_id.startswith(NOTE):

@@ -20,7 +20,7 @@ from panda.memory.confidence import MISSING, TYPED_BY_HAND
 from panda.memory.fact import Kind, file_value, typed_value
 from panda.memory.log import Extent, MemoryLog
 from panda.store.fact import EPOCH, Assertion, Conflict, SaidKind, Subject, Value, entity_name
-from panda.store.files import check_links, read_bytes, read_note
+from panda.store.files import check_links, read_bytes, read_memory_file
 from panda.store.layout import UserStore
 from panda.store.records import Snapshot, parse
 from panda.store.seals import text_digest
@@ -194,7 +194,9 @@ class Projection:
         self.log.refresh()
         if self.mark is not None and self.mark.assertions > self.log.extent.assertions:
             self.mark = None
-        self.texts = {kind: read_note(path) if path.exists() else None for kind, path in self.paths.items()}
+        self.texts = {
+            kind: read_memory_file(path) if path.exists() else None for kind, path in self.paths.items()
+        }
 
     def with_only(
         self, assertions: Sequence[Assertion], conflicts: Sequence[Conflict], now: datetime

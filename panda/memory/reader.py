@@ -5,19 +5,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, Protocol, TypeVar
-
-from msgspec.structs import replace
+from typing import Protocol, TypeVar
 
 from panda.documents.document_text import split_document
-from panda.documents.markdown import find_wikilinks, section_named, split_knowledge, split_passages
+from panda.documents.markdown import find_wikilinks, section_named, split_passages
 from panda.documents.memory_file import is_statement, written_below
+from panda.documents.note import parse_note
 from panda.documents.text import escape_path, one_line, shorten, unescape_path
-from panda.documents.times import parse_time
-from panda.documents.yaml_text import read_number, split_front_matter
-from panda.errors import FileFormatError, Location, LockHeldError, MemoryNodeError, NotFoundError, StoreError
+from panda.errors import FileFormatError, LockHeldError, MemoryNodeError, NotFoundError, StoreError
 from panda.index.index import Index
-from panda.index.sources import list_notes, memory_entries
+from panda.index.sources import list_notes, memory_entries, without_note_suffix
 from panda.index.tables import AsOf, IndexView
 from panda.language.dates import day_of
 from panda.memory.confidence import HANDED_OVER, KNOWLEDGE, MISSING
@@ -46,7 +43,6 @@ NOTE = "knowledge:"
 """How the id of a note begins."""
 _MOST_LINKED = 5
 _TITLE_CHARS = 80
-_DATE_KEYS = ("updated_at", "updated", "modified", "date", "created_at", "created")
 _PREFIXES: Mapping[Kind, str] = {"preference": "memory", "fact": "fact"}
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _R = TypeVar("_R", Research, Manifest)
@@ -63,11 +59,9 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     if is_section:
         name, _, anchor = name.rpartition("#")
         path = _path(knowledge, name)
-    text = read_note(path)
-    document = split_front_matter(text, where=str(path))
-    above = text.count("\n") - document.body.count("\n")
-    title = heading = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
-    sections = split_knowledge(document.body)
+    note = parse_note(read_note(path), where=str(path))
+    title = heading = note.title or one_line(PurePosixPath(name).stem)
+    sections = note.sections
     if anchor is not None:
         section = section_named(sections, anchor)
         if section is None:
@@ -75,7 +69,8 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         sections = (section,)
         heading = one_line(section.headings[-1]) if section.headings else title
     passages = [passage for section in sections for passage in section.passages]
-    start, at = _confidence(document.values, path), _date(document.values, path) or day_of(title)
+    start = KNOWLEDGE if note.confidence is None else note.confidence
+    at = note.at or day_of(title)
     with store_errors(path, "read"):
         changed_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return Node(
@@ -84,10 +79,7 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         title=title if heading == title else f"{title}: {heading}",
         provenance=escape_path(path.relative_to(knowledge.parent).as_posix()),
         at=at,
-        items=tuple(
-            replace(line, line=above + (line.line or 0))
-            for line in note_lines(passages, title, start, at, now)
-        ),
+        items=tuple(note_lines(passages, title, start, at, now)),
         links=_linked_notes(knowledge, path, "\n".join(passage.text for passage in passages)),
         changed_at=changed_at,
     )
@@ -98,23 +90,6 @@ def _path(knowledge: Path, name: str) -> Path:
     if path.is_absolute() or ".." in path.parts or "\0" in str(path):
         raise NotFoundError(f"{name!r} is no path below the knowledge directory", where=name)
     return knowledge / path
-
-
-def _confidence(values: Mapping[str, Any], path: Path) -> float:
-    given = values.get("confidence")
-    start = KNOWLEDGE if given is None else read_number(given)
-    if start is None or not 0 <= start <= 1:
-        message = f"confidence {given!r} is no number from 0 to 1"
-        raise FileFormatError(message, where=Location(path, key="confidence"))
-    return start
-
-
-def _date(values: Mapping[str, Any], path: Path) -> datetime | None:
-    given = next((str(values[key]) for key in _DATE_KEYS if values.get(key)), None)
-    try:
-        return None if given is None else parse_time(given)
-    except ValueError as exc:
-        raise FileFormatError(f"{given!r} is no date", where=Location(path, key="front matter")) from exc
 
 
 def _linked_notes(knowledge: Path, path: Path, text: str) -> tuple[str, ...]:
@@ -133,7 +108,7 @@ def _linked_notes(knowledge: Path, path: Path, text: str) -> tuple[str, ...]:
 
 
 def _parts(path: PurePath) -> tuple[str, ...]:
-    return PurePath(str(path).casefold().removesuffix(".md")).parts
+    return PurePath(without_note_suffix(str(path).casefold())).parts
 
 
 class Moment:

@@ -10,14 +10,15 @@ from pathlib import Path
 
 from msgspec import UNSET, structs
 
-from panda.documents.markdown import is_only_wikilinks, split_passages
+from panda.documents.markdown import is_only_wikilinks
 from panda.documents.memory_file import MemoryText, parse_memory_file
+from panda.documents.note import parse_note
 from panda.documents.progress import progress
 from panda.documents.text import escape_path
 from panda.documents.times import parse_time, without_last_seen
 from panda.documents.yaml_text import split_front_matter
 from panda.errors import MemoryNodeError, Problem, Verdict
-from panda.index.sources import list_notes
+from panda.index.sources import find_note_files, read_faulty_note, skipped_files
 from panda.memory.budget import unquotable_for
 from panda.memory.fact import file_value, id_of
 from panda.memory.files import KINDS, Bound, Projection, canonical_key
@@ -33,7 +34,7 @@ from panda.memory.gathered import (
 )
 from panda.memory.node import Node
 from panda.memory.reader import PastReader, load_note
-from panda.store.files import is_temporary, read_note
+from panda.store.files import is_temporary
 from panda.store.layout import (
     CALLS_JSONL,
     CONFLICTS_JSONL,
@@ -88,8 +89,8 @@ def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Prob
 
 def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iterator[Problem]:
     """
-    Notes that no turn and no index can read, folders that cannot be listed, and, as sound, lines of the other
-    notes that cannot be quoted; all or those at absolute *places*.
+    Notes that no turn and no index can read, folders that cannot be listed, and, as sound, what of the other
+    notes is read as text or cannot be quoted, and files that are no notes; all or those at absolute *places*.
     """
     knowledge, unlisted = store.knowledge, list[OSError]()
     for _ in os.walk(knowledge, onerror=unlisted.append):
@@ -98,22 +99,26 @@ def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iter
         if not isinstance(error, FileNotFoundError) and _within(Path(error.filename), places):
             message = f"cannot be listed: {error.strerror}; its notes are not indexed"
             yield Problem(message, str(error.filename), verdict=Verdict.NOT_JUDGED)
-    for name, may_be_read in list_notes(str(knowledge)).items():
+    files = find_note_files(str(knowledge))
+    for name, may_be_read in files.notes.items():
         path = knowledge / name
         if may_be_read and name and _within(path, places):  # another link is a finding of its own
             try:
-                yield from _unquotable_lines(path, load_note(knowledge, escape_path(name), now))
+                yield from _findings_of_note(path, load_note(knowledge, escape_path(name), now))
             except Problem as exc:
                 yield exc
+    yield from skipped_files(knowledge, [name for name in files.skipped if _within(knowledge / name, places)])
 
 
-def _unquotable_lines(path: Path, note: Node) -> Iterator[Problem]:
-    text = read_note(path)
-    body = split_front_matter(text, where=str(path)).body
-    above = text.count("\n") - body.count("\n")
-    reasons = [(item.line or 0, unquotable_for(item)) for item in note.items]
-    links = [one for one in split_passages(body) if one.form != "item" and is_only_wikilinks(one.text)]
-    reasons += [(above + one.line, "it holds nothing but links") for one in links]
+def _findings_of_note(path: Path, node: Node) -> Iterator[Problem]:
+    """What of a note is read as text, and its lines that cannot be quoted."""
+    text, faults = read_faulty_note(path)
+    note = parse_note(text, where=str(path))
+    yield from [*faults, *note.faults]
+    passages = (passage for section in note.sections for passage in section.passages)
+    links = (one for one in passages if one.form != "item" and is_only_wikilinks(one.text))
+    reasons = [(item.line or 0, unquotable_for(item)) for item in node.items]
+    reasons += [(one.line, "it holds nothing but links") for one in links]
     for line, reason in sorted(reasons):
         if reason:
             yield Problem(f"cannot be quoted: {reason}", str(path), line=line, verdict=Verdict.SOUND)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from msgspec import structs
@@ -19,7 +20,7 @@ from panda.documents.context import Section
 from panda.documents.memory_file import is_statement, statement_key
 from panda.documents.text import one_line, shorten
 from panda.documents.times import Clock, render_time
-from panda.errors import GateError, HaltError, MemoryNodeError, ReplyError
+from panda.errors import GateError, HaltError, MemoryNodeError, Problem, ReplyError
 from panda.memory.budget import (
     DOCUMENTS_TOKENS,
     LoadedDocument,
@@ -292,8 +293,7 @@ class ContextGatherer:
         query = " ".join(dict.fromkeys(filter(None, asked)))
         most = _MOST_CANDIDATES if self._writes(turn) else _MOST_RANKED
         found = self.retriever.find(query, limit=most, must_include=must, before_turn=turn.turn, fill_up=True)
-        for problem in self.retriever.problems:
-            turn.warn(f"not in the index: {problem.told}")
+        self._warn_of_unread(turn, self.retriever.problems)
         if self.retriever.behind:
             turn.warn(f"the index lacks {self.retriever.behind} changed files: another process is writing it")
         if reference and is_statement(reference.node_id.removeprefix("fact:")):
@@ -311,6 +311,17 @@ class ContextGatherer:
         loaded = [self.reader.load(node_id) for node_id in turn.document_nodes]
         nodes |= {node.id: node for node in loaded}
         return [Candidate(node.id, shorten(f"{node.title}: {node.text}", _CHARS), 0.0) for node in loaded]
+
+    @staticmethod
+    def _warn_of_unread(turn: Turn, problems: Sequence[Problem]) -> None:
+        """Warn of each file that is not in the index; of notes, which are the user's own, only how many."""
+        knowledge = turn.store.knowledge
+        notes = [one for one in problems if Path(one.path).is_relative_to(knowledge)]
+        for problem in problems:
+            if problem not in notes:
+                turn.warn(f"not in the index: {problem.told}")
+        if notes:
+            turn.warn(f"notes that cannot be read: {len(notes)}; `panda validate` names them")
 
     def _followed(
         self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]

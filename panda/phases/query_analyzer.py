@@ -234,7 +234,9 @@ def subject_of(turn: Turn, reader: NodeReader, references: References) -> tuple[
         return None if references.refs else (f"{query} {before}", asked)
     if references.refs and pronoun is None and not names_nothing(query):
         return None
-    title = reader.load(note).title
+    if (node := find_node(reader, note)) is None:  # its owner has moved it since
+        return None
+    title = node.title
     content = ContentReference(title, note, last[0])
     if pronoun is None:
         return f"{query} {title}", content

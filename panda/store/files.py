@@ -1,5 +1,6 @@
 """Files of stores and projects: links that lead out, reading, atomic writing, lines, locks, temporaries."""
 
+import codecs
 import ctypes
 import errno
 import fcntl
@@ -28,10 +29,12 @@ from panda.errors import (
     FileFormatError,
     Location,
     LockHeldError,
+    NoteFormatError,
     Problem,
     StoreError,
     UntrustedError,
     UsageError,
+    Verdict,
 )
 
 TRUST_FIX = "look at it with panda trust --dry-run, then panda trust"
@@ -600,22 +603,59 @@ def check_target(path: Path) -> None:
 
 NOTE_BYTES = 5_000_000
 """The largest note, preferences.md or facts.md that is read."""
+_UNICODE_MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
+_UNICODE_MARKS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+def read_memory_file(path: Path | str) -> str:
+    """
+    Return the text of preferences.md or facts.md.
+
+    Raises:
+        FileFormatError: It is larger than NOTE_BYTES, and then nothing of it is read, or it is not UTF-8.
+        StoreError: As read_text.
+    """
+    return to_text(_read_limited(path), path)
 
 
 def read_note(path: Path | str) -> str:
     """
-    Return the text of a note or a memory file that the user may write.
+    Return the text of a note; one that is not UTF-8 is read by its byte order mark, else as Windows-1252.
 
     Raises:
+        NoteFormatError: It is no text.
         FileFormatError: It is larger than NOTE_BYTES; then nothing of it is read.
-        StoreError: As read_text.
+        StoreError: As read_bytes.
     """
+    return decode_note(_read_limited(path), path)[0]
+
+
+def read_note_encoded(path: Path | str) -> tuple[str, str]:
+    """Return the text of a note and the name of its encoding; raises as read_note."""
+    return decode_note(_read_limited(path), path)
+
+
+def decode_note(data: bytes, path: Path | str) -> tuple[str, str]:
+    """Return the text of a note's bytes, and the name of their encoding; raises NoteFormatError."""
+    with suppress(UnicodeDecodeError):
+        return data.decode(), "utf-8"
+    encoding = next((name for mark, name in _UNICODE_MARKS.items() if data.startswith(mark)), "Windows-1252")
+    with suppress(UnicodeDecodeError):
+        if encoding != "Windows-1252":
+            return data.decode(encoding), encoding
+    if _NO_TEXT.search(data):
+        raise NoteFormatError("it is no text and is not read", str(path), verdict=Verdict.SOUND)
+    return data.decode("Windows-1252", "replace"), "Windows-1252"
+
+
+def _read_limited(path: Path | str) -> bytes:
     with store_errors(path, "read"):
         size_bytes = os.stat(path).st_size  # noqa: PTH116 - thousands of calls
     if size_bytes > NOTE_BYTES:
         message = f"it has {size_bytes:,} bytes, and a file of notes may have {NOTE_BYTES:,}; it is not read"
         raise FileFormatError(message, where=str(path), fix="split it into several files, or move it away")
-    return read_text(path)
+    return read_bytes(path)
 
 
 def read_bytes(path: Path | str, *, pipe: bool = False) -> bytes:

@@ -1,0 +1,138 @@
+"""A user's own note is read whatever it looks like: what panda cannot use of it is text, and no turn halts."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panda.documents.note import read_confidence, read_date
+from tests.api import Panda, digest
+
+DATES = (
+    "2026-03-14", '"2026-03-14"', "2026-03-14T10:30", "2026-03-14 10:30", "2026-03-14T10:30:00Z",
+    "2026-03-14T10:30:00.123Z", "2026-03-14T10:30:00+01:00", "2026-03-14 10:30:00 +0100", "20260314",
+    "20260314T103000Z", "2026/03/14", "2026/3/14", "2026.03.14", "2026-3-14", "14.03.2026", "14.3.2026",
+    "14.03.2026 10:30", "14-03-2026", "14/03/2026", "03/14/2026", "14 March 2026", "14 Mar 2026",
+    "14th March 2026", "14-Mar-2026", "March 14, 2026", "Mar 14 2026", "March 14th, 2026",
+    "Saturday, March 14, 2026", "Sat, 14 Mar 2026 10:30:00 +0100", "[[2026-03-14]]", "2026-03-14 (Saturday)",
+)  # fmt: skip
+UNCLEAR = ("03/04/2026", "soon", "March", "14 March", "2026-02-30", "14 or 15 March 2026", "{day: 14}", "1")
+
+
+@pytest.fixture
+def panda(tmp_path: Path) -> Panda:
+    """A project with an empty store."""
+    made = Panda(tmp_path / "home")
+    assert made("init").code == 0
+    return made
+
+
+def note(panda: Panda, name: str, text: str | bytes) -> Path:
+    return panda.write(f"store/users/default/knowledge/{name}", text)
+
+
+def faults(panda: Panda) -> dict[str, str]:
+    """What `panda index rebuild` reads as text or skips, by the place in knowledge/."""
+    data: Any = panda.json("index", "rebuild")["users"]["default"]
+    assert data["problems"] == []
+    return {one["where"].partition("/knowledge/")[2]: one["message"] for one in data["as_text"]}
+
+
+def test_usual_forms_of_dates_are_read(panda: Panda) -> None:
+    """Every form is a date, and none is told as text; what is unclear is told with its line."""
+    for n, form in enumerate(DATES):
+        note(panda, f"{n}.md", f"---\ndate: {form}\n---\n\nThe lamp number {n} is green.\n")
+    assert faults(panda) == {}
+    for n, form in enumerate(UNCLEAR):
+        note(panda, f"unclear {n}.md", f"---\ntitle: T\ndate: {form}\n---\n\nTea.\n")
+    assert set(faults(panda)) == {f"unclear {n}.md:3 (date)" for n in range(len(UNCLEAR))}
+    assert panda("validate", str(panda.store)).code == 0
+
+
+@pytest.mark.parametrize("form", ["14.03.2026", "2026/3/14", "2026.03.14", "March 14, 2026", "14-Mar-2026"])
+def test_the_day_of_a_date(form: str) -> None:
+    """It is the day that is written, in UTC."""
+    assert read_date(form) == datetime(2026, 3, 14, tzinfo=UTC)
+
+
+def test_forms_of_confidences() -> None:
+    """Numbers from 0 to 1 and per cent are confidences; all else is text."""
+    read = {form: read_confidence(form) for form in (0.8, 1, "0.8", "80%", "80 %", "high", 80, "-1", True)}
+    assert read == {
+        0.8: 0.8,
+        1: None,
+        "0.8": 0.8,
+        "80%": 0.8,
+        "80 %": 0.8,
+        "high": None,
+        80: None,
+        "-1": None,
+    }
+
+
+ODD = {
+    "boiler.md": "---\ndate: next week\nconfidence: high\nphone: 555 0199\n---\n\nOlsen serviced the boiler.\n",
+    "rule.md": "---\nThe kayak lies in the shed behind the house.\n",
+    "broken.MD": "---\ntags: [a, b\ntitle: x\n---\nThe bike lock opens with 4417.\n",
+    "list.markdown": "---\n- one\n- two\n---\nThe garden hose is 20 m long.\n",
+    "map.mdown": "---\ntitle: [a, b]\ntags: {a: 1}\naliases: Pumpe\n---\nThe pump came from Jula.\n",
+    "logseq.txt": "title:: Pump\nid:: 65f0\n\n- The sauna needs two hours.\n",
+    "latin.txt": "The café opens at nine.\n".encode("latin-1"),
+    "README": "The ladder is at Ole's place.\n",
+}
+ANSWERS = {
+    "Who serviced the boiler?": "Olsen",
+    "What is the phone number?": "555 0199",
+    "Where does the kayak lie?": "shed",
+    "What opens the bike lock?": "4417",
+    "How long is the garden hose?": "20 m",
+    "Where did the pump come from?": "Jula",
+    "How long does the sauna need?": "two hours",
+    "Where is the ladder?": "Ole",
+}
+
+
+def test_odd_notes_are_found_quoted_and_told_once(panda: Panda) -> None:
+    """No turn halts or warns because of a note; rebuild and validate tell each with file and line."""
+    for name, text in ODD.items():
+        note(panda, name, text)
+    note(panda, "photo.png", b"\x89PNG\0")
+    note(panda, "picture.md", b"\x89PNG\0\xff")
+    before = digest(panda.store / "users" / "default" / "knowledge")
+    for query, says in ANSWERS.items():
+        ended = panda.turn(query)
+        assert (ended.code, says in (ended.data["response"] or "")) == (0, True), (query, ended.out)
+        assert "note" not in ended.err.replace("notes/", ""), ended.err
+    told = faults(panda)
+    assert set(told) == {
+        "boiler.md:2 (date)", "boiler.md:3 (confidence)", "rule.md:1", "broken.MD:3", "list.markdown:2",
+        "map.mdown:2 (title)", "map.mdown:3 (tags)", "latin.txt", "photo.png", "picture.md",
+    }  # fmt: skip
+    assert [one["path"] for one in panda.json("validate", str(panda.store))["as_text"]]
+    text = panda("validate", str(panda.store)).out
+    assert [text.count(name) for name in ("boiler.md:2", "rule.md:1", "photo.png")] == [1, 1, 1]
+    assert digest(panda.store / "users" / "default" / "knowledge") == before
+
+
+def test_findings_of_notes_are_grouped(panda: Panda) -> None:
+    """One kind of fault is said once, with the places below it and how many more there are."""
+    for n in range(12):
+        note(panda, f"{n:02}.md", "---\ndate: soon\n---\n\nTea.\n")
+    told = panda("index", "rebuild").err
+    assert told.count("date cannot be read") == 1
+    assert told.count(".md:2 (date)") == 10
+    assert "and 2 more" in told
+
+
+def test_a_note_that_cannot_be_read_stops_no_turn(panda: Panda) -> None:
+    """It is told of in one line, and the turn answers from the others."""
+    note(panda, "tea.md", "The tea is in the blue box.\n")
+    for name in ("large.md", "huge.md"):
+        with note(panda, name, "").open("wb") as file:
+            file.truncate(6_000_000)
+    ended = panda.turn("Where is the tea?")
+    assert (ended.code, "blue box" in ended.data["response"]) == (0, True)
+    assert ended.err.count("cannot be read: 2") == 1
+    assert "large.md" not in ended.err
+    assert panda("index", "rebuild").code == 3
