@@ -1,4 +1,4 @@
-"""A user's own note is read whatever it looks like: what panda cannot use of it is text, and no turn halts."""
+"""A user's own note is read whatever it looks like: what panda cannot use of it is text, no turn halts."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,16 @@ DATES = (
     "14th March 2026", "14-Mar-2026", "March 14, 2026", "Mar 14 2026", "March 14th, 2026",
     "Saturday, March 14, 2026", "Sat, 14 Mar 2026 10:30:00 +0100", "[[2026-03-14]]", "2026-03-14 (Saturday)",
 )  # fmt: skip
-UNCLEAR = ("03/04/2026", "soon", "March", "14 March", "2026-02-30", "14 or 15 March 2026", "{day: 14}", "1")
+UNCLEAR = (
+    "03/04/2026",
+    "soon",
+    "March",
+    "14 March",
+    "2026-02-30",
+    "2026-03-14 and 2026-04-16",
+    "{day: 14}",
+    "1",
+)
 
 
 @pytest.fixture
@@ -58,21 +67,13 @@ def test_the_day_of_a_date(form: str) -> None:
 
 def test_forms_of_confidences() -> None:
     """Numbers from 0 to 1 and per cent are confidences; all else is text."""
-    read = {form: read_confidence(form) for form in (0.8, 1, "0.8", "80%", "80 %", "high", 80, "-1", True)}
-    assert read == {
-        0.8: 0.8,
-        1: None,
-        "0.8": 0.8,
-        "80%": 0.8,
-        "80 %": 0.8,
-        "high": None,
-        80: None,
-        "-1": None,
-    }
+    usable = {0.8: 0.8, "0.8": 0.8, "80%": 0.8, "80 %": 0.8}
+    other = ("high", 80, "-1", True, "0.8 or so")
+    assert {form: read_confidence(form) for form in (*usable, *other)} == {**dict.fromkeys(other), **usable}
 
 
 ODD = {
-    "boiler.md": "---\ndate: next week\nconfidence: high\nphone: 555 0199\n---\n\nOlsen serviced the boiler.\n",
+    "boiler.md": "---\ndate: next week\nconfidence: high\nphone: 555 0199\n---\n\nOlsen fixed the boiler.\n",
     "rule.md": "---\nThe kayak lies in the shed behind the house.\n",
     "broken.MD": "---\ntags: [a, b\ntitle: x\n---\nThe bike lock opens with 4417.\n",
     "list.markdown": "---\n- one\n- two\n---\nThe garden hose is 20 m long.\n",
@@ -82,7 +83,7 @@ ODD = {
     "README": "The ladder is at Ole's place.\n",
 }
 ANSWERS = {
-    "Who serviced the boiler?": "Olsen",
+    "Who fixed the boiler?": "Olsen",
     "What is the phone number?": "555 0199",
     "Where does the kayak lie?": "shed",
     "What opens the bike lock?": "4417",
@@ -103,7 +104,7 @@ def test_odd_notes_are_found_quoted_and_told_once(panda: Panda) -> None:
     for query, says in ANSWERS.items():
         ended = panda.turn(query)
         assert (ended.code, says in (ended.data["response"] or "")) == (0, True), (query, ended.out)
-        assert "note" not in ended.err.replace("notes/", ""), ended.err
+        assert [line for line in ended.err.splitlines() if not line.startswith(("turn ", "phase "))] == []
     told = faults(panda)
     assert set(told) == {
         "boiler.md:2 (date)", "boiler.md:3 (confidence)", "rule.md:1", "broken.MD:3", "list.markdown:2",
