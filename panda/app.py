@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from typing import Literal
 
@@ -10,7 +10,7 @@ from msgspec import structs
 
 from panda.documents.pictures import Picture
 from panda.documents.times import TurnClock
-from panda.errors import ModelFileError, RecipeError, UsageError
+from panda.errors import FileFormatError, ModelFileError, RecipeError, UsageError
 from panda.forget import Forgetting
 from panda.index.index import Index
 from panda.index.tables import in_ranges
@@ -150,9 +150,12 @@ class App:
         check_query(query)
         self._check_calls(mode, with_image=picture is not None and image is None)
         store, session_id, session = self.store, self.settings.session, None
+        memory: Projection | None = None
         self._moment.pin(bound)
         if bound is not None and session_id is not None:
-            memory, session = self._moment.memory, self._session_then(session_id)
+            with suppress(FileFormatError):  # phase 0 tells, and the turn halts
+                memory = self._moment.memory
+            session = self._session_then(session_id)
             if made_for is not None and made_for.item is not None:
                 check_open(store, session_id)
         else:
@@ -161,7 +164,8 @@ class App:
                     locks.enter_context(self.hold_session(session_id))
                 check_open(store, session_id)
                 session = self._finish_head(session_id)
-            memory = take_in_edits(store)
+            with suppress(FileFormatError):
+                memory = take_in_edits(store)
         snapshot = self._snapshot(session, memory, bound)
         if session_id is None:
             made_for = made_for or Reserved(store.reserve(1))

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from panda.documents.times import render_time
@@ -15,6 +16,18 @@ from panda.store.lines import Line, LineTail, sound_lines
 from panda.store.records import MemoryMark
 
 _R = TypeVar("_R")
+
+
+LOG_BYTES = 100_000_000
+"""The largest memory.jsonl or conflicts.jsonl that is read: about 250,000 statements."""
+
+
+def check_log_size(path: Path) -> None:
+    """Raise FileFormatError if a log of the memory is larger than LOG_BYTES."""
+    size_bytes = path.stat().st_size if path.is_file() else 0
+    if size_bytes > LOG_BYTES:
+        message = f"it has {size_bytes:,} bytes, and a log of the memory may have {LOG_BYTES:,}"
+        raise FileFormatError(message, where=str(path), fix="take it from a backup, or move it away")
 
 
 class Extent(NamedTuple):
@@ -80,6 +93,7 @@ class MemoryLog:
 
     def _read(self, tail: LineTail[_R], take: Callable[[Line[_R]], None]) -> bool:
         """Take the lines that are new; False, and none is taken, if it is another file than before."""
+        check_log_size(tail.path)
         begins_anew, found = tail.read()
         with closing(sound_lines(found)) as lines:
             for line in lines:

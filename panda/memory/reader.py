@@ -209,6 +209,14 @@ class NodeReader:
         with _as_node_error(node_id):
             return loaders[kind](node_id, name)
 
+    def check_memory(self) -> None:
+        """Raise MemoryNodeError, with file and line, unless memory.jsonl and the memory files can be read."""
+        try:
+            self._memory_nodes()
+        except FileFormatError as exc:
+            fix = exc.fix or "mend it, or take the file from a backup"
+            raise MemoryNodeError(exc.message, where=exc.where, fix=fix) from exc
+
     def asserted_since(self, at: datetime) -> bool:
         return any(one.asserted_at > at for one in self._moment.memory.log.assertions)
 
@@ -234,15 +242,17 @@ class NodeReader:
 
     def _remembered(self, kind: Kind) -> list[Node]:
         with _as_node_error(f"{_PREFIXES[kind]}:*"):
-            memory, now = self._moment.memory, self._clock()
-            state = (now, memory.log.extent, dict(memory.texts))
-            if state != self._memory_seen:
-                local = (one for one in load_remembered(memory, now) if one.subject.scope == "local")
-                self._memory_known = [
-                    _remembered_node(one, memory.paths[one.kind].name, now) for one in local
-                ]
-                self._memory_seen = state
-        return [node for node in self._memory_known if node.source_type == kind]
+            return [node for node in self._memory_nodes() if node.source_type == kind]
+
+    def _memory_nodes(self) -> list[Node]:
+        """Return the nodes of all keys; raises FileFormatError."""
+        memory, now = self._moment.memory, self._clock()
+        state = (now, memory.log.extent, dict(memory.texts))
+        if state != self._memory_seen:
+            local = (one for one in load_remembered(memory, now) if one.subject.scope == "local")
+            self._memory_known = [_remembered_node(one, memory.paths[one.kind].name, now) for one in local]
+            self._memory_seen = state
+        return self._memory_known
 
     def _memory(self, node_id: str, name: str) -> Node:
         kind: Kind = "preference" if node_id.startswith("memory:") else "fact"

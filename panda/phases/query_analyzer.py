@@ -401,6 +401,7 @@ class QueryAnalyzer:
     closest: ClosestLines  # finds what a wish to forget means
 
     def run(self, turn: Turn) -> Advance:
+        self.reader.check_memory()
         describe_image(self.executor, turn)
         recent = turn.recent(_RECENT)
         recipe = self.executor.book.recipe_for("phase0_query_analyzer", turn.mode)

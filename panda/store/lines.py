@@ -40,7 +40,7 @@ class LineTail(Generic[_R]):
     """
 
     def __init__(self, path: Path, kind: type[_R]) -> None:
-        self._path, self._kind = path, kind
+        self.path, self._kind = path, kind
         self._inode: int | None = None
         self._last = b""
         self.size_bytes = 0
@@ -54,10 +54,10 @@ class LineTail(Generic[_R]):
         since the last call, to be gone through before the next. Blank lines are left out. *torn* says whether
         a last line without a line break is read too.
         """
-        if not self._path.exists():
+        if not self.path.exists():
             return self._start_again(), (part for part in list[Line[_R] | FileFormatError]())
-        with store_errors(self._path, "read"):
-            file = self._path.open("rb")
+        with store_errors(self.path, "read"):
+            file = self.path.open("rb")
             inode = os.fstat(file.fileno()).st_ino
             file.seek(self.size_bytes - len(self._last))
             begins_anew = inode != self._inode or file.read(len(self._last)) != self._last
@@ -79,7 +79,7 @@ class LineTail(Generic[_R]):
         return was_known
 
     def _added(self, file: BinaryIO, torn: bool) -> Parts[_R]:
-        with file, store_errors(self._path, "read"):
+        with file, store_errors(self.path, "read"):
             for line in file:
                 is_whole = line.endswith(b"\n")
                 is_read = line.strip() and (is_whole or torn)
@@ -95,7 +95,7 @@ class LineTail(Generic[_R]):
     def _parse(self, line: bytes, is_whole: bool) -> Line[_R] | FileFormatError:
         number, start = self.lines + 1, self.size_bytes
         try:
-            record = parse(self._kind, line, where=str(self._path), line=number)
+            record = parse(self._kind, line, where=str(self.path), line=number)
         except FileFormatError as exc:
             if not is_whole and exc.__cause__ is not None:  # it is no JSON
                 exc.fix = CUT_SHORT

@@ -72,7 +72,7 @@ def test_forms_of_confidences() -> None:
     assert {form: read_confidence(form) for form in (*usable, *other)} == {**dict.fromkeys(other), **usable}
 
 
-ODD = {
+ODD: dict[str, str | bytes] = {
     "boiler.md": "---\ndate: next week\nconfidence: high\nphone: 555 0199\n---\n\nOlsen fixed the boiler.\n",
     "rule.md": "---\nThe kayak lies in the shed behind the house.\n",
     "broken.MD": "---\ntags: [a, b\ntitle: x\n---\nThe bike lock opens with 4417.\n",
@@ -83,15 +83,14 @@ ODD = {
     "README": "The ladder is at Ole's place.\n",
 }
 ANSWERS = {
-    "Who fixed the boiler?": "Olsen",
     "What is the phone number?": "555 0199",
     "Where does the kayak lie?": "shed",
     "What opens the bike lock?": "4417",
-    "How long is the garden hose?": "20 m",
-    "Where did the pump come from?": "Jula",
-    "How long does the sauna need?": "two hours",
-    "Where is the ladder?": "Ole",
 }
+FOUND = {
+    "boiler": "boiler.md", "kayak": "rule.md", "bike": "broken.MD", "hose": "list.markdown",
+    "Jula": "map.mdown", "sauna": "logseq.txt", "café": "latin.txt", "ladder": "README",
+}  # fmt: skip
 
 
 def test_odd_notes_are_found_quoted_and_told_once(panda: Panda) -> None:
@@ -105,6 +104,8 @@ def test_odd_notes_are_found_quoted_and_told_once(panda: Panda) -> None:
         ended = panda.turn(query)
         assert (ended.code, says in (ended.data["response"] or "")) == (0, True), (query, ended.out)
         assert [line for line in ended.err.splitlines() if not line.startswith(("turn ", "phase "))] == []
+    for word, name in FOUND.items():
+        assert f"knowledge:{name}" in panda("index", "search", word).out, word
     told = faults(panda)
     assert set(told) == {
         "boiler.md:2 (date)", "boiler.md:3 (confidence)", "rule.md:1", "broken.MD:3", "list.markdown:2",
