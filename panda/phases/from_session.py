@@ -1,7 +1,7 @@
 """What the session itself answers: what it was about turn by turn, and what is asked of a list it showed."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
@@ -26,14 +26,16 @@ from panda.memory.reader import NodeReader, find_node
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.evidence import gathered_lines
 from panda.phases.turn import Turn
+from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
 from panda.store.carry import clip
-from panda.store.records import GatheredContext, Line
-from panda.store.visits import load_turn
+from panda.store.records import GatheredContext, GatheredItem, Line
+from panda.store.visits import TurnRecord, load_turn
 
 _MOST_TURNS = 8
 _ASKED_CHARS, _SAID_CHARS = 120, 240
 _NOTED = ("knowledge:", "fact:")
+_MOST_WHOLE = 3  # so many named turns are shown line by line
 _LOOKED_AT = 4  # how many turns of the session are looked at for a list that was shown
 
 
@@ -41,6 +43,7 @@ _LOOKED_AT = 4  # how many turns of the session are looked at for a list that wa
 class SessionAnswer:
     lines: tuple[Line, ...]  # in order
     left_out: str = ""  # how many others are left out, and by what; "" if none is for what was told
+    leads: Mapping[GatheredItem, str] = field(default_factory=dict)  # what is said in front of a line
 
 
 @dataclass(frozen=True)
@@ -80,14 +83,53 @@ def recalled(turn: Turn, reader: NodeReader, writes: bool) -> list[Option]:
 
 def session_answer(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     """
-    What answers a query for what the session was about, for a step of a list by its number or place, for what
-    of a list still counts, or for a list as a whole; None for any other.
+    What answers a query for turns that it names, for what the session was about, for a step of a list by its
+    number or place, for what of a list still counts, or for a list as a whole; None for any other.
     """
+    is_work = turn.mode == "code" and turn.reading.mood == "orders"
+    if turn.reading.turns and not is_work:
+        return _named(turn, turn.reading.turns, reader)
     if turn.reading.recap:
         told = tuple(_recalled(turn))
         return SessionAnswer(told) if told else None
     answers = (_step, _what_counts, _opened, _wanted)
     return next(filter(None, (answer(turn, reader) for answer in answers)), None)
+
+
+def _named(turn: Turn, named: Sequence[str], reader: NodeReader) -> SessionAnswer | None:
+    """
+    What named turns answered: of each the lines that share words with the query, else all of them; of many
+    turns what was asked and answered in one line each.
+    """
+    told: list[Line] = []
+    leads: dict[GatheredItem, str] = {}
+    words = " ".join(find_query_words(_without_turns(turn)))
+    nodes = [node for node_id in dict.fromkeys(named) if (node := find_node(reader, node_id))]
+    for node in nodes:
+        number = int(node.id.removeprefix("turn:"))
+        record = load_turn(turn.store.turn(number), number)
+        answer = one_line(strip_citations(record.response)) if record.answered else ""
+        lines = [line for line in node.items if line.text in answer and len(nodes) <= _MOST_WHOLE]
+        lines = [line for line in lines if shared_terms(words, line.text)] or lines or [_exchange(record)]
+        if len(nodes) > 1:
+            leads[lines[0].item] = f"Turn {number}: "
+        told += [replace(line, why=("of a turn that is named",)) for line in lines]
+    if not told:
+        return None
+    rest = len(told) - MOST_ITEMS
+    left_out = (
+        f"{rest} further lines are left out; `panda show` with the number shows all." if rest > 0 else ""
+    )
+    return SessionAnswer(tuple(told[:MOST_ITEMS]), left_out, leads)
+
+
+def _without_turns(turn: Turn) -> str:
+    """The query without the words that name turns."""
+    query = turn.query
+    for reference in turn.reading.references:
+        if set(reference.refs) & set(turn.reading.turns):
+            query = query.replace(reference.words, " ")
+    return query
 
 
 def _recalled(turn: Turn) -> Iterator[Line]:
@@ -97,10 +139,15 @@ def _recalled(turn: Turn) -> Iterator[Line]:
         except (FileFormatError, StoreError) as exc:
             turn.warn(exc.message)
             continue
-        said = clip(one_line(strip_citations(record.response)), _SAID_CHARS) if record.answered else ""
-        said = f"“{said}”" if said.endswith("?") else said
-        asked = f"“{clip(record.query, _ASKED_CHARS)}” – {said or 'no answer was found'}"
-        yield Line(asked, node=f"turn:{number}", why=("the session was about it",))
+        yield _exchange(record)
+
+
+def _exchange(record: TurnRecord) -> Line:
+    """What was asked in a turn and what was answered, as one line."""
+    said = clip(one_line(strip_citations(record.response)), _SAID_CHARS) if record.answered else ""
+    said = f"“{said}”" if said.endswith("?") else said
+    asked = f"“{clip(record.query, _ASKED_CHARS)}” – {said or 'no answer was found'}"
+    return Line(asked, node=f"turn:{record.number}", why=("the session was about it",))
 
 
 def name_of(line: Line) -> str:

@@ -278,13 +278,16 @@ def read_query(turn: Turn, references: References, reply: Reply, *, goes_on: boo
         if mood == "tells" and not told:
             mood = "orders"
             clauses = [structs.replace(clause, mood=mood) for clause in clauses]
-    if is_recap or is_talk:  # whatever it looks like
+    named = _turns_named(turn)
+    asks_for_turns = named and (_names_only_turns(query, named) or plain_mood(query) != "tells")
+    is_talk = is_talk and not asks_for_turns
+    if is_recap or is_talk or (asks_for_turns and mood == "tells"):  # whatever it looks like
         mood = "tells" if is_talk else "asks"
         clauses, told = [structs.replace(one, mood=mood) for one in clauses], []
     return Reading(
         mood=mood,
         clauses=tuple(clauses),
-        references=(*(Referred(one.words, one.refs) for one in references.found), *_turns_named(turn)),
+        references=(*(Referred(one.words, one.refs) for one in references.found), *named),
         exclusions=exclusions,
         clears=clears,
         periods=tuple(Days(str(one.start), str(one.end), query[slice(*one.words)]) for one in periods),
@@ -342,7 +345,15 @@ def entity_options(carry: Carry) -> list[Option]:
 
 
 def _turns_named(turn: Turn) -> list[Referred]:
-    return [Referred(words, (f"turn:{number}",)) for words, number in named_turns(turn.query).items()]
+    named = named_turns(turn.query).items()
+    return [Referred(words, tuple(f"turn:{number}" for number in numbers)) for words, numbers in named]
+
+
+def _names_only_turns(query: str, named: Sequence[Referred]) -> bool:
+    """Whether a query says nothing but which turns it is about, as "turns 3 and 5"."""
+    for one in named:
+        query = query.replace(one.words, " ")
+    return FUNCTION_WORDS.issuperset(word.lower() for word in split_words(query))
 
 
 def _clauses(query: str, reply: Reply) -> tuple[list[Clause], list[str], Mood]:
@@ -442,7 +453,8 @@ class QueryAnalyzer:
             words = references.words or ([target.text] if target else [])
         elif target in named and target is not None:
             references = references.chosen(target.id)
-        subject = subject_of(turn, self.reader, references) if written is None else None
+        is_own = written is not None or bool(_turns_named(turn))  # what it is about does not come from before
+        subject = None if is_own else subject_of(turn, self.reader, references)
         words = words or ([turn.query] if subject else [])
         content = subject[1] if subject else self._content(references, target)
         if content is None and words and turn.documents:  # "this" is what was handed over

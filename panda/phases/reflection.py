@@ -108,6 +108,8 @@ class Reflection:
         analysis, words = turn.analysis, content_stems(turn.query)
         if analysis.reference_resolution.status == "resolved":
             return "What the query refers to is known from the session."
+        if turn.reading.turns:
+            return "The query names a turn."
         if turn.reading.mood == "tells" or analysis.intent == "greeting":
             return "Nothing is asked for."
         if turn.mode == "code" and turn.reading.mood == "orders" and words:

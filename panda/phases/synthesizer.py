@@ -152,7 +152,7 @@ class Synthesizer:
     def _quoted(self, turn: Turn, kept: Sequence[str]) -> _Answer:
         """Whole lines of the evidence, or what the session itself answers."""
         rejected, is_by_value = _rejected(turn), asks_by_value(turn.query)
-        is_session = turn.reading.recap or not is_by_value
+        is_session = turn.reading.recap or bool(turn.reading.turns) or not is_by_value
         session = session_answer(turn, self._reader) if is_session else None
         looks = not (session or turn.reading.only_tells or (is_undone(turn) and not is_by_value))
         read = self._look_at(turn, kept if looks else ["nothing"], {r.text for r in rejected}, quotes=True)
@@ -169,7 +169,8 @@ class Synthesizer:
         lines = [*_contested(turn, lines), *lines]
         if session and not lines:
             shown = without_doubles(_without(rejected, session.lines))
-            return _Answer(shown, read, lead=session.left_out if shown == [*session.lines] else "")
+            lead = session.left_out if shown == [*session.lines] else ""
+            return _Answer(shown, read, session.leads, lead)
         lines = without_doubles(_without(rejected, lines))
         if any(HANDED_OVER in line.why for line in lines):
             names = ", ".join(document.name for document in turn.documents)

@@ -121,7 +121,7 @@ def check_items(cited: Cited, turn: Turn, items: Sequence[GatheredItem]) -> tupl
     """
     issues, rejected, steps = [], [], turn.steps()
     wrote = any(step.status == "success" and step_type(step) != "read" for step in steps)
-    done = recalled_turns(turn) or turn.reading.statements or wrote
+    done = recalled_turns(turn) or turn.reading.turns or turn.reading.statements or wrote
     for item in items:
         sources, (values, faults) = cited.texts(item), cited.computed(item)
         found = "\n".join(text for text in sources if text)

@@ -1,0 +1,44 @@
+"""A turn that is named is shown and nothing else is; one that is not there halts (S1 §9)."""
+
+import json
+from pathlib import Path
+
+from tests.api import Panda
+
+
+def test_named_turns_are_shown(demo: Path, tmp_path: Path) -> None:
+    """What they answered, each cited by itself, as far as the query asks for it."""
+    panda = Panda(tmp_path / "home", demo, user="demo")
+    shown = panda.turn("What did turn 811 say?").data
+    assert {one["node_id"] for one in shown["sources"]} == {"turn:811"}
+    for part in ("$697.00", "$749.99", "$799"):
+        assert part in shown["response"]
+    part = panda.turn("What did turn 811 say about the ASUS?").data
+    assert ("$749.99" in part["response"], "$697" in part["response"]) == (True, False)
+    both = panda.turn("turns 806 and 809").data
+    assert {one["node_id"] for one in both["sources"]} == {"turn:806", "turn:809"}
+    assert both["noted"] == []
+    for text in ("Turn 806: Take the RTX 4050.", "Turn 809: Your budget is recorded as $500-800"):
+        assert text in both["response"]
+    many = panda.turn("Summarise turns 805-809").data
+    assert {one["node_id"] for one in many["sources"]} == {f"turn:{n}" for n in range(805, 810)}
+    turns = f"{shown['turn']}-{many['turn']}"
+    assert panda("validate", turns, "--strict").code == 0
+
+
+def test_a_turn_that_is_not_there_halts(demo: Path, tmp_path: Path) -> None:
+    """Exit 20 with an intervention that names it; a number that is no turn halts nothing."""
+    panda = Panda(tmp_path / "home", demo, user="demo")
+    for query, missing in (
+        ("What did turn 9999 say?", "9999"),
+        ("Compare turn 811 with turn 804", "804"),
+        ("Summarise turns 803 to 806", "803, 804"),
+        ("Show turns 1 to 100000", "more than 50"),
+    ):
+        ended = panda.turn(query)
+        assert (ended.code, ended.error["type"]) == (20, "MemoryNodeError"), query
+        assert missing in ended.error["message"]
+        assert ended.error["fix"]
+        path = panda.store / "interventions" / f"{ended.data['intervention']}.json"
+        assert json.loads(path.read_text("utf-8"))["type"] == "memory_error"
+    assert panda.turn("When does Ada turn 40?").code == 0
