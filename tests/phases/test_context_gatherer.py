@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from panda.actions.turn import gather
-from panda.errors import HaltError
+from panda.errors import HaltError, MemoryNodeError
 from panda.memory.validation import judge_gathered
 from panda.store.files import held_lock
 from panda.store.layout import Layout
@@ -268,14 +268,11 @@ def test_named_turn_is_taken(tmp_path: Path) -> None:
 
 
 def test_named_turn_that_does_not_exist(tmp_path: Path) -> None:
-    """A turn that the query names and that does not exist is a warning."""
-    script = Script(retrieval={"relevant": []}, answer={"items": []})
-    ran = run_turn(laptop_store(tmp_path), "What was turn 77 about?", script)
-    assert ran.turn.warnings == [
-        "the query names turn:77, which does not exist",
-        "no saved source is relevant to the query",
-    ]
-    assert ran.metadata.status == "approved"
+    """A turn that the query names and that does not exist halts before the model is asked what is relevant."""
+    ran = run_turn(laptop_store(tmp_path), "What was turn 77 about?", Script())
+    assert isinstance(ran.error, MemoryNodeError)
+    assert "77" in ran.error.message
+    assert (ran.metadata.status, ran.asked("retrieval")) == ("halted", [])
 
 
 def test_questions_are_not_evidence(tmp_path: Path) -> None:
