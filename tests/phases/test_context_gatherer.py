@@ -268,7 +268,7 @@ def test_named_turn_is_taken(tmp_path: Path) -> None:
 
 
 def test_named_turn_that_does_not_exist(tmp_path: Path) -> None:
-    """A turn that the query names and that does not exist halts before the model is asked what is relevant."""
+    """A turn that the query names and that does not exist halts before a model is asked what is relevant."""
     ran = run_turn(laptop_store(tmp_path), "What was turn 77 about?", Script())
     assert isinstance(ran.error, MemoryNodeError)
     assert "77" in ran.error.message
