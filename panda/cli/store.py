@@ -72,10 +72,13 @@ def validate(
     again as well. A turn in which something was forgotten is held to its seal alone. Ends with 3 if anything
     is wrong or not judged. Told as information: what of a note's front matter is read as text, files in
     knowledge/ that are no notes, lines of notes that no answer can quote, notes outside knowledge/, values
-    that no step of a recipe can choose, prompts of the project that no model which is set is ever sent.
+    that no step of a recipe can choose, prompts of the project that no model which is set is ever sent. A
+    memory that others on this machine can read is a warning.
 
     Example: panda validate 813 --user demo
     """
+    from panda.store.validate import MODE
+
     settings = invocation.settings
     store = Layout(settings.root).of(settings.user)
     places = [place for path in paths or () for place in _places(path, store)]
@@ -86,15 +89,18 @@ def validate(
     problems += of_recipes
     told = [one for one in problems if one.verdict is Verdict.SOUND]
     as_text = [one for one in told if isinstance(one, NoteFormatError)]
-    told = [one for one in told if one not in as_text]
+    warnings = [one for one in told if one.key == MODE]
+    told = [one for one in told if one not in as_text and one not in warnings]
     problems = [one for one in problems if one.verdict is not Verdict.SOUND]
     data = {"verdict": verdict_of(problems), "problems": [problem.finding() for problem in problems]}
     data |= {
         "unquotable": [one.finding() for one in told if one not in of_recipes],
         "unreached": [one.finding() for one in told if one in of_recipes],
         "as_text": [one.finding() for one in as_text],
+        "warnings": [one.finding() for one in warnings],
     }
-    text = "".join(map(_lines, [*problems, *told])) + grouped_text(as_text, "information: ")
+    text = "".join(problem_text(one, "warning: ") for one in warnings)
+    text += "".join(map(_lines, [*problems, *told])) + grouped_text(as_text, "information: ")
     if not problems:
         invocation.reporter.step("no problems found")
         return Result(data, text)

@@ -3,14 +3,17 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from shlex import quote
 from typing import Any
 
 from msgspec import UNSET
 
 from panda.documents.context import SECTIONS, ContextDocument, ContextScan, heading, parse_context
 from panda.documents.memory_file import parse_memory_file
+from panda.documents.note import parse_note
 from panda.documents.progress import progress
 from panda.documents.times import render_time
+from panda.documents.yaml_text import load_yaml
 from panda.errors import NotFoundError, Problem, Verdict
 from panda.store.files import (
     is_abandoned,
@@ -43,11 +46,13 @@ from panda.store.records import (
     Intervention,
     Manifest,
     Metadata,
+    Research,
     Session,
     Step,
     Summary,
     TurnDocuments,
     format_of,
+    load,
     parse,
 )
 from panda.store.seals import SEAL, check_seal, seal_value
@@ -96,6 +101,44 @@ def expected_sections(status: str, route: Sequence[int], next_phase: int | None)
     return held if next_phase is None else {number for number in held if number < next_phase}
 
 
+MODE = "mode"
+"""Key of what is told of the permissions of a file or directory."""
+
+
+def open_to_others(home: Path) -> list[Problem]:
+    """
+    What of a user's memory others on this machine may read, as information: panda writes it for its user
+    alone, and earlier versions did not.
+    """
+    above = (home.parent.parent, home.parent, home)
+    if any(not _mode_for_others(path) for path in above):
+        return []
+    files = [name for name in (*_OF_USER, "turns", "sessions") if _mode_for_others(home / name)]
+    if not files:
+        return []
+    message, fix = (
+        f"others can read what it remembers: {', '.join(files)}",
+        f"chmod -R go-rwx {quote(str(home))}",
+    )
+    return [Problem(message, str(home), key=MODE, fix=fix, verdict=Verdict.SOUND)]
+
+
+def _mode_for_others(path: Path) -> int:
+    """The bits of a path's mode that are for others than its owner; 0 if it is not there."""
+    with suppress(OSError):
+        return path.stat().st_mode & 0o077
+    return 0
+
+
+def _visit_ids_below(turns: Path) -> set[str]:
+    """The ids of all visits of a user, of manifests that can be read."""
+    found = set[str]()
+    for path in turns.glob(f"turn_*/webpage_cache/*/{Manifest.FILE}"):
+        with suppress(Problem):
+            found.add(load(Manifest, path).visit_id)
+    return found
+
+
 def stray_notes(directory: Path) -> list[Problem]:
     """Notes in a user's own directory, where nothing reads them, as information."""
     notes = sorted(directory.glob("*.md")) if directory.is_dir() else []
@@ -112,6 +155,7 @@ class _Check:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self._visits_below: dict[Path, set[str]] = {}
         self.advance: Callable[[], None] = lambda: None
 
     def _say(self, message: str, path: Path, **more: Any) -> None:
@@ -162,8 +206,12 @@ class _Check:
                 self.problems += ContextScan(read_text(path), where).problems
             elif path.name in (PREFERENCES_MD, FACTS_MD):
                 parse_memory_file(read_text(path), where=where)
+            elif path.suffix in (".yaml", ".yml"):
+                load_yaml(read_text(path), where=where)
             elif path.suffix == ".md":
-                read_text(path)
+                text = read_text(path)
+                if not any(turn_number(above.name) is not None for above in path.absolute().parents):
+                    self.problems += parse_note(text, where=where).faults
         except Problem as exc:
             self.problems.append(exc)
         return None
@@ -189,11 +237,30 @@ class _Check:
         for visit in visits:
             if visit.is_dir() and not is_temporary(visit):
                 self._need(visit / Manifest.FILE, visit / Extracted.FILE)
+        visit_ids = {
+            path: record.visit_id for path, record in records.items() if isinstance(record, Manifest)
+        }
+        research = records.get(paths / Research.FILE)
+        if isinstance(research, Research):
+            self._researched(paths, research, set(visit_ids.values()))
         if isinstance(metadata, Metadata):
             self._seal(paths, metadata, self.problems[before:])
         if not directory.is_dir():  # a turn that has gone meanwhile has no problems
             del self.problems[before:]
-        return {path: record.visit_id for path, record in records.items() if isinstance(record, Manifest)}
+        return visit_ids
+
+    def _researched(self, paths: TurnPaths, research: Research, here: set[str]) -> None:
+        """The visits that research names must be there, in its turn or in another one of the user."""
+        if here.issuperset(research.webpage_cache):
+            return
+        turns = paths.directory.parent
+        if turns not in self._visits_below:
+            self._visits_below[turns] = _visit_ids_below(turns)
+        for n, visit_id in enumerate(research.webpage_cache):
+            if visit_id not in here | self._visits_below[turns]:
+                message = f"it names the visit {visit_id}, which is not there"
+                fix = "restore its directory in webpage_cache/, or take the id out of webpage_cache"
+                self._say(message, paths / Research.FILE, key=f"webpage_cache[{n}]", fix=fix)
 
     def _seal(self, paths: TurnPaths, metadata: Metadata, known: Sequence[Problem]) -> None:
         """Hold a saved turn against its seal; one in which something was forgotten has to have one."""
@@ -290,7 +357,7 @@ class _Check:
 
     def _user(self, directory: Path) -> None:
         self._sweep(sorted(directory.iterdir()))
-        self.problems += stray_notes(directory)
+        self.problems += [*stray_notes(directory), *open_to_others(directory)]
         for name in _OF_USER:
             if (directory / name).is_file():
                 self.file(directory / name)
