@@ -13,6 +13,7 @@ from panda.app import App
 from panda.documents.context import render_section
 from panda.documents.records import encode
 from panda.errors import FileFormatError, HaltError, Problem, UsageError
+from panda.index.sources import list_notes
 from panda.models.cl100k import count_tokens
 from panda.models.contract import Model
 from panda.phases.turn import Turn, check_query
@@ -64,7 +65,18 @@ def ask(app: App, query: str, mode: str, **more: Any) -> Outcome:
         turn = app.start_turn(query, mode, locks=locks, **more)
         for note in stray_notes(app.store.home):
             _log.warning(note.told)
-        return run_turn(app, turn)
+        outcome = run_turn(app, turn)
+        is_answered = outcome.data is None or outcome.data["answered"] is not False
+        if outcome.error is None and not is_answered and turn.reading.mood == "asks":
+            _tell_where_notes_go(app)
+        return outcome
+
+
+def _tell_where_notes_go(app: App) -> None:
+    """Say how to add notes, where there are none that could have answered."""
+    knowledge = app.store.knowledge
+    if not list_notes(str(knowledge)):
+        _log.info(f"there are no notes yet: put Markdown or text files into {knowledge}")
 
 
 def resume(app: App, number: int) -> Outcome:

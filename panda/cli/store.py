@@ -13,8 +13,8 @@ from panda.documents.text import nearest
 from panda.errors import CheckError, NoteFormatError, NotFoundError, Problem, Verdict, verdict_of
 from panda.settings import Settings
 from panda.store.demo import create_store
-from panda.store.files import begin_writing, render_json
-from panda.store.layout import Layout, UserStore, asset, turn_number
+from panda.store.files import begin_writing, make_directory, render_json
+from panda.store.layout import DEFAULT_USER, Layout, UserStore, asset, turn_number
 from panda.trust import fix_of, guard_links, is_trusted, require_trust, untrusted_claims
 
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
@@ -29,7 +29,8 @@ def init(
     Create a store.
 
     The store is the directory --root, else ./panda-system-docs. One that is there already is left as it is.
-    Notes of your own are Markdown files in users/USER/knowledge/ of it; what is told goes to users/USER/ too.
+    Notes of your own are Markdown and text files in users/USER/knowledge/ of it, which is made; what is told
+    goes to users/USER/ too.
 
     Example: panda init --demo
     """
@@ -44,7 +45,10 @@ def init(
     invocation.make_user(settings.store)
     user = "demo" if demo else settings.user
     invocation.reporter.step(f"{'created' if created else 'already there'}: {settings.root}")
-    invocation.reporter.step(f"notes: Markdown files in {settings.store.of(user).knowledge}")
+    knowledge = settings.store.of(user).knowledge
+    if (user == DEFAULT_USER or knowledge.parent.is_dir()) and not knowledge.is_symlink():
+        make_directory(knowledge)
+    invocation.reporter.step(f"notes of your own: Markdown and text files in {knowledge}")
     return Result({"root": str(settings.root), "created": created, "user": user})
 
 
@@ -86,6 +90,8 @@ def validate(
     if is_trusted(settings, "root"):
         problems += _store_problems(invocation, places)
     of_recipes = _recipe_problems(settings, places)
+    told_of = {(os.path.realpath(one.path), one.line) for one in of_recipes}
+    problems = [one for one in problems if (os.path.realpath(one.path), one.line) not in told_of]
     problems += of_recipes
     told = [one for one in problems if one.verdict is Verdict.SOUND]
     as_text = [one for one in told if isinstance(one, NoteFormatError)]
@@ -185,7 +191,7 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
 def _store_problems(invocation: Invocation, places: Sequence[Path]) -> list[Problem]:
     """Those of the store's files below the paths; all if there are none."""
     from panda.memory.validation import JUDGED, check_memory, judge_gathered
-    from panda.store.validate import check_store
+    from panda.store.validate import check_store, readable_by_others
 
     settings = invocation.settings
     layout = Layout(settings.root) if places else invocation.store()
@@ -195,7 +201,7 @@ def _store_problems(invocation: Invocation, places: Sequence[Path]) -> list[Prob
     for check in (judged, check_memory(layout.root, places, settings.clock())):
         told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
         problems += [one for one in check if one.key == JUDGED or (one.path, one.line) not in told]
-    return problems
+    return problems + readable_by_others(layout, places)
 
 
 def _judged_again(places: Sequence[Path], problems: Sequence[Problem]) -> list[Problem]:

@@ -226,6 +226,10 @@ class Projection:
             return self
         then = self.with_only(said, settled, bound.at)
         then.texts |= {kind: None for kind, text in self.texts.items() if text is None}
+        shown = {shown_in(one.kind, one.entity, self.user) for one in said if one.scope == "local"}
+        for kind in KINDS:
+            if kind not in shown and then.texts[kind] == _empty_file(kind):
+                then.texts[kind] = None  # panda made the file for something that was said later
         return then
 
     @property
@@ -386,6 +390,11 @@ class Projection:
             for kind in kinds if not subject.is_system else ():
                 found[kind, subject.key(self.user)] = standing
         return found
+
+
+def _empty_file(kind: Kind) -> str:
+    """A memory file as panda makes it, before it holds anything."""
+    return MemoryText("", title=_TITLES[kind], where="").text
 
 
 def _standing(log: MemoryLog, subject: Subject, now: datetime) -> Standing:

@@ -38,6 +38,7 @@ from panda.store.layout import (
     check_id,
     count_turns,
     turn_number,
+    users_of,
 )
 from panda.store.lines import LineTail
 from panda.store.records import (
@@ -105,11 +106,18 @@ MODE = "mode"
 """Key of what is told of the permissions of a file or directory."""
 
 
-def open_to_others(home: Path) -> list[Problem]:
+def readable_by_others(layout: Layout, places: Sequence[Path]) -> list[Problem]:
     """
-    What of a user's memory others on this machine may read, as information: panda writes it for its user
-    alone, and earlier versions did not.
+    The memories of all users, or of those at *places*, that others on this machine may read, as information:
+    panda writes them for their user alone, and earlier versions did not.
     """
+    homes = [layout.of(user).home.absolute() for user in users_of(layout)]
+    within = [place.absolute() for place in places]
+    wanted = (home for home in homes if not within or any(home.is_relative_to(place) for place in within))
+    return [problem for home in wanted for problem in _readable_by_others(home)]
+
+
+def _readable_by_others(home: Path) -> list[Problem]:
     above = (home.parent.parent, home.parent, home)
     if any(not _mode_for_others(path) for path in above):
         return []
@@ -357,7 +365,7 @@ class _Check:
 
     def _user(self, directory: Path) -> None:
         self._sweep(sorted(directory.iterdir()))
-        self.problems += [*stray_notes(directory), *open_to_others(directory)]
+        self.problems += stray_notes(directory)
         for name in _OF_USER:
             if (directory / name).is_file():
                 self.file(directory / name)
