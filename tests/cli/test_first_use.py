@@ -1,4 +1,4 @@
-"""What somebody sees who begins: where notes go, that there are none yet, and a replay that blames nothing."""
+"""What somebody sees who begins: where notes go, that there are none yet, a replay that blames nothing."""
 
 from pathlib import Path
 
