@@ -63,7 +63,8 @@ def validate(
         ),
     ] = None,
     strict: Annotated[
-        bool, flag("For scripts; all that is not judged counts with and without it.", "--strict")
+        bool,
+        flag("For scripts: of turns, a memory that cannot be read counts too.", "--strict"),
     ] = False,
 ) -> Result:
     """
@@ -88,7 +89,7 @@ def validate(
     places = [place for path in paths or () for place in _places(path, store)]
     problems = _trust_problems(settings, places)
     if is_trusted(settings, "root"):
-        problems += _store_problems(invocation, places)
+        problems += _store_problems(invocation, places, strict=strict)
     of_recipes = _recipe_problems(settings, places)
     told_of = {(os.path.realpath(one.path), one.line) for one in of_recipes}
     problems = [one for one in problems if (os.path.realpath(one.path), one.line) not in told_of]
@@ -188,9 +189,9 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
     ]
 
 
-def _store_problems(invocation: Invocation, places: Sequence[Path]) -> list[Problem]:
-    """Those of the store's files below the paths; all if there are none."""
-    from panda.memory.validation import JUDGED, check_memory, judge_gathered
+def _store_problems(invocation: Invocation, places: Sequence[Path], *, strict: bool) -> list[Problem]:
+    """Those of the store's files below the paths, all if there are none; *strict* looks at memory too."""
+    from panda.memory.validation import JUDGED, check_memory, check_memory_of_turns, judge_gathered
     from panda.store.validate import check_store, readable_by_others
 
     settings = invocation.settings
@@ -198,7 +199,9 @@ def _store_problems(invocation: Invocation, places: Sequence[Path]) -> list[Prob
     problems = check_store(layout, places)
     judged = judge_gathered(layout.root, places)
     judged += _judged_again(places, problems)
-    for check in (judged, check_memory(layout.root, places, settings.clock())):
+    turns = [place for place in places if strict and turn_number(place.name) is not None]
+    memory = [*check_memory(layout.root, places, settings.clock()), *check_memory_of_turns(turns)]
+    for check in (judged, memory):
         told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
         problems += [one for one in check if one.key == JUDGED or (one.path, one.line) not in told]
     return problems + readable_by_others(layout, places)

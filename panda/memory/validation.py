@@ -87,6 +87,19 @@ def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Prob
     return found
 
 
+def check_memory_of_turns(turns: Sequence[Path]) -> Iterator[Problem]:
+    """What makes the memory unreadable of the users whose turn directories these are: a turn rests on it."""
+    homes = dict.fromkeys(turn.absolute().parent.parent for turn in turns)
+    for home in (home for home in homes if home.parent.name == "users"):
+        state = Projection(Layout(home.parent.parent).of(home.name))
+        try:
+            state.refresh()
+            for kind in KINDS:
+                state.entries(kind)
+        except Problem as exc:
+            yield exc
+
+
 def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iterator[Problem]:
     """
     Notes that no turn and no index can read, folders that cannot be listed, and, as sound, what of the other

@@ -46,6 +46,7 @@ def test_what_cannot_be_read_halts_the_turn(panda: Panda) -> None:
         assert (written["type"], written["where"]) == ("memory_error", f"{path}{place}"), name
         assert written["what_to_do"] == ended.error["fix"]
         assert any(str(path) in problem for problem in panda.problems()), name
+        assert panda("validate", str(ended.data["turn"]), "--strict").code == 3, name
         path.unlink()
 
 
