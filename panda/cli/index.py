@@ -254,7 +254,7 @@ def _rebuilt(invocation: Invocation, index: Index, user: str | None, *, full: bo
         f"{sum(one.updated for one in done)} indexed, {sum(one.removed for one in done)} gone, "
         f"{sum(len(one.problems) for one in done)} unreadable, {time.monotonic() - started:.1f} s"
     )
-    for line in grouped_text(fault for one in done for fault in one.faults).splitlines():
+    for line in grouped_text(fault for report in done for fault in report.faults).splitlines():
         invocation.reporter.step(line)
     return reports
 

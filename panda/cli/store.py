@@ -91,23 +91,23 @@ def validate(
     if is_trusted(settings, "root"):
         problems += _store_problems(invocation, places, strict=strict)
     of_recipes = _recipe_problems(settings, places)
-    told_of = {(os.path.realpath(one.path), one.line) for one in of_recipes}
-    problems = [one for one in problems if (os.path.realpath(one.path), one.line) not in told_of]
+    of_recipe_lines = {(os.path.realpath(problem.path), problem.line) for problem in of_recipes}
+    problems = [p for p in problems if (os.path.realpath(p.path), p.line) not in of_recipe_lines]
     problems += of_recipes
-    told = [one for one in problems if one.verdict is Verdict.SOUND]
-    as_text = [one for one in told if isinstance(one, NoteFormatError)]
-    warnings = [one for one in told if one.key == MODE]
-    told = [one for one in told if one not in as_text and one not in warnings]
-    problems = [one for one in problems if one.verdict is not Verdict.SOUND]
+    sound = [problem for problem in problems if problem.verdict is Verdict.SOUND]
+    as_text = [problem for problem in sound if isinstance(problem, NoteFormatError)]
+    warnings = [problem for problem in sound if problem.key == MODE]
+    informed = [problem for problem in sound if problem not in as_text and problem not in warnings]
+    problems = [problem for problem in problems if problem.verdict is not Verdict.SOUND]
     data = {"verdict": verdict_of(problems), "problems": [problem.finding() for problem in problems]}
     data |= {
-        "unquotable": [one.finding() for one in told if one not in of_recipes],
-        "unreached": [one.finding() for one in told if one in of_recipes],
-        "as_text": [one.finding() for one in as_text],
-        "warnings": [one.finding() for one in warnings],
+        "unquotable": [problem.finding() for problem in informed if problem not in of_recipes],
+        "unreached": [problem.finding() for problem in informed if problem in of_recipes],
+        "as_text": [problem.finding() for problem in as_text],
+        "warnings": [problem.finding() for problem in warnings],
     }
-    text = "".join(problem_text(one, "warning: ") for one in warnings)
-    text += "".join(map(_lines, [*problems, *told])) + grouped_text(as_text, "information: ")
+    text = "".join(problem_text(problem, "warning: ") for problem in warnings)
+    text += "".join(map(_lines, [*problems, *informed])) + grouped_text(as_text, "information: ")
     if not problems:
         invocation.reporter.step("no problems found")
         return Result(data, text)

@@ -109,7 +109,9 @@ def _numbers_of(entry: IndexEntry, length: int) -> tuple[int, ...]:
 
 
 def _written_faults(faults: Sequence[NoteFormatError]) -> str:
-    return json.dumps([(one.message, one.line, one.key, one.fix) for one in faults]) if faults else ""
+    if not faults:
+        return ""
+    return json.dumps([(fault.message, fault.line, fault.key, fault.fix) for fault in faults])
 
 
 class UserTables:
@@ -192,14 +194,14 @@ class UserTables:
 
     def _faults(self, store: UserStore) -> tuple[NoteFormatError, ...]:
         query = "SELECT path, faults FROM sources WHERE user = ? AND turn = 0 AND faults != '' ORDER BY path"
-        found: list[NoteFormatError] = []
+        faults: list[NoteFormatError] = []
         for path, written in self._rows(query):
             where = f"{store.home}/{unescape_path(path)}"
             for message, line, key, fix in json.loads(written):
                 place = Location(where, line=line, key=key)
-                found.append(NoteFormatError(message, place, fix=fix, verdict=Verdict.SOUND))
+                faults.append(NoteFormatError(message, place, fix=fix, verdict=Verdict.SOUND))
         skipped = find_note_files(str(store.knowledge)).skipped
-        return (*found, *skipped_files(store.knowledge, skipped))
+        return (*faults, *skipped_files(store.knowledge, skipped))
 
     def _entries(self, condition: str, *values: object) -> list[IndexEntry]:
         return [IndexEntry(*row) for row in self._rows(f"SELECT {_FIELDS} FROM {condition}", *values)]

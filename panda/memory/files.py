@@ -226,9 +226,10 @@ class Projection:
             return self
         then = self.with_only(said, settled, bound.at)
         then.texts |= {kind: None for kind, text in self.texts.items() if text is None}
-        shown = {shown_in(one.kind, one.entity, self.user) for one in said if one.scope == "local"}
+        local = (assertion for assertion in said if assertion.scope == "local")
+        kinds = {shown_in(assertion.kind, assertion.entity, self.user) for assertion in local}
         for kind in KINDS:
-            if kind not in shown and then.texts[kind] == _empty_file(kind):
+            if kind not in kinds and then.texts[kind] == _empty_file(kind):
                 then.texts[kind] = None  # panda made the file for something that was said later
         return then
 

@@ -249,8 +249,12 @@ class NodeReader:
         memory, now = self._moment.memory, self._clock()
         state = (now, memory.log.extent, dict(memory.texts))
         if state != self._memory_seen:
-            local = (one for one in load_remembered(memory, now) if one.subject.scope == "local")
-            self._memory_known = [_remembered_node(one, memory.paths[one.kind].name, now) for one in local]
+            remembered = load_remembered(memory, now)
+            self._memory_known = [
+                _remembered_node(entry, memory.paths[entry.kind].name, now)
+                for entry in remembered
+                if entry.subject.scope == "local"
+            ]
             self._memory_seen = state
         return self._memory_known
 

@@ -129,9 +129,9 @@ def _findings_of_note(path: Path, node: Node) -> Iterator[Problem]:
     note = parse_note(text, where=str(path))
     yield from [*faults, *note.faults]
     passages = (passage for section in note.sections for passage in section.passages)
-    links = (one for one in passages if one.form != "item" and is_only_wikilinks(one.text))
+    links = (passage for passage in passages if passage.form != "item" and is_only_wikilinks(passage.text))
     reasons = [(item.line or 0, unquotable_for(item)) for item in node.items]
-    reasons += [(one.line, "it holds nothing but links") for one in links]
+    reasons += [(passage.line, "it holds nothing but links") for passage in links]
     for line, reason in sorted(reasons):
         if reason:
             yield Problem(f"cannot be quoted: {reason}", str(path), line=line, verdict=Verdict.SOUND)

@@ -325,7 +325,7 @@ class ContextGatherer:
         missing = [node_id for node_id in named if node_id not in there]
         if not missing:
             return
-        numbers = ", ".join(one.removeprefix("turn:") for one in missing)
+        numbers = ", ".join(node_id.removeprefix("turn:") for node_id in missing)
         raise MemoryNodeError(
             f"the query names turns that are not saved: {numbers}",
             where=where,
@@ -338,7 +338,7 @@ class ContextGatherer:
     def _warn_of_unread(turn: Turn, problems: Sequence[Problem]) -> None:
         """Warn of each file that is not in the index; of notes, which are the user's own, only how many."""
         knowledge = turn.store.knowledge
-        notes = [one for one in problems if Path(one.path).is_relative_to(knowledge)]
+        notes = [problem for problem in problems if Path(problem.path).is_relative_to(knowledge)]
         for problem in problems:
             if problem not in notes:
                 turn.warn(f"not in the index: {problem.told}")

@@ -101,7 +101,7 @@ def _named(turn: Turn, named: Sequence[str], reader: NodeReader) -> SessionAnswe
     What named turns answered: of each the lines that share words with the query, else all of them; of many
     turns what was asked and answered in one line each.
     """
-    told: list[Line] = []
+    quoted: list[Line] = []
     leads: dict[GatheredItem, str] = {}
     words = " ".join(find_query_words(_without_turns(turn)))
     nodes = [node for node_id in dict.fromkeys(named) if (node := find_node(reader, node_id))]
@@ -113,14 +113,14 @@ def _named(turn: Turn, named: Sequence[str], reader: NodeReader) -> SessionAnswe
         lines = [line for line in lines if shared_terms(words, line.text)] or lines or [_exchange(record)]
         if len(nodes) > 1:
             leads[lines[0].item] = f"Turn {number}: "
-        told += [replace(line, why=("of a turn that is named",)) for line in lines]
-    if not told:
+        quoted += [replace(line, why=("of a turn that is named",)) for line in lines]
+    if not quoted:
         return None
-    rest = len(told) - MOST_ITEMS
+    rest = len(quoted) - MOST_ITEMS
     left_out = (
         f"{rest} further lines are left out; `panda show` with the number shows all." if rest > 0 else ""
     )
-    return SessionAnswer(tuple(told[:MOST_ITEMS]), left_out, leads)
+    return SessionAnswer(tuple(quoted[:MOST_ITEMS]), left_out, leads)
 
 
 def _without_turns(turn: Turn) -> str:

@@ -351,8 +351,8 @@ def _turns_named(turn: Turn) -> list[Referred]:
 
 def _names_only_turns(query: str, named: Sequence[Referred]) -> bool:
     """Whether a query says nothing but which turns it is about, as "turns 3 and 5"."""
-    for one in named:
-        query = query.replace(one.words, " ")
+    for reference in named:
+        query = query.replace(reference.words, " ")
     return FUNCTION_WORDS.issuperset(word.lower() for word in split_words(query))
 
 

@@ -140,11 +140,11 @@ def _mode_for_others(path: Path) -> int:
 
 def _visit_ids_below(turns: Path) -> set[str]:
     """The ids of all visits of a user, of manifests that can be read."""
-    found = set[str]()
+    visit_ids = set[str]()
     for path in turns.glob(f"turn_*/webpage_cache/*/{Manifest.FILE}"):
         with suppress(Problem):
-            found.add(load(Manifest, path).visit_id)
-    return found
+            visit_ids.add(load(Manifest, path).visit_id)
+    return visit_ids
 
 
 def stray_notes(directory: Path) -> list[Problem]:
