@@ -104,6 +104,7 @@ class Panda:
         home.mkdir(parents=True, exist_ok=True)
         if store is not None:
             shutil.copytree(store, self.store, symlinks=True)
+            self.store.chmod(0o700)  # as panda makes it, however a checkout was made
         cache = os.environ.get("XDG_CACHE_HOME", str(home / "cache"))
         self.environ = {
             **{name: value for name, value in os.environ.items() if name in _KEPT},
