@@ -86,10 +86,10 @@ def session_answer(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     What answers a query for turns that it names, for what the session was about, for a step of a list by its
     number or place, for what of a list still counts, or for a list as a whole; None for any other.
     """
-    is_work = turn.mode == "code" and turn.reading.mood == "orders"
-    if turn.reading.turns and not is_work:
+    reading = turn.reading
+    if reading.turns and (reading.mood == "asks" or (reading.mood == "orders" and turn.mode != "code")):
         return _named(turn, turn.reading.turns, reader)
-    if turn.reading.recap:
+    if reading.recap:
         told = tuple(_recalled(turn))
         return SessionAnswer(told) if told else None
     answers = (_step, _what_counts, _opened, _wanted)

@@ -42,3 +42,5 @@ def test_a_turn_that_is_not_there_halts(demo: Path, tmp_path: Path) -> None:
         path = panda.store / "interventions" / f"{ended.data['intervention']}.json"
         assert json.loads(path.read_text("utf-8"))["type"] == "memory_error"
     assert panda.turn("When does Ada turn 40?").code == 0
+    told = panda.turn("On turn 9999 I built a wonder.")
+    assert (told.code, len(told.data["noted"])) == (0, 1)
