@@ -87,7 +87,8 @@ def session_answer(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     number or place, for what of a list still counts, or for a list as a whole; None for any other.
     """
     reading = turn.reading
-    if reading.turns and (reading.mood == "asks" or (reading.mood == "orders" and turn.mode != "code")):
+    is_shown = reading.mood == "asks" or (reading.mood == "orders" and turn.mode != "code")
+    if reading.turns and is_shown and not turn.documents:
         return _named(turn, turn.reading.turns, reader)
     if reading.recap:
         told = tuple(_recalled(turn))
