@@ -50,7 +50,7 @@ def filled(panda: Session, tmp_path: Path) -> Session:
 
 def test_init_creates(panda: Session) -> None:
     """`init` makes an empty store and says where; twice changes nothing."""
-    notes = f"notes: Markdown files in {panda.root}/users/default/knowledge\n"
+    notes = f"notes of your own: Markdown and text files in {panda.root}/users/default/knowledge\n"
     assert panda("init").err == f"created: {panda.root}\n{notes}"
     assert list(panda.root.iterdir()) == [panda.root / "users"]
     assert panda("init").err == f"already there: {panda.root}\n{notes}"

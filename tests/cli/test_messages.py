@@ -98,20 +98,18 @@ def test_wrong_files(
     assert fix in told
 
 
-def test_a_broken_memory_file_costs_no_number(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A turn whose user's preferences.md does not read is not begun; line and fix are told, exit is 2."""
+def test_a_broken_memory_file_halts(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A turn whose user's preferences.md does not read halts; line and fix are told, and it can go on."""
     user = directory / "panda-system-docs" / "users" / "default"
-    user.mkdir(parents=True)
     (user / "preferences.md").write_text('---\nname: "Ann\n---\n')
     ended = run_words(build_program(), ["turn", "What is my name?"], capsys)
-    assert (ended.code, f"where: {user / 'preferences.md'}:2\nfix: " in ended.err) == (2, True), ended.err
-    assert not (user / "turns").exists()
+    assert (ended.code, f"where: {user / 'preferences.md'}:2\nfix: " in ended.err) == (20, True), ended.err
+    assert (user / "turns" / "turn_000001" / "metadata.json").exists()
 
 
 def test_notes_beside_the_knowledge_are_named(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A note in users/USER itself is not read: validate tells it as information, a turn as a warning."""
     note = directory / "panda-system-docs" / "users" / "default" / "bees.md"
-    note.parent.mkdir(parents=True)
     note.write_text("# Bees\n")
     ended = run_words(build_program(), ["validate"], capsys)
     fix = f"move it to {note.parent / 'knowledge'}"

@@ -98,11 +98,12 @@ def test_the_default_user_is_made_unasked(panda: Panda) -> None:
 
 
 def test_a_store_without_users(tmp_path: Path) -> None:
-    """Where nobody is near, the error says how a user is made."""
+    """Where nobody is near, the error says who is there and how a user is made."""
     panda = Panda(tmp_path)
     assert panda("init").code == 0
-    assert "fix: add --new-user to make bob" in panda("turn", ASKED, "--user", "bob").err
-    assert "fix: panda turn --user bob --new-user makes one" in panda("list", "--user", "bob").err
+    advice = "fix: users are default; add --new-user to make bob"
+    assert advice in panda("turn", ASKED, "--user", "bob").err
+    assert "fix: users are default" in panda("list", "--user", "bob").err
 
 
 def test_the_users_of_a_batch_are_checked_first(panda: Panda) -> None:
