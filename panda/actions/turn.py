@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -10,18 +10,21 @@ from typing import Any, Literal, TypeVar
 from msgspec import UNSET
 
 from panda.app import App
-from panda.documents.context import render_section
+from panda.documents.context import Section, render_section
 from panda.documents.records import encode
 from panda.errors import FileFormatError, HaltError, Problem, UsageError
 from panda.index.sources import list_notes
+from panda.memory.gathered import answer_items
 from panda.models.cl100k import count_tokens
 from panda.models.contract import Model
+from panda.phases.evidence import WORDED
 from panda.phases.turn import Turn, check_query
 from panda.pipeline import mark_turn
 from panda.recipes.messages import Request, build_messages
 from panda.recipes.plan import capability_of
 from panda.recipes.recipe import Recipe
 from panda.recipes.steps import STEPS
+from panda.retrieval.relevance import share_of_words
 from panda.store.layout import (
     CONTEXT_MD,
     GATHERED_CONTEXT_JSON,
@@ -38,7 +41,16 @@ from panda.store.layout import (
     SUMMARY_JSON,
     TOOLRESULTS_MD,
 )
-from panda.store.records import GatheredContext, Image, Metrics, RetrievalPlan, StagedMemory
+from panda.store.records import (
+    Evidence,
+    GatheredContext,
+    GatheredItem,
+    Image,
+    Metrics,
+    Noted,
+    RetrievalPlan,
+    StagedMemory,
+)
 from panda.store.turn_documents import document_node, find_documents
 from panda.store.turns import TurnFolder
 from panda.store.validate import stray_notes
@@ -125,9 +137,8 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
     """What `turn --json` says of a turn, from its files."""
     metadata = folder.read_metadata()
     answer = folder.read_context().section(5)
-    meta: Mapping[str, Any] = answer.meta if answer else {}
-    places = dict(zip(meta.get("node_ids", ()), meta.get("provenance", ()), strict=True))
     metrics, staged, image = folder.find(Metrics), folder.find(StagedMemory), folder.find(Image)
+    noted = (staged and staged.noted) or ()
     phases = encode(metrics.phases) if metrics else []
     writes = [step.data for step in folder.load_steps() if step.kind == "write" and step.status == "success"]
     return {
@@ -138,12 +149,9 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
         "answered": metadata.answered,
         "response": folder.read_text(RESPONSE_MD).rstrip("\n") if metadata.status == "approved" else None,
         "question": metadata.question,
-        "sources": [
-            {"node_id": node_id, "provenance": places[node_id], "quote": item["text"]}
-            for item in meta.get("items", ())
-            for node_id in item["node_ids"]
-        ],
-        "noted": encode((staged and staged.noted) or []),
+        "sources": _sources(answer, folder.find(Evidence), is_refused=metadata.status == "failed"),
+        "refused": _refused(answer, noted) if metadata.status == "failed" else [],
+        "noted": encode(list(noted)),
         "changes": [
             {key: one[key] for key in ("path", "diff", "dry_run")} for one in writes if "diff" in one
         ],
@@ -168,6 +176,55 @@ def _documents_data(folder: TurnFolder) -> list[dict[str, Any]]:
         }
         for document in find_documents(folder.paths)
     ]
+
+
+def _sources(answer: Section | None, evidence: Evidence | None, *, is_refused: bool) -> list[dict[str, Any]]:
+    """
+    Return for each item of an answer the nodes that it cites, each with what it quotes of them.
+
+    A quote is what the cited lines say; of a node that is cited as a whole, the line nearest to the item;
+    None where that is not known. Words of a model are no quote, but for an approved answer from before
+    evidence was recorded, whose items stand in for it.
+    """
+    if answer is None:
+        return []
+    meta: Mapping[str, Any] = answer.meta
+    places = dict(zip(meta.get("node_ids", ()), meta.get("provenance", ()), strict=True))
+    quote = _quotes(evidence)
+    sources = []
+    for item in answer_items(answer):
+        for node_id in item.node_ids:
+            text = quote(item, node_id) if evidence or is_refused else item.text
+            sources.append({"node_id": node_id, "provenance": places[node_id], "quote": text})
+    return sources
+
+
+def _quotes(evidence: Evidence | None) -> Callable[[GatheredItem, str], str | None]:
+    """Return what gives the quote of a node under an item, by the lines that were offered to phase 5."""
+    offered = evidence.offered if evidence else ()
+    answers = {line.item: line for line in offered}
+    lines = {line.id: line for line in offered if WORDED not in line.why}
+
+    def quote(item: GatheredItem, node_id: str) -> str | None:
+        line = answers.get(item)
+        if line is not None and line.rests_on:
+            texts = [
+                lines[id_].text for id_ in line.rests_on if id_ in lines and node_id in lines[id_].node_ids
+            ]
+            return "\n".join(dict.fromkeys(texts)) or None
+        if line is not None and WORDED not in line.why:
+            return line.text
+        of_node = [one.text for one in lines.values() if node_id in one.node_ids]
+        nearest = max(of_node, key=lambda text: share_of_words(item.text, text), default=None)
+        return nearest if nearest is not None and share_of_words(item.text, nearest) > 0 else None
+
+    return quote
+
+
+def _refused(answer: Section | None, noted: Sequence[Noted]) -> list[str]:
+    """Return the texts of a refused answer, without what it repeats of what the user told."""
+    told = {one.text for one in noted}
+    return [item.text for item in answer_items(answer) if item.text not in told]
 
 
 @dataclass(frozen=True)

@@ -273,14 +273,18 @@ def _show_plan(app: "App", query: str, mode: str, *, with_image: bool) -> Result
 
 
 def turn_result(done: "Outcome", tell: Callable[[str], None]) -> Result:
-    """What a turn ends with; the evidence and changes of an answer that was not approved are told."""
+    """What a turn ends with; of an answer that was not approved, its text, evidence and changes are told."""
     data = done.data or {}
     if done.error is not None or data["status"] == "clarify":
         return _halted_or_asked(done)
     if data["status"] != "failed":
         return Result(data, Markdown(data["response"]))
-    for source in data["sources"]:
-        tell(f"evidence: {source['quote']} [{source['node_id']}]")
+    for text in data["refused"]:
+        tell(f"refused: {text}")
+    quotes = dict.fromkeys((source["node_id"], source["quote"]) for source in data["sources"])
+    for node_id, quote in quotes:
+        if quote is not None:
+            tell(f"evidence: {quote} [{node_id}]")
     for change in data["changes"]:
         tell(f"{'would change' if change['dry_run'] else 'changed'}: {change['path']}")
         for line in change["diff"].splitlines() if change["dry_run"] else ():
@@ -289,7 +293,7 @@ def turn_result(done: "Outcome", tell: Callable[[str], None]) -> Result:
     error = NotApprovedError(
         f"the answer of turn {data['turn']} was not approved: {reason}",
         where=f"{data['turn_dir']}/context.md (§6)",
-        fix="ask more precisely, or look at the evidence above",
+        fix=f"ask more precisely, or see what its sources say: panda show {data['turn']} --why",
     )
     return Result(data, error=error)
 
@@ -441,9 +445,12 @@ def _why(folder: TurnFolder) -> Result:
         )
         fix = "see `panda show` for what it holds"
         raise NotFoundError(message, where=str(folder.paths.directory), fix=fix)
+    answer = "refused answer" if folder.read_metadata().status == "failed" else "answer"
     rows = []
     for line in record.offered or record.gathered:
         why = f"left out: {line.left_out}" if line.left_out else ", ".join(line.why)
+        if line.rests_on:
+            why = f"{answer}, from {', '.join(line.rests_on)}"
         rows.append((line.node, None if line.score is None else f"{line.score:.2f}", why, line.text))
     data = {"turn": folder.number, **encode(record)}
     return Result(data, Table(("node", "score", "why", "line"), rows))

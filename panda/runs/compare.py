@@ -51,8 +51,11 @@ def _of_run(run: RunFolder) -> Side:
             unfinished[key] = "the run ended before it"
             continue
         kept = run.kept_turn(line.user, line.turn)
-        store = places[key].layout if key in places else run.store
-        directories[key] = kept if kept.is_dir() else store.of(line.user).turn(line.turn).directory
+        if kept.is_dir():
+            directories[key] = kept
+        elif plan.mode != "batch" or plan.saves:  # else its number is that of another turn of the store
+            store = places[key].layout if key in places else run.store
+            directories[key] = store.of(line.user).turn(line.turn).directory
         if line.unfinished is not None:
             unfinished[key] = line.unfinished
     fault = None

@@ -9,12 +9,12 @@ from panda.documents.context import PHASES, SECTIONS, parse_context, render_sect
 from panda.documents.text import shorten
 from panda.errors import Problem, UsageError
 from panda.runs.compare import SAVED, Cost, Flip, RunDiff, Side, changed_sections, compare_runs, load_sides
-from panda.runs.ledger import Outcome, TurnKey
+from panda.runs.ledger import Outcome, RunFolder, TurnKey
 from panda.store.files import read_text
 from panda.store.layout import CONTEXT_MD, is_id
 from panda.view.attempts import DiffLine, compare_lines
 from panda.view.plots import share_of
-from panda.view.runs import find_run, run_names
+from panda.view.runs import find_run, run_names, turns_address
 from panda.view.shelf import Part, Query, Shelf
 
 _MOST_TURNS = 50  # that are shown side by side
@@ -116,13 +116,20 @@ def _value(value: object) -> str:
 
 
 def _page(shelf: Shelf, outcome: Outcome, side: Side) -> str | None:
-    """The page of a turn, if the side is what the store holds of it, and no copy that a replay made."""
+    """The page of a turn as the side holds it: saved in the store, or kept in its run."""
     directory = _directory(side, outcome.key)
-    if not is_id(outcome.user):
+    if directory is None or not is_id(outcome.user):
         return None
-    own = shelf.store.of(outcome.user).turn(outcome.turn).directory
-    is_own = directory is not None and directory.resolve() == own.resolve() and own.is_dir()
-    return f"turns/{outcome.user}/{outcome.turn}" if is_own else None
+    places = {
+        turns_address(None, outcome.user): shelf.store.of(outcome.user).turn(outcome.turn).directory,
+        turns_address(side.name, outcome.user): RunFolder(shelf.store.runs / side.name).kept_turn(
+            outcome.user, outcome.turn
+        ),
+    }
+    for address, place in places.items():
+        if directory.resolve() == place.resolve() and place.is_dir():
+            return f"{address}/{outcome.turn}"
+    return None
 
 
 def _directory(side: Side, key: TurnKey) -> Path | None:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from panda.documents.records import encode
 from panda.documents.text import shorten
-from panda.errors import NotFoundError, Problem, UsageError, Verdict
+from panda.errors import NotFoundError, Problem, Verdict
 from panda.runs.compare import SAVED
-from panda.runs.ledger import PlannedTurn, RunPlan, TurnKey, TurnLine
+from panda.runs.ledger import PlannedTurn, RunFolder, RunPlan, TurnKey, TurnLine
 from panda.store.files import is_locked, store_errors, why_unread
 from panda.store.layout import QUERIES_JSONL, RUN_JSON, RUN_TURNS_JSONL, Layout, is_id
 from panda.store.lines import LineTail
@@ -189,15 +189,34 @@ def find_run(shelf: Shelf, name: str) -> RunReader:
     return shelf.kept(("run", name), lambda: RunReader(directory)).read()
 
 
+def turns_address(run: str | None, user: str) -> str:
+    """Return the address below which the pages of a user's turns are; *run* keeps them if it is not None."""
+    return f"turns/{user}" if run is None else f"runs/{run}/turns/{user}"
+
+
 def turns_of_run(layout: Layout, name: str) -> dict[str, list[int]]:
     """The turns of a run that its store holds, by user."""
+    run = RunReader(layout.runs / name).read()
     found: dict[str, set[int]] = {}
-    for turn in RunReader(layout.runs / name).read().ended.values():
-        user = turn.key[0]
-        is_ours = _is_here(layout, turn.root) and is_id(user)
-        if is_ours and layout.of(user).turn(turn.turn).directory.is_dir():
-            found.setdefault(user, set()).add(turn.turn)
+    for turn in run.ended.values():
+        if _is_saved(layout, run, turn):
+            found.setdefault(turn.key[0], set()).add(turn.turn)
     return {user: sorted(numbers) for user, numbers in sorted(found.items())}
+
+
+def _is_saved(layout: Layout, run: RunReader, turn: Ended | PlannedTurn) -> bool:
+    """
+    Whether the store holds the turn that a row of a run is of.
+
+    An item of a batch that saves nothing has the number of a turn that is not its own, and so may one of a
+    batch whose run.json cannot be read.
+    """
+    user, _ = turn.key
+    is_batch = run.plan.mode == "batch" if run.plan else _kind(run.id) == "batch"
+    if is_batch and not (run.plan and run.plan.saves):
+        return False
+    is_here = _is_here(layout, turn.root) and is_id(user)
+    return is_here and layout.of(user).turn(turn.turn).directory.is_dir()
 
 
 def _is_here(layout: Layout, root: str | None) -> bool:
@@ -249,12 +268,14 @@ def _turn(shelf: Shelf, run: RunReader, turn: Ended | PlannedTurn) -> SimpleName
     outcome = line.outcome if line else None
     different = sorted(line.different)[:_MOST_DOCUMENTS] if line else []
     misses = line.misses[:_MOST_MISSES] if line else ()
+    saved = f"{turns_address(None, user)}/{turn.turn}" if _is_saved(shelf.store, run, turn) else None
     return SimpleNamespace(
         name=str(name),
         user=user,
         turn=turn.turn,
         line=line,
-        page=_page(shelf, user, turn.turn, turn.root),
+        page=_own_page(run, user, turn.turn) or saved,
+        saved=saved,
         query=(shorten(outcome.query, _QUERY_CHARS) if outcome else "") or run.query(str(name)),
         answer=(outcome.answer or "") if outcome else "",
         documents=[(document, *_changes(line.different[document])) for document in different if line],
@@ -275,13 +296,11 @@ def _kind(name: str) -> str:
     return parts[1] if len(parts) > 1 and parts[1] in ("simulate", "rerun", "batch") else ""
 
 
-def _page(shelf: Shelf, user: str, turn: int, root: str | None) -> str | None:
-    if not _is_here(shelf.store, root):
+def _own_page(run: RunReader, user: str, turn: int) -> str | None:
+    """The page of a turn that a run keeps; None if it keeps none of that user and number."""
+    if not is_id(user) or not RunFolder(run.directory).kept_turn(user, turn).is_dir():
         return None
-    with suppress(NotFoundError, UsageError):
-        shelf.turn(user, str(turn))
-        return f"turns/{user}/{turn}"
-    return None
+    return f"{turns_address(run.id, user)}/{turn}"
 
 
 def _changes(diff: str) -> tuple[list[DiffLine], int]:

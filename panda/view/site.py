@@ -50,6 +50,8 @@ PAGES: tuple[tuple[str, str, Load], ...] = (
     ("runs/compare/{before}/{after}", "comparison", load_comparison),
     ("runs/{run}", "run", load_run),
     ("runs/{run}/page/{place}", "run", load_run),
+    ("runs/{run}/turns/{user}/{turn}", "turn", load_turn),
+    ("runs/{run}/turns/{user}/{turn}/files/{name:path}", "turn_file", load_turn_file),
     ("stats/{user}", "stats", load_stats),
     ("interventions", "interventions", load_interventions),
 )
@@ -124,6 +126,8 @@ class Written:
         kind, *names = path.split("/")
         if (kind, len(names)) in (("turns", 2), ("sessions", 2), ("runs", 1)):
             return path in self._there
+        if kind == "runs" and names[1:2] == ["turns"]:
+            return f"runs/{names[0]}" in self._there and "files" not in names
         if kind == "runs":
             return self._has_runs
         if kind == "turns":

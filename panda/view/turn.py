@@ -49,6 +49,7 @@ from panda.view.evidence import (
 from panda.view.past_notes import PastNotes
 from panda.view.runs import is_run_name
 from panda.view.shelf import Part, Query, Shelf
+from panda.view.shown_turn import ShownTurn, find_shown_turn
 from panda.view.steps import StepNodes, read_steps
 from panda.view.turn_reader import TurnReader
 
@@ -58,29 +59,31 @@ _IMAGE_BYTES = 4_194_304
 
 def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a turn. What a file lacks is None or empty. Raises NotFoundError: there is no such turn."""
-    user = query.parameters["user"]
-    folder = shelf.turn(user, query.parameters["turn"])
+    turn = find_shown_turn(shelf, query)
+    user, folder = turn.user, turn.folder
     reader = TurnReader(folder)
     metadata = reader.record(Metadata)
     front, sections = reader.context()
     at = metadata.created_at if metadata else front.created_at if front else None
     response = reader.text(RESPONSE_MD)
     written = sections[5].text if 5 in sections else ""
-    is_refused = metadata is not None and metadata.status == "failed" and bool(written and response)
+    is_refused = metadata is not None and metadata.status == "failed" and bool(written)
     stated, listed = split_answer(written if is_refused else response or written)
     answer = (response or "") if is_refused else stated
     gathered = reader.record(GatheredContext)
-    statements, statements_left = _evidence(shelf, user, reader, at, sections, stated, listed, gathered)
+    statements, statements_left = _evidence(shelf, turn, reader, at, sections, stated, listed, gathered)
     metrics, retrieval = reader.record(Metrics), reader.record(RetrievalPlan)
     candidates = sorted(
         retrieval.candidates if retrieval else (), key=lambda row: (not row.chosen, -(row.score or 0.0))
     )
-    numbers = shelf.numbers(user)
+    numbers = shelf.numbers(user) if turn.run is None else ()
     place = bisect.bisect_left(numbers, folder.number)
     calls = reader.calls()
     return SimpleNamespace(
         user=user,
         number=folder.number,
+        run=turn.run,
+        address=turn.address,
         older=numbers[place - 1] if place > 0 else None,
         newer=next((number for number in numbers[place : place + 2] if number > folder.number), None),
         directory=folder.paths.directory,
@@ -90,6 +93,7 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
         at=at,
         question=metadata.query if metadata else sections[0].text if 0 in sections else "",
         answer=_shown_answer(answer, statements, is_refused=is_refused) if answer else None,
+        is_refused=is_refused,
         draft=render_markdown(stated, statements) if is_refused else None,
         answer_left=max(0, len(answer) - MOST_CHARS),
         listed=listed,
@@ -117,14 +121,14 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
         analysis=reader.record(QueryAnalysis),
         reflection=reader.record(Reflection),
         steps=list(read_steps(reader)),
-        halts=list_interventions(shelf.store, f"*-{user}-{folder.number}-*"),
+        halts=list_interventions(turn.store, f"*-{user}-{folder.number}-*"),
         attempts=read_attempts(reader, sections),
         image=_image(folder, metadata),
         documents=documents.documents if (documents := reader.record(TurnDocuments)) else (),
         image_text=image.description if (image := reader.record(Image)) else "",
         calls=calls,
         asked=list(show_calls(calls.sound)),
-        executions=_executions(shelf.store.of(user), folder.number, metadata),
+        executions=_executions(turn.store, folder.number, metadata),
         files=list(reader.files()),
         problems=reader.problems,
     )
@@ -142,7 +146,7 @@ def _shown_answer(answer: str, statements: Sequence[Statement], *, is_refused: b
 
 def _evidence(
     shelf: Shelf,
-    user: str,
+    shown: ShownTurn,
     reader: TurnReader,
     at: datetime | None,
     sections: Mapping[int, Section],
@@ -157,13 +161,14 @@ def _evidence(
     number = reader.folder.number
     among = {number, *(turn for place in nodes.values() if (turn := turn_at(place)) is not None)}
     snapshot = reader.record(Snapshot)
-    past = PastReader(shelf.turns(user), Bound(number, moment, snapshot), among=frozenset(among))
+    bound = shown.bound(Bound(number, moment, snapshot))
+    past = PastReader(shown.store, bound, among=frozenset(among))
     statements = find_evidence(
         stated,
         nodes,
         StepNodes(reader, past).load,
         moment,
-        past=PastNotes(shelf.turns(user).knowledge, snapshot, gathered, moment),
+        past=PastNotes(shown.store.knowledge, snapshot, gathered, moment),
         issues=texts_of(sections[6].meta.get("issues")) if 6 in sections else (),
     )
     return statements, stated.left

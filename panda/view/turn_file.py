@@ -6,14 +6,16 @@ from panda.documents.text import unescape_path
 from panda.errors import NotFoundError
 from panda.store.files import look_beneath, read_beneath
 from panda.view.shelf import Query, Shelf
+from panda.view.shown_turn import find_shown_turn
 
 _MOST_BYTES = 1_048_576
 
 
 def load_turn_file(shelf: Shelf, query: Query) -> SimpleNamespace:
     """The page of a file, its first megabyte. Raises NotFoundError: the turn has no such file."""
-    user, name = query.parameters["user"], query.parameters["name"]
-    folder = shelf.turn(user, query.parameters["turn"])
+    name = query.parameters["name"]
+    shown = find_shown_turn(shelf, query)
+    folder = shown.folder
     directory = folder.paths.directory
     parts = unescape_path(name).split("/")
     is_path = "\0" not in unescape_path(name) and not {"", ".", ".."}.intersection(parts)
@@ -22,8 +24,8 @@ def load_turn_file(shelf: Shelf, query: Query) -> SimpleNamespace:
     if status is None or data is None:
         raise NotFoundError(f"turn {folder.number} has no file {name[:200]}", where=str(directory))
     return SimpleNamespace(
-        user=user,
         number=folder.number,
+        turn_page=shown.address(folder.number),
         name=name,
         path=str(directory / name),
         bytes=status.st_size,

@@ -11,7 +11,7 @@ import pytest
 
 from panda.store.layout import UserStore
 from tests.builders import still_clock
-from tests.script import PRICE_NODE
+from tests.script import PRICE, PRICE_NODE
 from tests.session.processes import FreshTalk, fresh_talk
 
 QUERY = "How much is the Lenovo LOQ 15?"
@@ -34,7 +34,19 @@ ENDINGS: dict[int, tuple[dict[str, Any], str, str, dict[str, Any]]] = {
         {"answer": {"items": [{"text": WRONG, "node_ids": [PRICE_NODE]}]}},
         "",
         "failed",
-        {"answered": False, "response": None, "question": None},
+        {
+            "answered": False,
+            "response": None,
+            "question": None,
+            "refused": [WRONG],
+            "sources": [
+                {
+                    "node_id": PRICE_NODE,
+                    "provenance": "turns/turn_000001/webpage_cache/page-visit_loq/extracted.json",
+                    "quote": PRICE,
+                }
+            ],
+        },
     ),
 }
 """By exit code: what the model replies, stdout, the status, and a part of the data of --json."""
@@ -65,7 +77,9 @@ def test_plain_output(talk: FreshTalk, code: int) -> None:
     lines = stderr.splitlines()[-3:]
     assert [line.partition(":")[0] for line in lines] == ["error", "where", "fix"]
     assert ERRORS[code][1] in lines[0]
-    assert (f"evidence: {WRONG} [{PRICE_NODE}]" in stderr) == (code == 22)
+    told = [line for line in stderr.splitlines() if line.startswith(("refused: ", "evidence: "))]
+    refused = [f"refused: {WRONG}", f"evidence: {PRICE} [{PRICE_NODE}]"]
+    assert told == (refused if code == 22 else [])
 
 
 @pytest.mark.parametrize("code", ENDINGS)

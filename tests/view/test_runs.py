@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from panda.runs.ledger import Fingerprint, Options, Outcome, PlannedTurn, RunFol
 from panda.store.files import held_lock
 from panda.store.layout import Layout
 from panda.view.output import write_site
+from tests.api import LAPTOPS, ModelServer, Panda
 from tests.builders import still_clock, tree
 from tests.effort import tried
 from tests.mutations import mutate
@@ -73,6 +75,39 @@ def test_a_real_replay_is_listed_and_shown(layout: Layout) -> None:
         assert line.result in shown
         assert all(finding.split("\n")[0][:60] in shown for finding in line.findings[:5])
         assert f"/turns/demo/{line.turn}" in Html(page.text).links
+
+
+def test_rows_of_a_batch_open_its_own_turns(tmp_path: Path) -> None:
+    """Turns that were saved later under the same numbers are neither linked, compared nor written for it."""
+    asked = [f"How much is the Lenovo LOQ 15? ({word})" for word in ("first", "second")]
+    with closing(ModelServer()) as server:
+        panda = Panda(tmp_path, LAPTOPS, user="ann")
+        panda.write("models.yaml", server.models())
+        lines = [
+            {"id": f"item {n}", "query": query, "session": "both", "expect": {"contains": "$5"}}
+            for n, query in enumerate(asked)
+        ]
+        queries = "".join(json.dumps(line) + "\n" for line in lines)
+        runs = [panda("batch", "-", "--json", stdin=queries).data["run"] for _ in range(2)]
+        numbers = [panda.turn("What is my budget?").data["turn"] for _ in asked]
+    client, run = client_of(panda.store, "ann"), runs[0]
+    rows = [link for link in Html(client.get(f"/runs/{run}").text).links if "turns/ann/" in link]
+    assert rows == [f"/runs/{run}/turns/ann/{number}" for number in numbers]
+    for row, query in zip(rows, asked, strict=True):
+        page = client.get(row)
+        assert f'<h1 dir="auto">{query}</h1>' in page.text
+        links = [link for link in Html(page.text).links if "/turns/ann/" in link]
+        assert not [link for link in links if link in {f"/turns/ann/{number}" for number in numbers}]
+        assert client.get(f"{row}/files/metadata.json").status_code == 200
+    assert client.get(f"/runs/{run}/turns/ann/1").status_code == 404
+    compared = Html(client.get(f"/runs/compare/{run}/{runs[1]}").text).links
+    assert {link for link in compared if "/turns/ann/" in link} <= {*rows, *(row.replace(*runs) for row in rows)}
+    assert panda("view", run, "--out", "pages").code == 0
+    written = {
+        path.relative_to(tmp_path / "pages").as_posix() for path in (tmp_path / "pages").rglob("*.html")
+    }
+    assert {f"{row.removeprefix('/')}.html" for row in rows} <= written
+    assert not [name for name in written if name.startswith("turns/ann/")]
 
 
 def test_what_is_not_as_it_was_to_be_stands_first(layout: Layout) -> None:
