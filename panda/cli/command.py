@@ -155,6 +155,7 @@ class Table:
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]  # the cells, each row as long as *columns*; None is shown as nothing
+    extra: Sequence[str] = ()  # columns that a narrow terminal leaves out, the least important first
 
 
 @dataclass(frozen=True)

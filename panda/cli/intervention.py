@@ -12,6 +12,7 @@ from panda.store.interventions import list_interventions, load_intervention, res
 from panda.store.records import Intervention
 
 _COLUMNS = ("id", "time", "turn", "phase", "recipe", "type", "severity", "message")
+_EXTRA = ("severity", "time", "phase", "recipe")
 _KEYS = ("id", "created_at", "turn", "phase", "recipe", "type", "severity", "message")
 _MESSAGE_CHARS = 80
 _ID_HELP = "Id of the intervention, or its beginning."
@@ -36,7 +37,9 @@ def list_all(
     if resolved:
         columns = (*_COLUMNS, "status")
         shown = [(*row, one.status) for row, one in zip(shown, found, strict=True)]
-    return Result({"user": user, "interventions": [one.to_json() for one in found]}, Table(columns, shown))
+    return Result(
+        {"user": user, "interventions": [one.to_json() for one in found]}, Table(columns, shown, _EXTRA)
+    )
 
 
 def show(

@@ -31,9 +31,20 @@ _COLUMNS = (
     "retries",
     "result",
 )
+_EXTRA = ("retries", "layer", "prompt", "session", "input", "output")
 _STATS_COLUMNS = (
     *("group", "executions", "valid", "retries", "judged", "confidence", "held", "calibration error"),
     *("p50 ms", "p95 ms", "tokens", "tokens saved", "away"),
+)
+_STATS_EXTRA = (
+    "away",
+    "calibration error",
+    "held",
+    "judged",
+    "tokens saved",
+    "retries",
+    "p50 ms",
+    "confidence",
 )
 _COMPRESSION = ("content type", "calls", "tokens saved", "ratio", "overflow warnings", "seconds")
 _CONTEXT = ("source", "turns", "share of turns", "nodes")
@@ -75,7 +86,7 @@ def log(
         invocation.reporter.step(f"{count - len(newest)} earlier lines are left out: -n 0 shows all")
     if not newest:
         _tell_empty(invocation)
-    return Result({"lines": encode(list(newest))}, Table(_COLUMNS, [*map(_row, newest)]))
+    return Result({"lines": encode(list(newest))}, Table(_COLUMNS, [*map(_row, newest)], _EXTRA))
 
 
 def _tell_empty(invocation: Invocation) -> None:
@@ -157,7 +168,8 @@ def stats(
     columns, shown = (
         (_COMPRESSION, {**by_type, "all": total}) if by == "compression" else (_STATS_COLUMNS, groups)
     )
-    return Result(data, Table(columns, [(name, *one.values()) for name, one in shown.items()]))
+    rows = [(name, *one.values()) for name, one in shown.items()]
+    return Result(data, Table(columns, rows, _STATS_EXTRA))
 
 
 def _context_rows(context: ContextStats) -> list[tuple[object, ...]]:

@@ -25,6 +25,7 @@ from panda.store.fact import Assertion, Value
 from panda.store.layout import UserStore
 
 _LIST_COLUMNS = ("key", "value", "confidence", "level", "since", "source", "kind", "scope", "note")
+_LIST_EXTRA = ("scope", "level", "kind", "source", "note")
 _HISTORY_COLUMNS = ("time", "value", "confidence", "source", "until", "clock", "id")
 _CONFLICT_COLUMNS = ("id", "scope", "key", "holds", "confidence", "against", "its confidence", "facts")
 _LINT_COLUMNS = ("rule", "scope", "key", "finding")
@@ -134,7 +135,7 @@ def list_all(
     if not found:
         invocation.reporter.step(f"nothing is remembered of user {settings.user} in {settings.root}")
     data = {"user": settings.user, "memory": [_remembered_data(one, now) for one in found]}
-    return Result(data, Table(_LIST_COLUMNS, [_list_row(one, now) for one in found]))
+    return Result(data, Table(_LIST_COLUMNS, [_list_row(one, now) for one in found], _LIST_EXTRA))
 
 
 def get(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _Entity = None) -> Result:
@@ -263,7 +264,7 @@ def history(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _En
         for one in found
     ]
     data = {"user": user, "key": key, "history": _lines(found, user)}
-    return Result(data, Table(_HISTORY_COLUMNS, rows))
+    return Result(data, Table(_HISTORY_COLUMNS, rows, ("clock", "id", "until")))
 
 
 def merge(
@@ -317,7 +318,10 @@ def conflicts(invocation: Invocation) -> Result:
         data.append({**about, "fact_a": one.winner.to_json(), "fact_b": one.rival.to_json()})
         values = [text for fact in (winner, rival) for text in (_clip(fact.value), f"{fact.confidence:.2f}")]
         rows.append((one.conflict_id, winner.scope, about["key"], *values, f"{winner.id} {rival.id}"))
-    return Result({"user": settings.user, "conflicts": data}, Table(_CONFLICT_COLUMNS, rows))
+    return Result(
+        {"user": settings.user, "conflicts": data},
+        Table(_CONFLICT_COLUMNS, rows, ("facts", "scope", "its confidence", "confidence")),
+    )
 
 
 @excludes("winner", "value", "type_")

@@ -25,6 +25,7 @@ _COLUMNS = (
     "logprobs",
     "location or error",
 )
+_EXTRA = ("embeds", "scores", "writes", "n_ctx", "backend")
 _TRIED = tuple(field.name for field in fields(Trial))
 
 
@@ -92,7 +93,7 @@ def _table(states: Sequence[ModelState]) -> Table:
             error = server.error
             place = f"{error.message} ({error.where})" if error else server.url
             rows.append((*own, *_trial_cells(server.trial), place))
-    return Table(_COLUMNS, rows)
+    return Table(_COLUMNS, rows, _EXTRA)
 
 
 def _tried(trial: Trial | None, error: Problem | None) -> dict[str, object]:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-_FIRST_SECONDS = 3.0
+FIRST_SECONDS = 3.0
+"""How long work runs before its rate is told: until then it says nothing of what follows."""
 _NEXT_SECONDS = 30.0
 
 
@@ -25,7 +26,7 @@ class Pace:
         self._label, self._total, self._tell, self._clock = label, total, tell, clock
         self._done = 0
         self._began = clock()
-        self._due = self._began + _FIRST_SECONDS
+        self._due = self._began + FIRST_SECONDS
         self._has_told = False
 
     def advance(self) -> None:

@@ -22,6 +22,7 @@ from panda.trust import is_trusted
 _COLUMNS = ("recipe", "layer", "serves", "total", "prompt", "input", "output", "risk", "purpose", "decides")
 
 
+_EXTRA = ("decides", "risk", "output", "input", "prompt", "serves", "total")
 _METRICS = ("executions", "valid", "retries", "judged", "confidence", "held", "p50_ms", "tokens")
 """What a history shows of ExecutionStats."""
 _Name = Annotated[
@@ -70,7 +71,7 @@ def list_recipes(invocation: Invocation) -> Result:
         }
         for r, entry, decides in found
     ]
-    return Result({"recipes": data}, Table(_COLUMNS, rows))
+    return Result({"recipes": data}, Table(_COLUMNS, rows, _EXTRA))
 
 
 def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
@@ -250,7 +251,7 @@ def history(invocation: Invocation, name: _Name) -> Result:
             models.append({**model, "since": line.timestamp})
     columns = ("version", "first seen", "in force", "model", *(name.replace("_", " ") for name in _METRICS))
     data = {"recipe": name, "versions": versions, "models": models}
-    return Result(data, Table(columns, rows))
+    return Result(data, Table(columns, rows, ("held", "judged", "retries", "first seen", "confidence")))
 
 
 def eject(

@@ -269,7 +269,8 @@ def _show_plan(app: "App", query: str, mode: str, *, with_image: bool) -> Result
     plan = plan_turn(app, query, mode, with_image=with_image)
     columns = [name for name in plan[0] if not name.endswith("_budget")] if plan else []
     rows = [[" ".join(map(str, v)) if isinstance(v := row[c], list) else v for c in columns] for row in plan]
-    return Result({"query": query, "mode": mode, "calls": plan}, Table(columns, rows))
+    table = Table(columns, rows, ("files", "window", "reads", "static", "input", "output"))
+    return Result({"query": query, "mode": mode, "calls": plan}, table)
 
 
 def turn_result(done: "Outcome", tell: Callable[[str], None]) -> Result:

@@ -101,7 +101,8 @@ def test_rows_of_a_batch_open_its_own_turns(tmp_path: Path) -> None:
         assert client.get(f"{row}/files/metadata.json").status_code == 200
     assert client.get(f"/runs/{run}/turns/ann/1").status_code == 404
     compared = Html(client.get(f"/runs/compare/{run}/{runs[1]}").text).links
-    assert {link for link in compared if "/turns/ann/" in link} <= {*rows, *(row.replace(*runs) for row in rows)}
+    of_both = {*rows, *(row.replace(*runs) for row in rows)}
+    assert {link for link in compared if "/turns/ann/" in link} <= of_both
     assert panda("view", run, "--out", "pages").code == 0
     written = {
         path.relative_to(tmp_path / "pages").as_posix() for path in (tmp_path / "pages").rglob("*.html")
