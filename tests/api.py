@@ -9,6 +9,7 @@ through it holds what a user relies on, however the program is built inside.
     panda.process("list").out                   the same as a process of its own
     panda.write("models.yaml", server.models()) every layer is a scripted model on loopback (`ModelServer`)
     panda.turn("How much is it?").data          a whole turn
+    on_terminal(panda, "list")                  what a terminal of 80 columns is sent
     panda.problems(), panda.lock("users/ann/x") what `validate` finds; a lock that another process holds
 """
 
@@ -16,10 +17,13 @@ import fcntl
 import hashlib
 import json
 import os
+import pty
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
+import termios
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass
@@ -200,6 +204,25 @@ def run_here(
         sys.stdin, sys.stdout, sys.stderr = former
     out, err = (bytes(stream.detach().getvalue()).decode() for stream in streams[1:])
     return Ended(code, out, err)
+
+
+def on_terminal(panda: Panda, *words: str, width: int = 80, color: bool = False) -> str:
+    """What a terminal of so many columns is sent by a command."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    environ = {**panda.environ, "TERM": "xterm", "NO_COLOR": "" if color else "1"}
+    with subprocess.Popen(
+        [*panda.program, *words], cwd=panda.home, env=environ, stdin=slave, stdout=slave, stderr=slave
+    ):
+        os.close(slave)
+        shown = b""
+        try:
+            while chunk := os.read(master, 65536):
+                shown += chunk
+        except OSError:  # the last writer has gone
+            pass
+    os.close(master)
+    return shown.decode().replace("\r\n", "\n")
 
 
 def models_at(url: str, *, encoder: str = "null") -> str:

@@ -19,7 +19,7 @@ from typer.core import TyperCommand
 from panda.cli.completion import complete_users
 from panda.cli.pace import Pace
 from panda.cli.text import allows_color, render_rows
-from panda.documents.progress import shown_by
+from panda.documents.progress import Advance, ignore, shown_by
 from panda.documents.text import visible
 from panda.errors import Problem, UsageError
 from panda.settings import SETTABLE, Settings, load_settings
@@ -72,13 +72,14 @@ class Reporter:
             self._write(render_rows([columns, *rows]))
 
     @contextmanager
-    def progress(self, label: str, total: int) -> Iterator[Callable[[], None]]:
+    def progress(self, label: str, total: int) -> Iterator[Advance]:
         """
         Show how far the block is while it runs, how fast and how much time is left: as a bar on a terminal,
-        elsewhere as a line now and then. Gives what to call after each thing.
+        elsewhere as a line now and then. Gives what to call after each thing, or after several with their
+        number. Work within work that shows a bar shows none.
         """
-        if self.quiet:
-            yield lambda: None
+        if self.quiet or self.bars:
+            yield ignore
             return
         if not (self.color and self.stream.isatty()):  # a bar moves the cursor
             yield Pace(label, total, self._line, self.clock).advance

@@ -29,11 +29,13 @@ class Pace:
         self._due = self._began + FIRST_SECONDS
         self._has_told = False
 
-    def advance(self) -> None:
-        """One more thing is done."""
-        self._done += 1
+    def advance(self, count: int = 1) -> None:
+        """Say that so many things more are done."""
+        self._done += count
+        if not self._done:
+            return
         now = self._clock()
-        is_last = self._done == self._total
+        is_last = self._done >= self._total
         if now >= self._due or (is_last and self._has_told):
             self._due = now + _NEXT_SECONDS
             self._has_told = True

@@ -1,7 +1,7 @@
 """How things look on a terminal; the only importer of rich."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from textwrap import fill
@@ -23,6 +23,7 @@ from rich.text import Text
 
 from panda.cli.pace import FIRST_SECONDS, rate_text
 from panda.cli.text import cell_text
+from panda.documents.progress import Advance
 from panda.documents.text import visible
 
 _WORD_CELLS = (1_000_000, 20, 8)
@@ -174,13 +175,13 @@ def _total(widths: Iterable[int]) -> int:
 
 
 @contextmanager
-def progress_bar(label: str, total: int, *, stream: TextIO) -> Iterator[Callable[[], None]]:
+def progress_bar(label: str, total: int, *, stream: TextIO) -> Iterator[Advance]:
     """A progress bar on a terminal while the block runs, gone afterwards; gives what to call after each."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     console = Console(file=stream, force_terminal=True)
     with Progress(*columns, _Rate(), TimeRemainingColumn(), console=console, transient=True) as progress:
         task = progress.add_task(visible(label), total=total)
-        yield lambda: progress.advance(task)
+        yield lambda count=1: progress.advance(task, count)
 
 
 class _Rate(ProgressColumn):

@@ -39,6 +39,7 @@ Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 
 _MOST_COUNT = 255  # as many times a term counts in one entry
+_SHORT_SOURCES = 200  # of which taking in needs no word about how far it is
 _BATCH = 4_000  # sources that are written together
 _NEWEST = 64  # so many turns are looked at each time
 _CUT = "2:"  # how notes are cut into lines: where it changes, their lines get new vectors
@@ -164,7 +165,8 @@ class UserTables:
         """Bring the entries in line with what differs where compare looks."""
         difference, problems = self.compare(store, turns), list[Problem]()
         updated, order = 0, sorted({*difference.changed, *difference.removed})
-        with progress("indexing", len(order) if turns is None else 0) as advance:
+        is_long = turns is None or len(order) > _SHORT_SOURCES
+        with progress("indexing", len(order) if is_long else 0) as advance:
             for start in range(0, len(order), _BATCH):
                 gone: list[IndexEntry] = []
                 added: list[IndexEntry] = []

@@ -156,15 +156,17 @@ class Meaning:
         passes = [(True, ~placed.whole)]
         if most is not None:
             passes.insert(0, (False, ~placed.itself))
-        with progress("vectors", missing if most is None else 0) as advance:
+        total = missing
+        if most is not None:
+            total = 0 if in_turn else min(missing, 1) * most
+        with progress("vectors", total) as advance:
             for with_lines, lacking in passes:
                 rows = _in_order(statistics.rows[lacking]).tolist()
                 for batch in self._batches(user, rows, with_lines=with_lines, texts=min(left, _BATCH)):
                     used, done = self._fill_batch(user, batch, left)
                     left -= used
                     missing -= done if with_lines else 0
-                    for _ in batch if with_lines else ():
-                        advance()
+                    advance(used if most is not None else len(batch))
                     if left <= 0:
                         return missing
         return 0

@@ -1,12 +1,6 @@
 """Tables on a terminal of 80 columns: no number and no word is broken over lines."""
 
-import fcntl
-import os
-import pty
-import struct
-import subprocess
 import sys
-import termios
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -14,29 +8,10 @@ from pathlib import Path
 import pytest
 
 from panda.cli.render import markdown_text, table_text
-from tests.api import LAPTOPS, ModelServer, Panda
+from tests.api import LAPTOPS, ModelServer, Panda, on_terminal
 
 KEY = "pipeline/phase2_5_context_validator"
 NUMBERS = ("11340", "350153.3", "99999999", "2026-11-28T14:21:55Z")
-
-
-def on_terminal(panda: Panda, *words: str, width: int = 80) -> str:
-    """What a terminal of so many columns is sent by a command."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-    environ = {**panda.environ, "NO_COLOR": "1", "TERM": "xterm"}
-    with subprocess.Popen(
-        [*panda.program, *words], cwd=panda.home, env=environ, stdin=slave, stdout=slave, stderr=slave
-    ):
-        os.close(slave)
-        shown = b""
-        try:
-            while chunk := os.read(master, 65536):
-                shown += chunk
-        except OSError:  # the last writer has gone
-            pass
-    os.close(master)
-    return shown.decode().replace("\r\n", "\n")
 
 
 def test_commands_keep_numbers_and_words_whole(tmp_path: Path) -> None:
