@@ -23,6 +23,8 @@ from panda.errors import FileFormatError, Location, SettingError, UsageError
 from panda.store.layout import DEFAULT_USER, UserStore, asset, search_path
 
 PROJECT_FILE = "panda.toml"
+STORE_NAME = "panda-system-docs"
+"""What a store is called that nobody named."""
 _MAX_FILE_BYTES = 1_000_000
 _MOST = sys.float_info.max
 _Path = Annotated[Path, Meta(description="a path")]
@@ -202,6 +204,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         flags: Setting, or `trust`, to value as given on the command line; None stands for a flag not given.
         environ: Environment variables; an empty one counts as unset.
         cwd: What relative paths of flags and variables are relative to; those of a file are to the file.
+            If it lies in a store and nobody named one, that is the store, and its parent the project.
 
     Raises:
         SettingError: An unknown key, a value of the wrong type, or a file that is not TOML.
@@ -224,11 +227,12 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
             given[key] = Given(environ[variable], variable, variable, cwd, home)
         if flags.get(key) is not None:
             given[key] = Given(flags[key], flag, flag, cwd, home)
-    project_dir = project_dir or cwd
+    around = _store_around(cwd)
+    project_dir = project_dir or (around.parent if around else cwd)
     own_models = project_dir / "models.yaml"
     sudo_uid = environ.get("SUDO_UID", "")
     values: dict[str, Any] = {
-        "root": cwd / "panda-system-docs",
+        "root": around or cwd / STORE_NAME,
         "models_file": own_models if own_models.is_file() else asset("models.yaml"),
         "cache_dir": default_cache_dir(environ),
         **{key: _read(key, value) for key, value in given.items()},
@@ -243,6 +247,14 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         sudo_uid=int(sudo_uid) if sudo_uid.isascii() and sudo_uid.isdecimal() else None,
         given=given,
     )
+
+
+def _store_around(cwd: Path) -> Path | None:
+    """Return the store that a directory is, or lies in, unless it has one of its own; None if it is none."""
+    if (cwd / STORE_NAME).is_dir():
+        return None
+    places = (cwd, *cwd.parents)
+    return next((one for one in places if one.name == STORE_NAME and (one / "users").is_dir()), None)
 
 
 def default_cache_dir(environ: Mapping[str, str]) -> Path:

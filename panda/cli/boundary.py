@@ -13,15 +13,26 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from panda.cli.command import COMMON_FLAGS, Document, Markdown, Result, Stream, Surroundings, Table
+from panda.cli.command import (
+    COMMON_FLAGS,
+    Document,
+    Markdown,
+    Result,
+    Stream,
+    Surroundings,
+    Table,
+    parameter_name,
+)
 from panda.cli.shells import VARIABLE, answer_shell
 from panda.cli.text import allows_color, one_line, render_error, render_json, render_rows
 from panda.documents.progress import shown_by, unseen
-from panda.documents.text import visible
+from panda.documents.text import shorten, visible
 from panda.errors import BugError, Problem, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
 from panda.store.bug_reports import program_path, write_report
 from panda.store.files import Terminated, end_writing, private_files
+
+_VALUE_CHARS = 80
 
 
 def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -118,15 +129,35 @@ def _last_place(exc: Exception) -> str:
 
 
 def _usage_error(exc: TyperException) -> UsageError:
-    message = one_line(exc.format_message()).rstrip(".")
-    message = message[:1].lower() + message[1:]
     context = getattr(exc, "ctx", None)
     command = context.command_path if context else "panda"
     fix = f"`{command} --help` shows what can be given"
+    if (wrong := _wrong_value(exc)) is not None:
+        return UsageError(wrong, where=parameter_name(getattr(exc, "param", None)), fix=fix)
+    message = one_line(exc.format_message()).rstrip(".")
+    message = message[:1].lower() + message[1:]
     option = getattr(exc, "option_name", "")
     if command == "panda" and option in COMMON_FLAGS:
         fix = f"put {option} after the command: panda COMMAND {option}"
     return UsageError(message, where=f"command line of `{command}`", fix=fix)
+
+
+def _wrong_value(exc: TyperException) -> str | None:
+    """Say in plain words which value cannot be used and why; None if that is not what is wrong."""
+    errors = getattr(exc.__cause__, "errors", None)  # of pydantic, by which typer reads values
+    if errors is None or getattr(exc, "param", None) is None:
+        return None
+    fault = errors()[0]
+    limits = fault.get("ctx", {})
+    reasons = {
+        "int_parsing": "is not a whole number",
+        "int_from_float": "is not a whole number",
+        "float_parsing": "is not a number",
+        "greater_than_equal": f"is less than {limits.get('ge')}",
+        "less_than_equal": f"is more than {limits.get('le')}",
+    }
+    reason = reasons.get(fault["type"])
+    return reason and f"{shorten(repr(fault['input']), _VALUE_CHARS)} {reason}"
 
 
 def _command_words(program: TyperGroup, arguments: Sequence[str]) -> str | None:

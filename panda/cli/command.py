@@ -18,7 +18,7 @@ from typer.core import TyperCommand
 
 from panda.cli.completion import complete_users
 from panda.cli.pace import Pace
-from panda.cli.text import allows_color, render_rows
+from panda.cli.text import allows_color, quoted, render_rows
 from panda.documents.progress import Advance, ignore, shown_by
 from panda.documents.text import visible
 from panda.errors import Problem, UsageError
@@ -113,7 +113,10 @@ class LogHandler(logging.Handler):
         self._reporter = reporter
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell one line."""
+        """Tell one line; what is below INFO only with -v, and to no caller of a tool."""
+        if record.levelno < logging.INFO:
+            self._reporter.detail(record.getMessage())
+            return
         mark = "warning: " if record.levelno >= logging.WARNING else ""
         (self.caller.get() or self._reporter.step)(f"{mark}{record.getMessage()}")
 
@@ -290,7 +293,7 @@ def _marking(rules: list[OptionRule]) -> Callable[[_Command], _Command]:
 
 def check_options(command: Callable[..., Any], context: typer.Context) -> None:
     """Raises UsageError if what was typed holds an option that the command, as it is marked, would ignore."""
-    shown = {parameter.name: _shown(parameter) for parameter in context.command.params}
+    shown = {parameter.name: parameter_name(parameter) for parameter in context.command.params}
     values: Mapping[str, Any] = context.params
     for rule in getattr(command, _RULES, ()):
         if not _given(context, rule.option):
@@ -311,8 +314,8 @@ def _given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _shown(parameter: Any) -> str:
-    """What a user calls a parameter: --option, or the name of an argument."""
+def parameter_name(parameter: Any) -> str:
+    """Return what a user calls a parameter: --option, or the name of an argument."""
     long = [one for one in parameter.opts if one.startswith("--")]
     if long or parameter.opts[0].startswith("-"):
         return str((long or parameter.opts)[0])
@@ -370,12 +373,12 @@ def _at(parameter: typer.CallbackParam, check: Callable[[], None]) -> None:
     try:
         check()
     except UsageError as exc:
-        raise UsageError(exc.message, where=_shown(parameter), fix=exc.fix) from exc
+        raise UsageError(exc.message, where=parameter_name(parameter), fix=exc.fix) from exc
 
 
 def _check_folder(parameter: typer.CallbackParam, path: Path) -> None:
     if path.is_dir():
-        raise UsageError(f"{path} is a directory", where=_shown(parameter), fix="name a file in it")
+        raise UsageError(f"{path} is a directory", where=parameter_name(parameter), fix="name a file in it")
     _at(parameter, lambda: check_target(path))
     _check_parent(parameter, path)
 
@@ -383,7 +386,7 @@ def _check_folder(parameter: typer.CallbackParam, path: Path) -> None:
 def _check_parent(parameter: typer.CallbackParam, path: Path) -> None:
     if not path.parent.is_dir():
         fix = f"make it first: mkdir -p {shlex.quote(str(path.parent))}"
-        raise UsageError(f"there is no directory {path.parent}", where=_shown(parameter), fix=fix)
+        raise UsageError(f"there is no directory {path.parent}", where=parameter_name(parameter), fix=fix)
 
 
 def argument(help_: str, metavar: str, *, complete: _Completion = None, **more: Any) -> Any:
@@ -433,8 +436,29 @@ _OPTIONS: Mapping[str, tuple[object, object]] = {
 }
 
 
+_TEXTS = ("QUERY|-", "QUERY")
+"""Arguments that are texts of several words, by what stands for them in the help."""
+
+
 class PandaCommand(TyperCommand):
     """A command whose help has its own options first, then those that all have, and no types of Python."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # as above
+        """Take the words of a command line. Raises UsageError: the command has no use for some of them."""
+        ctx.allow_extra_args = True
+        left = super().parse_args(ctx, args)
+        if left and not ctx.resilient_parsing:
+            raise self._too_many(ctx, left)
+        return left
+
+    def _too_many(self, ctx: typer.Context, left: Sequence[str]) -> UsageError:
+        fix = f"`{ctx.command_path} --help` shows what can be given"
+        texts = [one for one in self.params if one.param_type_name == "argument" and one.metavar in _TEXTS]
+        if texts and isinstance(first := ctx.params.get(str(texts[-1].name)), str):
+            fix = f"put it in quotes: {ctx.command_path} {quoted(' '.join([first, *left]))}"
+        noun = "argument" if len(left) == 1 else "arguments"
+        message = f"unexpected {noun}: {' '.join(left)}"
+        return UsageError(message, where=f"command line of `{ctx.command_path}`", fix=fix)
 
     def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # Typer's own types are private
         """Write what can be given, in three parts."""
@@ -532,7 +556,7 @@ def _invocation(
     )
     log = logging.getLogger("panda")
     log.handlers[:] = [LogHandler(reporter)]
-    log.setLevel(logging.INFO)
+    log.setLevel(logging.DEBUG)
     shown_by.set(reporter.progress)
     warnings.showwarning = lambda message, *rest: reporter.warn(str(message))
     return Invocation(

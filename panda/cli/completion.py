@@ -16,7 +16,7 @@ import typer
 from panda.errors import Problem, UntrustedError
 from panda.settings import Settings, load_settings, process_environment
 from panda.store.files import check_links
-from panda.store.layout import METADATA_JSON, Layout, is_id, turn_name, turn_number
+from panda.store.layout import LAST, METADATA_JSON, Layout, is_id, turn_name, turn_number
 from panda.trust import guard_links, require_owners, require_trust
 
 _NEWEST = 200
@@ -43,8 +43,9 @@ def _completion(find: Callable[[Settings], Iterable[str]]) -> Completion:
 
 @_completion
 def complete_turns(settings: Settings) -> Iterator[str]:
-    """The turns of the user, as numbers."""
-    return map(str, _turns(settings))
+    """The turns of the user, as numbers, newest first, and the word for the newest."""
+    yield from map(str, _turns(settings))
+    yield LAST
 
 
 @_completion
@@ -67,14 +68,14 @@ def complete_ungathered_turns(settings: Settings) -> Iterator[str]:
 def complete_turns_and_runs(settings: Settings) -> Iterator[str]:
     """The turns of the user, as numbers, then the runs of the store, newest first."""
     yield from map(str, _turns(settings))
-    yield "last"
+    yield LAST
     yield from (path.name for path in reversed(_entries(Layout(settings.root).runs)))
 
 
 @_completion
 def complete_runs(settings: Settings) -> Iterator[str]:
     """The words that stand for some runs, and the runs of the store, newest first."""
-    yield from ("last", "saved")
+    yield from (LAST, "saved")
     yield from (path.name for path in reversed(_entries(Layout(settings.root).runs)))
 
 
@@ -141,7 +142,8 @@ def complete_memory_keys(settings: Settings) -> Iterator[str]:
 
 def complete_told(ctx: typer.Context, incomplete: str) -> list[str]:
     """What can be forgotten: the keys of the user's memory, then turns."""
-    return [*complete_memory_keys(ctx, incomplete), *complete_turns(ctx, incomplete)]
+    numbers = (word for word in complete_turns(ctx, incomplete) if word != LAST)
+    return [*complete_memory_keys(ctx, incomplete), *numbers]
 
 
 def _entries(directory: Path) -> list[Path]:

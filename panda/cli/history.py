@@ -38,7 +38,9 @@ def export(
     selection: Annotated[
         list[str] | None,
         argument(
-            "Numbers, ranges such as 813-820, or directories of turns.", "SELECTION…", complete=complete_turns
+            "Turns: 813, 813-820, 805,811, last, or directories of them.",
+            "SELECTION…",
+            complete=complete_turns,
         ),
     ] = None,
     as_: Annotated[

@@ -17,6 +17,7 @@ from panda.index.executions import BY, ContextStats, Executions
 from panda.store.layout import turn_name
 from panda.store.lines import LineTail, Parts
 from panda.store.records import Execution, TokenCounts
+from panda.store.turns import find_turn
 
 _COLUMNS = (
     "time",
@@ -60,7 +61,8 @@ def log(
         option("Only this recipe, by name or file.", "NAME", complete=complete_recipes, show_default="all"),
     ] = None,
     turn: Annotated[
-        int | None, option("Only this turn.", "N", complete=complete_turns, show_default="all", min=1)
+        str | None,
+        option("Only this turn; last is the newest.", "TURN", complete=complete_turns, show_default="all"),
     ] = None,
 ) -> Result:
     """
@@ -73,7 +75,7 @@ def log(
     if recipe is not None:
         fields["recipe"] = invocation.book().load_recipe(recipe).name if "/" in recipe else recipe
     if turn is not None:
-        fields["turn_id"] = turn_name(turn)
+        fields["turn_id"] = turn_name(_number_of(invocation, turn))
     newest: deque[Execution] = deque(maxlen=lines or None)
     count = 0
     for line in _wanted(invocation, tail.read(torn=not follow)[1], fields):
@@ -87,6 +89,13 @@ def log(
     if not newest:
         _tell_empty(invocation)
     return Result({"lines": encode(list(newest))}, Table(_COLUMNS, [*map(_row, newest)], _EXTRA))
+
+
+def _number_of(invocation: Invocation, word: str) -> int:
+    """Return the number that a word means; of a turn that is gone the log may still tell."""
+    if word.isascii() and word.isdigit():
+        return int(word)
+    return find_turn(invocation.store(), word, where="--turn").number
 
 
 def _tell_empty(invocation: Invocation) -> None:

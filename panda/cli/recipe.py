@@ -17,6 +17,7 @@ from panda.recipes.versions import SHORT, VersionStore, version_in_force, write_
 from panda.settings import Settings
 from panda.store.files import work_directory
 from panda.store.records import RecipeVersion
+from panda.store.turns import find_turn
 from panda.trust import is_trusted
 
 _COLUMNS = ("recipe", "layer", "serves", "total", "prompt", "input", "output", "risk", "purpose", "decides")
@@ -111,13 +112,12 @@ def render(
     invocation: Invocation,
     name: _Name,
     turn: Annotated[
-        int | None,
+        str | None,
         option(
-            "Take the documents from this saved turn.",
-            "N",
+            "Take the documents from this saved turn; last is the newest.",
+            "TURN",
             complete=complete_turns,
             show_default="placeholders",
-            min=1,
         ),
     ] = None,
     raw: Raw = False,
@@ -132,7 +132,7 @@ def render(
     """
     book = invocation.book()
     recipe = book.load_recipe(name)
-    files = invocation.store().open(turn) if turn is not None else None
+    files = find_turn(invocation.store(), turn, where="--turn") if turn is not None else None
     model = _model_of(invocation, recipe)
     dialect = _dialect_of(invocation, model)
     preview = preview_recipe(book, recipe, files, dialect=dialect)
@@ -144,7 +144,7 @@ def render(
     shown = [f"===== {message.role} =====\n\n{message.content}\n" for message in preview.messages]
     document = Document("\n".join(shown).encode("utf-8", errors="replace"), markdown=False, raw=raw)
     named = {"model": model.name if model else None, "structured": dialect}
-    return Result({**_preview_data(recipe, preview, turn), **named}, document)
+    return Result({**_preview_data(recipe, preview, files.number if files else None), **named}, document)
 
 
 def _read(invocation: Invocation, book: RecipeBook, key: str) -> Recipe | None:
@@ -302,7 +302,12 @@ def compare(
     after: Annotated[str, argument("The same.", "NEW")],
     on: Annotated[
         list[str],
-        option("Turns to run: numbers, ranges, directories.", "SELECTION", "--on", complete=complete_turns),
+        option(
+            "Turns to run: 813, 811-813, 805,811, last or a directory; can be given several times.",
+            "SELECTION",
+            "--on",
+            complete=complete_turns,
+        ),
     ],
     workers: Annotated[int, option("Processes that run turns.", "N", min=1)] = 1,
     allow_missing: Annotated[

@@ -46,7 +46,9 @@ def replay(
     selection: Annotated[
         list[str] | None,
         argument(
-            "Numbers, ranges such as 813-820, or directories of turns.", "SELECTION…", complete=complete_turns
+            "Turns: 813, 813-820, 805,811, last, or directories of them.",
+            "SELECTION…",
+            complete=complete_turns,
         ),
     ] = None,
     mode: Annotated[
@@ -139,7 +141,7 @@ def _result(run: "RunFolder", lines: "list[TurnLine]") -> Result:
     error = (TryAgainError if is_away else CheckError)(
         "; ".join(parts),
         where=", ".join(f"turn {line.turn}" for line in failed[:20]) + (", …" if len(failed) > 20 else ""),
-        fix=f"see {run.directory}; panda diff saved {run.id} shows what changed",
+        fix=f"panda view {run.id} shows each difference; panda diff saved {run.id} compares decisions",
     )
     return Result(data, table, error=error if failed else None)
 

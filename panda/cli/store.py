@@ -1,7 +1,6 @@
 """`panda init`, `validate` and `schema`."""
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, get_args
@@ -14,10 +13,8 @@ from panda.errors import CheckError, NoteFormatError, NotFoundError, Problem, Ve
 from panda.settings import Settings
 from panda.store.demo import create_store
 from panda.store.files import begin_writing, make_directory, render_json
-from panda.store.layout import DEFAULT_USER, Layout, UserStore, asset, turn_number
+from panda.store.layout import DEFAULT_USER, LAST, Layout, UserStore, asset, turn_number
 from panda.trust import fix_of, guard_links, is_trusted, require_trust, untrusted_claims
-
-_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 
 def init(
@@ -57,7 +54,7 @@ def validate(
     paths: Annotated[
         list[Path] | None,
         argument(
-            "A store, turn or turns (813, 813-820), directory or file; none: everything in force.",
+            "A store, turns (813, 813-820, last), directory or file; none: everything in force.",
             "PATH|TURN",
             complete=complete_turns,
         ),
@@ -152,18 +149,27 @@ def schema(
 
 def _places(path: Path, store: UserStore) -> list[Path]:
     """
-    The path; a number, or two with a dash, that are none stand for turns of the user (NotFoundError if there
-    is none).
+    The path; where there is none, numbers, ranges and last stand for turns of the user. Raises NotFoundError:
+    the user has none of them.
     """
-    numbers = None if path.exists() else _RANGE.fullmatch(str(path))
-    if numbers is None:
+    from panda.runs.select import parse_ranges
+    from panda.store.turns import find_turn
+
+    if path.exists():
         return [path]
-    first, last = int(numbers[1]), int(numbers[2] or numbers[1])
-    turns = [store.turn(number).directory for number in store.numbers() if first <= number <= last]
-    if not turns:
-        message, fix = f"user {store.user} has no turn {path}", "`panda list` shows the turns"
-        fix = f"write {last}-{first}: a range begins with the lower number" if last < first else fix
-        raise NotFoundError(message, where=str(store.turn(first).directory), fix=fix)
+    if str(path) == LAST:
+        return [find_turn(store, LAST, where="PATH|TURN").paths.directory]
+    ranges = parse_ranges(str(path))
+    if ranges is None:
+        return [path]
+    turns = []
+    for bounds in ranges:
+        directories = [store.turn(number).directory for number in store.numbers() if number in bounds]
+        if not directories:
+            where = str(store.turn(bounds.start).directory)
+            message, fix = f"user {store.user} has no turn {path}", "`panda list` shows the turns"
+            raise NotFoundError(message, where=where, fix=fix)
+        turns += directories
     return turns
 
 

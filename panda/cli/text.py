@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import BinaryIO
 
@@ -73,6 +74,16 @@ def render_rows(rows: Sequence[Sequence[object]]) -> str:
     '811\t\ta b\n'
     """
     return "".join("\t".join(one_line(cell_text(cell)) for cell in row) + "\n" for row in rows)
+
+
+def quoted(text: str) -> str:
+    """
+    A text as one word of a command line.
+
+    >>> quoted("who is the vet"), quoted("it's $5")
+    ('"who is the vet"', "'it'\"'\"'s $5'")
+    """
+    return shlex.quote(text) if any(char in '"$`\\!' for char in text) else f'"{text}"'
 
 
 def cell_text(cell: object) -> str:

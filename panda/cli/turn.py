@@ -37,7 +37,15 @@ from panda.documents.times import time_text
 from panda.errors import NotApprovedError, NotFoundError, UsageError
 from panda.store.layout import CONTEXT_MD, UserStore
 from panda.store.records import ASKED_BACK, Evidence
-from panda.store.turns import TurnFolder, TurnRow, list_rows, load_picture, read_section, read_turn_file
+from panda.store.turns import (
+    TurnFolder,
+    TurnRow,
+    find_turn,
+    list_rows,
+    load_picture,
+    read_section,
+    read_turn_file,
+)
 
 if TYPE_CHECKING:
     from panda.actions.turn import Outcome, Until
@@ -406,7 +414,9 @@ def list_turns(
 
 def show(
     invocation: Invocation,
-    turn: Annotated[int, argument("Number of the turn.", "TURN", complete=complete_turns, min=1)],
+    turn: Annotated[
+        str, argument("Number of the turn, or last for the newest.", "TURN", complete=complete_turns)
+    ],
     section: Annotated[
         int | None,
         option("Only this section of context.md.", "N", show_default="all", min=0, max=len(SECTIONS) - 1),
@@ -427,7 +437,7 @@ def show(
     if why and (section is not None or file != CONTEXT_MD or raw):
         message = "--why prints evidence.json, and goes with none of --section, --file and --raw"
         raise UsageError(message, where="--why", fix="leave one out")
-    folder = invocation.store().open(turn)
+    folder = find_turn(invocation.store(), turn, where="TURN")
     if why:
         return _why(folder)
     if section is None:
@@ -435,7 +445,7 @@ def show(
     else:
         content = read_section(folder, section).encode("utf-8")
     document = Document(content, markdown=file.endswith(".md"), raw=raw)
-    return Result({"turn": turn, "section": section, "file": file, "text": document.text}, document)
+    return Result({"turn": folder.number, "section": section, "file": file, "text": document.text}, document)
 
 
 def _why(folder: TurnFolder) -> Result:

@@ -269,12 +269,14 @@ class ContextGatherer:
                 return self._gathered(turn, plan, documents, sections, lines, reply)
             valid = self._gathered(turn, plan, documents, sections, lines, reply)
             guidance = str(reply.values.get("guidance") or "Look at further sources.")
+        named = [node_id for node_id in nodes if any(node_id in issue for issue in issues)]
+        where = ", ".join(named or nodes)
         raise HaltError(
             "§2 failed its checks twice",
             where=str(turn.folder.paths / GatheredContext.FILE),
             expected="every line of §2 supported by the node it cites",
             received="; ".join(issues),
-            fix="look at the nodes that are named; correct the file, the prompt or the model, then resume",
+            fix=f"look at {where}; correct the file, the prompt or the model, then resume",
         )
 
     def _candidates(self, turn: Turn) -> tuple[list[Candidate], str | None]:

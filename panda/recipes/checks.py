@@ -491,8 +491,11 @@ def _registry_faults(
                 message = f"{key} is a recipe for {recipes[key].mode} mode and stands under {mode}"
                 yield RecipeKeyError(message, where=place, fix=f"put it under {recipes[key].mode}:")
     named = {key for entry in entries for key in entry.recipes.values()}
+    own = where
+    if book.registry_path.parent == asset("recipes"):
+        own = f"recipes/registry.yaml of the project, which begins with that step's entry of {where}"
     for key in recipes if entries else ():
         if key not in named:
             message = f"no step of the registry names {key}: it has no purpose and risk, and nothing asks it"
-            fix = f"name it under recipes: of its step in {where}, or take the file away"
+            fix = f"name it under recipes: of its step in {own}; or take the file away"
             yield RecipeKeyError(message, where=str(recipes[key].path), fix=fix)

@@ -19,7 +19,7 @@ from typing import Literal
 
 from panda.app import App
 from panda.documents.progress import progress
-from panda.documents.text import unescape_path
+from panda.documents.text import one_line, unescape_path
 from panda.errors import HaltError, ModelAwayError, Problem, UsageError, Verdict
 from panda.memory.budget import FORGOTTEN
 from panda.memory.files import Bound
@@ -59,6 +59,7 @@ from panda.trust import guard_links, open_layers
 _log = logging.getLogger(__name__)
 _MOST_CHANGED = 8  # files named that have changed since a turn
 _SHOWN_LINES = 30
+_NAMED_DOCUMENTS = 5
 _ROUNDING = 0.005
 """By how much cosines, and scores as shares of the highest, differ from one processor to another."""
 _MEASURED = frozenset({CALLS_JSONL, EVIDENCE_JSON, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON})
@@ -143,15 +144,22 @@ def _line(place: TurnPlace, result: Result, finding: str | None) -> TurnLine:
 
 
 def _tell(line: TurnLine) -> None:
+    """Tell what came of a turn that did not come out as it was saved: one line, then what -v asks for."""
     if line.verdict is Verdict.SOUND:
         return
-    _log.info(f"turn {line.turn}: {line.result}")
-    for finding in line.findings:
-        _log.info(finding)
+    parts = [str(line.result), *map(one_line, line.findings)]
+    if line.different:
+        names = list(line.different)
+        more = f" and {len(names) - _NAMED_DOCUMENTS} more" if len(names) > _NAMED_DOCUMENTS else ""
+        parts.append(f"other than saved: {', '.join(names[:_NAMED_DOCUMENTS])}{more}")
+    if line.misses:
+        noun = "call" if len(line.misses) == 1 else "calls"
+        parts.append(f"{len(line.misses)} {noun} without a recording")
+    _log.info(f"turn {line.turn}: {'; '.join(parts)}")
     for miss in line.misses:
-        _log.info(f"miss in {miss.recipe} ({miss.kind}, {miss.cause}):\n{miss.difference}")
+        _log.debug(f"turn {line.turn}, miss in {miss.recipe} ({miss.kind}, {miss.cause}):\n{miss.difference}")
     for name, difference in line.different.items():
-        _log.info(f"{name}:\n{difference}")
+        _log.debug(f"turn {line.turn}, {name}:\n{difference}")
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from datetime import datetime
 from pathlib import Path
 
 from panda.errors import NotFoundError, UsageError
-from panda.store.layout import Layout, UserStore, turn_number
+from panda.store.layout import LAST, Layout, UserStore, turn_number
 from panda.store.records import Metadata
-from panda.store.turns import TurnFolder
+from panda.store.turns import TurnFolder, find_turn
 from panda.store.visits import turn_directories
 
 _WHERE = "SELECTION…"
-_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?")
 
 
 @dataclass(frozen=True)
@@ -57,30 +57,29 @@ def select_turns(
     The turns that a selection means, each once, in the order given; of a range, those that exist.
 
     Args:
-        words: Numbers, ranges such as 813-820, directories of turns or of many. May be empty if *wanted*
-            says something: then all turns of the user are looked at.
+        words: Numbers, ranges such as 813-820, several of these with commas between, last for the newest
+            turn, directories of turns or of many. May be empty if *wanted* says something: then all turns of
+            the user are looked at.
         layout: Gives the store that numbers are of; not called if only directories are named.
     """
     takes_all = wanted == TurnFilter()
     if not words and takes_all:
-        fix = "give numbers, a range such as 813-820, or --session"
+        fix = "give numbers, a range such as 813-820, last, or --session"
         raise UsageError("no turns are selected", where=_WHERE, fix=fix)
     places = [] if words else _turns_of(layout().of(user))
     for word in words:
-        if (numbers := _RANGE.fullmatch(word)) is None:
+        ranges = parse_ranges(word)
+        if ranges is None and word != LAST:
             places += _turns_below(word)
-        elif numbers[2] is None:
-            store = layout()
-            UserStore(store.root, user, _no_clock).open(int(word))  # raises if it is not there
-            places.append(TurnPlace(Layout(store.root), user, int(word)))
-        else:
-            first, last = int(numbers[1]), int(numbers[2])
-            if last < first:
-                raise UsageError(
-                    f"the range {word} runs backwards", where=_WHERE, fix=f"write {last}-{first}"
-                )
-            bounds = range(first, last + 1)
-            places += [place for place in _turns_of(layout().of(user)) if place.number in bounds]
+            continue
+        root = layout().root
+        store = UserStore(root, user, _no_clock)
+        if ranges is None:
+            places.append(TurnPlace(Layout(root), user, find_turn(store, word, where=_WHERE).number))
+        for bounds in ranges or ():
+            if len(bounds) == 1:
+                store.open(bounds.start)  # raises if it is not there
+            places += [place for place in _turns_of(store) if place.number in bounds]
     places = list(dict.fromkeys(places))
     taken = [one for one in places if takes_all or wanted.takes(one.folder().read_metadata())]
     if not taken:
@@ -89,11 +88,32 @@ def select_turns(
     return taken
 
 
+def parse_ranges(word: str) -> list[range] | None:
+    """
+    Return the numbers that a word lists; None for a word that lists none. Raises UsageError: a range runs
+    backwards.
+
+    >>> parse_ranges("3,17-19"), parse_ranges("last")
+    ([range(3, 4), range(17, 20)], None)
+    """
+    ranges = []
+    for part in word.split(","):
+        if (numbers := _RANGE.fullmatch(part)) is None:
+            return None
+        first = int(numbers[1])
+        last = int(numbers[2] or first)
+        if last < first:
+            message = f"the range {part} runs backwards"
+            raise UsageError(message, where=_WHERE, fix=f"write {last}-{first}")
+        ranges.append(range(first, last + 1))
+    return ranges
+
+
 def _turns_below(word: str) -> Iterator[TurnPlace]:
     path = Path(word)
     if not path.is_dir():
         message = f"{word!r} is no turn number, range or directory"
-        fix = "write 813, 813-820, or the path of a turn's directory"
+        fix = "write 813, 813-820, 805,811, last, or the path of a turn's directory"
         raise NotFoundError(message, where=_WHERE, fix=fix)
     path = path.absolute()
     turns = [path] if turn_number(path.name) is not None else sorted(path.rglob("turns/turn_*"))

@@ -151,6 +151,8 @@ def store_errors(path: Path | str, doing: str) -> Iterator[None]:
         fixes = {
             PermissionError: "check who owns the file and its directory",
             FileNotFoundError: "check the path",
+            IsADirectoryError: "it is a directory: name a file in it",
+            NotADirectoryError: "a part of the path is a file: check the path",
         }
         fix = fixes.get(type(exc), "check the disk and the path, then run the command again")
         raise StoreError(f"cannot {doing} {path}: {exc.strerror or exc}", where=str(path), fix=fix) from exc
@@ -704,6 +706,9 @@ def read_json(path: Path | str) -> Any:
     return parse_json(read_text(path), where=str(path))
 
 
+_JSON_FORM = "write keys and texts in double quotes, a comma between two members and none behind the last"
+
+
 def parse_json(text: str, *, where: str, line: int = 1) -> Any:
     """
     The value of a JSON text that begins in that line of a file; half of a surrogate pair becomes U+FFFD.
@@ -714,7 +719,8 @@ def parse_json(text: str, *, where: str, line: int = 1) -> Any:
     except json.JSONDecodeError as exc:
         message = f"not valid JSON: {exc.msg} (column {exc.colno})"
         place = Location(where, line=line + exc.lineno - 1)
-        raise FileFormatError(message, where=place, fix="mend it, or take it from a backup") from exc
+        fix = "mend it, or take it from a backup" if _root_of(str(where)) else _JSON_FORM
+        raise FileFormatError(message, where=place, fix=fix) from exc
     except (ValueError, RecursionError) as exc:
         raise FileFormatError(f"not valid JSON: {exc}", where=Location(where, line=line)) from exc
 

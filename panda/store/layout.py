@@ -65,6 +65,10 @@ PROPOSED_FACTS_JSONL = "proposed_facts.jsonl"
 CLAIM_WAIT_SECONDS = 60.0
 
 
+LAST = "last"
+"""What a user types for the newest turn, or the newest run."""
+
+
 def turn_name(number: int) -> str:
     """
     >>> turn_name(12)

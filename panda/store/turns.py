@@ -38,6 +38,7 @@ from panda.store.files import (
 from panda.store.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
+    LAST,
     RESPONSE_MD,
     TurnPaths,
     UserStore,
@@ -63,6 +64,8 @@ from panda.store.turn_documents import DocumentText, write_documents
 _R = TypeVar("_R", bound=FileRecord)
 _CALL: Any = Call
 
+_NUMBER_DIGITS = 15
+_NAME_CHARS = 200
 IMAGES = "images"  # directory of a turn
 
 
@@ -288,6 +291,29 @@ class TurnRow:
     problem: Problem | None = None  # why it is unreadable
 
 
+def find_turn(store: UserStore, word: str, *, where: str) -> TurnFolder:
+    """
+    Return the turn that a word means: its number, or "last" for the newest.
+
+    Args:
+        where: The argument or option that holds the word.
+
+    Raises:
+        UsageError: It is neither.
+        NotFoundError: There is no such turn.
+    """
+    if word == LAST:
+        numbers = store.numbers()
+        if not numbers:
+            fix = f"begin one: panda turn --user {store.user} QUERY"
+            raise NotFoundError(f"user {store.user} has no turn", where=f"{where} {LAST}", fix=fix)
+        return store.open(numbers[-1])
+    if word.isascii() and word.isdigit() and len(word) <= _NUMBER_DIGITS:
+        return store.open(int(word))
+    fix = f"give its number, or {LAST} for the newest; `panda list` shows the turns"
+    raise UsageError(f"{shorten(repr(word), _NAME_CHARS)} is no number of a turn", where=where, fix=fix)
+
+
 def list_rows(store: UserStore, *, session: str | None, limit: int | None) -> list[TurnRow]:
     """The newest turns of a user or of a session, newest last; one that cannot be read is of no session."""
     rows = (row for row in newest_rows(store) if session in (None, row.session))
@@ -308,9 +334,6 @@ def read_row(store: UserStore, number: int) -> TurnRow | None:
     except (FileFormatError, StoreError) as exc:
         return TurnRow(number, None, None, "unreadable", None, exc) if store.has(number) else None
     return TurnRow(number, found.created_at, found.session_id, found.status, found.query)
-
-
-_NAME_CHARS = 200
 
 
 def read_section(turn: TurnFolder, number: int) -> str:
