@@ -31,7 +31,7 @@ from panda.trust import load_models
 if TYPE_CHECKING:
     from panda.runs.batch import Batch
     from panda.runs.dask import DaskCluster
-    from panda.runs.ledger import RunFolder
+    from panda.runs.ledger import RunFolder, TurnLine
     from panda.runs.pool import Workers
     from panda.runs.queries import Query
 
@@ -95,7 +95,8 @@ def batch(
     new_user: NewUser = False,
 ) -> Result:
     """
-    Run many queries, each exactly once; exit 3 if any fails, 75 if all fail for want of a model server.
+    Run many queries, each exactly once; exit 3 if any fails, 75 if all fail for want of a model server. A
+    failure is told once: --resume ends with 0 where nothing fails anew.
 
     A line is {"id", "query", "user"?, "session"?, "mode"?, "expect"?}; expect is {"contains"?,
     "not_contains"?, "cites"?, "exit_code"?, "answered"?}. Lines of one session run in order, sessions side by
@@ -111,16 +112,30 @@ def batch(
     if dry_run:
         return _estimated(invocation, len((given or [])[:limit]), jobs)
     cluster = _connected(engine, address)
-    run, lines = _opened_run(invocation, given, resume, live=live, save=save)
+    modes = {"live": live, "save": save, "retry_failed": retry_failed}
+    run, lines = _opened_run(invocation, given, resume, **modes)
     limits = {"most": limit, "max_failures": max_failures}
     found = _executed(invocation, run, lines, (cluster, jobs), limits, out=out, retry_failed=retry_failed)
     _write_reports(found, run, junit, html)
-    shows_rows = out != "-" and not (invocation.reporter.quiet and not found.failed)
-    return _result(found, run, shows_rows=shows_rows)
+    failed = [line for line in found.failed if line.item not in found.reported]
+    if earlier := len(found.failed) - len(failed):
+        noun = "item" if earlier == 1 else "items"
+        again = f"panda batch --resume {run.id} --retry-failed runs them again"
+        invocation.reporter.step(f"{earlier} {noun} failed earlier: {again}")
+    shows_rows = out != "-" and not (invocation.reporter.quiet and not failed)
+    result = _result(found, run, failed, shows_rows=shows_rows)
+    found.report()
+    return result
 
 
 def _opened_run(
-    invocation: Invocation, given: "list[Query] | None", resume: str | None, *, live: bool, save: bool
+    invocation: Invocation,
+    given: "list[Query] | None",
+    resume: str | None,
+    *,
+    live: bool,
+    save: bool,
+    retry_failed: bool,
 ) -> "tuple[RunFolder, list[Query]]":
     """A new run of queries, or one that is gone on with, and its queries."""
     from panda.runs.batch import begin_batch, resume_batch
@@ -133,7 +148,7 @@ def _opened_run(
             invocation.make_user(layout.of(query.user or settings.user))
         return begin_batch(settings, invocation.environ, queries, live=live, save=save), queries
     run = open_run(layout, resume, of_batch=True)
-    return run, resume_batch(settings, invocation.environ, run, given)
+    return run, resume_batch(settings, invocation.environ, run, given, retry_failed=retry_failed)
 
 
 def _executed(
@@ -283,7 +298,7 @@ def _write_reports(found: "Batch", run: "RunFolder", junit: Path | None, html: P
         write_batch_page(html, run, found.lines, left, found.texts)
 
 
-def _result(found: "Batch", run: "RunFolder", *, shows_rows: bool) -> Result:
+def _result(found: "Batch", run: "RunFolder", failed: "list[TurnLine]", *, shows_rows: bool) -> Result:
     names = ("item", "result", "exit_code", "turn", "user", "seconds", "findings")
     items = [{name: getattr(line, name) for name in names} for line in found.lines]
     data = {
@@ -291,6 +306,7 @@ def _result(found: "Batch", run: "RunFolder", *, shows_rows: bool) -> Result:
         "directory": str(run.directory),
         "results": dict(Counter(str(line.result) for line in found.lines)),
         "left": len(found.left),
+        "failed_earlier": len(found.failed) - len(failed),
         "items": items,
     }
     rows = [
@@ -305,12 +321,16 @@ def _result(found: "Batch", run: "RunFolder", *, shows_rows: bool) -> Result:
         for line in found.lines
     ]
     table = Table(("item", "result", "exit", "turn", "seconds", "findings"), rows)
-    return Result(encode(data), table if shows_rows else "", error=_error(found, run))
+    return Result(encode(data), table if shows_rows else "", error=_error(found, run, failed))
 
 
-def _error(found: "Batch", run: "RunFolder") -> Problem | None:
-    """Why the batch is not as it was to be; one that --limit ended early is."""
-    failed = found.failed
+def _error(found: "Batch", run: "RunFolder", failed: "list[TurnLine]") -> Problem | None:
+    """
+    Why the batch is not as it was to be; one that --limit ended early is.
+
+    Args:
+        failed: The items whose failure no earlier command has reported.
+    """
     if not failed:
         return None
     is_away = all(line.result == "away" for line in found.lines)

@@ -92,11 +92,17 @@ def _planned(store: UserStore, index: Index, query: Query, number: int) -> Plann
 
 
 def resume_batch(
-    settings: Settings, environ: Mapping[str, str], run: RunFolder, queries: Sequence[Query] | None
+    settings: Settings,
+    environ: Mapping[str, str],
+    run: RunFolder,
+    queries: Sequence[Query] | None,
+    *,
+    retry_failed: bool = False,
 ) -> list[Query]:
     """
     The queries of a batch that is gone on with: those named anew, or else those kept with it. Raises
-    UsageError: these, the recipes or the models are not those that it was begun with.
+    UsageError: these are not those that it was begun with; or something is left to be run, and the recipes
+    or the models are not.
     """
     plan, kept = run.plan(), run.directory / QUERIES_JSONL
     if plan.mode != "batch":
@@ -117,7 +123,8 @@ def resume_batch(
         message = f"run {run.id} was begun with other queries: {', '.join(changed[:5])}"
         fix = "leave QUERIES out to go on with those kept with the run, or begin a new run"
         raise UsageError(message, where="QUERIES", fix=fix)
-    run.check_same(fingerprint_now(settings, environ))
+    if planned or retry_failed:
+        run.check_same(fingerprint_now(settings, environ))
     if plan.options.seed != settings.seed:
         raise UsageError(f"run {run.id} was begun with seed {plan.options.seed}", where="--seed")
     return list(queries)
@@ -171,6 +178,18 @@ class Batch:
     @property
     def failed(self) -> list[TurnLine]:
         return [line for line in self.lines if line.verdict is not Verdict.SOUND]
+
+    @property
+    def reported(self) -> frozenset[str]:
+        """Ids of the items whose failure an earlier command has reported."""
+        return frozenset(self._plan.reported)
+
+    def report(self) -> None:
+        """Note that the failures that there are have been reported: no later command ends with them."""
+        failed = tuple(str(line.item) for line in self.failed)
+        if failed != self._plan.reported:
+            self._plan = structs.replace(self._run.plan(), reported=failed)
+            self._run.write_plan(self._plan)
 
     def prepare(self, *, retry_failed: bool = False) -> Iterator[dict[str, Any]]:
         """
@@ -411,7 +430,10 @@ class Batch:
             number = store.reserve(1) if self._plan.saves else max(_next_number(store), max(taken) + 1)
             turns.append(_planned(store, self._index, self._queries[str(one.item)], number))
             del self._lines[one.item]
-        self._plan = structs.replace(self._plan, turns=tuple(turns), finished_at=None, results=None)
+        reported = tuple(item for item in self._plan.reported if item not in failed)
+        self._plan = structs.replace(
+            self._plan, turns=tuple(turns), finished_at=None, results=None, reported=reported
+        )
         self._run.write_plan(self._plan)
 
 

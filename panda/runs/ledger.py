@@ -213,6 +213,7 @@ class RunPlan(FileRecord, frozen=True):
     fingerprint: Fingerprint  # what it depends on
     options: Options
     results: Mapping[str, int] | None  # how many turns came to each result; None as long as it runs
+    reported: tuple[str, ...] = ()  # of a batch: items whose failure a command has told, and ended with
 
     @property
     def saves(self) -> bool:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -9,7 +10,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from panda.documents.records import Id, Record, decode, encode
+from panda.documents.text import one_line
 from panda.errors import Location, Problem, UsageError
+from panda.language.text import fold_name, plain_signs
 from panda.phases.turn import check_query
 from panda.store.files import parse_json
 
@@ -20,7 +23,7 @@ _ItemId = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x
 class Expectation(Record, frozen=True):
     """What must come of a query; what is not said is not asked, but that the exit code is 0."""
 
-    contains: _Phrases = ()  # phrases that the answer holds, whatever their case
+    contains: _Phrases = ()  # phrases that the answer holds, as a reader sees them, whatever their case
     not_contains: _Phrases = ()  # phrases that it does not hold
     cites: _Phrases = ()  # node ids that it cites
     exit_code: int = 0  # as of `panda turn`
@@ -100,9 +103,9 @@ def unmet(expected: Expectation, answer: Answer, error: str | None = None) -> li
         found.append(f"it ended {answer.exit_code}, not {expected.exit_code}{why}")
     if expected.answered is not None and answer.answered is not expected.answered:
         found.append("it was answered" if answer.answered else "it was not answered")
-    text = (answer.text or "").casefold()
-    lacking = [one for one in _several(expected.contains) if one.casefold() not in text]
-    unwanted = [one for one in _several(expected.not_contains) if one.casefold() in text]
+    text = _as_read(answer.text or "")
+    lacking = [phrase for phrase in _several(expected.contains) if _as_read(phrase) not in text]
+    unwanted = [phrase for phrase in _several(expected.not_contains) if _as_read(phrase) in text]
     uncited = [one for one in _several(expected.cites) if one not in answer.cited]
     return [
         *found,
@@ -110,6 +113,12 @@ def unmet(expected: Expectation, answer: Answer, error: str | None = None) -> li
         *(f"the answer holds {one!r}" for one in unwanted),
         *(f"the answer does not cite {one!r}" for one in uncited),
     ]
+
+
+def _as_read(text: str) -> str:
+    """Return a text so that those which look the same are the same, whatever their case and white space."""
+    shown = "".join(char for char in plain_signs(text) if unicodedata.category(char) != "Cf")
+    return fold_name(one_line(shown))
 
 
 def _several(phrases: _Phrases) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.api import LAPTOPS, ModelServer, Panda
+from tests.script import PRICE_NODE, Script
 
 PANDA = str(Path(sys.executable).with_name("panda"))
 CACHED = {"XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}
@@ -124,6 +126,20 @@ def test_wrong_lines_begin_nothing(directory: Path, lines: list[dict[str, Any]],
     assert not (directory / "panda-system-docs" / "runs").exists()
 
 
+def test_what_looks_the_same_is_held(tmp_path: Path) -> None:
+    """A phrase is found however its letters, blanks, quotes and hyphens are written, and nothing else is."""
+    words = "cafe\u0301, rock\u2011paper, it\u2019s so\u00adft, o\ufb03ce, at\u00a0home, x\u00b2 and meta"
+    item = {"text": f"The Lenovo LOQ 15 costs $697; {words}.", "node_ids": [PRICE_NODE]}
+    same = ["CAFÉ", "cafe\u0301", "rock-paper", "it's soft", "office", "at home", "x\u00b2"]
+    expected = {"contains": same, "not_contains": ["cafe,", "x2", "_meta"]}
+    panda = Panda(tmp_path, LAPTOPS, user="ann")
+    with closing(ModelServer(Script(answer={"items": [item]}))) as server:
+        panda.write("models.yaml", server.models())
+        line = {"id": "1", "query": "How much is the Lenovo LOQ 15?", "expect": expected}
+        done = panda("batch", "-", "--json", stdin=queries(line))
+    assert done.data["items"][0]["findings"] == []
+
+
 def crontab() -> list[str]:
     """The commands of the cron table in docs/scale.md."""
     text = Path("docs/scale.md").read_text(encoding="utf-8").partition("## Cron")[2].split("```")[1]
@@ -132,27 +148,36 @@ def crontab() -> list[str]:
 
 
 def test_the_cron_table(scripted: Panda) -> None:
-    """As documented: missing summaries are written, a batch goes on, nothing is said if all is well."""
+    """
+    As documented, with the PATH of cron: missing summaries are written, a batch goes on, what fails is told
+    once, and nothing is said where nothing new is wrong.
+    """
     store = scripted.store.rename(scripted.home / "panda-system-docs")
     summary = store / "users" / "ann" / "turns" / "turn_000001" / "index_summary.json"
     summary.unlink()
-    scripted.environ |= {
-        "PANDA_ROOT": str(store),
-        "PATH": f"{Path(PANDA).parent}:{os.environ['PATH']}",
-    }
-    lines = queries(*({**ASKED, "id": str(n)} for n in range(3)))
+    scripted.environ |= {"PANDA_ROOT": str(store), "PATH": "/usr/bin:/bin"}
+    failing = {**ASKED, "expect": {"contains": "$5"}}
+    lines = queries(*({**(failing if n else ASKED), "id": str(n)} for n in range(3)))
     assert scripted.process("batch", "-", "--limit", "1", stdin=lines).code == 0
-    rebuild, batch = (line.replace("/srv/notes", str(scripted.home)) for line in crontab())
+    places = {"/srv/notes": str(scripted.home), "/opt/panda/bin/panda": PANDA}
+    rebuild, batch = (re.sub("|".join(places), lambda found: places[found[0]], line) for line in crontab())
+    ended = []
     for line in (rebuild, batch, batch):
-        words = ["sh", "-c", line]
-        done = subprocess.run(
-            words, capture_output=True, text=True, env=scripted.environ, cwd=scripted.home, check=False
-        )
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), line
+        given = [f"{name}={value}" for name, value in scripted.environ.items()]
+        words = ["env", "-i", *given, "sh", "-c", line]
+        ended.append(subprocess.run(words, capture_output=True, text=True, cwd=scripted.home, check=False))
+    first, told, quiet = ended
+    assert (first.returncode, first.stdout, first.stderr) == (0, "", "")
+    assert (told.returncode, told.stdout.count("failed")) == (3, 2)
+    assert told.stderr.startswith("error: 2 of 3 items failed\n")
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
     assert summary.is_file()
-    assert "passed" in scripted("batch", "--resume", "last").out
+    scripted.write("recipes/pipeline/mine.yaml", "name: [broken\n")  # nothing is left that would be run
+    again = scripted("batch", "--resume", "last")
     (run,) = (store / "runs").iterdir()
-    assert json.loads((run / "run.json").read_text())["results"] == {"passed": 3}
+    fix = f"2 items failed earlier: panda batch --resume {run.name} --retry-failed runs them again\n"
+    assert (again.code, again.err) == (0, fix)
+    assert json.loads((run / "run.json").read_text())["results"] == {"passed": 1, "failed": 2}
 
 
 @pytest.mark.parametrize(
