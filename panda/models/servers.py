@@ -11,6 +11,8 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property
 from multiprocessing import current_process
 from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import httpx
 import stamina
@@ -40,7 +42,7 @@ _MOST_WORDS = 300
 _MAX_SEARCHED_CHARS = 20_000
 _CONNECT_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout)
 _LATE = (httpx.ReadTimeout, httpx.WriteTimeout)
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 FailureKind = Literal["away", "busy", "failing"]
 """Nobody listens there; it has too much to do; or it answers with an error, too late, or not to the end."""
@@ -275,15 +277,25 @@ class Servers:
     @cached_property
     def _client(self) -> httpx.Client:
         limits = httpx.Limits(max_connections=None, keepalive_expiry=_KEPT_SECONDS)
-        mounts = {f"all://{host}": None for host in _LOOPBACK}  # no proxy to this machine
+        mounts = {
+            f"all://[{host}]" if ":" in host else f"all://{host}": None for host in _LOOPBACK
+        }  # no proxy to this machine
         try:
             client = httpx.Client(headers=self._headers, limits=limits, mounts=mounts)
         except (ValueError, ImportError, httpx.InvalidURL) as exc:  # which may quote its password
-            fix = "correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY; they begin with http:// or https://"
-            raise UsageError("the proxy that is set cannot be used", "HTTP_PROXY", fix=fix) from exc
+            if not all(urlsplit(url).hostname in _LOOPBACK for url in self.urls):
+                fix = "set one that begins with http:// or https://, or none"
+                raise UsageError("the proxy that is set cannot be used", _wrong_proxies(), fix=fix) from exc
+            client = httpx.Client(headers=self._headers, limits=limits, trust_env=False)  # it is for others
         self._deadlines.guard(client)
         weakref.finalize(self, client.close)  # a command ends without closing its models
         return client
+
+
+def _wrong_proxies() -> str:
+    """Return the variables that name proxies of another kind than httpx can use without further packages."""
+    schemes = [name for name, url in getproxies().items() if not url.startswith(("http://", "https://"))]
+    return ", ".join(f"{scheme.upper()}_PROXY" for scheme in schemes) or "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"
 
 
 def _asked_pause(answer: httpx.Response) -> float:

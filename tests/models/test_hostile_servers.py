@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -43,6 +43,7 @@ BODIES: dict[str, bytes] = {
     "usage is a list": answer(usage=[1]),
     "usage is a text": answer(usage="many"),
     "tokens are a text": answer(usage={"prompt_tokens": "12"}),
+    "tokens of the reply are a text": answer(usage={"completion_tokens": "12"}),
     "tokens are a share": answer(usage={"completion_tokens": 1.5}),
     "tokens are negative": answer(usage={"completion_tokens": -1}),
     "tokens are endless": answer(usage={"prompt_tokens": 10**400}),
@@ -308,6 +309,19 @@ def test_a_key_that_no_header_can_hold_is_refused(server: Server, tmp_path: Path
         panda = project(tmp_path / key[-1], server.url, "api_key_env: MODEL_KEY", MODEL_KEY=key)
         ended = panda.turn(QUERY)
         assert (ended.code, "tiger" in ended.out + ended.err) == (2, False), ended.out
+
+
+def test_a_proxy_is_nothing_to_a_server_of_this_machine(tmp_path: Path) -> None:
+    """With a proxy for all that cannot be used, a server on loopback answers all the same."""
+    with closing(ModelServer()) as server:
+        panda = project(
+            tmp_path, server.url, ALL_PROXY="socks5://127.0.0.1:9", all_proxy="socks5://127.0.0.1:9"
+        )
+        ended = panda.process("turn", "--json", "--", QUERY)
+    assert ended.code == 0, ended.out
+    panda = project(tmp_path / "other", "http://models.example/v1", ALL_PROXY="socks5://127.0.0.1:9")
+    ended = panda.process("turn", "--json", "--", QUERY)
+    assert (ended.code, ended.error["where"]) == (2, "ALL_PROXY"), ended.out
 
 
 def test_a_proxy_that_cannot_be_used_is_told_without_its_password(tmp_path: Path) -> None:
