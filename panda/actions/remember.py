@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from panda.documents.records import decode
-from panda.documents.text import one_line
+from panda.documents.text import one_line, shorten
 from panda.documents.times import read_instant
 from panda.errors import FileFormatError, UsageError
 from panda.memory.confidence import SAID_BY_USER
@@ -16,6 +16,7 @@ from panda.memory.synthesis import read_scope
 from panda.store.fact import SCOPES, VALUE_TYPES, Assertion, Scalar, Subject, Value, entity_name, is_system
 from panda.store.files import parse_json
 
+_VALUE_CHARS = 60
 _OPTIONS = ("kind", "scope", "entity", "type", "valid_until")
 _FIELDS = ("key", "value", *_OPTIONS)
 _DAY_CHARS = len("2026-01-04")
@@ -85,7 +86,8 @@ def read_value(words: Sequence[str], type_: str | None) -> Value:
     if kind not in VALUE_TYPES:
         raise UsageError(f"{kind!r} is no type", where="--type", fix=f"one of {', '.join(VALUE_TYPES)}")
     if any(not word.strip() for word in words) or (not words and kind != "null"):
-        raise UsageError("the value is blank", where="VALUE", fix="say what to remember")
+        fix = "say what to remember, as in panda memory set budget 900"
+        raise UsageError("the value is blank", where="VALUE", fix=fix)
     if (kind == "null") == bool(words) or (kind != "list" and len(words) > 1):
         fix = "leave the value out" if kind == "null" else "give one value, or --type list"
         raise UsageError(f"{len(words)} values for the type {kind}", where="VALUE", fix=fix)
@@ -93,7 +95,8 @@ def read_value(words: Sequence[str], type_: str | None) -> Value:
     try:
         return Value(kind, plain)
     except ValueError as exc:
-        raise UsageError(str(exc), where="VALUE", fix=f"give a {kind}, or another --type") from exc
+        message = f"{shorten(repr(words[0]), _VALUE_CHARS)} is no {kind}"
+        raise UsageError(message, where="VALUE", fix=f"give a {kind}, or another --type") from exc
 
 
 def _plain(word: str, kind: str) -> Scalar:

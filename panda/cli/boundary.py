@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,7 @@ from panda.store.bug_reports import program_path, write_report
 from panda.store.files import Terminated, end_writing, private_files
 
 _VALUE_CHARS = 80
+_EXAMPLE = re.compile(r"^Example: (.+)$", re.MULTILINE)
 
 
 def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -136,6 +138,9 @@ def _usage_error(exc: TyperException) -> UsageError:
         return UsageError(wrong, where=parameter_name(getattr(exc, "param", None)), fix=fix)
     message = one_line(exc.format_message()).rstrip(".")
     message = message[:1].lower() + message[1:]
+    example = _EXAMPLE.search(context.command.help or "") if context else None
+    if message.startswith("missing") and example is not None:
+        fix = f"as in {example[1]}; {fix}"
     option = getattr(exc, "option_name", "")
     if command == "panda" and option in COMMON_FLAGS:
         fix = f"put {option} after the command: panda COMMAND {option}"

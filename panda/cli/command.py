@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import re
 import shlex
 import sys
 import time
@@ -436,8 +437,15 @@ _OPTIONS: Mapping[str, tuple[object, object]] = {
 }
 
 
+_DEFAULT = re.compile(r"default: \((.*)\)(\]|;)")
 _TEXTS = ("QUERY|-", "QUERY")
 """Arguments that are texts of several words, by what stands for them in the help."""
+
+
+def _without_noise(told: str) -> str:
+    """Return the help of a parameter without brackets around words, and without a default that is none."""
+    told = told.replace("  [default: (none)]", "").replace("default: (none); ", "")
+    return _DEFAULT.sub(r"default: \1\2", told.replace("default: (required)", "required"))
 
 
 class PandaCommand(TyperCommand):
@@ -469,21 +477,36 @@ class PandaCommand(TyperCommand):
         }
         for parameter in self.get_params(ctx):
             shown = parameter.get_help_record(ctx)
-            if shown is not None and parameter.param_type_name == "argument":
-                parts["Arguments"].append((shown[0].partition(" <")[0], shown[1]))
-            elif shown is not None:
-                is_own = parameter.name not in (*_OPTIONS, "help")
-                parts["Options" if is_own else "Options of all commands"].append(shown)
+            if shown is None:
+                continue
+            name, told = shown[0], _without_noise(shown[1])
+            if parameter.param_type_name == "argument":
+                parts["Arguments"].append((name.partition(" <")[0], told))
+                continue
+            is_own = parameter.name not in (*_OPTIONS, "help")
+            parts["Options" if is_own else "Options of all commands"].append((name, told))
         for title, rows in parts.items():
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
     def collect_usage_pieces(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # as above
-        """The words of the usage line; what can be given several times has one mark of that."""
-        return [
-            piece.replace("…]...", "]…").replace("…}...", "}…") for piece in super().collect_usage_pieces(ctx)
-        ]
+        """Return the words of the usage line: what is required bare, what can be left out in brackets."""
+        pieces = []
+        for piece in super().collect_usage_pieces(ctx):
+            bare = piece.removesuffix("...").strip("{}")
+            pieces.append(f"[{bare.strip('[]')}]" if bare.startswith("[") else bare)
+        return pieces
+
+    def format_help_text(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # as above
+        """Write what the command does; an example stays on one line, to be copied."""
+        for paragraph in (self.help or "").split("\n\n"):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                if (example := paragraph.removeprefix("Example: ")) != paragraph:
+                    formatter.write(f"{'':{formatter.current_indent}}Example: {example}\n")
+                else:
+                    formatter.write_text(paragraph)
 
 
 @dataclass(frozen=True)

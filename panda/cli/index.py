@@ -11,7 +11,7 @@ from panda.actions.search import search as search_turns
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
 from panda.cli.text import grouped_text, one_line, problem_text
 from panda.documents.times import render_time
-from panda.errors import CheckError, Problem
+from panda.errors import CheckError, Problem, UsageError
 from panda.index.index import Index, size_of
 from panda.index.sources import turn_of
 from panda.index.tables import SyncReport
@@ -143,6 +143,9 @@ def search(
 
     Example: panda index search "gaming laptop" --explain --user demo
     """
+    if not query.strip():
+        fix = 'give words, as in panda index search "gaming laptop"'
+        raise UsageError("the query is empty", where="QUERY", fix=fix)
     settings, index = invocation.settings, _index(invocation)
     with _meaning(invocation, index) as meaning:
         data, hits = search_turns(

@@ -87,7 +87,8 @@ def log(
     if count > len(newest):
         invocation.reporter.step(f"{count - len(newest)} earlier lines are left out: -n 0 shows all")
     if not newest:
-        _tell_empty(invocation)
+        parts = [f"recipe {recipe}" if recipe else "", f"turn {turn}" if turn else ""]
+        _tell_empty(invocation, " and ".join(filter(None, parts)))
     return Result({"lines": encode(list(newest))}, Table(_COLUMNS, [*map(_row, newest)], _EXTRA))
 
 
@@ -98,9 +99,10 @@ def _number_of(invocation: Invocation, word: str) -> int:
     return find_turn(invocation.store(), word, where="--turn").number
 
 
-def _tell_empty(invocation: Invocation) -> None:
+def _tell_empty(invocation: Invocation, wanted: str = "") -> None:
     invocation.store()  # the user must be there
-    invocation.reporter.step(f"no executions of user {invocation.settings.user} in the log")
+    of_them = f" of {wanted}" if wanted else ""
+    invocation.reporter.step(f"no executions{of_them} of user {invocation.settings.user} in the log")
 
 
 def _wanted(

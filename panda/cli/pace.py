@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-FIRST_SECONDS = 3.0
-"""How long work runs before its rate is told: until then it says nothing of what follows."""
+_FIRST_SECONDS = 3.0
 _NEXT_SECONDS = 30.0
 
 
@@ -26,7 +25,7 @@ class Pace:
         self._label, self._total, self._tell, self._clock = label, total, tell, clock
         self._done = 0
         self._began = clock()
-        self._due = self._began + FIRST_SECONDS
+        self._due = self._began + _FIRST_SECONDS
         self._has_told = False
 
     def advance(self, count: int = 1) -> None:

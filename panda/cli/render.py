@@ -21,7 +21,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from panda.cli.pace import FIRST_SECONDS, rate_text
+from panda.cli.pace import rate_text
 from panda.cli.text import cell_text
 from panda.documents.progress import Advance
 from panda.documents.text import visible
@@ -29,6 +29,7 @@ from panda.documents.text import visible
 _WORD_CELLS = (1_000_000, 20, 8)
 """Longest words that a column keeps whole, tried one after the other until a table fits."""
 _NUMBER_LETTERS = 3  # that a number has at most: of its unit, or T and Z of a time
+_RATE_SECONDS = 0.5  # how long work runs before its rate says anything
 _TEXT_CELLS = 24  # that a text has at least where another column can be left out for it
 _MARGIN_CELLS = 2  # beside a table of a document
 _GAP_CELLS = 2  # between two columns
@@ -190,7 +191,7 @@ class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Return the rate from the beginning on; nothing in the first seconds."""
         seconds = task.elapsed or 0.0
-        return Text(rate_text(task.completed / seconds) if seconds >= FIRST_SECONDS else "")
+        return Text(rate_text(task.completed / seconds) if seconds >= _RATE_SECONDS else "")
 
 
 def _rendered(content: RenderableType, *, stream: TextIO, color: bool, width: int | None = None) -> str:

@@ -107,7 +107,7 @@ def turn(
     discard: Annotated[
         int | None,
         option(
-            "Take a turn that stopped out for good.",
+            "Remove a turn that stopped, for good.",
             "TURN",
             complete=complete_unfinished_turns,
             show_default="none",
@@ -401,7 +401,8 @@ def list_turns(
         if row.problem:
             invocation.reporter.warn(f"turn {row.number}: {row.problem.message}")
     if not rows:
-        invocation.reporter.step(f"user {settings.user} has no turns in {settings.root}")
+        where = f" of session {session}" if session else ""
+        invocation.reporter.step(f"user {settings.user} has no turns{where} in {settings.root}")
     table = Table(
         ("turn", "time", "session", "status", "query"),
         [

@@ -422,7 +422,6 @@ def open_run(layout: Layout, name: str, *, of_batch: bool | None = None) -> RunF
             if is_there:
                 watch_also(store.root, like=layout.root)
             return RunFolder(path, store if is_there else layout)
-    known = (
-        f"the newest are {', '.join(path.name for path in runs[-3:])}" if runs else "run panda replay first"
-    )
+    first = "panda batch QUERIES.jsonl" if of_batch else "panda replay 813"
+    known = f"the newest are {', '.join(path.name for path in runs[-3:])}" if runs else f"begin one: {first}"
     raise NotFoundError(f"there is no run {name!r}", where=str(layout.runs), fix=known)

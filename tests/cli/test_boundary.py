@@ -141,7 +141,7 @@ def test_signals(capsys: pytest.CaptureFixture[str], how: str, code: int) -> Non
         (["inner"], "missing command"),
         (["ecko"], "no such command 'ecko'. Did you mean 'echo'?"),
         (["echo"], "missing argument 'TEXT'"),
-        (["echo", "a", "b"], "got unexpected extra argument(s) (b)"),
+        (["echo", "a", "b"], "unexpected argument: b"),
         (["echo", "a", "--tims", "2"], "no such option: --tims (Possible options: --times, --trust)"),
         (["echo", "a", "--times"], "option '--times' requires an argument"),
     ],

@@ -154,7 +154,9 @@ def test_a_bar_on_a_terminal(root: Path) -> None:
     lines = [json.dumps({**turn, "turn": n, "query": f"Is it {n}?"}) for n in range(10, 310)]
     import_turns(lines, Layout(root), lambda: datetime(2026, 1, 5, tzinfo=UTC))
     shown = panda_on_terminal(["validate", "--root", str(root), "--user", "ann"], ENVIRON)
-    assert re.search(r"checking .*━.*301/301.* \d+\.\d/s .*0:00:00", shown)
+    assert re.search(
+        r"checking .*━.*301/301.* (\d+\.\d/s )?.*0:00:00", shown
+    )  # no rate of work that is short
     assert "judging" in shown
     dumb = panda_on_terminal(["validate", "--root", str(root), "--user", "ann"], {**ENVIRON, "TERM": "dumb"})
     assert dumb.startswith("no problems found\r\n")
