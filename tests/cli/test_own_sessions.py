@@ -112,7 +112,7 @@ def test_nothing_to_go_on_with(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert "user default has no session yet" in ended.err
         assert "where: --continue" in ended.err
         assert "fix: leave it out" in ended.err
-    assert not (root / "users" / "default").exists()
+    assert list((root / "users" / "default").iterdir()) == [root / "users" / "default" / "knowledge"]
 
 
 @pytest.mark.parametrize(

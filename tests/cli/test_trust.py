@@ -370,9 +370,8 @@ def test_a_vault_elsewhere_is_searched_once_trusted(checkout: Checkout) -> None:
     (checkout.outside / "sub").mkdir()
     (checkout.outside / "sub/hamster.md").write_text("Hamsters burrow deep.", encoding="utf-8")
     (checkout.outside / "sub/back").symlink_to("..")
-    user = checkout.project / "panda-system-docs/users/default"
-    user.mkdir()
-    link = user / "knowledge"
+    link = checkout.project / "panda-system-docs/users/default/knowledge"
+    link.rmdir()  # `panda init` has made it
     link.symlink_to(checkout.outside)
     rebuilt = checkout("index", "rebuild")
     assert (
@@ -392,7 +391,6 @@ def test_a_linked_memory_file(checkout: Checkout) -> None:
     target.write_text("---\nbudget: 500\n---\n", encoding="utf-8")
     target.chmod(0o600)
     user = checkout.project / "panda-system-docs/users/default"
-    user.mkdir()
     (user / "preferences.md").symlink_to(target)
     ended = checkout("memory", "set", "tea", "Assam")
     assert (ended.code, f"fix: {FIX}" in ended.err) == (2, True)
@@ -407,7 +405,6 @@ def test_a_linked_memory_file(checkout: Checkout) -> None:
 def test_links_of_trusted_directories_are_claims_of_their_own(checkout: Checkout) -> None:
     """Behind a link to / nothing is looked for; what a trusted directory links to elsewhere asks again."""
     knowledge = checkout.project / "panda-system-docs/users/default/knowledge"
-    knowledge.mkdir(parents=True)
     (checkout.home / "secret").write_text("secret", encoding="utf-8")
     (checkout.outside / "note.md").symlink_to(checkout.home / "secret")
     (knowledge / "all").symlink_to("/")
