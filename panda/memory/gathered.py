@@ -14,7 +14,7 @@ from panda.documents.records import decode, encode
 from panda.documents.text import escape_item, unescape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, level, mean_by_recency
 from panda.memory.node import Node, SourceType, near_text
-from panda.store.records import GatheredItem, GatheredSection, Line
+from panda.store.records import GatheredItem, GatheredSection, LeftOutLine, Line
 
 TITLES: Mapping[SourceType, str] = {
     "preference": "Session Preferences",
@@ -428,6 +428,71 @@ def _item_issues(
     ):
         return [f"{item.text!r:.60} is expired in {names}"]
     return []
+
+
+@dataclass(frozen=True)
+class Supported:
+    """What of a draft its nodes bear out."""
+
+    draft: tuple[DraftSection, ...]  # each line under the title of its source, in the order of TITLES
+    left_out: tuple[LeftOutLine, ...]  # what is not supported, in the order of the draft
+
+
+def keep_supported(
+    draft: Sequence[DraftSection], nodes: Mapping[str, Node], now: datetime, *, query: str
+) -> Supported:
+    """
+    Return the lines of a draft that pass the checks, and those that do not, each with what is wrong with it.
+
+    A line that cites nodes of several source types keeps those of the first type that supports it alone.
+    What a draft claims of titles and confidence is not taken over: both follow from the nodes.
+    """
+    supported: dict[str, list[GatheredItem]] = {}
+    left_out: list[LeftOutLine] = []
+    for part in draft:
+        for item in part.items:
+            fault = ""
+            for title, candidate in _placements(item, part.title, nodes):
+                fault = _fault_of(title, candidate, nodes, query, now)
+                if not fault:
+                    supported.setdefault(title, []).append(candidate)
+                    break
+            else:
+                left_out.append(LeftOutLine(item.text, item.node_ids, fault or "it cites nothing"))
+    titles = [title for title in (*TITLES.values(), CONSTRAINTS) if title in supported]
+    sections = tuple(DraftSection(title, tuple(dict.fromkeys(supported[title]))) for title in titles)
+    return Supported(sections, tuple(left_out))
+
+
+def _placements(
+    item: GatheredItem, title: str, nodes: Mapping[str, Node]
+) -> Iterator[tuple[str, GatheredItem]]:
+    """Where a drafted line may stand, with the nodes that it cites there."""
+    if title == CONSTRAINTS:
+        yield title, item
+        return
+    kinds = dict.fromkeys(nodes[node_id].source_type for node_id in item.node_ids if node_id in nodes)
+    for kind in kinds:
+        others = (one for one in item.node_ids if one not in nodes or nodes[one].source_type == kind)
+        yield TITLES[kind], replace(item, node_ids=tuple(others))
+    if item.node_ids and not kinds:
+        yield title, item
+
+
+def _fault_of(title: str, item: GatheredItem, nodes: Mapping[str, Node], query: str, now: datetime) -> str:
+    """What is wrong with a line; "" if it is supported."""
+    unknown = [node_id for node_id in item.node_ids if node_id not in nodes]
+    if unknown:
+        return f"{', '.join(unknown)} {UNKNOWN_NODE}"
+    section = GatheredSection(
+        title=title,
+        source_type=(),
+        items=(item,),
+        confidence_avg=None,
+        node_ids=item.node_ids,
+        provenance=(),
+    )
+    return next(iter(_item_issues(section, item, nodes, query, now)), "")
 
 
 def _names_of(nodes: Sequence[Node]) -> list[str]:

@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from panda.choosing.decision import Option
 from panda.documents.context import Section
@@ -39,6 +39,7 @@ from panda.memory.gathered import (
     check_sections,
     draft_of_lines,
     is_stale,
+    keep_supported,
     node_label,
     render_gathered,
     with_own_confidence,
@@ -60,7 +61,6 @@ from panda.phases.from_session import recalled_turns
 from panda.phases.request import ask, question_of, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
-from panda.recipes.reply import Reply
 from panda.retrieval.candidates import (
     Candidate,
     Retriever,
@@ -78,6 +78,7 @@ from panda.store.records import (
     GatheredContext,
     GatheredItem,
     GatheredSection,
+    LeftOutLine,
     Line,
     RetrievalPlan,
     Verdict,
@@ -85,6 +86,7 @@ from panda.store.records import (
 
 _FURTHER = "further from the query than others"
 _GAP = "nothing that was gathered seems to answer the query"
+_EMPTY = "nothing was gathered"
 _MOST_CANDIDATES, _MOST_RANKED = 30, 60  # what a model that writes chooses from; where none reads them
 _WIDER = 4
 _SESSION_TURNS = 20
@@ -126,19 +128,31 @@ def _ruled(plan: RetrievalPlan) -> list[str]:
     return [one.node_id for one in plan.candidates if one.by == "always_include"]
 
 
+@dataclass(frozen=True)
+class _Judgement:
+    """What phase 2.5 says of §2."""
+
+    status: Literal["pass", "retry", "clarify"]
+    confidence: float | None = None  # None where it was not measured
+    guidance: str = ""  # what a further look should find
+    question: str = ""  # what the user is asked
+
+
 def gathered_values(
     sections: Sequence[GatheredSection],
     documents: Sequence[LoadedDocument],
     now: datetime,
     *,
-    verdict: str,
-    confidence: float | None,
+    verdict: Verdict,
+    left_out: Sequence[LeftOutLine] = (),
 ) -> GatheredContext:
     averages = [section.confidence_avg for section in sections if section.confidence_avg is not None]
     quality = round(sum(averages) / len(averages), 2) if averages else 0.0
-    gaps = () if verdict == "pass" else (_GAP,)
+    gaps = verdict.issues
     limits = next(section for section in sections if section.title == CONSTRAINTS)
     nodes = [node_id for section in sections if section.title != CONSTRAINTS for node_id in section.node_ids]
+    if not nodes:
+        gaps = (_EMPTY,)
     coverage = {kind: sum(id_.startswith(f"{kind}:") for id_ in nodes) for kind in Coverage.__struct_fields__}
     return GatheredContext(
         sections=tuple(sections),
@@ -151,7 +165,8 @@ def gathered_values(
             for one in documents
         ),
         metrics=ContextMetrics(quality, Coverage(**coverage), len(limits.items), not limits.items),
-        verdict=Verdict("clarify" if verdict == "clarify" else "pass", gaps, confidence),
+        left_out=tuple(left_out) or UNSET,
+        verdict=verdict,
     )
 
 
@@ -236,48 +251,99 @@ class ContextGatherer:
 
     def gather(self, turn: Turn) -> Gathered:
         """
-        All of phase 2; nothing but the plan is written. A §2 that fails its checks twice is a HaltError.
+        All of phase 2; nothing but the plan is written.
+
+        A draft that fails its checks is made again once; what of the second is not supported is left out.
+
+        Raises:
+            HaltError: No line of the second draft is supported.
         """
         plan = self.plan(turn)
         further: list[str] = []
         guidance: str | None = None
-        issues: list[str] = []
-        valid: Gathered | None = None
-        for round_ in (0, 1):
+        first: Gathered | None = None
+        for is_last in (False, True):
             documents = self._load(turn, [*planned_nodes(plan), *further])
-            nodes = {one.node.id: one.node for one in documents}
             try:
                 draft, lines = self._draft(turn, documents, plan, guidance)
-                limits = [one.text for one in turn.reading.limits]
-                sections = build_sections(draft, nodes, limits, self.clock(), by_rule=_ruled(plan))
-                issues = check_sections(sections, nodes, self.clock(), query=turn.query)
-                if issues and valid is None:
+                is_final = is_last and first is None
+                sections, left_out, issues = self._checked(turn, plan, draft, documents, is_final=is_final)
+                if first is not None and (issues or _is_empty(sections)):
+                    return self._without_second(turn, first, issues or ["it holds no line"])
+                if issues and not is_final:
                     guidance = "; ".join(issues)
                     continue
-                sections = with_own_confidence(sections, nodes, self.clock())
-                reply = self._judge(turn, sections, lines) if not issues else None
+                judgement = self._judge(turn, sections, lines)
             except (ReplyError, GateError) as exc:
-                if valid is None:
+                if first is None:
                     raise
-                reply, issues = None, [exc.message]
-            if reply is None:
-                assert valid is not None
-                turn.warn(f"the second draft of §2 failed, the first is kept: {'; '.join(issues)}")
-                return valid
-            further = [one for one in planned_nodes(plan, chosen=False) if one not in nodes][:_WIDER]
-            if reply.asks_back or reply.values["verdict"] != "retry" or round_ == 1 or not further:
-                return self._gathered(turn, plan, documents, sections, lines, reply)
-            valid = self._gathered(turn, plan, documents, sections, lines, reply)
-            guidance = str(reply.values.get("guidance") or "Look at further sources.")
-        named = [node_id for node_id in nodes if any(node_id in issue for issue in issues)]
-        where = ", ".join(named or nodes)
-        raise HaltError(
-            "§2 failed its checks twice",
-            where=str(turn.folder.paths / GatheredContext.FILE),
-            expected="every line of §2 supported by the node it cites",
-            received="; ".join(issues),
-            fix=f"look at {where}; correct the file, the prompt or the model, then resume",
-        )
+                return self._without_second(turn, first, [exc.message])
+            loaded = {one.node.id for one in documents}
+            further = [one for one in planned_nodes(plan, chosen=False) if one not in loaded][:_WIDER]
+            made = self._gathered(turn, plan, documents, sections, lines, judgement, left_out)
+            if is_last or not further or not self._looks_further(turn, judgement, sections):
+                return self._settled(turn, made)
+            first = made
+            guidance = judgement.guidance or "Look at further sources."
+        raise AssertionError("the second draft is the last")
+
+    def _checked(
+        self,
+        turn: Turn,
+        plan: RetrievalPlan,
+        draft: Sequence[DraftSection],
+        documents: Sequence[LoadedDocument],
+        *,
+        is_final: bool,
+    ) -> tuple[list[GatheredSection], tuple[LeftOutLine, ...], list[str]]:
+        """
+        Return §2 as values, what a final draft has to leave out, and what is wrong with the draft.
+
+        Raises:
+            HaltError: Nothing of a final draft is supported.
+        """
+        nodes = {one.node.id: one.node for one in documents}
+        limits = [one.text for one in turn.reading.limits]
+
+        def build(parts: Sequence[DraftSection]) -> list[GatheredSection]:
+            return build_sections(parts, nodes, limits, self.clock(), by_rule=_ruled(plan))
+
+        sections = build(draft)
+        issues = check_sections(sections, nodes, self.clock(), query=turn.query)
+        left_out: tuple[LeftOutLine, ...] = ()
+        if issues and is_final:
+            supported = keep_supported(draft, nodes, self.clock(), query=turn.query)
+            left_out = supported.left_out
+            sections = build(supported.draft)
+            if not supported.draft or check_sections(sections, nodes, self.clock(), query=turn.query):
+                raise HaltError(
+                    "nothing of §2 is supported, and its checks failed twice",
+                    where=str(turn.folder.paths / GatheredContext.FILE),
+                    expected="a line that the node it cites supports",
+                    received="; ".join(issues),
+                    fix="look at the nodes that are named; correct the file, the prompt or the model,"
+                    " then resume",
+                )
+            if not left_out:
+                turn.warn(f"§2 failed its checks twice; code has put it right: {'; '.join(issues)}")
+        return with_own_confidence(sections, nodes, self.clock()), left_out, issues
+
+    def _looks_further(self, turn: Turn, judgement: _Judgement, sections: Sequence[GatheredSection]) -> bool:
+        """Whether sources are looked at that were not chosen: the judge asks for it, or nothing chose any."""
+        is_unread = _is_empty(sections) and not self._writes(turn)
+        return judgement.status == "retry" or is_unread
+
+    def _without_second(self, turn: Turn, first: "Gathered", issues: Sequence[str]) -> "Gathered":
+        turn.warn(f"the second draft of §2 failed, the first is kept: {'; '.join(issues)}")
+        return self._settled(turn, first)
+
+    def _settled(self, turn: Turn, made: "Gathered") -> "Gathered":
+        """What phase 2 comes to, with a warning of what a reader of the answer should know."""
+        for line in made.values.left_out or ():
+            turn.warn(f"left out of §2, which failed its checks twice: {line.text!r:.80} ({line.reason})")
+        if made.values.verdict.status == "retry" and self._writes(turn):
+            turn.warn("phase 2.5 asked for more than was gathered; the answer may not rest on enough")
+        return made
 
     def _candidates(self, turn: Turn) -> tuple[list[Candidate], str | None]:
         if turn.reading.only_tells and not self._writes(turn):
@@ -430,16 +496,23 @@ class ContextGatherer:
         others = (structs.replace(line, left_out=_FURTHER) for line in read if line.id not in taken)
         return draft_of_lines(lines, nodes), [*lines, *others]
 
-    def _judge(self, turn: Turn, sections: Sequence[GatheredSection], lines: Sequence[Line]) -> Reply:
+    def _judge(self, turn: Turn, sections: Sequence[GatheredSection], lines: Sequence[Line]) -> _Judgement:
+        """What 2.5 says of §2; where nothing was gathered no model is asked (S0 §6.1)."""
+        if _is_empty(sections):
+            return _Judgement("pass")
         text = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
         rated = self.closest.scored(turn.meant, lines_of(turn, sections, lines))
-        return ask(
+        reply = ask(
             self.executor,
             "phase2_5_context_validator",
             turn,
             options={"evidence": as_options(rated)},
             extra={"gathered_context": text},
         )
+        if reply.asks_back or reply.values["verdict"] == "clarify":
+            return _Judgement("clarify", reply.confidence, question=question_of(reply, turn))
+        guidance = str(reply.values.get("guidance") or "")
+        return _Judgement(reply.values["verdict"], reply.confidence, guidance)
 
     def _gathered(
         self,
@@ -448,15 +521,22 @@ class ContextGatherer:
         documents: Sequence[LoadedDocument],
         sections: Sequence[GatheredSection],
         lines: Sequence[Line],
-        reply: Reply,
+        judgement: _Judgement,
+        left_out: Sequence[LeftOutLine],
     ) -> Gathered:
         now = self.clock()
         nodes = {one.node.id: one.node for one in documents}
         section = render_gathered(sections, nodes, now)
-        verdict = "clarify" if reply.asks_back else str(reply.values["verdict"])
-        values = gathered_values(sections, documents, now, verdict=verdict, confidence=reply.confidence)
+        issues = () if judgement.status == "pass" else (_GAP,)
+        verdict = Verdict(judgement.status, issues, judgement.confidence)
+        values = gathered_values(sections, documents, now, verdict=verdict, left_out=left_out)
         files = (values, Evidence(gathered=tuple(lines)))
         outcome: Outcome = Advance(section, files)
-        if verdict == "clarify":
-            outcome = Stop("clarify", None, files, question=question_of(reply, turn))
+        if judgement.status == "clarify":
+            outcome = Stop("clarify", None, files, question=judgement.question)
         return Gathered(plan, tuple(documents), section, values, outcome)
+
+
+def _is_empty(sections: Sequence[GatheredSection]) -> bool:
+    """Whether §2 holds no line of any node."""
+    return not any(section.node_ids for section in sections)

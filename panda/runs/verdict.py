@@ -47,6 +47,8 @@ from panda.store.records import (
 )
 from panda.store.turns import TurnFolder
 
+_JUDGE = "phase2_5_context_validator"
+
 
 def judge_turn(directory: Path) -> list[Problem]:
     """
@@ -66,6 +68,7 @@ def judge_turn(directory: Path) -> list[Problem]:
         calls, document = folder.load_calls(), folder.read_context()
         return [
             *_check_calls(str(folder.paths / CALLS_JSONL), metadata, calls),
+            *_check_judgement(folder, calls),
             *_check_sections(folder, document),
             *_check_route(folder, metadata),
             *_check_answer(store, folder, metadata, document),
@@ -118,6 +121,19 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
     if executions > MOST_EXECUTIONS:
         message = f"{executions} recipe executions, the most is {MOST_EXECUTIONS}"
         yield Problem(message, path, key="execution")
+
+
+def _check_judgement(folder: TurnFolder, calls: Sequence[ModelCall]) -> Iterator[Problem]:
+    """Whether gathered_context.json says pass where the model that judged §2 last said something else."""
+    gathered = folder.find(GatheredContext)
+    judged = [call for call in calls if isinstance(call, GeneratedCall) and _JUDGE in call.recipe]
+    if gathered is None or gathered.verdict.status != "pass" or not judged:
+        return
+    values, _ = parse_object(judged[-1].output)
+    status = values.get("verdict", "pass")
+    if status != "pass":
+        path = str(folder.paths / GatheredContext.FILE)
+        yield Problem(f"says pass, but phase 2.5 said {status}", path, key="verdict.status")
 
 
 def _fault(call: GeneratedCall, steps: json_schema.Steps) -> str | None:

@@ -639,9 +639,24 @@ class GatheredSection(Whole, frozen=True):
 
 
 class Verdict(Record, frozen=True):
-    status: Literal["pass", "retry", "clarify"]
+    """What phase 2.5 made of §2."""
+
+    status: Literal["pass", "retry", "clarify"]  # retry: its lines stand, though the judge asked for more
     issues: Texts
     confidence: Share | None
+
+    def __post_init__(self) -> None:
+        """Versions before 2026-11-28 wrote pass for retry as well, with what is missing as an issue."""
+        if self.status == "pass" and self.issues:
+            msgspec.structs.force_setattr(self, "status", "retry")
+
+
+class LeftOutLine(Record, frozen=True):
+    """A drafted line that failed its checks twice and does not stand in §2."""
+
+    text: str
+    node_ids: Texts  # as the draft cited them; they need not exist
+    reason: str
 
 
 class Document(Record, frozen=True):
@@ -664,6 +679,7 @@ class GatheredContext(FileRecord, frozen=True, kw_only=True):
     stale: Texts
     documents: tuple[Document, ...] | Unset = UNSET
     metrics: ContextMetrics | Unset = UNSET
+    left_out: tuple[LeftOutLine, ...] | Unset = UNSET  # what was drafted and is not supported
     verdict: Verdict
 
 

@@ -11,6 +11,7 @@ import pytest
 from panda.actions.turn import gather
 from panda.errors import HaltError, MemoryNodeError
 from panda.memory.validation import judge_gathered
+from panda.runs.verdict import judge_turn
 from panda.store.files import held_lock
 from panda.store.layout import Layout
 from tests.builders import NOW, file_of
@@ -18,6 +19,8 @@ from tests.script import PRICE, PRICE_NODE, Script, loaded_lines, pick
 from tests.scripted_model import Asked, Reply, ScriptedModel
 from tests.scripted_turns import USER, Preferring, Ran, add_research, laptop_store, run_turn, scripted_app
 from tests.stores import write_visit
+
+NOT_ENOUGH = "phase 2.5 asked for more than was gathered; the answer may not rest on enough"
 
 
 def halted_at_gathering(ran: Ran) -> dict[str, object]:
@@ -75,7 +78,10 @@ def test_nothing_relevant(tmp_path: Path) -> None:
     script = Script(retrieval={"relevant": []}, answer={"items": []})
     ran = run_turn(laptop_store(tmp_path), "Who was Napoleon?", script)
     assert ran.body(2).split("\n\n") == ["### Constraints", "- none stated"]
-    assert file_of(ran.folder, "gathered_context.json")["context_quality"] == 0.0
+    gathered = file_of(ran.folder, "gathered_context.json")
+    assert (gathered["context_quality"], gathered["gaps"]) == (0.0, ["nothing was gathered"])
+    assert gathered["verdict"] == {"status": "pass", "issues": [], "confidence": None}
+    assert ran.asked("context") == []  # there is nothing to judge
     assert (ran.metadata.status, ran.metadata.answered) == ("approved", False)
     assert ran.problems == []
 
@@ -122,8 +128,22 @@ def test_retry_looks_further_once(tmp_path: Path) -> None:
     assert len(ran.asked("context")) == 2
     gathered = file_of(ran.folder, "gathered_context.json")
     assert gathered["gaps"] == ["nothing that was gathered seems to answer the query"]
+    assert gathered["verdict"]["status"] == "retry"
+    assert ran.turn.warnings == [NOT_ENOUGH]
     assert ran.metadata.status == "approved"
     assert ran.problems == []
+
+
+def test_a_retry_that_is_written_as_pass_is_found(tmp_path: Path) -> None:
+    """`panda validate` holds gathered_context.json to what the model that judged it said."""
+    ran = run_turn(laptop_store(tmp_path), answer=Script(context={"verdict": "retry"}))
+    assert judge_turn(ran.folder.paths.directory) == []
+    path = ran.folder.paths / "gathered_context.json"
+    gathered = file_of(ran.folder, "gathered_context.json")
+    gathered["verdict"] = {"status": "pass", "issues": [], "confidence": None}
+    path.write_text(json.dumps(gathered), encoding="utf-8")
+    (problem,) = judge_turn(ran.folder.paths.directory)
+    assert (problem.message, problem.key) == ("says pass, but phase 2.5 said retry", "verdict.status")
 
 
 def laptops(root: Path, number: int) -> Layout:
@@ -153,6 +173,8 @@ def test_no_retry_where_nothing_is_left(tmp_path: Path) -> None:
     )
     ran = run_turn(layout, answer=script)
     assert (len(ran.asked("synthesis")), len(ran.asked("context"))) == (1, 1)
+    assert file_of(ran.folder, "gathered_context.json")["verdict"]["status"] == "retry"
+    assert NOT_ENOUGH in ran.turn.warnings
     assert ran.metadata.status == "approved"
 
 
@@ -316,14 +338,63 @@ def test_bad_draft_is_made_again(tmp_path: Path, name: str) -> None:
     assert ran.problems == []
 
 
-@pytest.mark.parametrize("name", BAD_DRAFTS)
+REPAIRED = ("wrong confidence", "title of another kind")
+"""Bad drafts whose one line is supported all the same."""
+
+
+@pytest.mark.parametrize("name", [name for name in BAD_DRAFTS if name not in REPAIRED])
 def test_bad_twice_halts(tmp_path: Path, name: str) -> None:
-    """A draft that is bad twice halts the turn, and nothing of §2 is on disk."""
+    """A draft that is bad twice, with no line that is supported, halts the turn; §2 is not on disk."""
     bad, _ = BAD_DRAFTS[name]
     ran = run_turn(laptop_store(tmp_path), answer=Script(synthesis=bad))
     halted_at_gathering(ran)
     assert not ran.folder.has("gathered_context.json")
     assert len(ran.asked("synthesis")) == 2
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_what_follows_from_the_nodes_is_put_right(tmp_path: Path, name: str) -> None:
+    """A title or confidence that is wrong twice costs no supported line; the turn says what was wrong."""
+    bad, told = BAD_DRAFTS[name]
+    ran = run_turn(laptop_store(tmp_path), answer=Script(synthesis=bad))
+    section = file_of(ran.folder, "gathered_context.json")["sections"][0]
+    assert (section["title"], section["confidence_avg"]) == ("Visit Data", 0.92)
+    assert section["items"] == [{"text": PRICE, "node_ids": [PRICE_NODE]}]
+    (warning,) = ran.turn.warnings
+    assert told in warning
+    assert ran.problems == []
+
+
+def mixed_draft(bad: dict[str, Any]) -> dict[str, Any]:
+    """A draft of which one line is supported and one is not."""
+    first, second = draft()["sections"], bad["sections"]
+    if first[0]["title"] != second[0]["title"]:
+        return {"sections": [*first, *second]}
+    return {"sections": [{"title": "Visit Data", "items": [*first[0]["items"], *second[0]["items"]]}]}
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (draft(text="The LOQ 15 costs $599."), "$599 in 'The LOQ 15 costs $599.' is not in visit:visit_loq"),
+        (draft("Constraints", "costs less than $599"), "$599 in 'costs less than $599' is not in"),
+    ],
+)
+def test_a_line_that_fails_twice_is_left_out(tmp_path: Path, bad: dict[str, Any], reason: str) -> None:
+    """gathered_context.json and a warning name it; the turn goes on with the lines that are supported."""
+    ran = run_turn(laptop_store(tmp_path), answer=Script(synthesis=mixed_draft(bad)))
+    assert len(ran.asked("synthesis")) == 2
+    assert ran.metadata.status == "approved"
+    gathered = file_of(ran.folder, "gathered_context.json")
+    assert gathered["sections"][0]["items"] == [{"text": PRICE, "node_ids": [PRICE_NODE]}]
+    (line,) = gathered["left_out"]
+    item = bad["sections"][0]["items"][0]
+    assert (line["text"], line["node_ids"]) == (item["text"], item["node_ids"])
+    assert line["reason"].startswith(reason)
+    assert gathered["verdict"]["status"] == "pass"
+    assert [reason in warning and item["text"] in warning for warning in ran.turn.warnings] == [True]
+    assert item["text"] not in ran.body(2)
+    assert ran.problems == []
 
 
 def test_worded_anew(tmp_path: Path) -> None:
