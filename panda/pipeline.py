@@ -59,7 +59,8 @@ class Pipeline:
             phase = self._phases[metadata.next.phase]
             with self.guard(turn, phase.number, seconds):
                 if turn.store.apart is None and metadata.run is None:  # of a run it is told which turn ended
-                    _log.info("phase %d: %s (%s)", phase.number, phase.name, phase.layer)
+                    served_by = self._executor.served_by(phase.layer) if self._executor else phase.layer
+                    _log.info("phase %d: %s (%s)", phase.number, phase.name, served_by)
                 kept = tuple(one for one in turn.context.sections if one.number < phase.number)
                 if kept != turn.context.sections:  # an earlier run of this phase or of later ones left some
                     turn.write_context(replace(turn.context, sections=kept))

@@ -1,12 +1,12 @@
 """`panda models list` and `panda models check`."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 
 from panda.cli.command import Invocation, Result, Table
 from panda.errors import CheckError, Problem
 from panda.models.layers import Layers
-from panda.models.models_file import ModelsFile
+from panda.models.models_file import ModelsFile, ModelSpec
 from panda.models.survey import ModelState, ServerState, Trial, check_models, survey_models
 from panda.trust import load_models
 
@@ -23,6 +23,7 @@ _COLUMNS = (
     "replies",
     "thinks",
     "logprobs",
+    "asked for",
     "location or error",
 )
 _EXTRA = ("embeds", "scores", "writes", "n_ctx", "backend")
@@ -31,14 +32,14 @@ _TRIED = tuple(field.name for field in fields(Trial))
 
 def list_models(invocation: Invocation) -> Result:
     """
-    List the models of models.yaml and the layers they serve, without loading one.
+    List the models of models.yaml, the layers they serve and what each is asked for, without loading one.
 
     Example: panda models list
     """
     models_file = load_models(invocation.settings)
     with _layers(invocation, models_file) as layers:
         states = survey_models(models_file, layers)
-    return Result(_data(models_file, states), _table(states))
+    return _result(invocation, models_file, states)
 
 
 def check(invocation: Invocation) -> Result:
@@ -60,7 +61,40 @@ def check(invocation: Invocation) -> Result:
         message = f"{len(errors)} of {len(states)} models cannot be used"
         message += ", or not on all of their servers" if is_partly else ""
         error = CheckError(message, where=str(models_file.path), fix=errors[0].fix)
-    return Result(_data(models_file, states), _table(states), error=error)
+    return _result(invocation, models_file, states, error)
+
+
+def _result(
+    invocation: Invocation,
+    models_file: ModelsFile,
+    states: Sequence[ModelState],
+    error: CheckError | None = None,
+) -> Result:
+    recipes = invocation.book().uses(models_file)
+    layer = invocation.settings.compression_model_layer
+    uses = {}
+    for state in states:
+        name = state.spec.name
+        weighs = state.spec.scores and models_file.layers.get(layer) == name
+        uses[name] = _Use(state.spec, recipes.get(name, {}), layer if weighs else None)
+    return Result(_data(models_file, states, uses), _table(states, uses), error=error)
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What a model is asked for."""
+
+    spec: ModelSpec
+    recipes: Mapping[str, Sequence[str]]  # keys of the recipes in force that ask it something, by layer
+    weighs_for: str | None  # the layer for which it weighs sentences of `panda compress`
+
+    def __str__(self) -> str:
+        layers = ", ".join(f"{layer} {len(keys)}" for layer, keys in self.recipes.items())
+        kind = "replies" if self.spec.writes else "choices"
+        asked = [f"{kind} of recipes: {layers}"] if layers else []
+        if self.weighs_for:
+            asked.append("weights of sentences in panda compress")
+        return "; ".join(asked) or "nothing"
 
 
 def _layers(invocation: Invocation, models_file: ModelsFile) -> Layers:
@@ -76,7 +110,7 @@ def _trial_cells(trial: Trial | None) -> tuple[object, ...]:
     return (round(trial.seconds, 1), None if speed is None else round(speed, 1), trial.structured, *marks)
 
 
-def _table(states: Sequence[ModelState]) -> Table:
+def _table(states: Sequence[ModelState], uses: Mapping[str, _Use]) -> Table:
     """One row a model, or one for each of its servers."""
     rows = []
     for state in states:
@@ -89,10 +123,11 @@ def _table(states: Sequence[ModelState]) -> Table:
             "yes" if state.spec.scores else "no",
             "yes" if state.spec.embeds else "no",
         )
+        asked_for = str(uses[state.spec.name])
         for server in state.servers or [ServerState(state.spec.location, state.error, state.trial)]:
             error = server.error
             place = f"{error.message} ({error.where})" if error else server.url
-            rows.append((*own, *_trial_cells(server.trial), place))
+            rows.append((*own, *_trial_cells(server.trial), asked_for, place))
     return Table(_COLUMNS, rows, _EXTRA)
 
 
@@ -101,11 +136,17 @@ def _tried(trial: Trial | None, error: Problem | None) -> dict[str, object]:
     return {**tried, "error": error.message if error else None}
 
 
-def _data(models_file: ModelsFile, states: Sequence[ModelState]) -> dict[str, object]:
+def _data(
+    models_file: ModelsFile, states: Sequence[ModelState], uses: Mapping[str, _Use]
+) -> dict[str, object]:
     return {
         "models_file": str(models_file.path),
         "layers": dict(models_file.layers),
         "encoder": models_file.encoder,
+        "served_by": {
+            layer: [name for name, use in uses.items() if layer in use.recipes]
+            for layer in models_file.layers
+        },
         "models": [
             {
                 "name": state.spec.name,
@@ -118,6 +159,8 @@ def _data(models_file: ModelsFile, states: Sequence[ModelState]) -> dict[str, ob
                 "embeds": state.spec.embeds,
                 "digest": state.info.digest if state.info else None,
                 "layers": list(state.layers),
+                "asked_for": str(uses[state.spec.name]),
+                "recipes": sorted(key for keys in uses[state.spec.name].recipes.values() for key in keys),
                 **_tried(state.trial, state.error),
                 "servers": [
                     {"location": server.url, **_tried(server.trial, server.error)} for server in state.servers

@@ -12,7 +12,7 @@ from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence
 from panda.documents.records import decode, encode
 from panda.documents.text import escape_item, unescape_item
-from panda.memory.confidence import EXPIRED_BELOW, age_days, level, mean_by_recency
+from panda.memory.confidence import EXPIRED_BELOW, age_days, claim_type, level, mean_by_recency
 from panda.memory.node import Node, SourceType, near_text
 from panda.store.records import GatheredItem, GatheredSection, LeftOutLine, Line
 
@@ -29,7 +29,10 @@ RAW_QUERY = "§0.raw_query"
 """Provenance of what the query itself says."""
 
 _AGING: tuple[SourceType, ...] = ("research_cache", "visit_record")
+_CHANGING, _FADED = ("price", "availability"), ("LOW", "EXPIRED")
 _HOURS_A_DAY = 24
+STALE = "stale: refresh before use"
+"""Stands behind the age of what should be fetched again."""
 CUT_MARK = "[…]"
 """Stands where something was cut."""
 _LINE = re.compile(
@@ -185,19 +188,43 @@ def render_line(
     marks = "".join(f" [{section.node_ids.index(node_id) + 1}]" for node_id in item.node_ids)
     turns = [node_id.removeprefix("turn:") for node_id in item.node_ids if node_id.startswith("turn:")]
     cited = [nodes[node_id] for node_id in item.node_ids if node_id in nodes]
-    told = freshness(cited[0], now) if now and cited and section.title != CONSTRAINTS else ""
+    told = freshness(cited[0], now, item.text) if now and cited and section.title != CONSTRAINTS else ""
     if now and cited and section.source_type == "preference":
         told = f"{level(cited[0].confidence).lower()} confidence"
     text = escape_item(item.text)
     return f"- {f'Turn {turns[0]}: ' if turns else ''}{text}{marks}{f' ({told})' if told else ''}"
 
 
-def freshness(node: Node, now: datetime) -> str:
-    """How old research or a visited page is, and whether to fetch it again, else "" (S1 §10; S0 §5.2)."""
+def freshness(node: Node, now: datetime, text: str = "") -> str:
+    """
+    How old research or a visited page is, and whether to fetch it again, else "" (S1 §10; S0 §5.2).
+
+    Args:
+        node: Any node.
+        now: The present.
+        text: One line of the node, of which alone it is told; "" for the node as a whole.
+    """
     if node.source_type not in _AGING or node.at is None:
         return ""
     age = _age(node.at, now)
-    return f"{age}, stale: refresh before use" if is_stale(node, now) else age
+    if is_stale(node, now) or (text and is_line_stale(node, text)):
+        return f"{age}, {STALE}"
+    if not text and any(map(has_faded, node.items)):
+        return f"{age}, prices and stock {STALE}"
+    return age
+
+
+def has_faded(line: Line) -> bool:
+    """Whether a line tells of a price or of stock so long ago that it is little believed (design §4)."""
+    return line.at is not None and line.content_type in _CHANGING and level(line.confidence) in _FADED
+
+
+def is_line_stale(node: Node, text: str) -> bool:
+    """Whether a line of research or of a visited page, or one worded after it, tells what has faded."""
+    if node.source_type not in _AGING:
+        return False
+    same = [line for line in node.items if line.text == text]
+    return any(map(has_faded, same or [line for line in node.items if line.content_type == claim_type(text)]))
 
 
 def node_caption(node: Node, now: datetime) -> str:

@@ -26,9 +26,11 @@ from panda.memory.gathered import (
     CONSTRAINTS,
     CUT_MARK,
     NO_CONSTRAINTS,
+    STALE,
     UNKNOWN_NODE,
     ReadSection,
     check_sections,
+    is_stale,
     read_gathered,
     render_line,
 )
@@ -327,7 +329,9 @@ class _Judge:
                 continue
             moments = (self._past.at, self._past.at + timedelta(seconds=1))  # it is written to the second
             rendered = [_plain(render_line(item, part.section, self._nodes, at)) for at in moments]
-            if _plain(line) not in rendered:
+            unmarked = [one.replace(f", {STALE}", "") for one in rendered]  # before lines were marked
+            is_old = not any(is_stale(node, self._past.at) for node in cited) and _plain(line) in unmarked
+            if _plain(line) not in rendered and not is_old:
                 yield f"{_place(part)}{_plain(line)!r:.100} is rendered as {rendered[0]!r:.100}"
             text = _plain(without_last_seen(item.text))
             if self._quotes and not any(text in _plain(node.text) for node in cited):

@@ -38,6 +38,7 @@ from panda.memory.gathered import (
     build_sections,
     check_sections,
     draft_of_lines,
+    is_line_stale,
     is_stale,
     keep_supported,
     node_label,
@@ -86,7 +87,6 @@ from panda.store.records import (
 
 _FURTHER = "further from the query than others"
 _GAP = "nothing that was gathered seems to answer the query"
-_EMPTY = "nothing was gathered"
 _MOST_CANDIDATES, _MOST_RANKED = 30, 60  # what a model that writes chooses from; where none reads them
 _WIDER = 4
 _SESSION_TURNS = 20
@@ -128,6 +128,12 @@ def _ruled(plan: RetrievalPlan) -> list[str]:
     return [one.node_id for one in plan.candidates if one.by == "always_include"]
 
 
+def _is_stale(node: Node, sections: Sequence[GatheredSection], now: datetime) -> bool:
+    """Whether a node has expired, or a line of §2 tells of a price or stock that it saw long ago."""
+    items = [item for section in sections for item in section.items if node.id in item.node_ids]
+    return is_stale(node, now) or any(is_line_stale(node, item.text) for item in items)
+
+
 @dataclass(frozen=True)
 class _Judgement:
     """What phase 2.5 says of §2."""
@@ -148,18 +154,16 @@ def gathered_values(
 ) -> GatheredContext:
     averages = [section.confidence_avg for section in sections if section.confidence_avg is not None]
     quality = round(sum(averages) / len(averages), 2) if averages else 0.0
-    gaps = verdict.issues
+    gaps = verdict.issues or (() if _holds_nodes(sections) else (_GAP,))
     limits = next(section for section in sections if section.title == CONSTRAINTS)
     nodes = [node_id for section in sections if section.title != CONSTRAINTS for node_id in section.node_ids]
-    if not nodes:
-        gaps = (_EMPTY,)
     coverage = {kind: sum(id_.startswith(f"{kind}:") for id_ in nodes) for kind in Coverage.__struct_fields__}
     return GatheredContext(
         sections=tuple(sections),
         gathered_at=render_time(now),
         context_quality=quality,
         gaps=gaps,
-        stale=tuple(one.node.id for one in documents if is_stale(one.node, now)),
+        stale=tuple(one.node.id for one in documents if _is_stale(one.node, sections, now)),
         documents=tuple(
             Document(one.node.id, one.node.provenance, one.tokens, one.kept_tokens, one.is_cut)
             for one in documents
@@ -244,6 +248,7 @@ class ContextGatherer:
             scores=relevant.scores if relevant else {},
             chosen=reply.values["relevant"],
             by_rule=asked_for,
+            chosen_by="model" if is_read else "closeness",
             reasoning=reply.values.get("reasoning"),
         )
         turn.folder.save(plan)
@@ -268,7 +273,7 @@ class ContextGatherer:
                 draft, lines = self._draft(turn, documents, plan, guidance)
                 is_final = is_last and first is None
                 sections, left_out, issues = self._checked(turn, plan, draft, documents, is_final=is_final)
-                if first is not None and (issues or _is_empty(sections)):
+                if first is not None and (issues or _lacks_lines(sections, first)):
                     return self._without_second(turn, first, issues or ["it holds no line"])
                 if issues and not is_final:
                     guidance = "; ".join(issues)
@@ -316,13 +321,14 @@ class ContextGatherer:
             left_out = supported.left_out
             sections = build(supported.draft)
             if not supported.draft or check_sections(sections, nodes, self.clock(), query=turn.query):
+                named = [node_id for node_id in nodes if any(node_id in issue for issue in issues)]
+                where = ", ".join(named or nodes)
                 raise HaltError(
                     "nothing of §2 is supported, and its checks failed twice",
                     where=str(turn.folder.paths / GatheredContext.FILE),
                     expected="a line that the node it cites supports",
                     received="; ".join(issues),
-                    fix="look at the nodes that are named; correct the file, the prompt or the model,"
-                    " then resume",
+                    fix=f"look at {where}; correct the file, the prompt or the model, then resume",
                 )
             if not left_out:
                 turn.warn(f"§2 failed its checks twice; code has put it right: {'; '.join(issues)}")
@@ -330,7 +336,7 @@ class ContextGatherer:
 
     def _looks_further(self, turn: Turn, judgement: _Judgement, sections: Sequence[GatheredSection]) -> bool:
         """Whether sources are looked at that were not chosen: the judge asks for it, or nothing chose any."""
-        is_unread = _is_empty(sections) and not self._writes(turn)
+        is_unread = not _holds_nodes(sections) and not self._writes(turn)
         return judgement.status == "retry" or is_unread
 
     def _without_second(self, turn: Turn, first: "Gathered", issues: Sequence[str]) -> "Gathered":
@@ -498,7 +504,7 @@ class ContextGatherer:
 
     def _judge(self, turn: Turn, sections: Sequence[GatheredSection], lines: Sequence[Line]) -> _Judgement:
         """What 2.5 says of §2; where nothing was gathered no model is asked (S0 §6.1)."""
-        if _is_empty(sections):
+        if not _holds_nodes(sections):
             return _Judgement("pass")
         text = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
         rated = self.closest.scored(turn.meant, lines_of(turn, sections, lines))
@@ -537,6 +543,11 @@ class ContextGatherer:
         return Gathered(plan, tuple(documents), section, values, outcome)
 
 
-def _is_empty(sections: Sequence[GatheredSection]) -> bool:
-    """Whether §2 holds no line of any node."""
-    return not any(section.node_ids for section in sections)
+def _lacks_lines(sections: Sequence[GatheredSection], first: Gathered) -> bool:
+    """Whether a second draft holds no line, and the first does."""
+    return not _holds_nodes(sections) and _holds_nodes(first.values.sections)
+
+
+def _holds_nodes(sections: Sequence[GatheredSection]) -> bool:
+    """Whether §2 holds a line of a node, and not the query's constraints alone."""
+    return any(section.node_ids for section in sections)

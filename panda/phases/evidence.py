@@ -22,7 +22,7 @@ from panda.language.reading import Reading
 from panda.language.words import split_terms, split_words
 from panda.memory.budget import LoadedDocument, is_usable
 from panda.memory.confidence import claim_type
-from panda.memory.gathered import CONSTRAINTS
+from panda.memory.gathered import CONSTRAINTS, has_faded
 from panda.memory.node import Node, wanted_list
 from panda.memory.reader import NodeLoader, find_node
 from panda.models.kept_encoder import KeptEncoder
@@ -296,9 +296,11 @@ class _Filters:
         yield "refused before", lambda line: line.text in self._refused
 
     def dated(self, line: Line) -> Line:
-        """With when it was seen, where a turn may know a newer price or stock."""
+        """With when it was seen, where a turn may know a newer price or stock, or that was long ago."""
         told_by = (*(_TOLD if self._read_anew else ()), *(_NOTED if self._prices_now else ()))
-        if line.at is None or not line.node.startswith(told_by) or not _changes(line) or find_days(line.text):
+        may_be_old = line.node.startswith(told_by) and _changes(line)
+        may_be_old = may_be_old or (line.node.startswith(_CURRENT) and has_faded(line))
+        if line.at is None or not may_be_old or find_days(line.text):
             return line
         return replace(line, text=with_last_seen(line.text, line.at))
 

@@ -7,10 +7,10 @@ from panda.documents.evidence import find_claims
 from panda.errors import MemoryNodeError
 from panda.language.words import split_words
 from panda.memory.node import Node
-from panda.memory.reader import NodeReader
+from panda.memory.reader import NodeReader, find_node
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, share_of_words
-from panda.store.records import Step
+from panda.store.records import RetrievalPlan, Step
 from panda.store.visits import visit_ids
 
 OPENING = ("web.fetch", "internet.navigate")  # tools that begin at an address
@@ -21,25 +21,41 @@ _LEAST_SHARE = 0.25
 def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
     """
     Pages to look at that this turn has not asked for yet, each with its address as text: those that the query
-    names; else, if it needs to know how things are now, at most two that its gathered context rests on.
+    names; else, if it needs to know how things are now, at most two that its gathered context rests on. A
+    page that fresh research rests on is none, unless the user orders to look (S1 §1, "fast path").
     """
     asked = {step.arguments.get("url") for step in turn.steps() if step.tool in OPENING}
     named = [Option(f"u{n}", url, (), 1.0) for n, url in enumerate(named_pages(turn), 1) if url not in asked]
     if named or not turn.analysis.data_requirements.needs_live_data:
         return named
     newest: dict[str, Node] = {}
+    fresh = set() if turn.reading.mood == "orders" else fresh_visits(turn, reader)
     for node in _visits(turn, reader):
         held = newest.get(node.url or "")
         if node.url and (held is None or (held.at and node.at and node.at > held.at)):
             newest[node.url] = node
     meant = turn.meant
-    pages = [n for url, n in newest.items() if url not in asked and speaks_of(meant, f"{n.title} {url}")]
+    pages = [
+        node
+        for url, node in newest.items()
+        if url not in asked and node.id not in fresh and speaks_of(meant, f"{node.title} {url}")
+    ]
     rated = sorted(((share_of_words(meant, n.title), n) for n in pages), key=lambda r: -r[0])
     return [
         Option(f"w{n}", str(node.url), (node.id,), share, node.title)
         for n, (share, node) in enumerate(rated[:_MOST_PAGES], 1)
         if share >= _LEAST_SHARE
     ]
+
+
+def fresh_visits(turn: Turn, reader: NodeReader) -> set[str]:
+    """The nodes of the visits that research rests on which 2.1 recommends to use in full."""
+    plan = turn.folder.find(RetrievalPlan)
+    match = plan.research_cache_match if plan else None
+    if match is None or match.reuse_recommendation != "full":
+        return set()
+    research = find_node(reader, f"research:{match.topic}")
+    return set(research.links) if research else set()
 
 
 def named_pages(turn: Turn) -> list[str]:

@@ -18,13 +18,15 @@ from panda.phases.pages import OPENING, live_pages, named_pages
 from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
+from panda.recipes.steps import ASSESSMENT
 from panda.session.registry import uses_excluded
-from panda.store.records import GatheredContext, Plan
+from panda.store.records import GatheredContext, Plan, ResearchCacheMatch, RetrievalPlan
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
 
 _AFTER_TOOLS = 5
 _RECENT = 3
+_MOST_STALE = 8
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Planner:
     def _plan(self, turn: Turn, refusal: str | None) -> Plan:
         recipe = self.executor.book.recipe_for("phase3_planner", turn.mode, turn.intent)
         context, is_written = self.context_of(turn), self.executor.writes(recipe.key)
-        assessment = _assessment(turn)
+        figures, findings = _assessment(turn)
         told = turn.reading.statements if turn.reading.only_tells else ()  # noted, and nothing looked up
         missing = {name: why_unavailable(name, context) for name in recipe.tools_available if name in TOOLS}
         names = [name for name, reason in missing.items() if reason is None]
@@ -81,9 +83,10 @@ class Planner:
                 "told": [Option(f"s{n}", one.text, (), 1.0) for n, one in enumerate(told, 1)],
                 "recalled": recalled(turn, context.reader, is_written) or handed_over,
                 "ordered": _new_search(turn) if "internet.research" in names else [],
+                "fresh": _fresh_research(turn),
             },
             variables={"tools": "\n".join([describe_tools(names), *lacking]), "quoted": quote(turn.query)},
-            extra={"turn_summaries": _known(turn), "context_assessment": "\n".join(assessment)},
+            extra={"turn_summaries": _known(turn), ASSESSMENT: "\n".join([*figures, *findings])},
             guidance="\n".join(filter(None, [*guidance, refusal])) or None,
         )
         values = {"tools": names, **reply.values}
@@ -95,7 +98,7 @@ class Planner:
             goal=values.get("goal"),
             goals=plan_goals(values.get("goals") or (), turn.analysis.resolved_query, turn.warn),
             approach=values.get("approach"),
-            reasoning=" ".join(filter(None, [values.get("reasoning"), *assessment[1:]])) or None,
+            reasoning=" ".join(filter(None, [values.get("reasoning"), *findings])) or None,
             success_criteria=tuple(values.get("success_criteria") or ()),
             constraints=tuple(values.get("constraints") or limits),
             tasks=tuple(map(str, values.get("tasks") or ())),
@@ -110,13 +113,40 @@ class Planner:
         )
 
 
-def _assessment(turn: Turn) -> list[str]:
-    """What phase 2 says of §2: its quality, then what is missing and what is stale (S1 §5.3)."""
+def _assessment(turn: Turn) -> tuple[list[str], list[str]]:
+    """Return the figures of what was gathered, then what is missing from it and what is stale (S1 §5.3)."""
     gathered = turn.folder.find(GatheredContext)
     if gathered is None or turn.reading.only_tells:
+        return [], []
+    figures = [f"Quality: {gathered.context_quality:.2f}."]
+    match = _research_match(turn)
+    if match is not None:
+        figures.append(
+            f"Research {match.topic}: quality {match.quality:.2f}, {match.freshness} old,"
+            f" reuse {match.reuse_recommendation}."
+        )
+    findings = [f"Gap: {gap}" for gap in gathered.gaps]
+    if gathered.stale:
+        more = len(gathered.stale) - _MOST_STALE
+        named = ", ".join(gathered.stale[:_MOST_STALE])
+        findings.append(f"Stale: {named}{f' and {more} more' if more > 0 else ''}.")
+    return figures, findings
+
+
+def _research_match(turn: Turn) -> ResearchCacheMatch | None:
+    """The research that 2.1 chose; None if it chose none."""
+    plan = turn.folder.find(RetrievalPlan)
+    match = plan.research_cache_match if plan else None
+    return match if match and match.matched else None
+
+
+def _fresh_research(turn: Turn) -> list[Option]:
+    """Research that is to be used in full, where the user asks and phase 2.5 found that §2 suffices."""
+    match, gathered = _research_match(turn), turn.folder.find(GatheredContext)
+    if match is None or match.reuse_recommendation != "full" or turn.reading.mood != "asks":
         return []
-    stale = [f"Stale: {', '.join(gathered.stale)}."] if gathered.stale else []
-    return [f"Quality: {gathered.context_quality:.2f}.", *(f"Gap: {gap}" for gap in gathered.gaps), *stale]
+    is_enough = gathered is not None and gathered.verdict.status == "pass"
+    return [Option("f1", f"research:{match.topic}", (), 1.0)] if is_enough else []
 
 
 def _new_search(turn: Turn) -> list[Option]:

@@ -105,7 +105,8 @@ class Synthesizer:
         lines = [line for line in answer.lines if line.item not in own]
         node_ids = dict.fromkeys(node_id for line in (*told, *lines) for node_id in line.node_ids)
         provenance = {node_id: self._provenance(turn, node_id) for node_id in node_ids}
-        lead = [render_noted(noted, " [1]")] if noted else []
+        lead = shortfall(turn)
+        lead += [render_noted(noted, " [1]")] if noted else []
         if turn.reading.not_stored:
             lead.append(NOT_STORED)
         lead += [answer.lead] if answer.lead else []
@@ -118,7 +119,7 @@ class Synthesizer:
             said=answer.leads,
             line_numbers=_line_numbers(lines, answer.read),
         )
-        body = "\n\n".join([said, *([answer.note] if answer.note else []), *shortfall(turn)])
+        body = "\n\n".join([said, *([answer.note] if answer.note else [])])
         attached = [*attachments(turn), *kept]
         answered = bool(lines or attached or (noted and only_tells))
         meta = {

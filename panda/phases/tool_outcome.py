@@ -112,7 +112,10 @@ def is_undone(turn: Turn) -> bool:
 
 
 def shortfall(turn: Turn) -> list[str]:
-    """What the tools were to do and did not, a paragraph each; [] if all was done."""
+    """
+    Return what the tools were to do and did not, a paragraph each; [] if all was done. It stands above the
+    answer, which rests on what was known before.
+    """
     plan = turn.plan
     progress = plan.progress
     wrote = any(step.kind == "write" and step.status == "success" for step in turn.steps())
@@ -121,9 +124,15 @@ def shortfall(turn: Turn) -> list[str]:
     told = ["No file was changed."] if unchanged else []
     last = {step.tool: step for step in turn.steps() if turn.mode == "code" and step.kind != "read"}
     told += [f"{name} failed: {step.error}" for name, step in last.items() if step.status == "error"]
-    if progress is None or plan.next_step != "coordinator" or progress.ending == "done":
+    if progress is None or plan.next_step != "coordinator":
         return told
     goals = {goal.id: goal.goal for goal in plan.goals}
-    missed = [goal for goal in progress.goals if goal.status != "done"]
-    lines = [f"- {goals[goal.id]}: {goal.reason or 'not reached'}" for goal in missed]
-    return [*told, "\n".join([f"Not finished, {progress.ending}: {progress.reason}.", *lines])]
+    if progress.ending != "done":
+        missed = [goal for goal in progress.goals if goal.status != "done"]
+        lines = [f"- {goals[goal.id]}: {goal.reason or 'not reached'}" for goal in missed]
+        return [*told, "\n".join([f"Not finished, {progress.ending}: {progress.reason}.", *lines])]
+    if turn.mode == "code":
+        return told
+    blocked = [goal for goal in progress.goals if goal.status == "blocked"]
+    reasons = dict.fromkeys(goal.reason for goal in blocked if goal.reason)
+    return [*told, *(f"Not looked up: {reason}." for reason in reasons)]

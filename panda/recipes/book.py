@@ -23,7 +23,16 @@ from panda.errors import (
     StoreError,
 )
 from panda.models.models_file import ModelsFile
-from panda.recipes.plan import CallPlan, Capability, capability_of, compile_call, reached_steps
+from panda.recipes.plan import (
+    ENCODER,
+    LANGUAGE_MODEL,
+    WRITER,
+    CallPlan,
+    Capability,
+    capability_of,
+    compile_call,
+    reached_steps,
+)
 from panda.recipes.recipe import Recipe, parse_recipe
 from panda.recipes.steps import STEPS
 from panda.store.files import read_text
@@ -133,6 +142,27 @@ class RecipeBook:
             return "no model"
         plan = self.plan(recipe.key, capability_of(model), recipe)
         return plan.deciders(partial(self.has_fit, models))
+
+    def uses(self, models: ModelsFile) -> dict[str, dict[str, list[str]]]:
+        """
+        Return by model and layer the keys of the recipes in force that ask it something, sorted.
+
+        A model that writes is asked for whole replies, the encoder for choices of models that do not, and
+        these for the choices that nothing else decides. Recipes that do not read are left out.
+        """
+        uses: dict[str, dict[str, list[str]]] = {}
+        for key in self.recipe_keys():
+            recipe, _ = self.inspect(key)
+            if recipe is not None:
+                name, deciders = models.layers.get(recipe.model_layer), self.deciders(recipe, models)
+                asked: list[str] = []
+                if name and (deciders == WRITER or LANGUAGE_MODEL in deciders):
+                    asked.append(name)
+                if models.encoder and ENCODER in deciders:
+                    asked.append(models.encoder)
+                for model in asked:
+                    uses.setdefault(model, {}).setdefault(recipe.model_layer, []).append(key)
+        return uses
 
     def has_fit(self, models: ModelsFile, step: Step) -> bool:
         """Whether a step's fit is there for the encoder that is set."""

@@ -98,6 +98,13 @@ class RecipeExecutor:
     def writes(self, key: str) -> bool:
         return self.model(key).info.writes
 
+    def served_by(self, layer: str) -> str:
+        """What answers calls of a layer: its model where that writes, else the encoder, else words alone."""
+        model = self._layers.model(layer).info
+        if model.writes:
+            return f"{layer}: {model.name}"
+        return f"encoder {self.encoder.info.name}" if self.encoder else "words in common"
+
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """
         The checked reply of one recipe, e.g. "pipeline/phase1_reflection". BudgetExceededError: the protected

@@ -32,13 +32,22 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.plan import CallPlan, compile_call
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import option_places, plain_schema
-from panda.recipes.steps import BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, STEPS, TICKET, StepInputs
+from panda.recipes.steps import (
+    ASSESSMENT,
+    BASE_VARIABLES,
+    CARRY,
+    PROGRESS,
+    RAW_QUERY,
+    STEPS,
+    TICKET,
+    StepInputs,
+)
 from panda.store.layout import CONTEXT_MD, TOOLRESULTS_MD
 from panda.store.turns import TurnFolder, read_turn_file
 
 _PLAN, _TOOLS = 3, 4
 _NEWEST_SHARE = 0.5
-_NEVER_CUT = (RAW_QUERY, PROGRESS)
+_NEVER_CUT = (RAW_QUERY, PROGRESS, ASSESSMENT)
 _MODEL_TOKENS_PER_BUDGET_TOKEN = 1.2
 _SLACK_TOKENS = 8
 _KEPT_KINDS = {
@@ -174,10 +183,11 @@ def recipe_documents(
 ) -> list[InputDocument]:
     """
     The documents of one call that are there, in the recipe's order (S3 §12.1, §12.2), but the carry next to
-    §0, so that it is cut late. context.md among its documents stands for its sections. The user's query and
-    the state of the goals are protected. Until all else is cut, all the room is left to the newest section,
-    and half of it to the newest tool result, a document of its own. *file_text* gives "" for a file that is
-    not there; *extra* are documents that are no files of the turn, by the name that input_docs uses.
+    §0, so that it is cut late. context.md among its documents stands for its sections. The user's query, the
+    state of the goals and the assessment of §2 are protected. Until all else is cut, all the room is left to
+    the newest section, and half of it to the newest tool result, a document of its own. *file_text* gives ""
+    for a file that is not there; *extra* are documents that are no files of the turn, by the name that
+    input_docs uses.
     """
     documents: list[InputDocument] = []
     last = max(filter(context.section, recipe.input_sections), default=0)

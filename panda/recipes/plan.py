@@ -13,8 +13,9 @@ from panda.recipes.steps import StepInputs
 
 Capability = Literal["chooses", "writes", "writes and scores"]
 CAPABILITIES: tuple[Capability, ...] = get_args(Capability)
-_DECIDERS = {"head": "encoder head", "options": "encoder head", "cosine": "encoder", "prior": "rule"}
-_LANGUAGE_MODEL = "language model"
+WRITER, ENCODER, LANGUAGE_MODEL = "writer", "encoder", "language model"
+_HEAD = f"{ENCODER} head"
+_DECIDERS = {"head": _HEAD, "options": _HEAD, "cosine": ENCODER, "prior": "rule"}
 
 
 def capability_of(model: ModelInfo | ModelSpec) -> Capability:
@@ -97,14 +98,14 @@ class CallPlan:
     def deciders(self, has_fit: Callable[[Step], bool]) -> str:
         """What decides, in words; *has_fit* tells which steps have a fit for the encoder that is set."""
         if self.writes:
-            return "writer"
+            return WRITER
         if not self.recipe.is_object:
             return "nothing: needs a model that writes"
         steps = [step for spec in self.choices for step in reached_steps(spec, has_fit)]
         kinds = dict.fromkeys(_decider(step) for step in steps if step.scores)
         calls = sum(any(map(asks_language_model, reached_steps(spec, has_fit))) for spec in self.choices)
-        counted = f"{_LANGUAGE_MODEL}, {calls} call{'s' if calls > 1 else ''}"
-        named = [counted if kind == _LANGUAGE_MODEL else kind for kind in kinds]
+        counted = f"{LANGUAGE_MODEL}, {calls} call{'s' if calls > 1 else ''}"
+        named = [counted if kind == LANGUAGE_MODEL else kind for kind in kinds]
         return " + ".join(named) or ("rule" if self.choices else "template")
 
 
@@ -170,7 +171,7 @@ def asks_language_model(step: Step) -> bool:
 
 
 def _decider(step: Step) -> str:
-    return _DECIDERS.get(step.scorer, _LANGUAGE_MODEL)
+    return _DECIDERS.get(step.scorer, LANGUAGE_MODEL)
 
 
 def _step_words(step: Step) -> str:

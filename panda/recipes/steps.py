@@ -22,6 +22,9 @@ RAW_QUERY = "raw_query"
 PROGRESS = "progress"
 """How far the goals of the plan have come; never cut."""
 
+ASSESSMENT = "context_assessment"
+"""What phase 2 says of §2: its quality, what is missing and what is stale (S1 §5.3); never cut."""
+
 TICKET = "ticket.md"
 """The planner's task plan as markdown, without its `_meta`; made of §3 and no file of the turn."""
 
@@ -95,9 +98,9 @@ STEPS: Mapping[str, StepInputs] = {
         decides={"verdict": ("pass", "retry", "clarify")},
     ),
     "phase3_planner": StepInputs(
-        ("tools", "evidence", "pages", "entries", "told", "recalled", "ordered"),
+        ("tools", "evidence", "pages", "entries", "told", "recalled", "ordered", "fresh"),
         ("tools", "quoted"),
-        ("turn_summaries", "context_assessment"),
+        ("turn_summaries", ASSESSMENT),
         may_ask=True,
         reads=("next_step",),
         decides={

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from msgspec import UNSET
 
@@ -13,7 +14,7 @@ from panda.index.index import Index
 from panda.index.sources import IndexEntry
 from panda.index.tables import IndexView
 from panda.language.words import phrases
-from panda.memory.confidence import age_days
+from panda.memory.confidence import MISSING, age_days
 from panda.memory.gathered import is_stale
 from panda.memory.node import Node
 from panda.memory.reader import Moment
@@ -190,12 +191,13 @@ def build_plan(
     scores: Mapping[str, float],
     chosen: Collection[str],
     by_rule: Collection[str],
+    chosen_by: Literal["model", "closeness"],
     reasoning: str | None,
 ) -> RetrievalPlan:
     """
     The retrieval plan (design §4, S1 §4.1, §13.2) of all candidates that were looked at, best first. *scores*
-    tells by node id how relevant the best line of each is; *chosen* are those that a choice took, *by_rule*
-    those that a rule took.
+    tells by node id how relevant the best line of each is; *chosen* are those that *chosen_by* took, a model
+    that writes or how close they are to the query, *by_rule* those that a rule took.
     """
     relevant = [one for one in candidates if one.node_id in chosen or one.node_id in by_rule]
     turns = [one for one in relevant if one.node_id.startswith("turn:")]
@@ -206,8 +208,10 @@ def build_plan(
             return TurnRelevance("high", "the query or the session refers to it")
         score = scores.get(one.node_id)
         words = "shares words with the query" if one.shares_words else "fits the query in other words"
-        scored = "" if score is None else f"; model and index together {score:.2f}"
+        scored = "" if score is None else f"; {chosen_by} and index together {score:.2f}"
         return TurnRelevance("high" if (score or 0.0) >= best else "medium", words + scored)
+
+    visits = [_name(node_id) for node_id in research.links] if research else []
 
     def names(*prefixes: str) -> tuple[str, ...]:
         return tuple(_name(one.node_id) for one in relevant if one.node_id.startswith(prefixes))
@@ -218,14 +222,14 @@ def build_plan(
         relevant_memory_keys=names("memory:", "fact:"),
         relevant_knowledge=names("knowledge:"),
         research_cache_match=_research(research, now),
-        webpage_cache_needed=names("visit:"),
+        webpage_cache_needed=tuple(dict.fromkeys([*names("visit:"), *visits])),
         candidates=tuple(
             JudgedCandidate(
                 node_id=one.node_id,
                 score=round(scores[one.node_id], 4) if one.node_id in scores else None,
                 index=one.score,
                 chosen=one in relevant,
-                by="always_include" if one.node_id in by_rule else "model",
+                by="always_include" if one.node_id in by_rule else chosen_by,
             )
             for one in candidates
         ),
@@ -248,7 +252,8 @@ def planned_nodes(plan: RetrievalPlan, *, chosen: bool = True) -> list[str]:
 def _research(node: Node | None, now: datetime) -> ResearchCacheMatch:
     if node is None:
         return ResearchCacheMatch(False, None, None, None, None)
-    quality = round(node.confidence, 2)
+    quality = MISSING if node.quality is None else node.quality
+    worth = min(quality, node.confidence)  # what was good has aged since
     stale = is_stale(node, now)
     return ResearchCacheMatch(
         matched=True,
@@ -256,6 +261,6 @@ def _research(node: Node | None, now: datetime) -> ResearchCacheMatch:
         freshness=None if node.at is None else f"{age_days(node.at, now) * 24:.1f} hours",
         quality=quality,
         reuse_recommendation=(
-            "refresh" if stale or quality < _PARTIAL else "full" if quality >= _FULL else "partial"
+            "refresh" if stale or worth < _PARTIAL else "full" if worth >= _FULL else "partial"
         ),
     )

@@ -9,7 +9,7 @@ import difflib
 import logging
 import shutil
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -51,7 +51,7 @@ from panda.store.layout import (
     Layout,
     turn_name,
 )
-from panda.store.records import Image, Step
+from panda.store.records import GatheredContext, Image, Step, parse
 from panda.store.turn_documents import load_documents
 from panda.store.turns import IMAGES, Reserved, TurnFolder, load_picture
 from panda.trust import guard_links, open_layers
@@ -302,14 +302,16 @@ def _changed(app: App, saved: TurnFolder, again: TurnFolder, began: datetime) ->
 def _differences(saved: TurnFolder, again: TurnFolder) -> dict[str, str]:
     """
     The documents that are not byte for byte the same, as a difference: of steps but for their seconds, of the
-    retrieval plan but for the last digits of scores, in which processors differ.
+    retrieval plan but for the last digits of scores, in which processors differ, and of what earlier versions
+    called otherwise.
     """
     before, after = _documents(saved.paths.directory), _documents(again.paths.directory)
     found = {}
     for name in sorted(before.keys() | after.keys()):
         one = before.get(name)
         two = after.get(name)
-        if one != two and not (name == RETRIEVAL_PLAN_JSON and one and two and _rank_alike(one, two)):
+        alike = _ALIKE.get(name)
+        if one != two and not (alike and one and two and alike(one, two)):
             texts = (one or "").splitlines(), (two or "").splitlines()
             lines = list(difflib.unified_diff(*texts, "saved", "now", lineterm="", n=1))
             more = [f"[…] {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
@@ -330,8 +332,24 @@ def _rank_alike(before: str, after: str) -> bool:
         scores.append(numbers)
         for row in candidates:
             row |= {key: type(row.get(key)).__name__ for key in ("index", "score")}
+            row["by"] = _NAMED_OTHERWISE.get(row.get("by"), row.get("by"))
+        for turn in plan.get("turn_relevance", {}).values():
+            turn["reason"] = str(turn.get("reason")).replace("; model and index", "; closeness and index")
     alike = len(scores[0]) == len(scores[1]) and plans[0] == plans[1]
     return alike and all(abs(one - two) <= _ROUNDING for one, two in zip(*scores, strict=True))
+
+
+def _judged_alike(before: str, after: str) -> bool:
+    """Whether two files of gathered context differ in nothing but how a second `retry` was recorded."""
+    return parse(GatheredContext, before, where="saved") == parse(GatheredContext, after, where="now")
+
+
+_NAMED_OTHERWISE = {"model": "closeness"}
+_ALIKE: Mapping[str, Callable[[str, str], bool]] = {
+    RETRIEVAL_PLAN_JSON: _rank_alike,
+    GatheredContext.FILE: _judged_alike,
+}
+"""Documents that may differ in their bytes and say the same."""
 
 
 def _documents(directory: Path) -> dict[str, str]:

@@ -547,7 +547,9 @@ class JudgedCandidate(Record, frozen=True, kw_only=True):
     score: float | None  # how relevant its best line is; None if that was not scored
     index: float | Unset = UNSET  # its score in the index
     chosen: bool  # whether it is relevant
-    by: Literal["model", "index", "always_include"]  # who decided: the choice of 2.1, or a rule
+    by: Literal["model", "closeness", "index", "always_include"]
+    """What decided: a model that writes, how close it is to the query, or a rule. Plans before 2026-11-28 say
+    model for closeness too."""
 
 
 class RetrievalPlan(FileRecord, frozen=True):
@@ -645,11 +647,6 @@ class Verdict(Record, frozen=True):
     issues: Texts
     confidence: Share | None
 
-    def __post_init__(self) -> None:
-        """Versions before 2026-11-28 wrote pass for retry as well, with what is missing as an issue."""
-        if self.status == "pass" and self.issues:
-            msgspec.structs.force_setattr(self, "status", "retry")
-
 
 class LeftOutLine(Record, frozen=True):
     """A drafted line that failed its checks twice and does not stand in §2."""
@@ -681,6 +678,14 @@ class GatheredContext(FileRecord, frozen=True, kw_only=True):
     metrics: ContextMetrics | Unset = UNSET
     left_out: tuple[LeftOutLine, ...] | Unset = UNSET  # what was drafted and is not supported
     verdict: Verdict
+
+    def __post_init__(self) -> None:
+        """Versions before 2026-11-28 wrote pass for retry as well, with what is missing as an issue."""
+        if self.verdict.status == "pass" and self.verdict.issues:
+            verdict = msgspec.structs.replace(self.verdict, issues=())  # nothing was gathered
+            if any(section.node_ids for section in self.sections):
+                verdict = msgspec.structs.replace(self.verdict, status="retry")
+            msgspec.structs.force_setattr(self, "verdict", verdict)
 
 
 class Evidence(FileRecord, frozen=True):

@@ -23,6 +23,7 @@ from panda.store.records import (
     Image,
     Metadata,
     Metrics,
+    ModelCall,
     PhaseMetrics,
     Plan,
     QueryAnalysis,
@@ -105,7 +106,7 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
         statements=statements,
         statements_left=statements_left,
         metrics=metrics,
-        phases=_timeline(metrics) if metrics else [],
+        phases=_timeline(metrics, [call for _, call in calls.sound]) if metrics else [],
         phase_names=PHASES,
         retrieval=retrieval,
         candidates=candidates,
@@ -198,12 +199,16 @@ def _image(folder: TurnFolder, metadata: Metadata | None) -> str | None:
     return None
 
 
-def _timeline(metrics: Metrics) -> list[tuple[PhaseMetrics, float, float]]:
-    """The phases, each with the place where its bar begins and its width, in percent of the turn's time."""
+def _timeline(metrics: Metrics, calls: Sequence[ModelCall]) -> list[tuple[PhaseMetrics, str, float, float]]:
+    """
+    The phases, each with the models that its calls asked, and with the place where its bar begins and its
+    width, in percent of the turn's time.
+    """
     whole = sum(row.seconds or 0.0 for row in metrics.phases) or 1.0
     bars, start = [], 0.0
     for row in metrics.phases:
         width = 100 * (row.seconds or 0.0) / whole
-        bars.append((row, start, width))
+        models = dict.fromkeys(call.model for call in calls if call.phase == row.phase and call.model)
+        bars.append((row, ", ".join(models), start, width))
         start += width
     return bars

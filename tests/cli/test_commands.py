@@ -234,6 +234,23 @@ def test_models_list(panda: Session) -> None:
     assert encoder["error"] is None
 
 
+def test_models_list_says_what_is_asked_for(panda: Session) -> None:
+    """Of the packaged models the encoder makes all choices; the language model is for `panda compress`."""
+    listed = panda.data("models", "list")
+    assert listed["served_by"] == {
+        "REFLEX": ["minilm-l6"],
+        "NERVES": ["smollm2-135m"],
+        "MIND": ["minilm-l6"],
+        "VOICE": ["minilm-l6"],
+        "EYES": [],
+    }
+    model, encoder = listed["models"]
+    assert (model["recipes"], model["asked_for"]) == ([], "weights of sentences in panda compress")
+    assert encoder["asked_for"].startswith("choices of recipes: REFLEX ")
+    recipes = {one["recipe"]: one["decides"] for one in panda.data("recipe", "list")["recipes"]}
+    assert set(encoder["recipes"]) == {key for key, decides in recipes.items() if "encoder" in decides}
+
+
 def test_models_check(panda: Session, tmp_path: Path) -> None:
     """`models check` ends with 3 if a model cannot be loaded, and names it."""
     (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(100))

@@ -20,6 +20,7 @@ from tests.scripted_model import Asked, Reply, ScriptedModel
 from tests.scripted_turns import USER, Preferring, Ran, add_research, laptop_store, run_turn, scripted_app
 from tests.stores import write_visit
 
+GAP = "nothing that was gathered seems to answer the query"
 NOT_ENOUGH = "phase 2.5 asked for more than was gathered; the answer may not rest on enough"
 
 
@@ -79,7 +80,7 @@ def test_nothing_relevant(tmp_path: Path) -> None:
     ran = run_turn(laptop_store(tmp_path), "Who was Napoleon?", script)
     assert ran.body(2).split("\n\n") == ["### Constraints", "- none stated"]
     gathered = file_of(ran.folder, "gathered_context.json")
-    assert (gathered["context_quality"], gathered["gaps"]) == (0.0, ["nothing was gathered"])
+    assert (gathered["context_quality"], gathered["gaps"]) == (0.0, [GAP])
     assert gathered["verdict"] == {"status": "pass", "issues": [], "confidence": None}
     assert ran.asked("context") == []  # there is nothing to judge
     assert (ran.metadata.status, ran.metadata.answered) == ("approved", False)
@@ -127,7 +128,7 @@ def test_retry_looks_further_once(tmp_path: Path) -> None:
     assert "Look for a price." in second.text
     assert len(ran.asked("context")) == 2
     gathered = file_of(ran.folder, "gathered_context.json")
-    assert gathered["gaps"] == ["nothing that was gathered seems to answer the query"]
+    assert gathered["gaps"] == [GAP]
     assert gathered["verdict"]["status"] == "retry"
     assert ran.turn.warnings == [NOT_ENOUGH]
     assert ran.metadata.status == "approved"

@@ -39,12 +39,13 @@ def test_choice_and_rules() -> None:
         scores={"turn:1": 0.4, "turn:2": 0.1},
         chosen=["turn:1"],
         by_rule=["memory:budget"],
+        chosen_by="closeness",
         reasoning=None,
     )
     assert [(one.chosen, one.by, one.score) for one in plan.candidates] == [
-        (True, "model", 0.4),
+        (True, "closeness", 0.4),
         (True, "always_include", None),
-        (False, "model", 0.1),
+        (False, "closeness", 0.1),
     ]
 
 
@@ -67,6 +68,7 @@ def test_plan() -> None:
         scores={"turn:7": 1.7, "turn:9": 1.6, "research:a.b": 1.0},
         chosen=["turn:7", "turn:9", "research:a.b"],
         by_rule=[],
+        chosen_by="closeness",
         reasoning=None,
     )
     assert plan.relevant_turns == (7, 9)

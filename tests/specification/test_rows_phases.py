@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.api import Panda
-from tests.builders import file_of
+from tests.builders import NOW, file_of
 from tests.script import Script, pick
 from tests.scripted_model import Asked, Reply
-from tests.scripted_turns import Ran, laptop_store, run_turn
-from tests.stores import write_research
+from tests.scripted_turns import Preferring, Ran, laptop_store, run_turn
+from tests.stores import write_research, write_visit
 from tests.web.site import running_site
 
 pytestmark = pytest.mark.asks_for("www.bestbuy.com", "www.amazon.com")
@@ -115,6 +116,83 @@ def test_s1_5_3_the_planner_reads_quality_gaps_and_staleness(tmp_path: Path) -> 
     assert stale in asked.text
     assert file_of(ran.folder, "plan.json")["reasoning"] == stale
     assert f"**Reasoning:** {stale}" in ran.body(3)
+
+
+def test_s1_5_3_the_assessment_is_never_cut(tmp_path: Path) -> None:
+    """However long §2 is, the planner is told how good it is, and how good and how old the research is."""
+    layout = laptop_store(tmp_path)
+    claims = [
+        {
+            "claim": f"Shop {n} sells the Lenovo LOQ 15 with {'a long cable and ' * 36}a bag",
+            "source": "a.example",
+        }
+        for n in range(12)
+    ]
+    research = {"topic": "commerce.laptop", "created_at": "2026-01-04T13:00:00Z", "summary": "Twelve shops"}
+    expires = {"expires_at": "2026-01-04T19:00:00Z", "quality_score": 0.9}
+    sure = [{**claim, "confidence": 0.9} for claim in claims]
+    write_research(layout, 1, {**research, **expires, "claims": sure, "webpage_cache": []}, user="ann")
+    script = Script(
+        retrieval={"relevant": pick("research:commerce.laptop")},
+        synthesis={"lines": pick("Shop")},
+        answer={"items": []},
+    )
+    ran = run_turn(layout, "How much is the Lenovo LOQ 15?", script)
+    (asked,) = ran.asked("planner")
+    assert any("planner_chat" in one and "cut from" in one for one in ran.turn.warnings)
+    quality = file_of(ran.folder, "gathered_context.json")["context_quality"]
+    assert (
+        f"Quality: {quality:.2f}.\nResearch commerce.laptop: quality 0.90, 1.5 hours old, reuse" in asked.text
+    )
+
+
+def test_s1_2_fresh_research_is_used_without_a_fetch(laptops: Panda) -> None:
+    """What research of this hour holds is answered from it: no tool is called and nothing is blocked."""
+    data = laptops.turn("What does the Lenovo LOQ 15 cost?").data
+    assert data["response"].startswith("Lenovo LOQ 15 Gaming Laptop: price $697.00 [1]")
+    plan = said(laptops, 813, "retrieval_plan.json")
+    match = plan["research_cache_match"]
+    assert (match["quality"], match["reuse_recommendation"]) == (0.88, "full")
+    assert plan["webpage_cache_needed"] == ["visit_abc123", "visit_def456"]
+    assert said(laptops, 813, "plan.json")["next_step"] == "synthesis"
+    assert not laptops.turn_file(813, "steps").exists()
+
+
+def test_s1_2_a_page_that_cannot_be_read_is_told_first(laptops: Panda) -> None:
+    """Where a page has to be looked at again and is away, the answer begins with that."""
+    answer = laptops.turn("Is the Lenovo LOQ 15 still in stock?").data["response"]
+    first, _, second, *_ = answer.splitlines()
+    assert first.startswith("Not looked up: web.fetch: no connection to www.bestbuy.com")
+    assert "availability In Stock (last seen " in second
+
+
+@pytest.mark.asks_for("shop.example")
+@pytest.mark.parametrize("writes", [True, False])
+def test_s1_10_a_price_seen_long_ago_is_marked(tmp_path: Path, writes: bool) -> None:
+    """In §2, in gathered_context.json, and where it is quoted; what ages slowly is not marked."""
+    layout = laptop_store(tmp_path)
+    fields = {"title": "HP Victus", "price": "$799", "specs": {"gpu": "RTX 4050"}}
+    write_visit(layout, 2, "visit_old", fields, quality=0.95, at=NOW - timedelta(days=20), user="ann")
+    script = Script(
+        retrieval={"relevant": pick("visit_old")},
+        synthesis={"lines": pick("HP Victus: ")},
+        answer={"items": []},
+    )
+    chooser = Preferring("PROCEED", "HP Victus: price")
+    ran = run_turn(
+        layout,
+        "What did the HP Victus cost?",
+        script if writes else chooser,
+        writes=writes,
+        scores=not writes,
+    )
+    assert "- HP Victus: price $799 [1] (20 days ago, stale: refresh before use)" in ran.body(2)
+    assert "visit:visit_old" in file_of(ran.folder, "gathered_context.json")["stale"]
+    if writes:
+        assert "- HP Victus: gpu RTX 4050 [1] (20 days ago)" in ran.body(2)
+    else:
+        assert "HP Victus: price $799 (last seen 2025-12-15) [1]" in ran.response
+    assert ran.problems == []
 
 
 def test_s1_5_3_a_gap_is_named(laptops: Panda) -> None:

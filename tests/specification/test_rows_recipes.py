@@ -179,18 +179,30 @@ def test_s3_12_1_ticket_md_is_the_plan(tmp_path: Path) -> None:
     assert "===== ticket.md =====\n**Next step:** synthesis" in shown
 
 
+def chosen_by(panda: Panda, number: int) -> set[str]:
+    """What chose among the candidates of a turn's retrieval plan."""
+    plan = json.loads(panda.turn_file(number, "retrieval_plan.json").read_text(encoding="utf-8"))
+    return {candidate["by"] for candidate in plan["candidates"]} - {"always_include"}
+
+
 @pytest.mark.asks_for("shop.example")
 def test_s3_27_the_log_names_what_ran_and_its_tokens(tmp_path: Path) -> None:
     """A line names the layer and the model that decided, with prompt, input, output and total tokens."""
     panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
-    assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
+    ended = panda("turn", "How much is the Lenovo LOQ 15?")
+    assert ended.code == 0
+    assert "phase 2: context gatherer (encoder minilm-l6)\n" in ended.err
+    assert chosen_by(panda, 3) == {"closeness"}
     lines = panda.json("log", "-n", "0")["lines"]
     assert {line["model"] for line in lines} == {"minilm-l6", None}
     assert {line["model_layer"] for line in lines} == {"REFLEX", "MIND", "VOICE"}
     script, server, usage = Script(), ModelServer(), {"prompt_tokens": 1000, "completion_tokens": 20}
     server.answer = lambda body: reply(str(script(Request(body))), usage=usage)
     panda.write("models.yaml", server.models())
-    assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
+    ended = panda("turn", "How much is the Lenovo LOQ 15?")
+    assert ended.code == 0
+    assert "phase 2: context gatherer (MIND: scripted)\n" in ended.err
+    assert chosen_by(panda, 4) == {"model"}
     server.close()
     for line in panda.json("log", "-n", "0", "--turn", "4")["lines"]:
         counts = line["tokens"]

@@ -113,9 +113,14 @@ def test_calls_hold_prompt_options_and_probabilities(root: Path) -> None:
 def test_phases_add_up(root: Path) -> None:
     """The bars of the timeline lie one behind the other and fill it."""
     bars = page_of(root).phases
-    assert [row.phase for row, _, _ in bars] == list(range(8))
-    assert sum(width for _, _, width in bars) == pytest.approx(100)
-    assert bars[3][1] == pytest.approx(sum(width for _, _, width in bars[:3]))
+    assert [row.phase for row, *_ in bars] == list(range(8))
+    assert sum(width for *_, width in bars) == pytest.approx(100)
+    assert bars[3][2] == pytest.approx(sum(width for *_, width in bars[:3]))
+
+
+def test_phases_name_what_decided(root: Path) -> None:
+    """By the calls that the turn made: with the packaged models the encoder, and no language model."""
+    assert {models for _, models, _, _ in page_of(root).phases} == {"minilm-l6"}
 
 
 def test_ages_and_confidences_are_those_of_then(root: Path) -> None:
