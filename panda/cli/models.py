@@ -144,7 +144,7 @@ def _data(
         "layers": dict(models_file.layers),
         "encoder": models_file.encoder,
         "served_by": {
-            layer: [name for name, use in uses.items() if layer in use.recipes]
+            layer: [name for name, use in uses.items() if layer in use.recipes or layer == use.weighs_for]
             for layer in models_file.layers
         },
         "models": [

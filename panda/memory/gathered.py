@@ -500,7 +500,7 @@ def _placements(
         return
     kinds = dict.fromkeys(nodes[node_id].source_type for node_id in item.node_ids if node_id in nodes)
     for kind in kinds:
-        others = (one for one in item.node_ids if one not in nodes or nodes[one].source_type == kind)
+        others = (id_ for id_ in item.node_ids if id_ not in nodes or nodes[id_].source_type == kind)
         yield TITLES[kind], replace(item, node_ids=tuple(others))
     if item.node_ids and not kinds:
         yield title, item

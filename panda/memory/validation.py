@@ -329,7 +329,7 @@ class _Judge:
                 continue
             moments = (self._past.at, self._past.at + timedelta(seconds=1))  # it is written to the second
             rendered = [_plain(render_line(item, part.section, self._nodes, at)) for at in moments]
-            unmarked = [one.replace(f", {STALE}", "") for one in rendered]  # before lines were marked
+            unmarked = [text.replace(f", {STALE}", "") for text in rendered]  # before lines were marked
             is_old = not any(is_stale(node, self._past.at) for node in cited) and _plain(line) in unmarked
             if _plain(line) not in rendered and not is_old:
                 yield f"{_place(part)}{_plain(line)!r:.100} is rendered as {rendered[0]!r:.100}"

@@ -163,7 +163,7 @@ def gathered_values(
         gathered_at=render_time(now),
         context_quality=quality,
         gaps=gaps,
-        stale=tuple(one.node.id for one in documents if _is_stale(one.node, sections, now)),
+        stale=tuple(document.node.id for document in documents if _is_stale(document.node, sections, now)),
         documents=tuple(
             Document(one.node.id, one.node.provenance, one.tokens, one.kept_tokens, one.is_cut)
             for one in documents
@@ -283,12 +283,13 @@ class ContextGatherer:
                 if first is None:
                     raise
                 return self._without_second(turn, first, [exc.message])
-            loaded = {one.node.id for one in documents}
-            further = [one for one in planned_nodes(plan, chosen=False) if one not in loaded][:_WIDER]
-            made = self._gathered(turn, plan, documents, sections, lines, judgement, left_out)
+            loaded = {document.node.id for document in documents}
+            unloaded = [id_ for id_ in planned_nodes(plan, chosen=False) if id_ not in loaded]
+            further = unloaded[:_WIDER]
+            gathered = self._gathered(turn, plan, documents, sections, lines, judgement, left_out)
             if is_last or not further or not self._looks_further(turn, judgement, sections):
-                return self._settled(turn, made)
-            first = made
+                return self._settled(turn, gathered)
+            first = gathered
             guidance = judgement.guidance or "Look at further sources."
         raise AssertionError("the second draft is the last")
 
@@ -307,8 +308,8 @@ class ContextGatherer:
         Raises:
             HaltError: Nothing of a final draft is supported.
         """
-        nodes = {one.node.id: one.node for one in documents}
-        limits = [one.text for one in turn.reading.limits]
+        nodes = {document.node.id: document.node for document in documents}
+        limits = [limit.text for limit in turn.reading.limits]
 
         def build(parts: Sequence[DraftSection]) -> list[GatheredSection]:
             return build_sections(parts, nodes, limits, self.clock(), by_rule=_ruled(plan))
@@ -339,17 +340,17 @@ class ContextGatherer:
         is_unread = not _holds_nodes(sections) and not self._writes(turn)
         return judgement.status == "retry" or is_unread
 
-    def _without_second(self, turn: Turn, first: "Gathered", issues: Sequence[str]) -> "Gathered":
+    def _without_second(self, turn: Turn, first: Gathered, issues: Sequence[str]) -> Gathered:
         turn.warn(f"the second draft of §2 failed, the first is kept: {'; '.join(issues)}")
         return self._settled(turn, first)
 
-    def _settled(self, turn: Turn, made: "Gathered") -> "Gathered":
+    def _settled(self, turn: Turn, gathered: Gathered) -> Gathered:
         """What phase 2 comes to, with a warning of what a reader of the answer should know."""
-        for line in made.values.left_out or ():
+        for line in gathered.values.left_out or ():
             turn.warn(f"left out of §2, which failed its checks twice: {line.text!r:.80} ({line.reason})")
-        if made.values.verdict.status == "retry" and self._writes(turn):
+        if gathered.values.verdict.status == "retry" and self._writes(turn):
             turn.warn("phase 2.5 asked for more than was gathered; the answer may not rest on enough")
-        return made
+        return gathered
 
     def _candidates(self, turn: Turn) -> tuple[list[Candidate], str | None]:
         if turn.reading.only_tells and not self._writes(turn):

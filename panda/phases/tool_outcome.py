@@ -12,6 +12,7 @@ from panda.phases.evidence import LOOKING_UP
 from panda.phases.turn import Turn
 from panda.store.files import read_text
 from panda.store.records import Progress, Step
+from panda.tools.table import TOOLS
 
 _SHOWN_CLAIMS = 8
 _SHOWN_LINES = 120
@@ -131,8 +132,10 @@ def shortfall(turn: Turn) -> list[str]:
         missed = [goal for goal in progress.goals if goal.status != "done"]
         lines = [f"- {goals[goal.id]}: {goal.reason or 'not reached'}" for goal in missed]
         return [*told, "\n".join([f"Not finished, {progress.ending}: {progress.reason}.", *lines])]
-    if turn.mode == "code":
-        return told
-    blocked = [goal for goal in progress.goals if goal.status == "blocked"]
-    reasons = dict.fromkeys(goal.reason for goal in blocked if goal.reason)
-    return [*told, *(f"Not looked up: {reason}." for reason in reasons)]
+    steps = {step.step: step for step in turn.steps()}
+    reasons = []
+    for goal in progress.goals if turn.mode == "chat" else ():
+        last_step = steps[goal.steps[-1]] if goal.steps else None
+        if goal.status == "blocked" and last_step and TOOLS[last_step.tool].reaches_out:
+            reasons.append(f"Not looked up: {one_line(goal.reason or '')}.")
+    return [*told, *dict.fromkeys(reasons)]

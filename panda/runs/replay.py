@@ -310,8 +310,8 @@ def _differences(saved: TurnFolder, again: TurnFolder) -> dict[str, str]:
     for name in sorted(before.keys() | after.keys()):
         one = before.get(name)
         two = after.get(name)
-        alike = _ALIKE.get(name)
-        if one != two and not (alike and one and two and alike(one, two)):
+        say_the_same = _SAY_THE_SAME.get(name)
+        if one != two and not (say_the_same and one and two and say_the_same(one, two)):
             texts = (one or "").splitlines(), (two or "").splitlines()
             lines = list(difflib.unified_diff(*texts, "saved", "now", lineterm="", n=1))
             more = [f"[…] {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
@@ -345,7 +345,7 @@ def _judged_alike(before: str, after: str) -> bool:
 
 
 _NAMED_OTHERWISE = {"model": "closeness"}
-_ALIKE: Mapping[str, Callable[[str, str], bool]] = {
+_SAY_THE_SAME: Mapping[str, Callable[[str, str], bool]] = {
     RETRIEVAL_PLAN_JSON: _rank_alike,
     GatheredContext.FILE: _judged_alike,
 }

@@ -250,7 +250,7 @@ def _is_cents(element: HtmlElement, inner: str, before: str, behind: str) -> boo
 def _is_note(element: HtmlElement, inner: str) -> bool:
     """Whether raised text is a footnote's mark: by its link within the page, its name or its brackets."""
     around = [*islice(element.iter(), _OUTER_ELEMENTS), *islice(element.iterancestors(), 1)]
-    links = any((one.get("href") or "").startswith("#") for one in around if one.tag == "a")
+    links = any((link.get("href") or "").startswith("#") for link in around if link.tag == "a")
     names = f"{element.get('class') or ''} {element.get('role') or ''}"[:_STYLE_CHARS]
     return links or bool(_NOTE_NAMES.search(names)) or bool(_NOTE.fullmatch(inner))
 

@@ -126,7 +126,9 @@ def test_site_down(tmp_path: Path, site: Site) -> None:
     script = asking_again(url, seen, node_of(url, 1))
     ran = run(tmp_path, site, "Is the Lenovo LOQ still in stock?", script, visited=url, down=True)
     assert file_of(ran.folder, "steps/step_01.json")["status"] == "error"
-    assert ran.response.startswith(f"{seen} [1]")
+    told = ran.response.split("\n\n")
+    assert told[0].startswith("Not looked up: web.fetch: no connection to 127.0.0.1")
+    assert told[1] == f"{seen} [1]"
     (asked, *_) = ran.asked("answer")
     assert seen in asked.text
     assert STOCK not in offered(asked, "answer").values()

@@ -95,7 +95,7 @@ def test_validate_finds(store: Layout, panda: Panda, name: str, old: str, new: s
 
 def test_validate_judges_the_evidence(store: Layout, panda: Panda) -> None:
     """A number in an approved item that no source of the turn holds is found, in answer and reply alike."""
-    said = (turn_of(store) / "response.md").read_text(encoding="utf-8").partition(" [1]")[0]
+    said = (turn_of(store) / "response.md").read_text(encoding="utf-8").partition(" [1]")[0].splitlines()[-1]
     for name in ("context.md", "response.md"):
         path = turn_of(store) / name
         before, five, after = path.read_text(encoding="utf-8").rpartition("## 5. Synthesis")
