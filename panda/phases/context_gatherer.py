@@ -150,11 +150,11 @@ def gathered_values(
     now: datetime,
     *,
     verdict: Verdict,
+    gaps: Sequence[str],
     left_out: Sequence[LeftOutLine] = (),
 ) -> GatheredContext:
     averages = [section.confidence_avg for section in sections if section.confidence_avg is not None]
     quality = round(sum(averages) / len(averages), 2) if averages else 0.0
-    gaps = verdict.issues or (() if _holds_nodes(sections) else (_GAP,))
     limits = next(section for section in sections if section.title == CONSTRAINTS)
     nodes = [node_id for section in sections if section.title != CONSTRAINTS for node_id in section.node_ids]
     coverage = {kind: sum(id_.startswith(f"{kind}:") for id_ in nodes) for kind in Coverage.__struct_fields__}
@@ -162,7 +162,7 @@ def gathered_values(
         sections=tuple(sections),
         gathered_at=render_time(now),
         context_quality=quality,
-        gaps=gaps,
+        gaps=tuple(gaps),
         stale=tuple(document.node.id for document in documents if _is_stale(document.node, sections, now)),
         documents=tuple(
             Document(one.node.id, one.node.provenance, one.tokens, one.kept_tokens, one.is_cut)
@@ -534,9 +534,16 @@ class ContextGatherer:
         now = self.clock()
         nodes = {one.node.id: one.node for one in documents}
         section = render_gathered(sections, nodes, now)
+        is_lacking = not _holds_nodes(sections) and not turn.reading.only_tells
         issues = () if judgement.status == "pass" else (_GAP,)
-        verdict = Verdict(judgement.status, issues, judgement.confidence)
-        values = gathered_values(sections, documents, now, verdict=verdict, left_out=left_out)
+        values = gathered_values(
+            sections,
+            documents,
+            now,
+            verdict=Verdict(judgement.status, issues, judgement.confidence),
+            gaps=issues or ((_GAP,) if is_lacking else ()),
+            left_out=left_out,
+        )
         files = (values, Evidence(gathered=tuple(lines)))
         outcome: Outcome = Advance(section, files)
         if judgement.status == "clarify":
