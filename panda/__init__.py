@@ -1,3 +1,3 @@
-"""Run language-model turns over plain files, every claim bound to a file on disk."""
+"""Answer questions from plain files, every claim bound to a file on disk."""
 
 __version__ = "0.1.0"

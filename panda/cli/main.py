@@ -20,7 +20,7 @@ from panda.cli.shells import use_safe_scripts
 from panda.settings import process_environment
 from panda.store.files import interrupt
 
-_ABOUT = "Run language-model turns over plain files, every claim bound to a file on disk."
+_ABOUT = "Answer questions from plain files, every claim bound to a file on disk."
 
 
 @dataclass(frozen=True)
