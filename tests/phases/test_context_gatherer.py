@@ -31,7 +31,6 @@ def halted_at_gathering(ran: Ran) -> dict[str, object]:
     assert ran.metadata.next is not None
     assert ran.metadata.next.phase == 2
     assert ran.sections() == [0, 1]
-    assert ran.problems == []
     (intervention,) = ran.interventions()
     assert intervention["id"] == ran.metadata.intervention
     assert (intervention["turn"], intervention["phase"]) == (3, 2)
@@ -235,6 +234,7 @@ def test_linked_document_that_is_missing(tmp_path: Path) -> None:
     assert intervention["severity"] == "critical"
     assert intervention["recipe"] is None
     assert intervention["details"] == {"node_id": "visit:visit_gone"}
+    assert [one.message for one in ran.problems] == ["it names the visit visit_gone, which is not there"]
 
 
 def test_linked_document_that_is_corrupt(tmp_path: Path) -> None:
