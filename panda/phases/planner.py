@@ -18,7 +18,6 @@ from panda.phases.pages import OPENING, live_pages, named_pages
 from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
-from panda.recipes.steps import ASSESSMENT
 from panda.session.registry import uses_excluded
 from panda.store.records import GatheredContext, Plan, ResearchCacheMatch, RetrievalPlan
 from panda.tools.contract import ToolContext
@@ -86,7 +85,7 @@ class Planner:
                 "fresh": _fresh_research(turn),
             },
             variables={"tools": "\n".join([describe_tools(names), *lacking]), "quoted": quote(turn.query)},
-            extra={"turn_summaries": _known(turn), ASSESSMENT: "\n".join([*figures, *findings])},
+            extra={"turn_summaries": _known(turn), "context_assessment": "\n".join([*figures, *findings])},
             guidance="\n".join(filter(None, [*guidance, refusal])) or None,
         )
         values = {"tools": names, **reply.values}
