@@ -1,12 +1,12 @@
 """Words on a command line that cannot be used, told as plainly as `git` tells them; and words that can."""
 
 import shutil
-from contextlib import chdir
+from contextlib import chdir, closing
 from pathlib import Path
 
 import pytest
 
-from tests.api import LAPTOPS, Panda, run_here
+from tests.api import LAPTOPS, ModelServer, Panda, run_here
 
 COMPARED = "recipe compare pipeline/phase6_validator pipeline/phase6_validator"
 
@@ -59,6 +59,32 @@ def test_what_is_wrong_is_said_plainly(panda: Panda, words: str, error: str, whe
     assert error in lines["error"]
     assert where in lines["where"]
     assert fix in lines["fix"]
+
+
+def test_an_own_recipe_that_nothing_asks_is_told_where_to_be_named(panda: Panda) -> None:
+    """The fix names the project's registry.yaml, not that of the installed program as the file to edit."""
+    assert panda("recipe", "eject", "pipeline/phase1_reflection").code == 0
+    own = panda.home / "recipes" / "pipeline" / "phase1_reflection.yaml"
+    own.rename(own.with_name("mine.yaml"))
+    found = panda("validate", str(panda.home / "recipes"), "--json").data["problems"]
+    fixes = [problem["fix"] for problem in found if "no step of the registry names" in problem["message"]]
+    assert [fix.partition(" of its step in ")[2].partition(",")[0] for fix in fixes] == [
+        "recipes/registry.yaml of the project"
+    ]
+
+
+def test_a_replay_tells_one_line_a_turn(panda: Panda) -> None:
+    """What came out otherwise is named on one line, and shown line by line with -v alone."""
+    with closing(ModelServer()) as server:
+        panda.write("models.yaml", server.models())
+        assert panda.turn("How much is the Lenovo LOQ 15?").code == 0
+        answer = panda.turn_file(3, "response.md")
+        answer.write_text(answer.read_text(encoding="utf-8").replace("costs", "cost"), encoding="utf-8")
+        short, long = panda("replay", "last"), panda("replay", "last", "-v")
+    told = [line for line in short.err.splitlines() if line.startswith("turn 3")]
+    assert (short.code, told) == (3, ["turn 3: differs; other than saved: response.md"])
+    assert "+The Lenovo LOQ 15 costs $697." in long.err
+    assert "+The Lenovo" not in short.err
 
 
 def test_last_is_the_newest_turn(panda: Panda) -> None:
