@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from panda.actions.turn import gather
-from panda.errors import HaltError, MemoryNodeError
+from panda.errors import HaltError, MemoryNodeError, ReplyError
 from panda.memory.validation import judge_gathered
 from panda.runs.verdict import judge_turn
 from panda.store.files import held_lock
@@ -345,10 +345,13 @@ REPAIRED = ("wrong confidence", "title of another kind")
 
 @pytest.mark.parametrize("name", [name for name in BAD_DRAFTS if name not in REPAIRED])
 def test_bad_twice_halts(tmp_path: Path, name: str) -> None:
-    """A draft that is bad twice, with no line that is supported, halts the turn; §2 is not on disk."""
+    """A draft that is bad twice, with no line that is supported, halts the turn, and names its nodes."""
     bad, _ = BAD_DRAFTS[name]
     ran = run_turn(laptop_store(tmp_path), answer=Script(synthesis=bad))
     halted_at_gathering(ran)
+    assert isinstance(ran.error, HaltError)
+    told = "see calls.jsonl" if isinstance(ran.error, ReplyError) else f"look at {PRICE_NODE}; "
+    assert str(ran.error.fix).startswith(told)
     assert not ran.folder.has("gathered_context.json")
     assert len(ran.asked("synthesis")) == 2
 
