@@ -8,7 +8,7 @@ from pathlib import Path
 
 from panda.errors import NotFoundError, UsageError
 from panda.store.layout import LAST, Layout, UserStore, turn_number
-from panda.store.records import Metadata
+from panda.store.records import STATUSES, Metadata
 from panda.store.turns import TurnFolder, find_turn
 from panda.store.visits import turn_directories
 
@@ -62,6 +62,9 @@ def select_turns(
             the user are looked at.
         layout: Gives the store that numbers are of; not called if only directories are named.
     """
+    if wanted.status not in (None, *STATUSES):
+        fix = f"use one of: {', '.join(STATUSES)}"
+        raise UsageError(f"there is no status {wanted.status!r:.80}", where="--status", fix=fix)
     takes_all = wanted == TurnFilter()
     if not words and takes_all:
         fix = "give numbers, a range such as 813-820, last, or --session"

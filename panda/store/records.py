@@ -139,6 +139,7 @@ _KEPT_FOR = timedelta(days=30)  # a proposal
 Status = Literal[
     "running", "approved", "clarify", "failed", "halted", "imported", "gathered", "interrupted", "forgotten"
 ]
+STATUSES: tuple[str, ...] = get_args(Status)
 METADATA_SCHEMA: Final = "panda.metadata/1"
 ASKED_BACK = 21
 """Exit code of a turn that asks back."""

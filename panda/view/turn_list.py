@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from types import SimpleNamespace
-from typing import get_args
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from panda.index.tables import IndexView, Integers, session_key
 from panda.retrieval.ranking import Bounds
 from panda.store.files import read_beneath
 from panda.store.layout import RESPONSE_MD, UserStore, check_id
-from panda.store.records import Status
+from panda.store.records import STATUSES
 from panda.store.turns import TurnRow, read_row
 from panda.view.shelf import Query, Shelf
 
@@ -26,7 +25,6 @@ PAGE_ROWS = 50
 _MOST_OPENED = 3_000
 """So many turns are opened for one page at most; it then says how far it has looked."""
 _ANSWER_CHARS = 200
-STATUSES: tuple[str, ...] = get_args(Status)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ def panda(tmp_path: Path) -> Panda:
         ("compress . --budget 5", "cannot read .: Is a directory", ".", "name a file in it"),
         ("compress notes.md/x --budget 5", "Not a directory", "notes.md/x", "a part of the path is a file"),
         (f"{COMPARED} --on 1,17", "user ann has no turn 17", "turn_000017", "`panda list`"),
+        ("replay --status done", "there is no status 'done'", "--status", "use one of: running, "),
         ("replay 1,x", "'1,x' is no turn number, range or directory", "SELECTION", "805,811, last"),
         ("batch q.jsonl", "not valid JSON: Expecting ',' delimiter", "q.jsonl:2", "a comma between two"),
         ("show last --user bob", "user bob has no turn", "TURN last", "panda turn --user bob"),
