@@ -26,8 +26,11 @@ from panda.cli.text import cell_text
 from panda.documents.progress import Advance
 from panda.documents.text import visible
 
-_WORD_CELLS = (1_000_000, 20, 8)
-"""Longest words that a column keeps whole, tried one after the other until a table fits."""
+_GIVING_WAY = ((1_000_000, 16), (20, 16), (20, 1), (8, 1))
+"""
+Longest words that a column keeps whole, and the room that its texts have at least, tried one after the other
+until a table fits.
+"""
 _NUMBER_LETTERS = 3  # that a number has at most: of its unit, or T and Z of a time
 _RATE_SECONDS = 0.5  # how long work runs before its rate says anything
 _TEXT_CELLS = 24  # that a text has at least where another column can be left out for it
@@ -142,9 +145,11 @@ class _Column:
         self.longest_number = max((cell_len(word) for word in words if _is_number(word)), default=0)
         self.readable = max(self.longest_word, min(self.longest_line, _TEXT_CELLS))
 
-    def least(self, floor: int) -> int:
-        """Return the least room, where words of more cells than *floor* may be shortened."""
-        return max(self.longest_number, min(self.longest_word, floor))
+    def least(self, word_cells: int, text_cells: int) -> int:
+        """Return the least room, if words may be shortened to so many cells and texts wrapped to so many."""
+        return max(
+            self.longest_number, min(self.longest_word, word_cells), min(self.longest_line, text_cells)
+        )
 
 
 def _is_number(word: str) -> bool:
@@ -155,17 +160,14 @@ def _is_number(word: str) -> bool:
 
 def _fit_widths(columns: Sequence[_Column], width: int) -> list[int]:
     """Return the room of each column: what it takes, or less of the widest until all fit, if they can."""
-    widths = [column.longest_line for column in columns]
-    for floor in _WORD_CELLS:
-        least = [column.least(floor) for column in columns]
-        while (excess := _total(widths) - width) > 0:
+    widths = [max(column.longest_number, min(column.longest_line, width)) for column in columns]
+    for word_cells, text_cells in _GIVING_WAY:
+        least = [column.least(word_cells, text_cells) for column in columns]
+        while _total(widths) > width:
             wide = [at for at, room in enumerate(widths) if room > least[at]]
             if not wide:
                 break
-            widest = max(wide, key=lambda at: widths[at])
-            following = max((widths[at] for at in wide if widths[at] < widths[widest]), default=0)
-            step = min(excess, max(1, widths[widest] - max(following, least[widest])))
-            widths[widest] -= step
+            widths[max(wide, key=lambda at: widths[at])] -= 1
     return widths
 
 
