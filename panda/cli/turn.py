@@ -285,7 +285,7 @@ def turn_result(done: "Outcome", tell: Callable[[str], None]) -> Result:
     """What a turn ends with; of an answer that was not approved, its text, evidence and changes are told."""
     data = done.data or {}
     if done.error is not None or data["status"] == "clarify":
-        return _halted_or_asked(done)
+        return _halted_or_asked(done, tell)
     if data["status"] != "failed":
         return Result(data, Markdown(data["response"]))
     for text in data["refused"]:
@@ -307,8 +307,10 @@ def turn_result(done: "Outcome", tell: Callable[[str], None]) -> Result:
     return Result(data, error=error)
 
 
-def _halted_or_asked(done: "Outcome") -> Result:
+def _halted_or_asked(done: "Outcome", tell: Callable[[str], None]) -> Result:
     if done.error is not None or done.data is None:
+        if done.data and done.data.get("intervention"):
+            tell(f"halted: panda intervention show {done.data['intervention']} tells more")
         return Result(done.data, error=done.error)
     return Result(done.data, str(done.data["question"]), exit_code=ASKED_BACK)
 
@@ -363,13 +365,14 @@ def gather(
         text = read_query(query or "", invocation.stdin)
         documents = _read_documents(invocation, app, query or "", text, with_ or (), no_stdin=no_stdin)
         done = gather_query(app, text, mode, until, documents=documents)
-    return _tell_how_to_answer(invocation, app, _gathered_result(done), is_new=turn is None)
+    result = _gathered_result(done, invocation.reporter.step)
+    return _tell_how_to_answer(invocation, app, result, is_new=turn is None)
 
 
-def _gathered_result(done: "Outcome") -> Result:
+def _gathered_result(done: "Outcome", tell: Callable[[str], None]) -> Result:
     data = done.data or {}
     if done.error is not None or data["status"] == "clarify":
-        return _halted_or_asked(done)
+        return _halted_or_asked(done, tell)
     if data["section"] is not None:
         return Result(data, Markdown(data["section"] + "\n"))
     rows = [

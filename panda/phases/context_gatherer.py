@@ -401,8 +401,11 @@ class ContextGatherer:
         if not missing:
             return
         numbers = ", ".join(node_id.removeprefix("turn:") for node_id in missing)
+        message = f"the query names turns that are not saved: {numbers}"
+        if len(missing) == 1:
+            message = f"the query names turn {numbers}, which is not saved"
         raise MemoryNodeError(
-            f"the query names turns that are not saved: {numbers}",
+            message,
             where=where,
             fix=f"ask for turns that `panda list --user {turn.store.user}` shows as saved, in a new turn",
             expected="saved turns of this user",

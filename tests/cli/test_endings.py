@@ -80,6 +80,10 @@ def test_plain_output(talk: FreshTalk, code: int) -> None:
     told = [line for line in stderr.splitlines() if line.startswith(("refused: ", "evidence: "))]
     refused = [f"refused: {WRONG}", f"evidence: {PRICE} [{PRICE_NODE}]"]
     assert told == (refused if code == 22 else [])
+    halts = [path.stem for path in talk.layout.interventions.glob("*.json")]
+    shown = [line for line in stderr.splitlines() if line.startswith("halted: ")]
+    assert shown == [f"halted: panda intervention show {halt} tells more" for halt in halts]
+    assert len(halts) == (code == 20)
 
 
 @pytest.mark.parametrize("code", ENDINGS)
