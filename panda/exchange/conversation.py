@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from panda.documents.records import check_instant
 from panda.documents.times import parse_time
 from panda.store.layout import is_id
 
@@ -147,15 +148,17 @@ def branch_to(leaf: object, parents: Mapping[str, object]) -> list[str]:
 
 
 def read_moment(value: object) -> datetime | None:
-    """An instant as exports write it, seconds since 1970 or ISO 8601; None for anything else."""
+    """Return an instant as exports write it (seconds since 1970, ISO 8601); None if no turn can have it."""
+    moment = None
     try:
         if isinstance(value, str) and len(value) <= _MAX_TIME_CHARS:
-            return parse_time(value)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value, UTC)
+            moment = parse_time(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            moment = datetime.fromtimestamp(value, UTC)
+        check_instant("time", moment, is_counted_from=True)
     except (ValueError, OverflowError, OSError):
-        pass
-    return None
+        return None
+    return moment
 
 
 def clean_text(text: object) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from panda.documents.context import ContextDocument, FrontMatter, Section, Text, render_context
 from panda.documents.json_text import load_json, may_hold_halves
 from panda.documents.progress import progress
+from panda.documents.records import check_instant
 from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, ImportFileError, Location, Problem
 from panda.exchange.conversation import Conversation, ConversationError, Kind, exchanges_of
@@ -212,6 +213,10 @@ def _read_line(text: str, name: str, number: int) -> NewTurn:
     except (ValueError, OverflowError) as exc:
         message = f"{line.at[:80]!r} is not an ISO 8601 time"
         raise FileFormatError(message, where=where, key="at", fix="2026-01-04T14:30:00Z") from exc
+    try:
+        check_instant("at", at, is_counted_from=True)
+    except ValueError as exc:
+        raise FileFormatError(str(exc), where=where, key="at", fix="2026-01-04T14:30:00Z") from exc
     summary = None
     if line.summary is not None or line.topics:
         summary = IndexSummary(line.summary, line.topics or (), None, has_research=False, research_topic=None)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,9 @@ _LINES = st.lists(
     st.builds(
         import_line,
         session=st.sampled_from(["a", "b-1", "default"]),
-        at=st.datetimes().map(lambda at: f"{at.replace(microsecond=0).isoformat()}Z"),
+        at=st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31)).map(
+            lambda at: f"{at.replace(microsecond=0).isoformat()}Z"
+        ),
         query=_TEXTS.filter(lambda text: text.strip() != "" and any(not char.isspace() for char in text)),
         response=_TEXTS,
         summary=st.none() | _TEXTS,

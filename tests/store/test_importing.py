@@ -80,6 +80,7 @@ def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
         ({**import_line(), "user": "../etc"}, "must be a user or session id"),
         ({**import_line(), "session": "a b"}, "must be a user or session id"),
         (import_line(at="yesterday"), "'yesterday' is not an ISO 8601 time"),
+        (import_line(at="0001-01-01T00:00:00Z"), "at lies outside the years 2 to 9998"),
         (import_line(turn=0), "a whole number from 1 to 999,999,999"),
         (import_line(query=" "), "must be a text that is not blank"),
         (import_line(answer="x"), "unknown key 'answer'"),
