@@ -292,7 +292,7 @@ def note_lines(
         carried = ""
         if dated and not find_days(text) and passage.form != "code":
             carried = dated[-1]
-        elif is_short and not passage.heads_line:
+        elif is_short and places and not passage.heads_line:
             carried = places[-1]
         carried = f"{carried}: " if carried and not text.startswith(carried) else ""
         sure = confidence_at(start, "general_fact", when, now)

@@ -615,9 +615,13 @@ def read_memory_file(path: Path | str) -> str:
     Return the text of preferences.md or facts.md.
 
     Raises:
-        FileFormatError: It is larger than NOTE_BYTES, and then nothing of it is read, or it is not UTF-8.
+        FileFormatError: It is larger than NOTE_BYTES, and then nothing of it is read, it is not UTF-8, or a
+            directory stands there.
         StoreError: As read_text.
     """
+    if Path(path).is_dir():
+        message = "it is a directory, and a file must stand there"
+        raise FileFormatError(message, where=str(path), fix="move it away")
     return to_text(_read_limited(path), path)
 
 
@@ -641,7 +645,7 @@ def read_note_encoded(path: Path | str) -> tuple[str, str]:
 def decode_note(data: bytes, path: Path | str) -> tuple[str, str]:
     """Return the text of a note's bytes, and the name of their encoding; raises NoteFormatError."""
     with suppress(UnicodeDecodeError):
-        return data.decode(), "utf-8"
+        return data.decode().removeprefix("\ufeff"), "utf-8"
     encoding = next((name for mark, name in _UNICODE_MARKS.items() if data.startswith(mark)), "Windows-1252")
     with suppress(UnicodeDecodeError):
         if encoding != "Windows-1252":

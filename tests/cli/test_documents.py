@@ -199,6 +199,22 @@ def test_kinds_of_documents(
     assert panda.problems() == []
 
 
+@pytest.mark.parametrize(
+    ("text", "query", "answer"),
+    [
+        ("rex\n", "Summarise this", "rex"),
+        ("Anna\nBert\nCarla\n", "Summarise this", "Bert"),
+        ("Dear Anna,\n\nThe rent for the flat is 900 euros a month.\n\nTom\n", "What is the rent?", "900"),
+    ],
+    ids=["a word", "names", "a letter"],
+)
+def test_short_lines_without_a_title_are_read(panda: Panda, text: str, query: str, answer: str) -> None:
+    """What stands below no heading and in no titled file is quoted as it is."""
+    ended = panda("turn", "--json", query, stdin=text)
+    assert ended.code == 0, ended.err
+    assert answer in ended.data["response"]
+
+
 PDF_TEXT = "The lease ends on 31 March 2027."
 
 

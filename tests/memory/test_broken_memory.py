@@ -50,6 +50,14 @@ def test_what_cannot_be_read_halts_the_turn(panda: Panda) -> None:
         path.unlink()
 
 
+def test_a_directory_in_its_place_halts_the_turn(panda: Panda) -> None:
+    """What stands where a memory file belongs and is none is told as such."""
+    path = panda.store / "users" / "ann" / "facts.md"
+    path.mkdir()
+    ended = panda.turn("Where is the tea?")
+    assert (ended.code, ended.error["where"], ended.error["fix"]) == (20, str(path), "move it away")
+
+
 def test_a_halted_turn_goes_on_when_the_file_is_mended(panda: Panda) -> None:
     """The fix is made, and the turn is resumed."""
     path = panda.write("store/users/ann/preferences.md", "---\ntea: [green\n---\n")

@@ -138,3 +138,11 @@ def test_a_note_that_cannot_be_read_stops_no_turn(panda: Panda) -> None:
     assert ended.err.count("cannot be read: 2") == 1
     assert "large.md" not in ended.err
     assert panda("index", "rebuild").code == 3
+
+
+def test_a_byte_order_mark_and_a_name_of_blanks_are_nothing_to_an_answer(panda: Panda) -> None:
+    """A mark of the encoding is not quoted, and a note whose name gives no title is read like others."""
+    note(panda, "marked.txt", "\ufeffThe dentist is Dr. Okafor of Lagos.\n")
+    note(panda, " .md", "cellar rent: 9\n\nBye\n")
+    assert panda.turn("Who is the dentist?").data["response"].startswith("The dentist is Dr. Okafor")
+    assert "9" in panda.turn("What is the cellar rent?").data["response"]
