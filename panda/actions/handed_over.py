@@ -1,5 +1,6 @@
 """Documents for a turn: files, standard input and web pages as text, before the turn claims a number."""
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -30,6 +31,7 @@ STANDARD_INPUT = "standard input"
 _PDF_LIMITS = Limits(seconds=60, memory_bytes=1_000_000_000)
 _UNTIMED = datetime(2000, 1, 1, tzinfo=UTC)  # replaced when the turn claims its number
 _URL_SCHEMES = ("http://", "https://")
+_TERMINAL_SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 def gather_documents(
@@ -177,12 +179,19 @@ def _read_page(url: str, page: "Page", taken: Sequence[str]) -> DocumentText:
     if not text.strip():
         raise UsageError(f"{url} is empty", where=url, fix="give a page that holds text")
     kind = content_type_of(parts.path.rpartition("/")[2] or None, text)
-    return _document(title, url, kind, text.encode(), text.replace("\0", ""), taken)
+    return _document(title, url, kind, text.encode(), text, taken)
+
+
+def _without_signals(text: str) -> str:
+    """Return a text without terminal colours, null bytes and halves of characters, which no file holds."""
+    plain = _TERMINAL_SEQUENCES.sub("", text).replace("\0", "")
+    return plain.encode("utf-8", "replace").decode()
 
 
 def _document(
     title: str, source: str, content_type: str, data: bytes, text: str, taken: Sequence[str]
 ) -> DocumentText:
+    text = _without_signals(text)
     size_bytes = len(text.encode())
     if size_bytes > MAX_TEXT_BYTES:
         message = f"{source} has {size_bytes:,} bytes of text, more than the {MAX_TEXT_BYTES:,} that are read"

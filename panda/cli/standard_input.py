@@ -1,10 +1,13 @@
 """Standard input beside a query: what a pipe or a redirected file gives is a document of the turn."""
 
+import os
 import select
 from collections.abc import Callable
 from contextlib import suppress
 from io import UnsupportedOperation
 from typing import BinaryIO
+
+from panda.errors import StoreError
 
 _WAIT_SECONDS = 2.0
 _STEP_BYTES = 65_536
@@ -17,7 +20,7 @@ def read_piped(stdin: BinaryIO, tell: Callable[[str], None], *, most_bytes: int)
     cannot be read, or holds nothing but blanks. *tell* is told of waiting, and how much was read.
     """
     data = b""
-    with suppress(OSError):  # as nohup leaves it: not to be read
+    with suppress(OSError):  # closed: not to be read
         if not stdin.isatty():
             data = _read(stdin, tell, most_bytes)
     if not data.strip():
@@ -28,11 +31,23 @@ def read_piped(stdin: BinaryIO, tell: Callable[[str], None], *, most_bytes: int)
 
 def _read(stdin: BinaryIO, tell: Callable[[str], None], most_bytes: int) -> bytes:
     with suppress(UnsupportedOperation):  # no file, as in tests
+        os.set_blocking(
+            stdin.fileno(), True
+        )  # a parent may have left it otherwise, and then a pause is an end
         if not select.select([stdin.fileno()], [], [], _WAIT_SECONDS)[0]:
             tell(_WAITING)
     parts: list[bytes] = []
     size_bytes = 0
-    while size_bytes <= most_bytes and (part := stdin.read(min(_STEP_BYTES, most_bytes + 1 - size_bytes))):
+    while size_bytes <= most_bytes:
+        try:
+            part = stdin.read(min(_STEP_BYTES, most_bytes + 1 - size_bytes))
+        except OSError as exc:
+            if not parts:  # as nohup leaves it: not to be read
+                break
+            message = f"standard input broke off after {size_bytes:,} bytes: {exc.strerror}"
+            raise StoreError(message, where="standard input", fix="give it again") from exc
+        if not part:
+            break
         parts.append(part)
         size_bytes += len(part)
     return b"".join(parts)

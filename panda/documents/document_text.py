@@ -111,7 +111,10 @@ def _looks_like_table(text: str) -> bool:
 def _delimiter_of(lines: Sequence[str]) -> str | None:
     """Return what parts every line into as many cells as the first, a row of short names; else None."""
     for delimiter in _CSV_DELIMITERS:
-        rows = list(csv.reader(lines, delimiter=delimiter))
+        try:
+            rows = list(csv.reader(lines, delimiter=delimiter))
+        except csv.Error:  # a cell longer than the library reads
+            continue
         header = rows[0] if rows else []
         are_names = all(0 < len(cell.strip()) <= _HEADER_CHARS for cell in header)
         if len(header) > 1 and are_names and {len(row) for row in rows} == {len(header)}:
@@ -257,4 +260,6 @@ class _JsonReader:
 
     @staticmethod
     def _passage(text: str, line: int, path: tuple[str, ...], list_line: int | None) -> Passage:
-        return Passage(text, line, path, "row" if list_line is not None else "line", list_line)
+        # a JSON string may spell half of a character, which no file can hold
+        text, *path_parts = (part.encode("utf-8", "replace").decode() for part in (text, *path))
+        return Passage(text, line, tuple(path_parts), "row" if list_line is not None else "line", list_line)

@@ -31,6 +31,7 @@ from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, measure_centrality, measure_closeness, share_of_words
 from panda.session.registry import uses_excluded
 from panda.store.records import Evidence, GatheredItem, GatheredSection, Line, Step
+from panda.store.turn_documents import DOCUMENT
 
 PAGE = "visit:"
 CLAIMED, FOUND, WORDED = "claimed by a tool", "found by a tool", "worded by a model"
@@ -285,6 +286,11 @@ class _Filters:
             if self._turn.reading.of_documents:
                 why = "not in what was handed over"
             yield why, lambda line: line.node not in self._found
+        if quotes and (documents := self._turn.document_nodes):
+            yield (
+                "of a document of an earlier turn",
+                lambda line: line.node.startswith(DOCUMENT) and line.node not in documents,
+            )
         yield "read anew since", self._is_stale
         if named_pages(self._turn):
             yield "the address of another page", self._is_address

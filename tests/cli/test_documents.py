@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api import ROOT, Ended, ModelServer, Panda, run_here
+from tests.api import PROGRAM, ROOT, Ended, ModelServer, Panda, run_here
 from tests.script import Script, pick
 from tests.web.site import running_site
 
@@ -213,6 +213,47 @@ def test_short_lines_without_a_title_are_read(panda: Panda, text: str, query: st
     ended = panda("turn", "--json", query, stdin=text)
     assert ended.code == 0, ended.err
     assert answer in ended.data["response"]
+
+
+def test_the_newest_document_is_the_one_that_is_asked_about(panda: Panda) -> None:
+    """What an earlier turn was given does not answer for it; half of a character in it stops nothing."""
+    assert (
+        panda("turn", "--json", "Who is the vet?", stdin='{"vet": "Dr. Amsel", "phone": "0151 222"}').code
+        == 0
+    )
+    ended = panda(
+        "turn", "--json", "Who is the vet?", stdin='{"vet": "Dr. Miller \\ud800", "phone": "0151 333"}'
+    )
+    assert "Dr. Miller" in ended.data["response"]
+    assert "Amsel" not in ended.data["response"]
+    coloured = panda("turn", "--json", "Who is the vet?", stdin="\033[31mThe vet is Dr. Redwood.\033[0m\n")
+    assert coloured.data["response"].startswith("The vet is Dr. Redwood.")
+
+
+def test_a_long_cell_is_no_fault_of_a_document(panda: Panda) -> None:
+    """Lines that may be a table are looked at whatever their length."""
+    assert panda("turn", "--json", "Summarise this", stdin=f"a;{'b' * 140_000}\n" * 3).code in {0, 2}
+
+
+def test_a_pause_of_the_writer_is_not_the_end(panda: Panda) -> None:
+    """A pipe that a parent left non-blocking is read to its end."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with subprocess.Popen(
+        [*PROGRAM, "turn", "--quiet", "Who is the plumber?"],
+        cwd=panda.home,
+        env=panda.environ,
+        stdin=reading,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        os.close(reading)
+        os.write(writing, b"The house is old and has a garden in the back.\n")
+        time.sleep(1.5)
+        os.write(writing, b"\nThe plumber is Mr. Late.\n")
+        os.close(writing)
+        answer, _ = process.communicate(timeout=60)
+    assert answer.startswith("The plumber is Mr. Late.")
 
 
 PDF_TEXT = "The lease ends on 31 March 2027."
