@@ -151,7 +151,10 @@ def test_the_readme_shows_what_comes_out(shell: Callable[..., Ended]) -> None:
     blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     shown, commands = blocks[0].removeprefix("$ make turn\n"), blocks[1].splitlines()
     for line in commands[1:]:
-        words = shlex.split(line.removeprefix("$ panda "), comments=True)
+        piped, _, command = line.removeprefix("$ ").rpartition(" | ")
+        words = shlex.split(command.removeprefix("panda "), comments=True)
+        if piped:
+            words += ["--with", str(ROOT / piped.removeprefix("cat "))]
         if words[0] not in SERVERS:
             ended = shell(words)
             assert ended.code == 0, (line, ended)

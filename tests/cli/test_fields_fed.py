@@ -53,6 +53,7 @@ NO_PATH = {
         (
             *("JudgedCandidate.node_id", "Claim.node_id", "ContentReference.node_id", "Document.node_id"),
             *("GatheredItem.node_ids", "Noted.node_id", "GatheredSection.node_ids", "Option.node_ids"),
+            "LeftOutLine.node_ids",
         ),
         "a node, looked up in the index",
     ),

@@ -34,7 +34,9 @@ def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
         assert encoder.info.name == "minilm-l6"
         with pytest.raises(ModelFileError, match="EYES has no model") as caught:
             layers.model("EYES")
-    assert str(caught.value.where).endswith("models.yaml:44 (layers.EYES)")
+    lines = PACKAGED.read_text(encoding="utf-8").splitlines()
+    eyes = next(number for number, text in enumerate(lines, 1) if text.lstrip().startswith("EYES:"))
+    assert str(caught.value.where).endswith(f"models.yaml:{eyes} (layers.EYES)")
 
 
 @pytest.mark.parametrize(
