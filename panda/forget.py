@@ -34,11 +34,13 @@ from panda.store.interventions import intervention_id
 from panda.store.layout import METADATA_JSON, UserStore
 from panda.store.records import Metadata, check_json, load
 from panda.store.seals import SEAL, seal_files, seal_value, text_digest
+from panda.store.turn_documents import DOCUMENT, document_node
 from panda.store.turns import CONTEXT_SCHEMA
 from panda.store.unfinished import FORGETTING_JSON, SAME_COMMAND, read_cut_short, write_cut_short
 
 WORD_CHARS = 4  # a text with fewer characters counts only as a word of its own
 SHORT_CHARS = 8  # a value with fewer goes from memory and the turns that told it alone
+LINE_WORDS = 4  # a document's line with fewer goes only from turns that quote it; a figure counts twice
 _OF_USER = re.compile(
     r"(preferences|facts)\.md|(memory|conflicts|proposed_facts)\.jsonl|memory\.shown\.json|turn_counter"
 )
@@ -61,6 +63,8 @@ _QUOTING = (names.GATHERED_CONTEXT_JSON, names.EVIDENCE_JSON)
 """Files of a turn that name the nodes that it quotes."""
 _CODE = re.compile(r"[\w-]*\d[\w-]*")
 """A word with a figure: what may be repeated of a sentence that is forgotten."""
+_BARE_FIGURE = re.compile(r"[\d\W_]{0,7}|\d{4}\W\d\d?\W\d\d?")
+"""A date, or a few figures and signs without a letter."""
 _TURN = re.compile(r"(?:users/([a-z0-9_-]+)/turns|runs/[^/]+/turns/([a-z0-9_-]+))/turn_(\d{6,15})(?=/)")
 _STAYS = ("turn", "user", "directory", "item", "exit_code", "seconds", "is_saved")
 """What a run still says of a turn that held it."""
@@ -149,7 +153,7 @@ class _Eraser:
             self._pattern = self._quoting if quotes else self._far
         self._scrubs = False
         self._spares = False
-        self._has_digests = False
+        self._is_of_documents = False
 
     def count(self, data: bytes) -> int:
         low = data.lower()
@@ -158,7 +162,7 @@ class _Eraser:
     def clean(self, path: Path, data: bytes, *, scrubs: bool = False) -> bytes:
         """Content without the texts; with *scrubs* without calls, entities, topics and digests either."""
         text, name, self._scrubs, self._spares = _text(data), path.name, scrubs, False
-        self._has_digests = name == names.DOCUMENTS_JSON
+        self._is_of_documents = name == names.DOCUMENTS_JSON
         if path.suffix == ".jsonl":
             made = "\n".join(self._json(line, name) for line in text.split("\n"))
         elif path.suffix == ".json":
@@ -174,11 +178,12 @@ class _Eraser:
         """A JSON value without the texts; *free*: within a value whose keys are not panda's."""
         if isinstance(value, str):
             is_digest = key == "etag" or (free and re.fullmatch("[0-9a-f]{16,64}", value))
-            is_digest = is_digest or (self._has_digests and key in ("sha256", "text_sha256"))
+            is_digest = is_digest or (self._is_of_documents and key in ("sha256", "text_sha256"))
             if self._scrubs and is_digest:
                 return None
             is_whole = self._pattern.fullmatch(value) is not None
             is_name = (_NAMES.fullmatch(key) and not free) or (is_whole and self._spares)
+            is_name = is_name or (self._is_of_documents and key == "name")
             if not is_name and (is_whole or not _FIXED.fullmatch(value)):
                 return self.text(value)
         elif isinstance(value, list):
@@ -329,8 +334,40 @@ class Forgetting:
         summary = _load(turn / names.SUMMARY_JSON).get("turn_summary") or ""
         near = [about.get("query", ""), _text(_read(turn / names.RESPONSE_MD)).strip(), summary]
         near = [*wanted.near, *(text for text in near if text and not FORGOTTEN.search(text))]
-        texts, turns = (*wanted.texts, *told), wanted.turns | {*later}
-        return replace(wanted, texts=texts, near=tuple(near), turns=turns, turn=number)
+        documents = self._document_nodes(turn.directory, number)
+        lines = self._quoted_lines(documents)
+        unique = [line for line in lines if _is_telling(line)]
+        near += [line for line in lines if line not in unique]
+        return replace(
+            wanted,
+            texts=(*wanted.texts, *told, *unique),
+            near=tuple(near),
+            turns=wanted.turns | {*later},
+            turn=number,
+            nodes=(*wanted.nodes, *documents),
+        )
+
+    def _document_nodes(self, directory: Path, number: int) -> list[str]:
+        """Return the nodes of the documents that were handed over with a turn."""
+        records = _load(directory / names.DOCUMENTS_JSON).get("documents") or ()
+        return [document_node(number, str(record.get("name"))) for record in records]
+
+    def _quoted_lines(self, nodes: Sequence[str]) -> list[str]:
+        """
+        Return the lines that the user's turns and their replays quote of nodes: each once, without the end of
+        its sentence. Bare dates and short figures are left out, since times and versions consist of them.
+        """
+        if not nodes:
+            return []
+        replays = self._store.runs.glob(f"*/turns/{self._store.user}/*")
+        lines: dict[str, None] = {}
+        for directory in (*self._store.turns.glob("*"), *replays):
+            for path in (directory / name for name in _QUOTING):
+                if _names(path, nodes):
+                    value = _load(path)
+                    lines |= dict.fromkeys(line for node in nodes for line in _quotes(node, value))
+        ends = (line.rstrip(" .!?…") for line in lines if not FORGOTTEN.search(line))
+        return list(dict.fromkeys(line for line in ends if line and not _BARE_FIGURE.fullmatch(line)))
 
     def of_visit(self, name: str) -> Wanted | None:
         """A page as it was read, and what its turn quotes of it; None if there is none."""
@@ -542,6 +579,8 @@ class _Walk:
         about = _object(data.get(metadata, b""))
         is_held, made = about.get("forgotten_at") == eraser.at, dict(data)
         is_held |= wanted.visit is not None and directory in wanted.visit.parents
+        documents = [node for node in wanted.nodes if node.startswith(DOCUMENT)]
+        is_held |= any(_names(path, documents) for path in paths if path.name in _QUOTING)  # they go
         for path in filter(lambda path: eraser.count(data[path]), data):
             is_held |= eraser.clean(path, data[path]) != data[path]
         if is_held:
@@ -628,7 +667,11 @@ class _Walk:
         """What a file holds; None, and told, of notes that hold a text, and where it cannot be had."""
         eraser, data = self._eraser, None
         if eraser.count(os.fsencode(path.name)):
-            self._left[path] = Place(path, 1, "its name holds the text: rename it by hand")
+            why = "its name holds the text: rename it by hand"
+            _, number, directory = self._owner(path)
+            if directory is not None and path.parent == directory / names.DOCUMENTS:
+                why = f"its name holds the text, and answers cite it: `panda forget {number}` removes it"
+            self._left[path] = Place(path, 1, why)
         try:
             data = files.read_bytes(path)
         except (StoreError, UntrustedError) as exc:
@@ -755,8 +798,21 @@ def _line(value: object) -> str:
 def _quotes(node: str, value: object) -> Iterator[str]:
     for part in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
         yield from _quotes(node, part)
-    if isinstance(value, dict) and (value.get("node_ids") == [node] or value.get("node_id") == node):
+    if isinstance(value, dict) and "text" in value and _is_of_node(node, value):
         yield str(value.get("text"))
+
+
+def _is_telling(line: str) -> bool:
+    """Return whether a line of a document is hardly anyone else's, so that it may go wherever it stands."""
+    words = len(line.split()) + bool(_CODE.search(line))
+    return words >= LINE_WORDS and len(line) >= SHORT_CHARS
+
+
+def _is_of_node(node: str, value: Mapping[str, Any]) -> bool:
+    """Return whether a line of gathered context or evidence is quoted of a node, and of no other one."""
+    if node.startswith(DOCUMENT) and value.get("node") == node:
+        return True  # of pages the evidence's lines are not taken: other turns may say the same
+    return value.get("node_ids") == [node] or value.get("node_id") == node
 
 
 def _is_mark(value: dict[str, Any]) -> bool:

@@ -466,6 +466,39 @@ def test_forgetting_reaches_documents(asked: tuple[Panda, Ended], tmp_path: Path
     assert panda.problems() == []
 
 
+def test_a_forgotten_document_goes_from_turns_that_quote_it(panda: Panda) -> None:
+    """Forgetting a turn takes what other turns and sessions quoted of its document, too."""
+    panda.write(
+        "old.md", "# Rental contract\n\nThe rent is 900 euros per month.\n\nThe deposit is two rents.\n"
+    )
+    panda("turn", "--session", "first", "--with", "old.md", "What is the rent?")
+    later = panda("turn", "--session", "second", "--json", "What is the rent in old.md per month?")
+    assert {source["node_id"] for source in later.data["sources"]} == {"document:1/old.md"}
+    panda("turn", "--session", "second", "What about the rent?")
+    panda.write("panda-system-docs/users/default/knowledge/rents.md", "Rents of 900 euros are usual.\n")
+    assert panda("forget", "1", "--yes").code == 0
+    paths = [path for path in panda.store.rglob("*") if path.is_file() and path.name != "rents.md"]
+    assert [str(path) for path in paths if b"900 euros" in path.read_bytes()] == []
+    assert [str(path) for path in paths if b"two rents" in path.read_bytes()] == []
+    assert panda("validate", "--strict").code == 0
+
+
+def test_a_text_in_the_name_of_a_document(panda: Panda) -> None:
+    """--text leaves a document's name, and says so; source and digests lose it, and the turn validates."""
+    panda.write("Zorbax-plan.md", "The Zorbax starts in May.\n\nIts budget is 40,000 euros.\n")
+    panda("turn", "--with", "Zorbax-plan.md", "When does it start?")
+    ended = panda("forget", "--text", "Zorbax", "--yes", "--json")
+    assert (ended.code, "`panda forget 1` removes it" in ended.error["fix"]) == (3, True)
+    (document,) = json.loads(panda.turn_file(1, "documents.json").read_text(encoding="utf-8"))["documents"]
+    assert document["name"] == "Zorbax-plan.md"
+    assert "Zorbax" not in document["source"]
+    assert [document[key] for key in ("sha256", "text_sha256")] == [None, None]
+    assert "Zorbax" not in texts_of(panda)["Zorbax-plan.md.txt"]
+    assert panda("validate", "--strict").code == 0
+    assert panda("forget", "1", "--yes").code == 0
+    assert panda("validate", "--strict").code == 0
+
+
 def test_an_export_tells_that_documents_are_needed(asked: tuple[Panda, Ended]) -> None:
     """A turn with documents is left out of queries to ask again, and stderr says why."""
     ended = asked[0]("export", "1", "--as", "queries", "--json")
