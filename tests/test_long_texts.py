@@ -26,7 +26,7 @@ import yaml
 import panda.documents
 import panda.language
 from panda.documents.context import ContextDocument, FrontMatter, Section, Text
-from panda.documents.markdown import KnowledgeSection, split_knowledge
+from panda.documents.markdown import KnowledgeSection, Passage, split_knowledge
 from panda.errors import Problem
 from panda.language.claims import Amount, Claim, Found, scan
 from panda.language.reading import Clause
@@ -87,6 +87,7 @@ NOT_TEXTS = {
     "memory_file.statement_key": "numbers",
     "numbers.number_from_words": "a match of number words",
     "numbers.size_of": "a unit of ours",
+    "pdf.read_pdf": "a PDF",
     "reading.overall_mood": "clauses with moods",
     "statements.best_mood": "probabilities",
     "yaml_text.yaml_fault": "a fault of the YAML parser",
@@ -113,6 +114,7 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
     Mapping[str, Sequence[str]]: lambda text: {text[:80]: [text]},
     Callable[[str], bool]: lambda text: lambda operand: True,
     Collection[str]: lambda text: [text],
+    tuple[Passage, ...]: lambda text: (),
     type[Problem]: lambda text: Problem,
     Mapping[str, object]: lambda text: {text[:60] or "a": text},
     Mapping[str, Any]: lambda text: {

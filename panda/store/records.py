@@ -682,6 +682,7 @@ class GatheredContext(FileRecord, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Versions before 2026-11-28 wrote pass for retry as well, with what is missing as an issue."""
+        super().__post_init__()
         if self.verdict.status == "pass" and self.verdict.issues:
             verdict = msgspec.structs.replace(self.verdict, issues=())  # nothing was gathered
             if any(section.node_ids for section in self.sections):

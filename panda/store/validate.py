@@ -249,7 +249,8 @@ class _Check:
             path: record.visit_id for path, record in records.items() if isinstance(record, Manifest)
         }
         research = records.get(paths / Research.FILE)
-        if isinstance(research, Research):
+        has_forgotten = isinstance(metadata, Metadata) and metadata.forgotten_at is not None
+        if isinstance(research, Research) and not has_forgotten:  # a visit may be what was forgotten
             self._researched(paths, research, set(visit_ids.values()))
         if isinstance(metadata, Metadata):
             self._seal(paths, metadata, self.problems[before:])
