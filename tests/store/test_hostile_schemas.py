@@ -206,7 +206,7 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
     "grammar": (
         {"allOf": [{"type": "string", "pattern": f"^.*a.{{{n}}}b.*$"} for n in range(2, 40)]},
         "",
-        "takes more than 5 seconds",
+        "the most that is allowed",
     ),
     "type": ({"type": "strng"}, ".type", "'strng'"),
 }
@@ -236,7 +236,9 @@ def test_a_recipe_with_a_hostile_schema_is_refused(name: str, tmp_path: Path) ->
         out, err = process.communicate(timeout=SECONDS * 2)
     assert process.returncode == 3, err
     problems = [one for one in json.loads(out)["data"]["problems"] if one["path"] == str(path)]
-    assert [one["message"] for one in problems if told in one["message"]], problems
+    assert [one["message"] for one in problems if told in one["message"]], [
+        one["message"] for one in problems
+    ]
     if below:
         assert [one["key"] for one in problems] == [f"output_schema.properties.question{below}"]
 
