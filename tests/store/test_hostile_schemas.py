@@ -206,7 +206,7 @@ FAULTS: dict[str, tuple[Any, str, str]] = {
     "grammar": (
         {"allOf": [{"type": "string", "pattern": f"^.*a.{{{n}}}b.*$"} for n in range(2, 40)]},
         "",
-        "the most that is allowed",
+        "reading it",
     ),
     "type": ({"type": "strng"}, ".type", "'strng'"),
 }
