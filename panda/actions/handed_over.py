@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from panda.documents.document_text import HTML, PDF, content_type_of
+from panda.documents.json_text import whole_characters
 from panda.documents.pdf import has_pdf_reader, read_pdf
 from panda.errors import FileFormatError, UsageError
 from panda.isolation import Limits, run_isolated
@@ -182,19 +183,21 @@ def _read_page(url: str, page: "Page", taken: Sequence[str]) -> DocumentText:
     return _document(title, url, kind, text.encode(), text, taken)
 
 
-def _without_signals(text: str) -> str:
+def _plain_text(text: str) -> str:
     """Return a text without terminal colours, null bytes and halves of characters, which no file holds."""
-    plain = _TERMINAL_SEQUENCES.sub("", text).replace("\0", "")
-    return plain.encode("utf-8", "replace").decode()
+    plain: str = whole_characters(text)
+    return _TERMINAL_SEQUENCES.sub("", plain).replace("\0", "")
 
 
 def _document(
     title: str, source: str, content_type: str, data: bytes, text: str, taken: Sequence[str]
 ) -> DocumentText:
-    text = _without_signals(text)
-    size_bytes = len(text.encode())
-    if size_bytes > MAX_TEXT_BYTES:
-        message = f"{source} has {size_bytes:,} bytes of text, more than the {MAX_TEXT_BYTES:,} that are read"
+    text = _plain_text(text)
+    encoded = text.encode()
+    if len(encoded) > MAX_TEXT_BYTES:
+        message = (
+            f"{source} has {len(encoded):,} bytes of text, more than the {MAX_TEXT_BYTES:,} that are read"
+        )
         raise UsageError(message, where=source, fix="give a part of it, or split it into several files")
     record = TurnDocument(
         name=document_name(title, taken),
@@ -202,7 +205,7 @@ def _document(
         content_type=content_type,
         bytes=len(data),
         sha256=digest_of(data),
-        text_sha256=digest_of(text.encode()),
+        text_sha256=digest_of(encoded),
         tokens=count_tokens(text),
         added_at=_UNTIMED,
     )

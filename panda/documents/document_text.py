@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from mimetypes import guess_type
 
+from panda.documents.json_text import load_json
 from panda.documents.markdown import Passage, split_passages
 from panda.documents.text import one_line
 
@@ -197,7 +198,7 @@ class _JsonReader:
             return None
         if token == "[":
             return self._read_list(line, path, passages)
-        return str(json.loads(token)) if token.startswith('"') else token
+        return str(load_json(token)) if token.startswith('"') else token
 
     def _read_object(
         self, line: int, path: tuple[str, ...], list_line: int | None, passages: list[Passage]
@@ -208,7 +209,7 @@ class _JsonReader:
                 break
             if token == ",":
                 continue
-            key = one_line(str(json.loads(token)))
+            key = one_line(str(load_json(token)))
             next(self._tokens)  # the colon
             value, value_line = next(self._tokens)
             scalar = self._read(value, value_line, (*path, key), None, passages)
@@ -260,6 +261,4 @@ class _JsonReader:
 
     @staticmethod
     def _passage(text: str, line: int, path: tuple[str, ...], list_line: int | None) -> Passage:
-        # a JSON string may spell half of a character, which no file can hold
-        text, *path_parts = (part.encode("utf-8", "replace").decode() for part in (text, *path))
-        return Passage(text, line, tuple(path_parts), "row" if list_line is not None else "line", list_line)
+        return Passage(text, line, path, "row" if list_line is not None else "line", list_line)

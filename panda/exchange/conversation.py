@@ -1,7 +1,6 @@
 """Conversations that another program held, and the exchanges in them that become turns."""
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from panda.documents.json_text import whole_characters
 from panda.documents.records import check_instant
 from panda.documents.times import parse_time
 from panda.store.layout import is_id
@@ -34,7 +34,6 @@ Kind = Literal[
 Watch = Callable[[], None]
 """Called each time that another megabyte, or another thing, is done."""
 
-_HALVES = re.compile("[\ud800-\udfff]")
 _DIGEST_CHARS = 24
 _MAX_TIME_CHARS = 64
 MOST_CHARS = 100_000
@@ -163,7 +162,8 @@ def read_moment(value: object) -> datetime | None:
 
 def clean_text(text: object) -> str:
     """A text that can be written as UTF-8: halves of characters become U+FFFD. "" for what is no text."""
-    return _HALVES.sub("\ufffd", text) if isinstance(text, str) else ""
+    whole: str = whole_characters(text) if isinstance(text, str) else ""
+    return whole
 
 
 def objects_in(value: object) -> list[dict[str, Any]]:

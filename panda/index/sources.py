@@ -375,8 +375,8 @@ def read_faulty_note(place: Path | str) -> tuple[str, list[NoteFormatError]]:
     text, encoding = read_note_encoded(place)
     if encoding == "utf-8":
         return text, []
-    message, fix = f"it is not UTF-8, and is read as {encoding}", "save it as UTF-8"
-    return text, [NoteFormatError(message, str(place), fix=fix, verdict=Verdict.SOUND)]
+    message = f"it is not UTF-8, and is read as {encoding}"
+    return text, [NoteFormatError(message, str(place), fix="save it as UTF-8", verdict=Verdict.SOUND)]
 
 
 def _note_entries(note: NoteText, source: str) -> Iterator[IndexEntry]:

@@ -351,7 +351,8 @@ def _turn_numbers(match: re.Match[str]) -> tuple[int, ...]:
     numbers = [int(match["first"])]
     is_from = match.string[: match.start()].lower().endswith("from ")
     for more in _MORE.finditer(match["more"]):
-        last, join = int(more["number"]), (more["join"] or "").lower()
+        last = int(more["number"])
+        join = (more["join"] or "").lower()
         if not (match["several"] or more["turn"] or join in ("-", "–")):
             break
         if not join or (more["turn"] and join == "to" and not is_from):  # "compare turn 3 to turn 5"

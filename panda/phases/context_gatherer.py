@@ -391,7 +391,8 @@ class ContextGatherer:
     @staticmethod
     def _check_named(turn: Turn, there: Collection[str]) -> None:
         """Raise MemoryNodeError if the query asks for turns that are not saved, or for too many (S1 §9)."""
-        named, where = turn.reading.turns, str(turn.store.turns)
+        named = turn.reading.turns
+        where = str(turn.store.turns)
         if turn.reading.mood == "tells":  # what is told of "turn 12" asks for nothing
             return
         if len(named) > MOST_NAMED_TURNS:
@@ -416,12 +417,14 @@ class ContextGatherer:
     def _warn_of_unread(turn: Turn, problems: Sequence[Problem]) -> None:
         """Warn of each file that is not in the index; of notes, which are the user's own, only how many."""
         knowledge = turn.store.knowledge
-        notes = [problem for problem in problems if Path(problem.path).is_relative_to(knowledge)]
+        unread_notes = 0
         for problem in problems:
-            if problem not in notes:
+            if Path(problem.path).is_relative_to(knowledge):
+                unread_notes += 1
+            else:
                 turn.warn(f"not in the index: {problem.told}")
-        if notes:
-            turn.warn(f"notes that cannot be read: {len(notes)}; `panda validate` names them")
+        if unread_notes:
+            turn.warn(f"notes that cannot be read: {unread_notes}; `panda validate` names them")
 
     def _followed(
         self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]

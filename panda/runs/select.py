@@ -81,8 +81,9 @@ def select_turns(
             places.append(TurnPlace(Layout(root), user, find_turn(store, word, where=_WHERE).number))
         for bounds in ranges or ():
             if len(bounds) == 1:
-                store.open(bounds.start)  # raises if it is not there
-            places += [place for place in _turns_of(store) if place.number in bounds]
+                places.append(TurnPlace(Layout(root), user, store.open(bounds.start).number))
+            else:
+                places += [place for place in _turns_of(store) if place.number in bounds]
     places = list(dict.fromkeys(places))
     taken = [one for one in places if takes_all or wanted.takes(one.folder().read_metadata())]
     if not taken:

@@ -28,16 +28,10 @@ _F = TypeVar("_F", bound="FileRecord")
 
 @cache
 def _instants(cls: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The fields of a record that hold an instant."""
-    types = get_type_hints(cls)
-    return tuple(name for name in cls.__struct_fields__ if datetime in (types[name], *get_args(types[name])))
-
-
-@cache
-def _text_instants(cls: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The fields of a record that hold an instant as text."""
+    """Return the fields of a record that hold an instant, also as text."""
     types = get_type_hints(cls, include_extras=True)
-    return tuple(name for name in cls.__struct_fields__ if Time in (types[name], *get_args(types[name])))
+    held = {name: (types[name], *get_args(types[name])) for name in cls.__struct_fields__}
+    return tuple(name for name in held if any(kind in held[name] for kind in (datetime, Instant, Time)))
 
 
 class FileRecord(Whole, frozen=True):
@@ -48,14 +42,13 @@ class FileRecord(Whole, frozen=True):
 
     def __post_init__(self) -> None:
         for name in _instants(type(self)):
-            check_instant(name, getattr(self, name), is_counted_from=True)
-        for name in _text_instants(type(self)):
-            if text := getattr(self, name):
+            instant = getattr(self, name)
+            if isinstance(instant, str):
                 try:
-                    instant = parse_time(text)
+                    instant = parse_time(instant)
                 except ValueError as exc:
-                    raise ValueError(f"{name} is {text!r}: {exc}") from exc
-                check_instant(name, instant, is_counted_from=True)
+                    raise ValueError(f"{name} is {instant!r}: {exc}") from exc
+            check_instant(name, instant, is_counted_from=True)
 
     @property
     def file_name(self) -> str:

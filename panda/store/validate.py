@@ -124,10 +124,8 @@ def _readable_by_others(home: Path) -> list[Problem]:
     files = [name for name in (*_OF_USER, "turns", "sessions") if _mode_for_others(home / name)]
     if not files:
         return []
-    message, fix = (
-        f"others can read what it remembers: {', '.join(files)}",
-        f"chmod -R go-rwx {quote(str(home))}",
-    )
+    message = f"others can read what it remembers: {', '.join(files)}"
+    fix = f"chmod -R go-rwx {quote(str(home))}"
     return [Problem(message, str(home), key=MODE, fix=fix, verdict=Verdict.SOUND)]
 
 
