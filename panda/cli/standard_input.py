@@ -31,9 +31,7 @@ def read_piped(stdin: BinaryIO, tell: Callable[[str], None], *, most_bytes: int)
 
 def _read(stdin: BinaryIO, tell: Callable[[str], None], most_bytes: int) -> bytes:
     with suppress(UnsupportedOperation):  # no file, as in tests
-        os.set_blocking(
-            stdin.fileno(), True
-        )  # a parent may have left it otherwise, and then a pause is an end
+        os.set_blocking(stdin.fileno(), True)  # else a pause of the writer is taken for the end
         if not select.select([stdin.fileno()], [], [], _WAIT_SECONDS)[0]:
             tell(_WAITING)
     parts: list[bytes] = []

@@ -94,7 +94,9 @@ def validate(
     sound = [problem for problem in problems if problem.verdict is Verdict.SOUND]
     as_text = [problem for problem in sound if isinstance(problem, NoteFormatError)]
     warnings = [problem for problem in sound if problem.key == MODE]
-    informed = [problem for problem in sound if problem not in as_text and problem not in warnings]
+    informed = [
+        problem for problem in sound if not isinstance(problem, NoteFormatError) and problem.key != MODE
+    ]
     problems = [problem for problem in problems if problem.verdict is not Verdict.SOUND]
     data = {"verdict": verdict_of(problems), "problems": [problem.finding() for problem in problems]}
     data |= {
@@ -163,12 +165,13 @@ def _places(path: Path, store: UserStore) -> list[Path]:
     if ranges is None:
         return [path]
     turns = []
+    numbers = store.numbers()
     for bounds in ranges:
-        directories = [store.turn(number).directory for number in store.numbers() if number in bounds]
+        directories = [store.turn(number).directory for number in numbers if number in bounds]
         if not directories:
             where = str(store.turn(bounds.start).directory)
-            message, fix = f"user {store.user} has no turn {path}", "`panda list` shows the turns"
-            raise NotFoundError(message, where=where, fix=fix)
+            message = f"user {store.user} has no turn {path}"
+            raise NotFoundError(message, where=where, fix="`panda list` shows the turns")
         turns += directories
     return turns
 

@@ -130,7 +130,8 @@ def _spell_marks(root: HtmlElement) -> None:
 
     spelled: list[tuple[HtmlElement, str]] = []
     struck = list(root.iter(*_STRUCK, "ins"))
-    before, skipped = "", None
+    before = ""
+    skipped = None
     walker = etree.iterwalk(root, events=("start", "end"))
     for event, element in walker:
         if event == "end":
