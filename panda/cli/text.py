@@ -78,10 +78,10 @@ def render_rows(rows: Sequence[Sequence[object]]) -> str:
 
 def quoted(text: str) -> str:
     """
-    A text as one word of a command line.
+    Return a text as one word of a command line.
 
-    >>> quoted("who is the vet"), quoted("it's $5")
-    ('"who is the vet"', "'it'\"'\"'s $5'")
+    >>> print(quoted("who is the vet"), quoted("it costs $5"))
+    "who is the vet" 'it costs $5'
     """
     return shlex.quote(text) if any(char in '"$`\\!' for char in text) else f'"{text}"'
 

@@ -35,7 +35,8 @@ def damaged(output: str, source: str, *, is_json: bool) -> list[str]:
     for k, line in enumerate(lines):
         if "| […] |" in line and line.strip() not in rows:
             head = next(lines[n] for n in range(k, -1, -1) if re.fullmatch(r"[\s|:-]*-[\s|:-]*", lines[n]))
-            if line.count("|") != head.strip().strip("|").count("|") + 2:
+            borders = re.findall(r"(?<!\\)\|", line)  # an escaped bar is a character of its cell
+            if len(borders) != head.strip().strip("|").count("|") + 2:
                 problems.append(f"lost cells: {line}")
     return problems
 
