@@ -1,16 +1,20 @@
 """
-The one door by which tests reach the program: commands, whole turns, stores to copy, checks.
+The three ways by which tests reach the program: a command, a whole turn, a store to copy.
 
-What stands below is all that a test may know beside files, exit codes and the three streams. A test that goes
-through it holds what a user relies on, however the program is built inside.
+A test that goes through them knows files, exit codes and the three streams, as a user does, and holds however the
+program is built inside. Nothing of `panda` is handed on.
 
-    panda = Panda(tmp_path, store=demo)         a project directory with a copy of a store
+    panda = Panda(tmp_path, store=demo)         a project directory with a copy of a store, the default models
     panda("list", "--json").data                a command in this process
     panda.process("list").out                   the same as a process of its own
-    panda.write("models.yaml", server.models()) every layer is a scripted model on loopback (`ModelServer`)
-    panda.turn("How much is it?").data          a whole turn
+    panda.turn("How much is it?").status        a whole turn, and what it left: sections, files, calls
+    ann = ScriptedPanda(tmp_path)               LAPTOPS, and every layer is a scripted language model on loopback
+    ann.turn(script=Script(planner="nonsense")) a whole turn of that model; `asked("planner")` are its prompts
+    ann.say("And in red?", answer={"items": []}) one turn of a conversation; its session and store stay sound
     on_terminal(panda, "list")                  what a terminal of 80 columns is sent
     panda.problems(), panda.lock("users/ann/x") what `validate` finds; a lock that another process holds
+
+Files for a store are written by `tests.store_files`, replies of the scripted model stand in `tests.script`.
 """
 
 import fcntl
@@ -18,6 +22,7 @@ import hashlib
 import json
 import os
 import pty
+import re
 import shutil
 import struct
 import subprocess
@@ -29,17 +34,22 @@ from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
 
 import panda.cli.boundary
 import panda.cli.main
 from tests.loopback import Server, reply
-from tests.script import Asked, Request, Script
+from tests.script import Asked, Request, Script, step_of
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests" / "cases"
 LAPTOPS = CASES / "laptops"
 """A store to copy: ann, a turn that found a laptop, the page that it saw, her budget, a turn about tea."""
+PRICE_QUESTION = "How much is the Lenovo LOQ 15?"
+"""What the scripted model's usual replies answer from LAPTOPS, with approval."""
 NOW = "2026-01-04T14:30:00Z"
 """The present of every command that is run here, unless it is told another."""
 COMMANDS: tuple[str, ...] = tuple(entry.words for entry in panda.cli.main.COMMANDS)
@@ -89,6 +99,89 @@ class Ended:
         found = self.value["error"]
         assert isinstance(found, dict), self.out
         return found
+
+
+_HEADING = re.compile(r"(?m)^## (\d+)\. .*$")
+_META = re.compile(r"```yaml\n_meta:\n(.*?)\n```\n*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Turn(Ended):
+    """What the command of one turn left behind."""
+
+    store: Path
+    """The store's directory."""
+    prompts: tuple[Request, ...] = ()
+    """Every call that the scripted model got, in order."""
+
+    @property
+    def number(self) -> int:
+        """The number of the turn."""
+        return int(self.data["turn"])
+
+    @property
+    def directory(self) -> Path:
+        """The directory of the turn."""
+        return Path(self.data["turn_dir"])
+
+    def text(self, name: str) -> str:
+        """A file of the turn."""
+        return (self.directory / name).read_text(encoding="utf-8")
+
+    def file(self, name: str) -> Any:
+        """A JSON file of the turn."""
+        return json.loads(self.text(name))
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The lines of calls.jsonl."""
+        return [json.loads(line) for line in self.text("calls.jsonl").splitlines()]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """metadata.json."""
+        value: dict[str, Any] = self.file("metadata.json")
+        return value
+
+    @property
+    def status(self) -> str:
+        """How the turn ended, by metadata.json."""
+        return str(self.metadata["status"])
+
+    @property
+    def response(self) -> str:
+        """response.md, less the line break at its end."""
+        return self.text("response.md").removesuffix("\n")
+
+    @property
+    def sections(self) -> list[int]:
+        """The numbers of the sections of context.md, in order."""
+        return [int(number) for number in _HEADING.findall(self.text("context.md"))]
+
+    def section(self, number: int) -> str:
+        """A section of context.md without its heading; "" if it is not there."""
+        parts = _HEADING.split(self.text("context.md"))
+        numbers = [int(part) for part in parts[1::2]]
+        return parts[2 * numbers.index(number) + 2].strip("\n") if number in numbers else ""
+
+    def body(self, number: int) -> str:
+        """A section of context.md without its heading and its `_meta`."""
+        return _META.sub("", self.section(number)).strip("\n")
+
+    def meta(self, number: int) -> dict[str, Any]:
+        """The first `_meta` of a section of context.md."""
+        block = _META.search(self.section(number))
+        return yaml.safe_load(block[1]) if block else {}
+
+    def asked(self, step: str) -> list[Request]:
+        """The calls of one step of the pipeline, as `tests.script.STEPS` names them."""
+        return [request for request in self.prompts if step_of(request) == step]
+
+    @property
+    def interventions(self) -> list[dict[str, Any]]:
+        """All intervention files of the store, by name."""
+        paths = sorted((self.store / "interventions").glob("*.json"))
+        return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
 class Panda:
@@ -152,13 +245,19 @@ class Panda:
         assert ended.code == 0, ended.out
         return ended.data
 
-    def turn(self, query: str, *words: str, **environ: str) -> Ended:
-        """One turn to its end; `data` has its status, response, sources and directory."""
-        return self("turn", "--json", *words, "--", query, **environ)
+    def turn(self, query: str, *words: str, **environ: str) -> Turn:
+        """One turn to its end, in this process."""
+        ended = self("turn", "--json", *words, "--", query, **environ)
+        return Turn(ended.code, ended.out, ended.err, self.store)
+
+    @property
+    def user_directory(self) -> Path:
+        """The user's directory in the store."""
+        return self.store / "users" / (self.user or "default")
 
     def turn_file(self, number: int, name: str) -> Path:
         """A file of one of the user's turns."""
-        return self.store / "users" / (self.user or "default") / "turns" / f"turn_{number:06d}" / name
+        return self.user_directory / "turns" / f"turn_{number:06d}" / name
 
     def write(self, name: str, text: str | bytes) -> Path:
         """Put a file into the project."""
@@ -251,6 +350,73 @@ class ModelServer(Server):
         said = self.script(Request(body))
         assert isinstance(said, str), said
         return reply('{"clauses": [', finish_reason="length") if said == "cut" else reply(said)
+
+
+class ScriptedPanda(Panda):
+    """
+    Ann's laptops, and every layer is a scripted language model on loopback. A context manager: the model's
+    server ends with it.
+
+    Args:
+        home: The directory; the store is `store` in it.
+        store: Another store to copy; None is a store that does not exist yet.
+        encoder: The encoder of models.yaml; "null" ranks by words alone.
+    """
+
+    def __init__(
+        self, home: Path, store: Path | None = LAPTOPS, *, encoder: str = "null", **environ: str
+    ) -> None:
+        super().__init__(home, store, user="ann", **environ)
+        self.server = ModelServer()
+        self.write("models.yaml", self.server.models(encoder=encoder))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.server.close()
+
+    def turn(
+        self,
+        query: str = PRICE_QUESTION,
+        *words: str,
+        script: Callable[[Asked], Any] | None = None,
+        **environ: str,
+    ) -> Turn:
+        """
+        One turn to its end, in this process.
+
+        Args:
+            query: The query.
+            words: Options of `panda turn`.
+            script: Gives the model's replies; None are those of an approved answer to PRICE_QUESTION.
+            environ: Further environment variables.
+        """
+        return self._answered(script or Script(), "turn", "--json", *words, "--", query, **environ)
+
+    def resume(self, number: int, *words: str, script: Callable[[Asked], Any] | None = None) -> Turn:
+        """Go on with an unfinished turn."""
+        return self._answered(script or Script(), "turn", "--json", "--resume", str(number), *words)
+
+    def say(self, query: str, *words: str, **replies: Any) -> Turn:
+        """One turn of the session `talk` that is not halted; its session and the store are sound afterwards."""
+        ended = self.turn(query, "--session", "talk", *words, script=Script(**replies))
+        assert ended.code in (0, 21, 22), ended.out
+        assert self.sessions_differ("talk") == []
+        assert self.problems() == []
+        return ended
+
+    def _answered(self, script: Callable[[Asked], Any], *words: str, **environ: str) -> Turn:
+        self.server.script = script
+        before = len(self.server.asked)
+        ended = self(*words, **environ)
+        prompts = tuple(Request(body) for body in self.server.asked[before:])
+        return Turn(ended.code, ended.out, ended.err, self.store, prompts)
 
 
 def copy_models(cache: Path) -> None:

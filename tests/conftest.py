@@ -4,13 +4,14 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
 
-from tests.api import make_demo
+from tests.api import ScriptedPanda, make_demo
 from tests.record_replays import EXPECTED, RECORDED_AT, REPLAYS
 from tests.sealing import sealed_network as sealed_network
 
@@ -56,3 +57,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     own = shutil.ignore_patterns(EXPECTED)
     shutil.copytree(REPLAYS, root / "users" / "demo", dirs_exist_ok=True, ignore=own)
     return root
+
+
+@pytest.fixture
+def ann(tmp_path: Path) -> Iterator[ScriptedPanda]:
+    """Ann's laptops, with a scripted language model on loopback in every layer."""
+    with ScriptedPanda(tmp_path / "project") as panda:
+        yield panda
