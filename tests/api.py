@@ -1,14 +1,14 @@
 """
 The three ways by which tests reach the program: a command, a whole turn, a store to copy.
 
-A test that goes through them knows files, exit codes and the three streams, as a user does, and holds however the
-program is built inside. Nothing of `panda` is handed on.
+A test that goes through them knows files, exit codes and the three streams, as a user does, and holds however
+the program is built inside. Nothing of `panda` is handed on.
 
     panda = Panda(tmp_path, store=demo)         a project directory with a copy of a store, the default models
     panda("list", "--json").data                a command in this process
     panda.process("list").out                   the same as a process of its own
     panda.turn("How much is it?").status        a whole turn, and what it left: sections, files, calls
-    ann = ScriptedPanda(tmp_path)               LAPTOPS, and every layer is a scripted language model on loopback
+    ann = ScriptedPanda(tmp_path)               LAPTOPS, and every layer is a scripted model on loopback
     ann.turn(script=Script(planner="nonsense")) a whole turn of that model; `asked("planner")` are its prompts
     ann.say("And in red?", answer={"items": []}) one turn of a conversation; its session and store stay sound
     on_terminal(panda, "list")                  what a terminal of 80 columns is sent
@@ -404,7 +404,7 @@ class ScriptedPanda(Panda):
         return self._answered(script or Script(), "turn", "--json", "--resume", str(number), *words)
 
     def say(self, query: str, *words: str, **replies: Any) -> Turn:
-        """One turn of the session `talk` that is not halted; its session and the store are sound afterwards."""
+        """One turn of the session `talk` that is not halted; session and store are sound afterwards."""
         ended = self.turn(query, "--session", "talk", *words, script=Script(**replies))
         assert ended.code in (0, 21, 22), ended.out
         assert self.sessions_differ("talk") == []
