@@ -381,7 +381,7 @@ class ScriptedPanda(Panda):
     ) -> None:
         self.server.close()
 
-    def turn(
+    def turn(  # type: ignore[override]  # `script` is no environment variable
         self,
         query: str = PRICE_QUESTION,
         *words: str,

@@ -59,7 +59,7 @@ def write_turn(
     ]
     (directory / "context.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8", newline="")
     (directory / "response.md").write_text(response, encoding="utf-8", newline="")
-    metadata = {
+    metadata: dict[str, Any] = {
         **dict.fromkeys(("next", "saved_at", "answered", "seed")),
         "schema": "panda.metadata/1",
         "mode": "chat",
