@@ -266,6 +266,10 @@ class Panda:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
 
+    def write_lines(self, name: str, *values: object) -> Path:
+        """Put a file of JSON lines into the project."""
+        return self.write(name, "".join(json.dumps(value) + "\n" for value in values))
+
     def problems(self) -> list[str]:
         """What `panda validate` finds in the store, a line each."""
         ended = self("validate", str(self.store), "--json")
