@@ -178,6 +178,17 @@ class Turn(Ended):
         return [request for request in self.prompts if step_of(request) == step]
 
     @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The steps of phase 4, in order."""
+        paths = sorted((self.directory / "steps").glob("*.json"))
+        return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings on stderr, without their mark."""
+        return re.findall(r"(?m)^warning: (.*)$", self.err)
+
+    @property
     def interventions(self) -> list[dict[str, Any]]:
         """All intervention files of the store, by name."""
         paths = sorted((self.store / "interventions").glob("*.json"))
