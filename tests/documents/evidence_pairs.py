@@ -1,44 +1,20 @@
 """Pairs of an answer and a source, drawn with a seed: true ones in other forms, false ones by one change."""
 
+import json
 import random
 import string
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, ClassVar
 
-MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-SMALL = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-]
+WORDS: Mapping[str, Any] = json.loads(
+    Path(__file__).with_name("evidence_words.json").read_text(encoding="utf-8")
+)
+"""What slots are filled with, and `templates`: sources with slots, each with answers that cite it."""
 
 
 @dataclass(frozen=True)
@@ -164,28 +140,7 @@ class Quantity(Slot):
 class Count(Slot):
     """(number, what is counted)."""
 
-    nouns = (
-        "laptops",
-        "hotels",
-        "rooms",
-        "eggs",
-        "tickets",
-        "players",
-        "chapters",
-        "nights",
-        "seats",
-        "bridges",
-        "apples",
-        "windows",
-        "trains",
-        "guests",
-        "questions",
-        "pages",
-        "people",
-        "children",
-        "doctors",
-        "tents",
-    )
+    nouns: ClassVar[list[str]] = WORDS["counted"]
 
     def draw(self, rng: random.Random) -> Any:
         return rng.choice([rng.randint(2, 12), rng.randint(13, 400)]), rng.choice(self.nouns)
@@ -193,7 +148,9 @@ class Count(Slot):
     def forms(self, value: Any) -> list[str]:
         number, noun = value
         found = [f"{number} {noun}", f"{number} different {noun}"]
-        return found + ([f"{SMALL[number]} {noun}"] if number < len(SMALL) else [])
+        return found + (
+            [f"{WORDS['small numbers'][number]} {noun}"] if number < len(WORDS["small numbers"]) else []
+        )
 
     def wrong(self, rng: random.Random, value: Any) -> list[Any]:
         number, noun = value
@@ -208,7 +165,7 @@ class Day(Slot):
         return date(2019, 1, 1) + timedelta(days=rng.randint(0, 3600))
 
     def forms(self, value: Any) -> list[str]:
-        month = MONTHS[value.month - 1]
+        month = WORDS["months"][value.month - 1]
         day, year = value.day, value.year
         tail = "th" if 11 <= day <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
         return [
@@ -248,31 +205,7 @@ class Clock(Slot):
 class Person(Slot):
     """A name in some script."""
 
-    names = (
-        "Ana Souza",
-        "Otto Weiß",
-        "Łukasz Nowak",
-        "Özdemir",
-        "Владимир",
-        "東京",
-        "Priya Nair",
-        "Siobhán O'Brien",
-        "İpek",
-        "Núria Puig",
-        "Ann",
-        "Björk",
-        "Zoë Adler",
-        "Nguyễn Văn An",
-        "Χρήστος",
-        "김민수",
-        "שרה",
-        "Jean-Luc Moreau",
-        "Aoife",
-        "Kenji",
-        "Fatima",
-        "Olga Ivanova",
-        "Tomás",
-    )
+    names: ClassVar[list[str]] = WORDS["people"]
 
     def draw(self, rng: random.Random) -> Any:
         return rng.choice(self.names)
@@ -284,31 +217,7 @@ class Person(Slot):
 class Maker(Person):
     """A name of a maker or place, some of them in capitals."""
 
-    names = (
-        "HP",
-        "IBM",
-        "ASUS",
-        "Lenovo",
-        "Dell",
-        "Bosch",
-        "Siemens",
-        "Lisbon",
-        "Toyota",
-        "Nikon",
-        "Hilton",
-        "Warsaw",
-        "Kyoto",
-        "Samsung",
-        "BMW",
-        "Ikea",
-        "Marriott",
-        "Huawei",
-        "KLM",
-        "Canon",
-        "Porto",
-        "Vienna",
-        "Miele",
-    )
+    names: ClassVar[list[str]] = WORDS["makers"]
 
     def forms(self, value: Any) -> list[str]:
         return [value]
@@ -317,20 +226,7 @@ class Maker(Person):
 class Host(Slot):
     """A host."""
 
-    hosts = (
-        "bestbuy.com",
-        "cheap-laptops.store",
-        "hotel-lux.travel",
-        "rezepte.berlin",
-        "shop.co.uk",
-        "trains.cz",
-        "clinic.health",
-        "docs.python.org",
-        "zug.ch",
-        "market.com.br",
-        "garden.farm",
-        "books.ink",
-    )
+    hosts: ClassVar[list[str]] = WORDS["hosts"]
 
     def draw(self, rng: random.Random) -> Any:
         return rng.choice(self.hosts)
@@ -356,19 +252,7 @@ class Version(Slot):
 class Model(Slot):
     """A model's name with its number."""
 
-    models = (
-        "RTX 4050",
-        "RTX 4060",
-        "GTX 1650",
-        "Ryzen 7",
-        "TUF A15",
-        "Galaxy S24",
-        "LOQ 15",
-        "Victus 16",
-        "XPS 13",
-        "EOS 90",
-        "WH 1000",
-    )
+    models: ClassVar[list[str]] = WORDS["models"]
 
     def draw(self, rng: random.Random) -> Any:
         return rng.choice(self.models)
@@ -427,18 +311,7 @@ class Rank(Slot):
         return rng.randint(3, 12)
 
     def forms(self, value: Any) -> list[str]:
-        words = [
-            "third",
-            "fourth",
-            "fifth",
-            "sixth",
-            "seventh",
-            "eighth",
-            "ninth",
-            "tenth",
-            "eleventh",
-            "twelfth",
-        ]
+        words = WORDS["ranks from three"]
         return [f"{value}{'rd' if value == 3 else 'th'}", words[value - 3]]
 
 
@@ -457,92 +330,6 @@ SLOTS: dict[str, Slot] = {
     "span": Span(),
     "rank": Rank(),
 }
-TEMPLATES: Sequence[tuple[str, tuple[str, ...]]] = (
-    (
-        "{maker} {model}: price {price}, in stock.",
-        (
-            "The {maker} {model} costs {price}.",
-            "It is {price} for the {model}.",
-            "Price: {price}",
-            "Currently the {model} by {maker} sells for {price}.",
-            "**{price}**",
-        ),
-    ),
-    (
-        "Room rate: {price} per night, breakfast included; {count} in all.",
-        (
-            "A night costs {price}.",
-            "{price} per night",
-            "There are {count}.",
-            "According to the page, it has {count}.",
-        ),
-    ),
-    (
-        "Battery: {quantity}. Weight: 1.9 stone.",
-        ("The battery holds {quantity}.", "It is rated at {quantity}."),
-    ),
-    ("Dosage: {quantity} every day, says Dr. {person}.", ("Take {quantity} daily.", "Dr. {person} says so.")),
-    (
-        "- {day}: appointment with {person} at {clock}",
-        (
-            "Your appointment with {person} is on {day}.",
-            "{person} sees you at {clock}.",
-            "You have an appointment on {day} at {clock}.",
-            "Both of you meet on {day}.",
-        ),
-    ),
-    (
-        "The train to {maker} leaves at {clock}.",
-        ("It leaves at {clock}.", "Departure: {clock}", "Yes, to {maker}."),
-    ),
-    ("See {host} for details.", ("More at {host}.", "It is listed on {host}", "({host})")),
-    ("Released as {version} on {day}.", ("The latest is {version}.", "It came out on {day} as {version}.")),
-    ("Call {phone} to book.", ("The number is {phone}.", "Phone: {phone}")),
-    ("Tomorrow: {span}, sunny.", ("Expect {span}.", "It will be {span} tomorrow.", "- Range: {span}")),
-    (
-        "She finished {rank} in the race, says {person}.",
-        ("She came {rank}.", "{person} says she was {rank}."),
-    ),
-    (
-        "| Thing | Value |\n|---|---|\n| Capacity | {quantity} |\n| Price | {price} |",
-        ("Its capacity is {quantity}.", "The price is {price}.", "| Capacity | {quantity} |"),
-    ),
-    (
-        "The book by {person} has {count}.",
-        ("It has {count}.", "{person} wrote it.", "Unfortunately only {count}."),
-    ),
-    (
-        "Rent: {price} a month. Deposit: {quantity}. Landlord: {person}",
-        ("The rent is {price} per month.", "{person} is the landlord.", "Deposit is {quantity}."),
-    ),
-    (
-        "Serves {count}; bake for {quantity}.",
-        ("Bake it for {quantity}.", "It serves {count}.", "Baking takes {quantity}."),
-    ),
-    (
-        "{person} works at {maker} since {day}.",
-        ("{person} is with {maker}.", "At {maker} since {day}.", "Hired: {day}"),
-    ),
-    (
-        "The {maker} in {maker} costs {price} and is {quantity} away.",
-        ("It is {quantity} away.", "You pay {price}."),
-    ),
-    (
-        "{count} were sold by {maker} at {price}.",
-        ("{maker} sold {count}.", "They sold for {price}.", "Sold: {count}"),
-    ),
-)
-NOISE = (
-    "Page 3 of 88. ",
-    "Rated 4.5 by many visitors. ",
-    "Last changed 2018-02-03 at 07:07. ",
-    "Shipping costs $4.44 within 2 weeks. ",
-    "The café opens early; the annual fair is near. ",
-    "Contact us at info@fair.example. ",
-    "Of all these, the first was best. ",
-    "",
-    "",
-)
 
 
 def draw_pairs(seed: int, number: int) -> Iterator[Pair]:
@@ -556,10 +343,12 @@ def draw_pairs(seed: int, number: int) -> Iterator[Pair]:
     rng = random.Random(seed)
     made = 0
     while made < number:
-        source_form, answers = rng.choice(TEMPLATES)
+        source_form, answers = rng.choice(list(WORDS["templates"].items()))
         names = fields(source_form)
         values = {name: SLOTS[name].draw(rng) for name in names}
-        source = rng.choice(NOISE) + written(rng, source_form, values) + " " + rng.choice(NOISE)
+        source = (
+            rng.choice(WORDS["noise"]) + written(rng, source_form, values) + " " + rng.choice(WORDS["noise"])
+        )
         answer = rng.choice(answers)
         if made % 2 == 0:
             yield Pair(written(rng, answer, values), source, True, "+".join(fields(answer)))

@@ -1,7 +1,9 @@
 """How often the evidence check is wrong, in both directions, on pairs that a seed draws."""
 
+import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,11 @@ from tests.documents.evidence_pairs import Pair, draw_pairs
 
 CASES = Path(__file__).with_name("evidence_cases.jsonl")
 JUDGED = Path(__file__).with_name("evidence_judged.jsonl")
+WRITINGS = [
+    json.loads(line)
+    for line in Path(__file__).with_name("evidence_writings.jsonl").read_text(encoding="utf-8").splitlines()
+]
+"""One value in two writings, and values that another source does not support however near they come."""
 MOST_FALSE_APPROVED = 0.002
 MOST_TRUE_REFUSED = 0.005
 
@@ -37,6 +44,12 @@ def test_labelled_pairs(case: Case) -> None:
     """Each pair that was written by hand is judged as it is labelled."""
     found = check_evidence(case.query, [option.text for option in case.options])
     assert bool(found) is (case.label == "unsupported"), found
+
+
+@pytest.mark.parametrize("case", WRITINGS, ids=lambda case: f"{case['text']} | {case['source']}")
+def test_writings(case: dict[str, Any]) -> None:
+    """A value is supported however the source writes it; another currency, unit, day or order is not."""
+    assert (check_evidence(case["text"], [case["source"]]) == []) is case["supported"]
 
 
 @pytest.mark.parametrize(
