@@ -1,5 +1,5 @@
 # What a newcomer and CI run. `make` alone lists the targets.
-.PHONY: help install turn test record life bench encoder clean
+.PHONY: help install turn test mutants record life bench encoder clean
 
 Q ?= And how much does the Lenovo LOQ 15 cost?
 override Q := $(value Q)
@@ -17,6 +17,7 @@ help:
 	@echo 'make turn           go on with the demo store with a follow-up question, on a copy in demo/'
 	@echo 'make turn Q="..."   answer another question'
 	@echo 'make test           lint, types and tests: what CI runs'
+	@echo 'make mutants FILE=panda/pipeline.py    break a file in small ways; which changes does no test notice? COUNT=10 SEED=1'
 	@echo 'make life           ask ordinary questions; which answers are right, against floors; FILES="A.json" asks others'
 	@echo 'make bench          all measurements, against floors; DATA=DIR adds saved dialogues'
 	@echo 'make install        only set up $(VENV)'
@@ -49,6 +50,9 @@ test: $(STAMP)
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+mutants: $(STAMP)
+	@$(BIN)/python -m tests.mutants $(FILE) --count $(or $(COUNT),10) --seed $(or $(SEED),1)
 
 record: $(STAMP)
 	$(BIN)/python -m tests.record_replays

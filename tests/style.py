@@ -161,7 +161,7 @@ def find_habits(directory: str) -> dict[str, Places]:
     for where in classes.values():
         places["class name used again"] += where[1:]
     for by_type in types.values():
-        if len(by_type) > _MOST_TYPES:
+        if len(by_type) > _MOST_TYPES and directory == "panda":
             places["parameter with several types"] += list(by_type.values())[_MOST_TYPES:]
     return places
 
