@@ -11,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import settings
 
-from tests.api import ScriptedPanda, make_demo
+from tests.api import Panda, ScriptedPanda, make_demo
 from tests.record_replays import EXPECTED, RECORDED_AT, REPLAYS
 from tests.sealing import sealed_network as sealed_network
+from tests.store_files import import_line
 
 settings.register_profile("panda", deadline=None)  # a busy machine is no failure
 settings.load_profile("panda")
@@ -48,6 +49,20 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store as `panda init --demo` makes it, for tests to copy."""
     return make_demo(tmp_path_factory.mktemp("demo") / "store")
+
+
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store in which user demo has the imported turns 1 to 3, for tests to copy."""
+    panda = Panda(tmp_path_factory.mktemp("imported") / "project", user="demo")
+    lines = [
+        import_line(turn=n, at=f"2026-01-03T1{n}:00:00Z", query=f"Question {n}?", response=f"Answer {n}.")
+        for n in (1, 2, 3)
+    ]
+    panda.write_lines("turns.jsonl", *lines)
+    assert panda("init").code == 0
+    assert panda("import", "turns.jsonl").code == 0
+    return panda.store
 
 
 @pytest.fixture(scope="session")

@@ -1,27 +1,21 @@
 """Full and read-only disks: an error that names the path, every file whole, nothing left behind."""
 
+import json
 import os
 import resource
+import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from panda.errors import MemoryNodeError, StoreError
-from panda.index.index import Index
-from panda.store.files import append_json_line, write_atomic, write_json
-from panda.store.interventions import write_intervention
-from panda.store.layout import Layout, UserStore
-from panda.store.lines import load_lines
-from panda.store.turns import claim_turn
-from tests.api import run_here
-from tests.builders import build_store, still_clock, tree
-from tests.stores import write_turn
+from tests.api import Panda, tree
+from tests.store_files import import_line, write_turn
 
-KILOBYTES = 256
+KILOBYTES = 512
 
 
 def mount(*words: str) -> None:
@@ -33,7 +27,7 @@ def mount(*words: str) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of its own of 256 kB."""
+    """A small disk of its own."""
     place = tmp_path / "disk"
     place.mkdir()
     mount("-t", "tmpfs", "-o", f"size={KILOBYTES}k", "tmpfs", str(place))
@@ -41,6 +35,33 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.fixture
+def panda(disk: Path, tmp_path: Path, imported: Path) -> Panda:
+    """A project whose store lies on the small disk: user demo with turns 1 to 3, an intervention, a log."""
+    panda = Panda(tmp_path / "project", user="demo", PANDA_ROOT=str(disk / "store"))
+    panda.store = disk / "store"
+    shutil.copytree(imported / "users", panda.store / "users")
+    panda.write(str(panda.store / "interventions/i1.json"), json.dumps(INTERVENTION))
+    panda.write(str(panda.store / "logs/executions.jsonl"), "")
+    return panda
+
+
+INTERVENTION: Mapping[str, Any] = {
+    **dict.fromkeys(("phase", "recipe", "where", "expected", "received", "raw_output")),
+    "schema": "panda.intervention/1",
+    "severity": "high",
+    "details": {},
+    "id": "i1",
+    "created_at": "2026-01-04T14:30:00Z",
+    "user_id": "demo",
+    "turn": 2,
+    "type": "memory_error",
+    "message": "gone",
+    "what_to_do": "look",
+}
+READING = (["list"], ["show", "2"], ["validate", "2"], ["log"], ["intervention", "list"])
 
 
 def fill(disk: Path, *, leave: int = 0) -> None:
@@ -52,57 +73,68 @@ def fill(disk: Path, *, leave: int = 0) -> None:
     os.truncate(filler, filler.stat().st_size - leave * 1024)
 
 
-def test_full_disk_and_whole_files(disk: Path) -> None:
-    """A file that does not fit leaves the former one and no temporary file."""
-    write_atomic(disk / "a.md", "former")
-    fill(disk, leave=8)
-    with pytest.raises(StoreError, match="No space left on device") as caught:
-        write_atomic(disk / "a.md", "x" * 60_000)
-    assert str(disk) in (caught.value.where or "")
-    assert (disk / "a.md").read_text(encoding="utf-8") == "former"
-    assert sorted(one.name for one in disk.iterdir()) == ["a.md", "filler"]
+def turns_of(panda: Panda) -> dict[str, bytes]:
+    """Return the files of all turns."""
+    files = tree(panda.store / "users")
+    return {name: content for name, content in files.items() if "/turns/" in name}
 
 
-def test_full_disk_and_lines(disk: Path) -> None:
-    """A line that does not fit leaves those before it whole; with room again the next one follows them."""
-    append_json_line(disk / "calls.jsonl", {"n": 1})
-    before = (disk / "calls.jsonl").read_bytes()
-    fill(disk, leave=8)
-    with pytest.raises(StoreError, match="No space left on device"):
-        append_json_line(disk / "calls.jsonl", {"n": "x" * 60_000})
-    assert (disk / "calls.jsonl").read_bytes() == before
+@pytest.mark.parametrize("leave", [0, 8])
+def test_a_turn_that_does_not_fit_claims_nothing(panda: Panda, disk: Path, leave: int) -> None:
+    """No directory and no temporary file stays, and the next number is free when there is room again."""
+    before = turns_of(panda)
+    fill(disk, leave=leave)
+    line = json.dumps(import_line(query="query " * 9000))
+    ended = panda("import", "-", stdin=line)
+    assert (ended.code, "No space left on device" in ended.err) == (74, True), ended.err
+    assert f"{panda.store}" in ended.err
+    assert turns_of(panda) == before
     (disk / "filler").unlink()
-    append_json_line(disk / "calls.jsonl", {"n": 2})
-    assert load_lines(dict, disk / "calls.jsonl") == [{"n": 1}, {"n": 2}]
+    assert panda("import", "-", "--json", stdin=line).data["turns"][0]["turn"] >= 4
 
 
-def test_full_disk_and_claims(disk: Path) -> None:
-    """A turn that cannot be written claims nothing: no directory stays, and the next number is free."""
-    layout = build_store(disk / "store")
-    before = tree(layout.of("demo").turns)
-    fill(disk)
-    with pytest.raises(StoreError, match="No space left on device"):
-        claim_turn(UserStore(layout.root, "demo", still_clock), "default", "chat", "query " * 5000)
-    assert tree(layout.of("demo").turns) == before
+def test_a_line_that_does_not_fit_leaves_those_before_it_whole(panda: Panda, disk: Path) -> None:
+    """What was remembered stays as it was; with room again the next line follows it."""
+    assert panda("memory", "set", "tea", "Assam").code == 0
+    log = panda.user_directory / "memory.jsonl"
+    before = log.read_bytes()
+    fill(disk, leave=8)
+    ended = panda("memory", "set", "poem", "x" * 60_000)
+    assert (ended.code, "No space left on device" in ended.err) == (74, True), ended.err
+    assert log.read_bytes() == before
     (disk / "filler").unlink()
-    assert claim_turn(UserStore(layout.root, "demo", still_clock), "default", "chat", "q").number >= 4
+    assert panda("memory", "set", "cup", "blue").code == 0
+    assert [json.loads(line)["relation"] for line in log.read_text().splitlines()] == ["tea", "cup"]
 
 
-def test_full_disk_and_commands(disk: Path) -> None:
-    """On a full disk what reads works; what writes ends with 74 and names the file."""
-    layout = build_store(disk / "store")
-    id_ = write_intervention(
-        UserStore(layout.root, "demo", still_clock), MemoryNodeError("gone"), turn=2, phase=2, recipe=None
-    )
+def test_full_disk_and_commands(panda: Panda, disk: Path) -> None:
+    """On a full disk what reads works, with all that is found; what writes ends with 74."""
+    assert panda("index", "rebuild").code == 0
+    write_turn(panda.user_directory, 4, query="apple last " * 50, response="x")
     fill(disk)
-    common = ["--root", str(layout.root), "--user", "demo"]
-    assert run_here(["list", *common]).code == 0
-    assert run_here(["show", "2", *common]).code == 0
-    assert run_here(["validate", str(layout.users), *common]).code == 0
-    words = ["intervention", "resolve", id_, "--note", "x" * 9000, *common]
-    ended = run_here(words)
+    for words in READING:
+        assert panda(*words).code == 0, words
+    assert "turn:4" in panda("index", "search", "apple").out
+    fill(disk)
+    ended = panda("intervention", "resolve", "i1", "--note", "x" * 9000)
     assert (ended.code, "No space left on device" in ended.err) == (74, True)
-    assert len(run_here(["intervention", "list", *common]).rows) == 1
+    assert len(panda("intervention", "list").rows) == 1
+
+
+def test_read_only_disk(panda: Panda, disk: Path) -> None:
+    """On a read-only disk what reads works; what writes ends with 74, and nothing is different afterwards."""
+    mount("-o", "remount,ro", str(disk))
+    before = tree(disk)
+    for words in READING:
+        assert panda(*words).code == 0, words
+    for words in (
+        ["intervention", "resolve", "i1", "--note", "x"],
+        ["memory", "set", "tea", "Assam"],
+        ["turn", "--", "Which tea?"],
+    ):
+        ended = panda(*words)
+        assert (ended.code, "Read-only file system" in ended.err) == (74, True), (words, ended.err)
+    assert tree(disk) == before
 
 
 def limit_files() -> None:
@@ -112,69 +144,22 @@ def limit_files() -> None:
 
 def test_what_is_in_the_log_is_remembered(tmp_path: Path) -> None:
     """A value whose line in the log fits is stored: exit 0, a warning that its file lacks it, later shown."""
-    preferences = tmp_path / "users" / "ann" / "preferences.md"
-    preferences.parent.mkdir(parents=True)
-    preferences.write_text("# Preferences\n\n" + "Words of my own.\n" * 1000)
-    words = [sys.executable, "-c", "from panda.cli.main import main; main()", "memory"]
-    place = ["--root", str(tmp_path), "--user", "ann"]
+    panda = Panda(tmp_path / "project", user="ann", PYTHONPYCACHEPREFIX=str(tmp_path / "compiled"))
+    preferences = panda.write(
+        "store/users/ann/preferences.md", "# Preferences\n\n" + "Words of my own.\n" * 1000
+    )
     done = subprocess.run(
-        [*words, "set", "budget", "900", *place],
+        [*panda.program, "memory", "set", "budget", "900"],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")},  # which are cut short
+        env=panda.environ,
         preexec_fn=limit_files,
     )
     assert (done.returncode, "warning: it is remembered; cannot write" in done.stderr) == (0, True), (
         done.stderr
     )
     assert "budget" not in preferences.read_text()
-    done = subprocess.run([*words, "get", "budget", *place], capture_output=True, text=True, check=True)
-    assert done.stdout == "900\n"
+    assert panda("memory", "get", "budget").out == "900\n"
     assert 'budget: {value: "900"' in preferences.read_text()
-    assert len((preferences.parent / "memory.jsonl").read_text().splitlines()) == 1
-
-
-def test_read_only_disk(disk: Path) -> None:
-    """On a read-only disk what reads works; what writes ends with 74, and nothing is different afterwards."""
-    layout = build_store(disk / "store")
-    append_json_line(layout.executions_log, {"user_id": "demo"})
-    id_ = write_intervention(
-        UserStore(layout.root, "demo", still_clock), MemoryNodeError("gone"), turn=2, phase=2, recipe=None
-    )
-    mount("-o", "remount,ro", str(disk))
-    before = tree(disk)
-    common = ["--root", str(layout.root), "--user", "demo"]
-    for words in (
-        ["list"],
-        ["show", "2"],
-        ["validate", str(layout.users)],
-        ["log"],
-        ["intervention", "list"],
-    ):
-        assert run_here([*words, *common]).code == 0, words
-    ended = run_here(["intervention", "resolve", id_, "--note", "x", *common])
-    assert (ended.code, "Read-only file system" in ended.err) == (74, True)
-    with pytest.raises(StoreError, match="Read-only file system"):
-        write_json(layout.root / "a.json", {})
-    with pytest.raises(StoreError, match="Read-only file system"):
-        append_json_line(layout.executions_log, {})
-    with pytest.raises(StoreError, match="Read-only file system"):
-        claim_turn(UserStore(layout.root, "demo", still_clock), "default", "chat", "q")
-    assert tree(disk) == before
-
-
-def test_a_full_disk_is_no_reason_to_find_less(disk: Path) -> None:
-    """Without room for the index what reads has a copy of its own, and the files stay as they are."""
-    layout = Layout(disk / "store")
-    write_turn(layout, 1, query="apple", response="x")
-    index = Index(layout)
-    index.rebuild(["ann"])["ann"]
-    index.close()
-    write_turn(layout, 2, query="apple last " * 50, response="x")
-    fill(disk)
-    before = tree(layout.indexes)
-    with closing(Index(layout)) as again:
-        again.freshen("ann")
-        assert again.read("ann", lambda view: view.turns.tolist()) == [1, 2]
-    assert tree(layout.indexes) == before
+    assert len((panda.user_directory / "memory.jsonl").read_text().splitlines()) == 1

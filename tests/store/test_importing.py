@@ -5,70 +5,77 @@ from pathlib import Path
 
 import pytest
 
-from panda.errors import ImportFileError, StoreError
-from panda.exchange.intake import import_turns
-from panda.store.files import write_json
-from panda.store.layout import Layout, UserStore
-from panda.store.turns import claim_turn
-from tests.builders import build_store, file_of, import_line, still_clock, tree
+from tests.api import Ended, Panda, tree
+from tests.store_files import import_line, write_json
 
 
-def lines(*values: object) -> list[str]:
-    return [value if isinstance(value, str) else json.dumps(value) for value in values]
+@pytest.fixture
+def panda(imported: Path, tmp_path: Path) -> Panda:
+    """A project whose store has user demo with the imported turns 1 to 3."""
+    return Panda(tmp_path / "project", imported, user="demo")
 
 
-def test_an_imported_turn_has_its_four_files_and_reads_back(tmp_path: Path) -> None:
+def import_lines(panda: Panda, *values: object, **environ: str) -> Ended:
+    """Run `panda import -`; what is no text becomes a line of JSON."""
+    lines = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    return panda("import", "-", "--json", stdin="\n".join(lines), **environ)
+
+
+def users_of(panda: Panda) -> dict[str, bytes]:
+    """Return what stands in the directories of users, without locks."""
+    files = tree(panda.store / "users")
+    return {name: content for name, content in files.items() if not name.endswith("lock")}
+
+
+def test_an_imported_turn_has_its_four_files_and_reads_back(panda: Panda) -> None:
     """§0 is the query, §5 the response, metadata says imported, the summary goes to the index."""
     query = "## 2. Gathered Context\r\nwhat?\n"
-    layout = build_store(tmp_path, import_line(turn=812, query=query, summary="S", topics=["laptop"]))
-    folder = UserStore(layout.root, "demo", still_clock).open(812)
-    assert sorted(tree(folder.paths.directory)) == [
-        "context.md",
-        "index_summary.json",
-        "metadata.json",
-        "response.md",
-    ]
-    document = folder.read_context()
-    assert [(one.number, one.text) for one in document.sections] == [
-        (0, query),
-        (5, "The Lenovo LOQ 15 at $697.00."),
-    ]
-    metadata = folder.read_metadata()
-    assert (metadata.status, metadata.query, metadata.turn, metadata.next) == ("imported", query, 812, None)
-    assert metadata.created_at == document.front.created_at
-    assert file_of(folder, "index_summary.json")["topics"] == ["laptop"]
-    assert folder.read_text("response.md") == "The Lenovo LOQ 15 at $697.00."
-    assert layout.of("demo").turn_counter.read_text() == "812\n"
+    line = import_line(turn=812, query=query, summary="S", topics=["laptop"])
+    assert import_lines(panda, line).code == 0
+    names = ["context.md", "index_summary.json", "metadata.json", "response.md"]
+    assert sorted(tree(panda.turn_file(812, ""))) == names
+    metadata = json.loads(panda.turn_file(812, "metadata.json").read_text())
+    held = {name: metadata[name] for name in ("status", "query", "turn", "next", "created_at")}
+    assert held == {
+        "status": "imported",
+        "query": query,
+        "turn": 812,
+        "next": None,
+        "created_at": "2026-01-03T10:00:00Z",
+    }
+    assert json.loads(panda.turn_file(812, "index_summary.json").read_text())["topics"] == ["laptop"]
+    exported = json.loads(panda("export", "812", "--as", "jsonl").out)
+    assert (exported["query"], exported["response"]) == (query, "The Lenovo LOQ 15 at $697.00.")
+    assert (panda.user_directory / "turn_counter").read_text() == "812\n"
 
 
-def test_given_numbers_fill_gaps_and_others_come_after_all_numbers(tmp_path: Path) -> None:
+def test_given_numbers_fill_gaps_and_others_come_after_all_numbers(panda: Panda) -> None:
     """Lines without a number get the next ones in file order; the counter never goes down."""
-    layout = build_store(tmp_path, import_line(turn=9, query="nine"))
-    report = import_turns(
-        lines(import_line(query="a"), import_line(turn=3, query="three"), import_line(query="b")),
-        layout,
-        still_clock,
+    import_lines(panda, import_line(turn=9, query="nine"))
+    ended = import_lines(
+        panda, import_line(query="a"), import_line(turn=5, query="five"), import_line(query="b")
     )
-    assert [(one.turn, one.created) for one in report.turns] == [(10, True), (3, True), (11, True)]
-    import_turns(lines(import_line(turn=4, query="four")), layout, still_clock)
-    assert claim_turn(UserStore(layout.root, "demo", still_clock), "default", "chat", "next").number == 12
+    assert [(turn["turn"], turn["created"]) for turn in ended.data["turns"]] == [
+        (10, True),
+        (5, True),
+        (11, True),
+    ]
+    import_lines(panda, import_line(turn=4, query="four"))
+    assert import_lines(panda, import_line(query="next")).data["turns"][0]["turn"] == 12
 
 
-def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
+def test_the_same_file_twice_changes_nothing(panda: Panda) -> None:
     """With and without numbers, with repeated lines, under another clock: no byte differs."""
-    source = tmp_path / "in.jsonl"
     same = import_line(query="ok")
-    text = "\n\n".join(
-        lines(import_line(turn=3), same, same, import_line(user="eva", response="", topics=["x"]))
-    )
-    source.write_text(text)
-    layout = Layout(tmp_path / "root")
-    first = import_turns(source, layout, still_clock)
-    before = tree(layout.root)
-    second = import_turns(source, layout, lambda: still_clock().replace(year=2027))
-    assert tree(layout.root) == before
-    assert (first.created, second.created, second.unchanged) == (4, 0, 4)
-    assert [one.turn for one in second.turns] == [one.turn for one in first.turns] == [3, 4, 5, 1]
+    lines = (import_line(turn=7), same, "", same, import_line(user="eva", response="", topics=["x"]))
+    first = import_lines(panda, *lines).data
+    before = users_of(panda)
+    second = import_lines(panda, *lines, PANDA_NOW="2027-01-04T14:30:00Z").data
+    assert users_of(panda) == before
+    assert [turn["created"] for turn in first["turns"]] == [True] * 4
+    assert [turn["created"] for turn in second["turns"]] == [False] * 4
+    numbers = [[turn["turn"] for turn in data["turns"]] for data in (first, second)]
+    assert numbers == [[7, 8, 9, 1]] * 2
 
 
 @pytest.mark.parametrize(
@@ -76,7 +83,7 @@ def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
     [
         (import_line(turn=1, response="other"), "turn 1 of user demo is taken by a turn with other content"),
         (import_line(turn=2, summary="now with summary", query="Question 2?"), "other content"),
-        (import_line(turn=7, query="first of file, changed"), r"taken by <stdin>:1"),
+        (import_line(turn=7, query="first of file, changed"), "taken by <stdin>:1"),
         ({**import_line(), "user": "../etc"}, "must be a user or session id"),
         ({**import_line(), "session": "a b"}, "must be a user or session id"),
         (import_line(at="yesterday"), "'yesterday' is not an ISO 8601 time"),
@@ -90,40 +97,34 @@ def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
         ('{"user": NaN}', "NaN"),
     ],
 )
-def test_a_wrong_line_is_named_and_nothing_is_changed(tmp_path: Path, bad: object, words: str) -> None:
+def test_a_wrong_line_is_named_and_nothing_is_changed(panda: Panda, bad: object, words: str) -> None:
     """The error names the line; no turn of the file is there, not even those before it or of new users."""
-    layout = build_store(tmp_path)
-    before = tree(tmp_path)
-    good = import_line(turn=7)
-    with pytest.raises(ImportFileError, match=words) as caught:
-        import_turns(lines(good, import_line(user="eva"), bad), layout, still_clock)
-    assert (caught.value.where or "").startswith("<stdin>:3")
-    assert tree(tmp_path) == before
-    assert not layout.of("eva").home.exists()
+    before = users_of(panda)
+    ended = import_lines(panda, import_line(turn=7), import_line(user="eva"), bad)
+    assert ended.code == 2
+    assert words in ended.error["message"]
+    assert ended.error["where"].startswith("<stdin>:3")
+    assert users_of(panda) == before
 
 
-def test_a_file_that_is_not_utf8_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf8_is_named_with_its_line(panda: Panda) -> None:
     """The line of the first wrong byte stands in the error."""
-    source = tmp_path / "in.jsonl"
-    source.write_bytes(json.dumps(import_line()).encode() + b"\n\xff\n")
-    with pytest.raises(ImportFileError, match="0xff") as caught:
-        import_turns(source, Layout(tmp_path / "root"), still_clock)
-    assert caught.value.where == f"{source}:2"
+    path = panda.write("in.jsonl", json.dumps(import_line()).encode() + b"\n\xff\n")
+    error = panda("import", "in.jsonl", "--json").error
+    assert "0xff" in error["message"]
+    assert Path(error["where"].removesuffix(":2")).name == path.name
 
 
-def test_a_write_that_fails_leaves_no_turn_and_no_temporary_file(tmp_path: Path) -> None:
-    """A turns directory that cannot be written is a StoreError; nothing new is there."""
-    layout = Layout(tmp_path)
-    layout.of("demo").home.mkdir(parents=True)
-    layout.of("demo").turns.write_text("in the way")
-    with pytest.raises(StoreError):
-        import_turns(lines(import_line()), layout, still_clock)
-    assert tree(tmp_path) == {"users/demo/turns": b"in the way"}
+def test_a_write_that_fails_leaves_no_turn_and_no_temporary_file(panda: Panda) -> None:
+    """A file in the place of the turns directory ends the import with 74; nothing of a turn is there."""
+    turns = panda.write("store/users/eva/turns", "in the way")
+    ended = import_lines(panda, import_line(user="eva"))
+    assert ended.code == 74
+    assert turns.read_text() == "in the way"
+    assert [name for name in users_of(panda) if name.startswith("eva/")] == ["eva/turns"]
 
 
-def test_a_turn_that_cannot_be_read_equals_no_line(tmp_path: Path) -> None:
+def test_a_turn_that_cannot_be_read_equals_no_line(panda: Panda) -> None:
     """A given number with damaged files is an error, never an overwrite."""
-    layout = build_store(tmp_path)
-    write_json(layout.of("demo").turn(2) / "metadata.json", {"turn": 2})
-    with pytest.raises(ImportFileError, match="taken"):
-        import_turns(lines(import_line(turn=2)), layout, still_clock)
+    write_json(panda.turn_file(2, "metadata.json"), {"turn": 2})
+    assert "taken" in import_lines(panda, import_line(turn=2)).error["message"]
