@@ -31,7 +31,7 @@ import tarfile
 import termios
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from types import TracebackType
@@ -113,6 +113,8 @@ class Turn(Ended):
     """The store's directory."""
     prompts: tuple[Request, ...] = ()
     """Every call that the scripted model got, in order."""
+    document: str = "context.md"
+    """The file of the turn whose sections are read."""
 
     @property
     def number(self) -> int:
@@ -156,11 +158,20 @@ class Turn(Ended):
     @property
     def sections(self) -> list[int]:
         """The numbers of the sections of context.md, in order."""
-        return [int(number) for number in _HEADING.findall(self.text("context.md"))]
+        return [int(number) for number in _HEADING.findall(self.text(self.document))]
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts at an answer were superseded."""
+        return len(list((self.directory / "attempts").glob("*/context.md")))
+
+    def attempt(self, number: int) -> "Turn":
+        """A superseded attempt at an answer, counted from 1: its sections are those that are superseded."""
+        return replace(self, document=f"attempts/{number}/context.md")
 
     def section(self, number: int) -> str:
         """A section of context.md without its heading; "" if it is not there."""
-        parts = _HEADING.split(self.text("context.md"))
+        parts = _HEADING.split(self.text(self.document))
         numbers = [int(part) for part in parts[1::2]]
         return parts[2 * numbers.index(number) + 2].strip("\n") if number in numbers else ""
 

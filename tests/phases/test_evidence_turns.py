@@ -1,12 +1,12 @@
 """Whole turns whose answers say what the nodes do not hold, and whose answers do."""
 
 import re
-from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.api import ScriptedPanda, Turn
 from tests.script import PRICE_NODE, Script, pick
-from tests.scripted_turns import laptop_store, run_turn
 
 BUDGET = "memory:budget"
 TURN = "turn:1"
@@ -33,36 +33,62 @@ TRUE = [
     ("Both limits fit: it costs $697, and your budget is $500 to $800.", [PRICE_NODE, BUDGET]),
     ("Overall, the Lenovo LOQ 15 won; see https://shop.example/review.", [TURN]),
 ]
+FAITHFUL = {
+    "text": "At **$697** the Lenovo LOQ 15 is $103 below the top of your budget ($800 − $697).",
+    "node_ids": [PRICE_NODE, BUDGET],
+    "computed": [{"value": "$103", "expression": "$800 − $697"}],
+}
+COUNTED = {
+    "text": "Of the two limits, $500 and $800, it stays within both.",
+    "node_ids": [BUDGET],
+    "computed": [{"value": "two", "expression": "count($500, $800)"}],
+}
+WRONG = {
+    "text": "It is $113 below the top of your budget ($800 − $697).",
+    "node_ids": [PRICE_NODE, BUDGET],
+    "computed": [{"value": "$113", "expression": "$800 − $697"}],
+}
 
 
-def end_of(tmp_path: Path, text: str, node_ids: list[str]) -> tuple[str, list[str]]:
-    """Status of a turn whose model answers so whatever happens, and what its store's check finds."""
+def answer(ann: ScriptedPanda, *answers: list[dict[str, Any]]) -> Turn:
+    """One turn whose model writes these answers one after the other."""
+    script = Script(
+        answer=[{"items": items} for items in answers],
+        retrieval={"relevant": pick(PRICE_NODE, BUDGET, TURN)},
+        synthesis={"lines": pick("")},
+    )
+    turn = ann.turn(script=script)
+    assert turn.code in (0, 22), turn.out
+    assert ann.problems() == []
+    return turn
+
+
+@pytest.mark.parametrize(
+    ("text", "node_ids", "status"),
+    [(*case, "failed") for case in FALSE] + [(*case, "approved") for case in TRUE],
+)
+def test_a_false_answer_is_not_approved(
+    ann: ScriptedPanda, text: str, node_ids: list[str], status: str
+) -> None:
+    """
+    An answer with a value or name that its nodes do not hold is refused as often as it comes; one that words
+    otherwise what they hold, or computes with it, is approved at once.
+    """
     computed = [{"value": value, "expression": "$800 − $697"} for value in re.findall(r"\$10\d\b", text)]
-    answer = {"items": [{"text": text, "node_ids": node_ids, "computed": computed}]}
-    chosen = {"relevant": pick(PRICE_NODE, BUDGET, TURN)}
-    script = Script(answer=answer, retrieval=chosen, synthesis={"lines": pick("")})
-    ran = run_turn(laptop_store(tmp_path), "How much is the Lenovo LOQ 15?", script)
-    assert ran.error is None
-    return ran.metadata.status, [problem.message for problem in ran.problems]
+    turn = answer(ann, [{"text": text, "node_ids": node_ids, "computed": computed}])
+    assert (turn.status, turn.attempts > 0) == (status, status == "failed")
 
 
-@pytest.mark.parametrize(("text", "node_ids"), FALSE)
-def test_a_false_answer_is_not_approved(tmp_path: Path, text: str, node_ids: list[str]) -> None:
-    """An answer with a value or name that its nodes do not hold is refused as often as it comes."""
-    assert end_of(tmp_path, text, node_ids) == ("failed", [])
+def test_a_faithful_answer_passes_at_once(ann: ScriptedPanda) -> None:
+    """A difference stands among the sources with its operands; a counted pronoun is held by what is cited."""
+    turn = answer(ann, [FAITHFUL, COUNTED])
+    assert (turn.status, len(turn.asked("answer"))) == ("approved", 1)
+    assert [item["text"] for item in turn.meta(5)["items"]] == [FAITHFUL["text"], COUNTED["text"]]
+    assert "\n- $103 = $800 − $697" in turn.response
 
 
-@pytest.mark.parametrize(("text", "node_ids"), TRUE)
-def test_a_true_answer_is_approved(tmp_path: Path, text: str, node_ids: list[str]) -> None:
-    """An answer that words otherwise what its nodes hold, or computes with it, is approved at once."""
-    assert end_of(tmp_path, text, node_ids) == ("approved", [])
-
-
-def test_the_sources_show_what_was_computed(tmp_path: Path) -> None:
-    """A number that no node holds stands in the list of sources with its operands."""
-    text = "At $697 it is $103 below the top of your budget of $800."
-    computed = [{"value": "$103", "expression": "$800 − $697"}]
-    answer = {"items": [{"text": text, "node_ids": [PRICE_NODE, BUDGET], "computed": computed}]}
-    chosen, lines = {"relevant": pick(PRICE_NODE, BUDGET)}, {"lines": pick("price $697.00", "budget")}
-    ran = run_turn(laptop_store(tmp_path), answer=Script(answer=answer, retrieval=chosen, synthesis=lines))
-    assert "\n- $103 = $800 − $697" in ran.response
+def test_wrong_arithmetic_is_repaired_by_itself(ann: ScriptedPanda) -> None:
+    """It is written anew alone; what stands stays as it was."""
+    turn = answer(ann, [COUNTED, WRONG], [FAITHFUL])
+    assert (turn.status, len(turn.asked("answer"))) == ("approved", 2)
+    assert [item["text"] for item in turn.meta(5)["items"]] == [COUNTED["text"], FAITHFUL["text"]]

@@ -1,38 +1,30 @@
-"""A model that writes judges each item of its answer beside the lines that it cites."""
+"""A refused item of a written answer is repaired by itself, and a model judges each beside what it cites."""
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.loopback import Server
+from tests.api import ScriptedPanda, Turn
 from tests.script import PRICE_NODE, Asked, Script, pick, step_of
-from tests.scripted_turns import Ran, laptop_store, run_turn
-from tests.served_turns import Served
 
 BUDGET = "memory:budget"
 RIGHT: dict[str, Any] = {"text": "The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}
+WRONG: dict[str, Any] = {"text": "It costs $777 elsewhere.", "node_ids": [PRICE_NODE]}
+STILL_WRONG: dict[str, Any] = {**WRONG, "text": "It costs $778 elsewhere."}
 FIXED: dict[str, Any] = {"text": "Its price is $697.00.", "node_ids": [PRICE_NODE]}
+LAST: dict[str, Any] = {"text": "Its name is Lenovo LOQ 15.", "node_ids": [PRICE_NODE]}
 NEGATED: dict[str, Any] = {"text": "The Lenovo LOQ 15 does not cost $697.", "node_ids": [PRICE_NODE]}
 TURNED: dict[str, Any] = {"text": "The budget is at least $800.", "node_ids": [BUDGET]}
 SWAPPED: dict[str, Any] = {"text": "The Lenovo LOQ 15 costs $800.", "node_ids": [PRICE_NODE, BUDGET]}
 UNFAITHFUL = {item["text"] for item in (NEGATED, TURNED, SWAPPED)}
 WHY = "its source says another thing"
+STAND = "These stand and are not given again:"
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    """A model server on loopback."""
-    running = Server()
-    yield running
-    running.close()
-
-
-def writer(*answers: list[dict[str, Any]], agrees: bool = False) -> Any:
-    """A script that writes these answers, and a judge that is always right, or that always agrees."""
+def say(ann: ScriptedPanda, *answers: list[dict[str, Any]], agrees: bool = False) -> Turn:
+    """One turn that writes these answers, with a judge that is always right, or that always agrees."""
     script = Script(
         answer=[{"items": items} for items in answers],
         retrieval={"relevant": pick(PRICE_NODE, BUDGET)},
@@ -43,84 +35,101 @@ def writer(*answers: list[dict[str, Any]], agrees: bool = False) -> Any:
         if step_of(asked) != "validator":
             return script(asked)
         shown = asked.text.partition("===== items =====\n")[2].partition("\n\n")[0]
-        numbered = re.findall(r"(?m)^(\d+)\. (.*)$", shown)
         verdicts = [
-            {"n": int(n), "supported": agrees or text not in UNFAITHFUL, "why": WHY} for n, text in numbered
+            {"n": int(n), "supported": agrees or text not in UNFAITHFUL, "why": WHY}
+            for n, text in re.findall(r"(?m)^(\d+)\. (.*)$", shown)
         ]
         return json.dumps({"items": verdicts, "reason": "As judged.", "verdict": "APPROVE"})
 
-    return reply
+    turn = ann.turn(script=reply)
+    assert turn.code in (0, 22), turn.out
+    assert ann.problems() == []
+    return turn
 
 
-def say(server: Server, tmp_path: Path, *answers: list[dict[str, Any]], agrees: bool = False) -> Ran:
-    """One turn of a served model."""
-    model = Served(server, writer(*answers, agrees=agrees))
-    ran = run_turn(laptop_store(tmp_path), model=model)
-    model.close()
-    assert ran.error is None, ran.error
-    assert ran.problems == []
-    return ran
-
-
-def texts(ran: Ran) -> list[str]:
+def texts(turn: Turn) -> list[str]:
     """The items of the answer."""
-    return [item["text"] for item in ran.meta(5)["items"]]
+    return [item["text"] for item in turn.meta(5)["items"]]
+
+
+def test_only_the_refused_item_is_asked_for(ann: ScriptedPanda) -> None:
+    """The model gets the item, its nodes and what is wrong; what it writes takes its place."""
+    turn = say(ann, [RIGHT, WRONG, LAST], [FIXED])
+    assert turn.status == "approved", turn.body(6)
+    assert texts(turn) == [RIGHT["text"], FIXED["text"], LAST["text"]]
+    first, second = turn.asked("answer")
+    assert "Guidance" not in first.text
+    refused, _, stands = second.text.partition("===== Guidance =====")[2].partition(STAND)
+    assert f"- {WRONG['text']} (cites {PRICE_NODE})" in refused
+    assert "$777 in" in refused
+    assert (RIGHT["text"] in stands, WRONG["text"] in stands) == (True, False)
+    offered = turn.file("evidence.json")["offered"][:3]
+    assert [line["text"] for line in offered] == texts(turn)
+    assert all(line["rests_on"] for line in offered), "what stands is held against the lines that it cites"
+
+
+@pytest.mark.parametrize(
+    ("answers", "items"),
+    [
+        ([[WRONG, RIGHT], [RIGHT, FIXED]], [FIXED, RIGHT]),
+        ([[RIGHT, WRONG], []], [RIGHT]),
+        ([[RIGHT, WRONG], [STILL_WRONG], [LAST]], [LAST]),
+        ([[WRONG], [RIGHT]], [RIGHT]),
+    ],
+    ids=["what is repeated counts once", "left out", "the second time all anew", "nothing stands"],
+)
+def test_what_comes_of_a_repair(ann: ScriptedPanda, answers: Any, items: list[dict[str, Any]]) -> None:
+    """What stands stays once, with or without a repair; where nothing does, the answer is made anew."""
+    turn = say(ann, *answers)
+    assert turn.status == "approved", turn.body(6)
+    assert texts(turn) == [item["text"] for item in items]
+    assert (STAND in turn.asked("answer")[-1].text) is (len(answers) == 2 and RIGHT in answers[0])
 
 
 @pytest.mark.parametrize("wrong", [NEGATED, TURNED, SWAPPED], ids=["negation", "direction", "subject"])
-def test_an_unfaithful_item_is_repaired(server: Server, tmp_path: Path, wrong: dict[str, Any]) -> None:
+def test_an_unfaithful_item_is_repaired(ann: ScriptedPanda, wrong: dict[str, Any]) -> None:
     """What its lines deny, turn round or say of another thing is written anew alone, told why."""
-    ran = say(server, tmp_path, [RIGHT, wrong], [FIXED])
-    assert ran.metadata.status == "approved", ran.body(6)
-    assert texts(ran) == [RIGHT["text"], FIXED["text"]]
-    guidance = ran.asked("answer")[1].text.partition("===== Guidance =====")[2]
-    refused, _, stands = guidance.partition("These stand and are not given again:")
+    turn = say(ann, [RIGHT, wrong], [FIXED])
+    assert turn.status == "approved", turn.body(6)
+    assert texts(turn) == [RIGHT["text"], FIXED["text"]]
+    guidance = turn.asked("answer")[1].text.partition("===== Guidance =====")[2]
+    refused, _, stands = guidance.partition(STAND)
     assert wrong["text"] in refused
     assert WHY in refused
     assert RIGHT["text"] in stands
 
 
-def test_what_is_denied_again_is_left_out(server: Server, tmp_path: Path) -> None:
+def test_what_is_denied_again_is_left_out(ann: ScriptedPanda) -> None:
     """After its repair an item that is still not supported goes, and the answer says that something did."""
-    ran = say(server, tmp_path, [RIGHT, NEGATED], [TURNED])
-    assert ran.metadata.status == "approved", ran.body(6)
-    assert texts(ran) == [RIGHT["text"]]
-    assert TURNED["text"] not in ran.response
-    assert "left out" in ran.response
-    assert len(ran.asked("answer")) == 2
+    turn = say(ann, [RIGHT, NEGATED], [TURNED])
+    assert turn.status == "approved", turn.body(6)
+    assert texts(turn) == [RIGHT["text"]]
+    assert TURNED["text"] not in turn.response
+    assert "left out" in turn.response
+    assert len(turn.asked("answer")) == 2
 
 
-def test_nothing_is_left(server: Server, tmp_path: Path) -> None:
+def test_nothing_is_left(ann: ScriptedPanda) -> None:
     """The turn fails if no item is supported, as often as it may be written anew."""
-    ran = say(server, tmp_path, [NEGATED], [TURNED], [SWAPPED])
-    assert ran.metadata.status == "failed"
-    assert not any(text in ran.response for text in UNFAITHFUL)
+    turn = say(ann, [NEGATED], [TURNED], [SWAPPED])
+    assert turn.status == "failed"
+    assert not any(text in turn.response for text in UNFAITHFUL)
 
 
-def test_faithful_items_pass_at_once(server: Server, tmp_path: Path) -> None:
+def test_faithful_items_pass_at_once(ann: ScriptedPanda) -> None:
     """Each is shown beside the lines of its nodes; §6 holds the verdicts."""
-    ran = say(server, tmp_path, [RIGHT, FIXED])
-    assert ran.folder.superseded() == []
-    assert ran.meta(6)["items"] == {"1": True, "2": True}
-    assert "2 of 2" in ran.body(6)
-    (judged,) = ran.asked("validator")
+    turn = say(ann, [RIGHT, FIXED])
+    assert turn.attempts == 0
+    assert turn.meta(6)["items"] == {"1": True, "2": True}
+    assert "2 of 2" in turn.body(6)
+    (judged,) = turn.asked("validator")
     shown = judged.text.partition("===== items =====\n")[2].partition("\n\n")[0]
     assert shown.startswith(f"1. {RIGHT['text']}\n   [{PRICE_NODE}]")
     assert "price $697.00" in shown
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "It costs $597.",
-        "It costs €697.",
-        "It was seen on 4 March 2025.",
-        "The Dell LOQ 15 costs $697.",
-        "It has 32 GB and costs $697.",
-    ],
-)
-def test_a_judge_that_agrees_lets_no_wrong_value_through(server: Server, tmp_path: Path, text: str) -> None:
-    """A number, date, name or unit that stands in no cited node is refused before the judge is asked."""
-    ran = say(server, tmp_path, [{"text": text, "node_ids": [PRICE_NODE]}], [RIGHT], agrees=True)
-    assert texts(ran) == [RIGHT["text"]]
-    assert len(ran.asked("validator")) == 1
+def test_a_judge_that_agrees_lets_no_wrong_value_through(ann: ScriptedPanda) -> None:
+    """A value that stands in no cited node is refused before the judge is asked."""
+    turn = say(ann, [{"text": "It costs $597.", "node_ids": [PRICE_NODE]}], [RIGHT], agrees=True)
+    assert texts(turn) == [RIGHT["text"]]
+    assert len(turn.asked("validator")) == 1
