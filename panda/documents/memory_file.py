@@ -87,12 +87,7 @@ def parse_memory_file(text: str, *, where: str, only: str | None = None) -> tupl
 
 def _parse_entry(key: str, raw: Any, line: int, where: str) -> MemoryEntry:
     fields = raw if isinstance(raw, dict) else {}
-    unknown = [name for name in fields if name not in _FIELDS]
-    for name in unknown if len(unknown) < len(fields) else ():  # beside others that are panda's
-        if near := get_close_matches(str(name), _FIELDS, 1, 0.75):
-            message = f"{key}: unknown key {name!r:.60}"
-            raise DocumentError(message, where, line=line, fix=f"did you mean {near[0]}?")
-    if unknown or "value" not in fields:
+    if "value" not in fields or not fields.keys() <= set(_FIELDS):
         return MemoryEntry(key, raw, None, None, None, is_bare=True, line=line)
     confidence, turn, updated = (raw.get(name) for name in _FIELDS[1:])
     number = read_number(confidence)
@@ -108,6 +103,23 @@ def _parse_entry(key: str, raw: Any, line: int, where: str) -> MemoryEntry:
     if wrong:
         raise DocumentError(f"{key}: {wrong}", where, line=line)
     return MemoryEntry(key, raw["value"], number, turn, at, is_bare=False, line=line)
+
+
+def suggest_field(value: object) -> str | None:
+    """
+    Return what to do about a nested value that has fields of an entry and a misspelt one; None of any other.
+
+    >>> suggest_field({"value": 900, "confidance": 0.4}), suggest_field({"min": 500, "max": 800})
+    ('write confidence for confidance', None)
+    """
+    names = list(value) if isinstance(value, dict) else []
+    unknown = [str(name) for name in names if name not in _FIELDS]
+    if len(unknown) == len(names):
+        return None
+    for name in unknown:
+        for near in get_close_matches(name, _FIELDS, 1, 0.75):
+            return f"write {near} for {name:.60}"
+    return None
 
 
 def written_below(text: str, *, where: str) -> str:

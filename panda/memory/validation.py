@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import UNSET, structs
 
 from panda.documents.markdown import is_only_wikilinks
-from panda.documents.memory_file import MemoryText, parse_memory_file
+from panda.documents.memory_file import MemoryText, parse_memory_file, suggest_field
 from panda.documents.note import parse_note
 from panda.documents.progress import progress
 from panda.documents.text import escape_path
@@ -190,7 +190,7 @@ def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
                 yield Problem(message, where, line=entry.line, fix="remove one of them")
             if any(isinstance(part, Mapping | list) for part in parts):
                 message = f"what is nested in {entry.key} counts as the text {entry.text!r:.80}"
-                fix = "write a key of its own for each part"
+                fix = suggest_field(typed) or "write a key of its own for each part"
                 yield Problem(message, where, line=entry.line, fix=fix, verdict=Verdict.SOUND)
     shown = {k: MemoryText(state.texts[k] or "", title="", where=str(state.paths[k])) for k in KINDS}
     for one in state.compare(now):

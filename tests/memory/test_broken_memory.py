@@ -77,3 +77,15 @@ def test_a_line_that_panda_does_not_know_is_text(panda: Panda) -> None:
     ended = panda.turn("Who laid the roof?")
     assert (ended.code, "Berg" in ended.data["response"]) == (0, True)
     assert panda.problems() == []
+
+
+def test_a_misspelt_field_of_an_entry_is_text(panda: Panda) -> None:
+    """A turn quotes the entry, and `validate` tells its line and the field that is meant, as information."""
+    text = "---\nroof colour: {value: anthracite, confidance: 0.4}\n---\n"
+    path = panda.write("store/users/ann/facts.md", text)
+    ended = panda.turn("What is the roof colour?")
+    assert (ended.code, "anthracite" in ended.data["response"]) == (0, True), ended.out
+    assert path.read_text("utf-8") == text
+    data = panda.json("validate", str(panda.store))
+    findings = [(finding["line"], finding["fix"]) for finding in data["unquotable"]]
+    assert (data["problems"], findings) == ([], [(2, "write confidence for confidance")])
