@@ -37,6 +37,7 @@ from panda.store.seals import SEAL, seal_files, seal_value, text_digest
 from panda.store.turn_documents import DOCUMENT, document_node
 from panda.store.turns import CONTEXT_SCHEMA
 from panda.store.unfinished import FORGETTING_JSON, SAME_COMMAND, read_cut_short, write_cut_short
+from panda.store.visits import visit_ids
 
 WORD_CHARS = 4  # a text with fewer characters counts only as a word of its own
 SHORT_CHARS = 8  # a value with fewer goes from memory and the turns that told it alone
@@ -113,6 +114,7 @@ class Wanted:
     facts: frozenset[str] = frozenset()  # ids of assertions of which only the key stays
     turn: int | None = None  # a turn of which only the number stays
     visit: Path | None = None  # a directory that goes
+    visit_id: str | None = None  # a visit whose name goes from the research of all turns
     is_of_all: bool = False  # whether it goes from what is of no user, too
     nodes: tuple[str, ...] = ()  # turns that quote these lose the telling ones of *near* as well
     rests: Mapping[str, str] = field(default_factory=dict)
@@ -370,12 +372,20 @@ class Forgetting:
         return list(dict.fromkeys(line for line in ends if line and not _BARE_FIGURE.fullmatch(line)))
 
     def of_visit(self, name: str) -> Wanted | None:
-        """A page as it was read, and what its turn quotes of it; None if there is none."""
+        """
+        Return a page as it was read, with what its turn quotes of it; of a visit that is gone only its name,
+        where research still has it. None if there is neither.
+        """
+        users = (self._store.user,)
         for path in self._store.turns.glob(f"*/webpage_cache/*/{names.MANIFEST_JSON}"):
             if _load(path).get("visit_id") == name:
                 values = (_load(place) for place in path.parents[2].rglob("*.json"))
                 texts = tuple(text for value in values for text in _quotes(f"visit:{name}", value))
-                return Wanted(texts, (self._store.user,), visit=path.parent)
+                return Wanted(texts, users, visit=path.parent, visit_id=name)
+        for path in self._store.turns.glob("*/research.*"):
+            data = _read(path)
+            if name and _without_visits(path, data, [name], mark="") != data:
+                return Wanted((), users, visit_id=name)
         return None
 
     def _of(self, facts: Collection[Assertion], clauses: Sequence[str] = ()) -> Wanted:
@@ -475,6 +485,10 @@ class _Walk:
         self._emptied = [one for one in turns if _load(one / METADATA_JSON).get("run") not in one.parts]
         self._turns = {*self._emptied}  # these lose something
         self._pages = {wanted.visit} if wanted.visit else set[Path]()  # directories that go
+        self._visit_ids = {visit_id for turn in self._emptied for visit_id in visit_ids(turn)}
+        """Visits that are gone then: no research may name them."""
+        if wanted.visit_id is not None:
+            self._visit_ids.add(wanted.visit_id)
         self._ids: dict[str, str] = {}  # ids that are digests of what held it, and those of what is left
         self._memory: dict[Path, bytes] = {}  # what log and memory files become
         self._first: dict[str, int] = {}  # by user the first line of the log that held it
@@ -591,14 +605,18 @@ class _Walk:
                 page = _object(data[path])
                 if any(eraser.count(str(page.get(key, "")).encode()) for key in ("url", "final_url")):
                     self._pages.add(path.parent)  # its name is a digest, too
+                    if visit_id := page.get("visit_id"):
+                        self._visit_ids.add(str(visit_id))
         for path in data:
             value = _object(made[path]) if path.name == names.SNAPSHOT_JSON and user in self._first else {}
             known = (value.get("memory") or {}).get("assertions", sys.maxsize)
             if any((value.get("files") or {}).values()) and known > self._first[str(user)]:
                 value |= {"files": dict.fromkeys(value["files"]), "forgotten_at": eraser.at}
                 made[path] = files.render_json(value).encode()
-            made[path] = self._renamed(made[path])
-            self._tell(path, data[path], made[path])
+            unnamed = _without_visits(path, made[path], self._visit_ids, mark=eraser.mark)
+            least = int(unnamed != made[path])
+            made[path] = self._renamed(unnamed)
+            self._tell(path, data[path], made[path], least)
         changed = {path: content for path, content in made.items() if content != data[path]}
         if about and (changed or is_held):
             now = _object(made[metadata]) | ({"forgotten_at": eraser.at} if is_held else {})
@@ -793,6 +811,21 @@ def _fits(name: str, value: object) -> bool:
 
 def _line(value: object) -> str:
     return msgspec.json.encode(value).decode()
+
+
+def _without_visits(path: Path, data: bytes, visit_ids: Collection[str], *, mark: str) -> bytes:
+    """Return what research.json or research.md holds without the names of some visits; else the same data."""
+    if path.name == names.RESEARCH_JSON:
+        value = _object(data)
+        named = value.get("webpage_cache")
+        if isinstance(named, list) and (rest := [name for name in named if name not in visit_ids]) != named:
+            return files.render_json(value | {"webpage_cache": rest}).encode()
+    elif path.name == names.RESEARCH_MD:
+        text = _text(data)
+        for visit_id in visit_ids:
+            text = re.sub(rf"\b(?:visit:)?{re.escape(visit_id)}\b", lambda _: mark, text)
+        return text.encode("utf-8", "surrogateescape")
+    return data
 
 
 def _quotes(node: str, value: object) -> Iterator[str]:

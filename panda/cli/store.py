@@ -71,7 +71,8 @@ def validate(
     turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites; a
     line whose node has changed or gone since is not judged, nor is what reaches out of the project before
     panda trust. Of turns that are named, hashes, gates, budgets and the evidence of the answer are judged
-    again as well. A turn in which something was forgotten is held to its seal alone. Ends with 3 if anything
+    again as well. A turn in which something was forgotten is held to its seal, and to the visits that its
+    research names. Ends with 3 if anything
     is wrong or not judged. Told as information: what of a note's front matter is read as text, files in
     knowledge/ that are no notes, lines of notes that no answer can quote, notes outside knowledge/, values
     that no step of a recipe can choose, prompts of the project that no model which is set is ever sent. A

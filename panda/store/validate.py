@@ -14,7 +14,7 @@ from panda.documents.note import parse_note
 from panda.documents.progress import progress
 from panda.documents.times import render_time
 from panda.documents.yaml_text import load_yaml
-from panda.errors import NotFoundError, Problem, Verdict
+from panda.errors import Location, NotFoundError, Problem, Verdict
 from panda.store.files import (
     is_abandoned,
     is_temporary,
@@ -31,6 +31,7 @@ from panda.store.layout import (
     MEMORY_JSONL,
     PREFERENCES_MD,
     PROPOSED_FACTS_JSONL,
+    RESEARCH_MD,
     RESPONSE_MD,
     Layout,
     TurnPaths,
@@ -60,6 +61,7 @@ from panda.store.seals import SEAL, check_seal, seal_value
 from panda.store.turn_documents import load_documents
 from panda.store.turns import load_picture
 from panda.store.unfinished import FORGETTING_JSON, read_cut_short
+from panda.store.visits import named_visits
 
 _LAST_SECTION = SECTIONS[-1].number
 _OF_USER = (PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL, PROPOSED_FACTS_JSONL)
@@ -246,28 +248,31 @@ class _Check:
         visit_ids = {
             path: record.visit_id for path, record in records.items() if isinstance(record, Manifest)
         }
-        research = records.get(paths / Research.FILE)
-        has_forgotten = isinstance(metadata, Metadata) and metadata.forgotten_at is not None
-        if isinstance(research, Research) and not has_forgotten:  # a visit may be what was forgotten
-            self._researched(paths, research, set(visit_ids.values()))
+        self._researched(paths, records.get(paths / Research.FILE), set(visit_ids.values()))
         if isinstance(metadata, Metadata):
             self._seal(paths, metadata, self.problems[before:])
         if not directory.is_dir():  # a turn that has gone meanwhile has no problems
             del self.problems[before:]
         return visit_ids
 
-    def _researched(self, paths: TurnPaths, research: Research, here: set[str]) -> None:
+    def _researched(self, paths: TurnPaths, research: object, here: set[str]) -> None:
         """The visits that research names must be there, in its turn or in another one of the user."""
-        if here.issuperset(research.webpage_cache):
-            return
+        places: dict[str, Location] = {}
+        if isinstance(research, Research):
+            for n, visit_id in enumerate(research.webpage_cache):
+                places.setdefault(visit_id, Location(paths / Research.FILE, key=f"webpage_cache[{n}]"))
+        with suppress(Problem):  # missing, or told with the file itself
+            for line, visit_id in named_visits(read_text(paths / RESEARCH_MD)):
+                places.setdefault(visit_id, Location(paths / RESEARCH_MD, line=line))
         turns = paths.directory.parent
-        if turns not in self._visits_below:
+        if not here.issuperset(places) and turns not in self._visits_below:
             self._visits_below[turns] = _visit_ids_below(turns)
-        for n, visit_id in enumerate(research.webpage_cache):
-            if visit_id not in here | self._visits_below[turns]:
+        for visit_id, place in places.items():
+            if visit_id not in here and visit_id not in self._visits_below[turns]:
                 message = f"it names the visit {visit_id}, which is not there"
-                fix = "restore its directory in webpage_cache/, or take the id out of webpage_cache"
-                self._say(message, paths / Research.FILE, key=f"webpage_cache[{n}]", fix=fix)
+                command = f"panda forget visit:{visit_id} --user {turns.parent.name}"
+                fix = f"restore its directory in webpage_cache/, or take its name out: {command}"
+                self.problems.append(Problem(message, place, fix=fix))
 
     def _seal(self, paths: TurnPaths, metadata: Metadata, known: Sequence[Problem]) -> None:
         """Hold a saved turn against its seal; one in which something was forgotten has to have one."""

@@ -235,6 +235,21 @@ def visit_ids(turn: Path) -> list[str]:
     return found
 
 
+_NAMED = re.compile(r"\bvisit:(visit_\w+)|\b(visit_(?=\w*\d)\w+)")
+
+
+def named_visits(text: str) -> Iterator[tuple[int, str]]:
+    """
+    Yield the visits that a text such as research.md names, each with its line from 1.
+
+    >>> list(named_visits("# Laptops\\n- price $697 (shop.example, visit:visit_abc123, 0.92)"))
+    [(2, 'visit_abc123')]
+    """
+    for number, line in enumerate(text.split("\n"), 1):
+        for with_kind, bare in _NAMED.findall(line):
+            yield number, with_kind or bare
+
+
 def place_visit(paths: TurnPaths, url: str) -> tuple[str, Path]:
     """A free directory for a visit and the id that goes with it, the same whenever the turn is run again."""
     slug = visit_slug(url)

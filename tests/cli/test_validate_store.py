@@ -1,5 +1,6 @@
 """What `panda validate` finds of a store beside the records of single files."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -21,6 +22,52 @@ def test_a_visit_that_research_names_must_be_there(demo: Path, tmp_path: Path) -
         assert found["fix"]
     shutil.move(panda.home / "away", panda.turn_file(812, "webpage_cache") / visit.name)
     assert panda("validate", "811", "--strict").code == 0  # another turn of the user has it
+
+
+def test_a_visit_that_only_the_table_of_a_research_names_must_be_there(demo: Path, tmp_path: Path) -> None:
+    """research.md is searched for visits too; the finding has the line, and its fix takes the name out."""
+    panda = Panda(tmp_path / "home", demo, user="demo")
+    table = panda.turn_file(811, "research.md")
+    research = panda.turn_file(811, "research.json")
+    value = json.loads(research.read_text("utf-8")) | {"webpage_cache": ["visit_abc123"]}
+    research.write_text(json.dumps(value), encoding="utf-8")
+    (visit,) = research.parent.glob("webpage_cache/amazon*")
+    shutil.rmtree(visit)
+    (line,) = (n for n, text in enumerate(table.read_text("utf-8").split("\n"), 1) if "visit_def456" in text)
+    ended = panda("validate", str(panda.store), "--json")
+    (found,) = ended.data["problems"]
+    assert (ended.code, found["path"], found["line"]) == (3, str(table), line)
+    assert "visit_def456" in found["message"]
+    command = found["fix"].partition("panda ")[2].split()
+    assert panda(*command, "--yes").code == 0
+    assert panda("validate", str(panda.store)).code == 0
+    assert "visit_abc123" in table.read_text("utf-8")
+
+
+def test_a_turn_that_lost_a_visit_is_checked_for_the_others(demo: Path, tmp_path: Path) -> None:
+    """A forgotten visit is named by no research any more; the other ones must be there."""
+    panda = Panda(tmp_path / "home", demo, user="demo")
+    assert panda("forget", "visit:visit_abc123", "--yes").code == 0
+    assert panda("validate", str(panda.store)).code == 0
+    research = json.loads(panda.turn_file(811, "research.json").read_text("utf-8"))
+    assert research["webpage_cache"] == ["visit_def456"]
+    assert "visit_abc123" not in panda.turn_file(811, "research.md").read_text("utf-8")
+    assert "[forgotten " in panda.turn_file(811, "research.md").read_text("utf-8")
+    (visit,) = panda.turn_file(811, "webpage_cache").iterdir()
+    shutil.rmtree(visit)
+    assert any("visit_def456, which is not there" in problem for problem in panda.problems())
+
+
+def test_forgetting_a_turn_takes_its_visits_out_of_later_research(demo: Path, tmp_path: Path) -> None:
+    """A research of another turn that used one of its pages names it no more, and the store stays sound."""
+    panda = Panda(tmp_path / "home", demo, user="demo")
+    later = panda.turn_file(812, "research.json")
+    research = json.loads(panda.turn_file(811, "research.json").read_text("utf-8"))
+    research |= {"topic": "commerce.other", "webpage_cache": ["visit_def456"]}
+    later.write_text(json.dumps(research), encoding="utf-8")
+    assert panda("forget", "811", "--yes").code in (0, 3)
+    assert json.loads(later.read_text("utf-8"))["webpage_cache"] == []
+    assert not any("visit_def456" in problem for problem in panda.problems())
 
 
 def test_broken_yaml_is_found_wherever_it_is(demo: Path, tmp_path: Path) -> None:
