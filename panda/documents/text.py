@@ -73,11 +73,12 @@ _TO_UNESCAPE = re.compile(rf"{_LINE_START}\\(?=\\*{_OURS})")
 
 _BLOCK_START = (
     r"\A(?=\\*(?:#{1,6}(?:\s|\Z)|```|~~~|---|=====|_meta:|User query:"
-    r"|<(?!https?:|mailto:)[!?/A-Za-z]|(?:[-*]\s+)?\[\d{1,3}\]:?\s))"
+    r"|<(?!https?:|mailto:)[!?/A-Za-z]|[-*]\s+\[\d{1,3}\]:?\s))"
 )
 _LABEL_START = r"(?=\\*Turn \d+: )"
 _MARK_END = r"(?=\\*\[\d{1,3}\]\Z)"
-_QUOTE = re.compile(rf"{_BLOCK_START}|(?<!\S){_MARK_END}")
+_QUOTE = re.compile(_BLOCK_START)
+_QUOTED_MARK = re.compile(r"(`[^`]*`)|\[(\d{1,3}(?:\s*[-–,]\s*\d{1,3})*)\]")
 _ITEM = re.compile(rf"\A{_LABEL_START}|(?<!\S){_MARK_END}")
 _ESCAPED_ITEM = re.compile(rf"\A\\{_LABEL_START}|(?<!\S)\\{_MARK_END}")
 
@@ -109,9 +110,14 @@ def escape_quote(text: str) -> str:
     A quote as it stands in an answer: at the start of a line, with the marks of its sources behind it.
 
     The lines of a source are joined to one, and so can become what none of them was: a heading, a fence or a
-    comment that hides what follows, a line of the list of sources, a mark that cites another node.
+    comment that hides what follows, a line of the list of sources. A mark such as [2] would cite another node.
     """
-    return _QUOTE.sub(r"\\", text)
+    return escape_marks(_QUOTE.sub(r"\\", text))
+
+
+def escape_marks(text: str) -> str:
+    """Return a quote in which nothing reads as a mark of the answer, except in `code`."""
+    return _QUOTED_MARK.sub(lambda mark: mark[1] or rf"\[{mark[2]}\]", text)
 
 
 def escape_item(text: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from panda.documents.text import escape_quote
+from panda.documents.text import escape_marks, escape_quote
 from panda.store.records import GatheredItem, Line
 
 _MARK = re.compile(r"[ \t]?\[(\d{1,3}(?:[ ]*,[ ]*\d{1,3})*)\](?!\()")
@@ -141,8 +141,8 @@ def _list_blocks(lines: Sequence[Line], marks: Sequence[str]) -> list[str]:
     texts = [line.text.removeprefix(carried) for line in lines]
     cells = [_cells(text) for text in texts]
     if all(line.form == "row" for line in lines) and len({tuple(row) for row in cells}) == 1 and cells[0]:
-        rows = [[*row.values()] for row in cells]
-        table = [[*cells[0]], ["---"] * len(cells[0])]
+        rows = [[escape_marks(cell) for cell in row.values()] for row in cells]
+        table = [[escape_marks(head) for head in cells[0]], ["---"] * len(cells[0])]
         table += [[*row[:-1], row[-1] + mark] for row, mark in zip(rows, marks, strict=True)]
         return [*blocks, "\n".join(f"| {' | '.join(row)} |" for row in table)]
     listed = []

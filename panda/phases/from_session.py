@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from panda.choosing.decision import Option
-from panda.documents.text import one_line, strip_citations
+from panda.documents.text import escape_marks, one_line, strip_citations
 from panda.errors import FileFormatError, StoreError
 from panda.language.lists import (
     asks_what_fits,
@@ -110,7 +110,9 @@ def _named(turn: Turn, named: Sequence[str], reader: NodeReader) -> SessionAnswe
         number = int(node.id.removeprefix("turn:"))
         record = load_turn(turn.store.turn(number), number)
         answer = one_line(strip_citations(record.response)) if record.answered else ""
-        lines = [line for line in node.items if line.text in answer and len(nodes) <= _MOST_WHOLE]
+        lines = [
+            line for line in node.items if escape_marks(line.text) in answer and len(nodes) <= _MOST_WHOLE
+        ]
         lines = [line for line in lines if shared_terms(words, line.text)] or lines or [_exchange(record)]
         if len(nodes) > 1:
             leads[lines[0].item] = f"Turn {number}: "

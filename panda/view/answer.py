@@ -12,6 +12,8 @@ from panda.view.evidence import MARK, Statement
 
 MOST_CHARS = 30_000
 """A longer answer is cut for the page."""
+_QUOTED_BRACKET = "\ufdd0"
+"""Stands for an escaped bracket, so that what a source says is not linked as a mark of the answer."""
 
 _PARSER = (
     MarkdownIt("commonmark", {"html": False})
@@ -34,7 +36,7 @@ def render_markdown(text: str, statements: Sequence[Statement] = (), wrong: Sequ
     Markup('<p>&lt;b&gt;hi&lt;/b&gt; [x](javascript:y)</p>\\n')
     """
     shown = visible(text[:MOST_CHARS])
-    tokens = _PARSER.parse(shown)
+    tokens = _PARSER.parse(shown.replace("\\[", _QUOTED_BRACKET))
     lines = shown.split("\n")
     used: set[str] = set()
     for block in _inlines(tokens):
@@ -44,11 +46,11 @@ def render_markdown(text: str, statements: Sequence[Statement] = (), wrong: Sequ
         refused = {claim for one in here for claim in one.wrong}.union(wrong)
         for token in block.children or ():
             if token.type == "text":
-                token.content, token.type = (
-                    str(_linked(token.content, here, statements, used, refused)),
-                    "html_inline",
-                )
-    return Markup(_PARSER.renderer.render(tokens, _PARSER.options, {}))
+                linked = str(_linked(token.content, here, statements, used, refused))
+                token.content = linked.replace(_QUOTED_BRACKET, "[")
+                token.type = "html_inline"
+    html = _PARSER.renderer.render(tokens, _PARSER.options, {})
+    return Markup(html.replace(_QUOTED_BRACKET, "\\["))  # within code
 
 
 def _inlines(tokens: Sequence[Token]) -> Iterator[Token]:
