@@ -305,7 +305,10 @@ class Synthesizer:
             return "This can't be done here: no tool at hand carries it out. Nothing was changed or sent."
         names = [node_id for section in turn.gathered for node_id in section.node_ids]
         names += [line.node for line in tool_lines(turn, self._reader)]
-        where = ", ".join(dict.fromkeys(names)) or "the index of saved turns, memory, research and visits"
+        searched = [*turn.document_nodes, *(name for name in names if name not in turn.document_nodes)]
+        if not names:
+            searched.append("the index of saved turns, memory, research and visits")
+        where = ", ".join(dict.fromkeys(searched))
         return f"Nothing that is saved answers this. Searched: {where}."
 
 

@@ -141,6 +141,19 @@ def test_several_documents_and_a_question(panda: Panda) -> None:
     assert ended.data["sources"][0]["node_id"] == "document:1/contract-2.md"
 
 
+def test_a_document_of_which_nothing_can_be_quoted_was_searched(panda: Panda) -> None:
+    """An answer that found nothing names what was handed over, beside what else was looked through."""
+    panda.write("links.md", "[[Money]], [[Trips]]\n\nWhy tea?\n")
+    ended = panda("turn", "--json", "--with", "links.md", "Where is the wifi password?", stdin="Why tea?\n")
+    searched = ended.data["response"].partition("Searched: ")[2].strip()
+    index = "the index of saved turns, memory, research and visits."
+    assert searched == f"document:1/links.md, document:1/standard-input, {index}"
+    panda.write("store/users/default/knowledge/wifi.md", "The wifi is slow on Mondays.\n")
+    ended = panda.turn("Where is the wifi password?", "--with", "links.md")
+    searched = ended.data["response"].partition("Searched: ")[2].strip()
+    assert searched == "document:2/links.md, knowledge:wifi.md."
+
+
 def test_a_later_turn_goes_on_with_the_document(panda: Panda) -> None:
     """What an answer quoted of a document is cited by the next turn as that document's."""
     panda("turn", "--with", "contract.md", "What is the monthly fee?")
