@@ -51,7 +51,7 @@ from panda.store.layout import IMAGE_JSON, Layout, UserStore
 from panda.store.log import append_executions
 from panda.store.records import Execution, Image, Session, Snapshot
 from panda.store.seals import digest_parts
-from panda.store.turn_documents import DocumentText
+from panda.store.turn_documents import DocumentText, check_documents
 from panda.store.turns import Reserved, TurnFolder, claim_turn
 from panda.tools.contract import ToolContext
 from panda.tools.project import Project
@@ -192,7 +192,8 @@ class App:
     def resume_turn(self, number: int) -> Turn:
         """
         Take up a turn where it stopped: halted, interrupted, gathered or killed. NotFoundError: there is
-        none. UsageError: it has ended, or a later turn of its session is saved.
+        none. UsageError: it has ended, or a later turn of its session is saved. FileFormatError: a document
+        that was handed over is missing or has changed.
         """
         folder = self.store.open(number)
         metadata = folder.read_metadata()
@@ -204,6 +205,7 @@ class App:
         if session is not None and session.head_turn > number:
             message = f"turn {number} cannot go on: its session has turn {session.head_turn} since"
             raise UsageError(message, where=place, fix=fix)
+        check_documents(folder.paths, metadata.document_count)
         self._check_calls(metadata.mode, with_image=bool(metadata.image) and not folder.has(IMAGE_JSON))
         sweep_below(folder.paths.directory)
         folder.write_metadata(structs.replace(metadata, status="running", intervention=None))

@@ -136,7 +136,7 @@ STATUSES: tuple[str, ...] = get_args(Status)
 METADATA_SCHEMA: Final = "panda.metadata/1"
 ASKED_BACK = 21
 """Exit code of a turn that asks back."""
-_RARE = ("forgotten_at", "run", "item", "client")
+_RARE = ("forgotten_at", "run", "item", "client", "document_count")
 
 
 class Next(Record, frozen=True):
@@ -181,6 +181,7 @@ class Metadata(FileRecord, frozen=True, kw_only=True):
     run: Name | None = None  # id of the batch that made it
     item: str | None = None  # id of the line of that batch
     client: Literal["mcp"] | None = None  # through what it was asked; None at the command line
+    document_count: Count | None = None  # how many documents were handed over; None for none
 
     @property
     def exit_code(self) -> int:

@@ -16,6 +16,7 @@ from panda.store.records import TurnDocument, TurnDocuments, find, save
 
 _NAME_CHARS = 80
 _NO_NAME = "document"
+_FIX = "restore it, or ask the query as a new turn"
 
 
 @dataclass(frozen=True)
@@ -100,13 +101,29 @@ def load_documents(paths: TurnPaths) -> list[DocumentText]:
     return [DocumentText(record, _read_text(paths, record)) for record in find_documents(paths)]
 
 
+def check_documents(paths: TurnPaths, count: int | None) -> None:
+    """
+    Raise unless the documents of a turn are all there, as many as were handed over.
+
+    Raises:
+        FileFormatError: documents.json or the text of a document is missing, or has changed.
+    """
+    path = paths / DOCUMENTS_JSON
+    if count and not path.exists():
+        raise FileFormatError("the documents of the turn are missing", where=str(path), fix=_FIX)
+    load_documents(paths)
+
+
 def _read_text(paths: TurnPaths, record: TurnDocument) -> str:
     path = paths / record.file
+    if not path.exists():
+        message = f"the document {record.name} of the turn is missing"
+        raise FileFormatError(message, where=str(path), fix=_FIX)
     text = read_text(path)
     if record.text_sha256 is not None and digest_of(text.encode()) != record.text_sha256:
         raise FileFormatError(
             "the document has changed since it was handed over",
             where=str(path),
-            fix="restore it, or ask the query as a new turn",
+            fix=_FIX,
         )
     return text

@@ -270,6 +270,7 @@ def claim_turn(
                     run=made_for.run if made_for else None,
                     item=made_for.item if made_for else None,
                     client=client,
+                    document_count=len(documents) or None,
                 )
             )
             if store.apart is None:  # first: a number lost to a crash is lost, one given twice is wrong

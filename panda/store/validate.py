@@ -58,7 +58,7 @@ from panda.store.records import (
     parse,
 )
 from panda.store.seals import SEAL, check_seal, seal_value
-from panda.store.turn_documents import load_documents
+from panda.store.turn_documents import check_documents
 from panda.store.turns import load_picture
 from panda.store.unfinished import FORGETTING_JSON, read_cut_short
 from panda.store.visits import named_visits
@@ -311,9 +311,10 @@ class _Check:
             if 0 in metadata.route:
                 self._need(paths / Image.FILE)
         try:
-            load_documents(paths)
+            check_documents(paths, metadata.document_count)
         except Problem as exc:
-            if exc.path != str(paths / TurnDocuments.FILE):  # told with the file itself
+            is_there = (paths / TurnDocuments.FILE).is_file()
+            if exc.path != str(paths / TurnDocuments.FILE) or not is_there:  # else told with the file itself
                 self.problems.append(exc)
         with suppress(Problem):  # told with the file itself
             context = paths / CONTEXT_MD

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -610,3 +611,23 @@ def test_the_help_shows_a_pipe_and_a_loop() -> None:
     output = run_here(("turn", "--help")).out
     assert 'cat contract.md | panda turn "Summarise the risks"' in output
     assert 'do panda turn --no-stdin "$q"; done' in output
+
+
+@pytest.mark.parametrize("names", [["documents/contract.md.txt"], ["documents.json", "documents"]])
+def test_a_turn_whose_document_was_deleted_is_not_resumed(panda: Panda, names: list[str]) -> None:
+    """The error names the file and what to do, `validate` finds it, and the turn goes on once it is back."""
+    facts = panda.write("store/users/default/facts.md", "---\n- no map\n---\n")
+    assert panda.turn("What is the monthly fee?", "--with", "contract.md").code == 20
+    facts.unlink()
+    directory = panda.turn_file(1, "metadata.json").parent
+    for name in names:
+        shutil.move(directory / name, panda.home / Path(name).name)
+    ended = panda("turn", "--resume", "1", "--json")
+    assert (ended.code, ended.error["where"]) == (2, str(directory / names[0])), ended.out
+    assert "is missing" in ended.error["message"] or "are missing" in ended.error["message"]
+    assert ended.error["fix"] == "restore it, or ask the query as a new turn"
+    assert any(str(directory / names[0]) in problem for problem in panda.problems())
+    for name in names:
+        shutil.move(panda.home / Path(name).name, directory / name)
+    resumed = panda("turn", "--resume", "1", "--json")
+    assert (resumed.code, "1,250 EUR" in resumed.data["response"]) == (0, True)
