@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -28,6 +30,8 @@ MAX_TEXT_BYTES = 2_000_000
 """Size of the longest text that is read of one."""
 MAX_DOCUMENTS = 20
 """Most documents of one turn."""
+WAIT_SECONDS = 2.0
+"""How long something is waited for before that is told."""
 STANDARD_INPUT = "standard input"
 _PDF_LIMITS = Limits(seconds=60, memory_bytes=1_000_000_000)
 _UNTIMED = datetime(2000, 1, 1, tzinfo=UTC)  # replaced when the turn claims its number
@@ -36,7 +40,11 @@ _TERMINAL_SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 def gather_documents(
-    sources: Sequence[str], piped: bytes | None, open_web: "Callable[[], WebClient]"
+    sources: Sequence[str],
+    piped: bytes | None,
+    open_web: "Callable[[], WebClient]",
+    *,
+    tell: Callable[[str], None],
 ) -> list[DocumentText]:
     """
     Return what is handed over with a query, as text.
@@ -45,6 +53,7 @@ def gather_documents(
         sources: Files and URLs in the order of the command line; "-" stands for standard input.
         piped: What standard input holds; it comes last unless *sources* has a place for it. None: nothing.
         open_web: Gives the client that reads pages.
+        tell: Is told of a file that is waited for, as a FIFO is until something is written to it.
 
     Raises:
         UsageError: There are too many, or one is no text, empty or too large.
@@ -68,13 +77,22 @@ def gather_documents(
         elif place.lower().startswith(_URL_SCHEMES):
             documents.append(_read_page(place, open_web().fetch(place), names))
         else:
-            documents.append(_read_file(place, names))
+            documents.append(_read_file(place, names, tell))
     return documents
 
 
-def _read_file(place: str, taken: Sequence[str]) -> DocumentText:
+def _read_file(place: str, taken: Sequence[str], tell: Callable[[str], None]) -> DocumentText:
     path = Path(place).expanduser()
-    with store_errors(path, "read"), path.open("rb") as file:  # a pipe, too
+    waiting = Timer(WAIT_SECONDS, tell, [f"Waiting for {place}: nothing has been written to it."])
+    waiting.daemon = True
+    with ExitStack() as stack:
+        stack.enter_context(store_errors(path, "read"))
+        waiting.start()
+        try:
+            file = stack.enter_context(path.open("rb"))
+            file.peek(1)
+        finally:
+            waiting.cancel()
         data = file.read(MAX_BYTES + 1)
     return _read_data(data, place, path.name, taken)
 

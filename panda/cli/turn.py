@@ -187,9 +187,10 @@ def _read_documents(
         raise UsageError(f"--with - does not go with {other}", where="--with", fix="leave one of them out")
     check_query(query)  # before something is waited for or fetched
     piped = None
+    tell = invocation.reporter.step
     if other is None:
-        piped = read_piped(invocation.stdin, invocation.reporter.step, most_bytes=MAX_BYTES)
-    return gather_documents(sources, piped, lambda: client_of(app.tools))
+        piped = read_piped(invocation.stdin, tell, most_bytes=MAX_BYTES)
+    return gather_documents(sources, piped, lambda: client_of(app.tools), tell=tell)
 
 
 def _take_up(invocation: Invocation, resume: str | None, session: str | None, discard: int | None) -> Result:

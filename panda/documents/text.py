@@ -110,7 +110,8 @@ def escape_quote(text: str) -> str:
     A quote as it stands in an answer: at the start of a line, with the marks of its sources behind it.
 
     The lines of a source are joined to one, and so can become what none of them was: a heading, a fence or a
-    comment that hides what follows, a line of the list of sources. A mark such as [2] would cite another node.
+    comment that hides what follows, a line of the list of sources. A mark such as [2] would cite another
+    node.
     """
     return escape_marks(_QUOTE.sub(r"\\", text))
 

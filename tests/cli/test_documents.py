@@ -142,6 +142,23 @@ def test_several_documents_and_a_question(panda: Panda) -> None:
     assert ended.data["sources"][0]["node_id"] == "document:1/contract-2.md"
 
 
+def test_waiting_for_the_writer_of_a_fifo_is_told(panda: Panda) -> None:
+    """A named pipe that nobody writes to is named after two seconds, and read once somebody does."""
+    fifo = panda.home / "contract.fifo"
+    os.mkfifo(fifo)
+    with panda.start("turn", "--no-stdin", "--with", "contract.fifo", "What is the monthly fee?") as process:
+        try:
+            assert process.stderr is not None
+            assert process.stderr.readline() == (
+                "Waiting for contract.fifo: nothing has been written to it.\n"
+            )
+            fifo.write_text(CONTRACT, encoding="utf-8")
+            output, _ = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert (process.returncode, "1,250 EUR" in output) == (0, True)
+
+
 def test_a_document_of_which_nothing_can_be_quoted_was_searched(panda: Panda) -> None:
     """An answer that found nothing names what was handed over, beside what else was looked through."""
     panda.write("links.md", "[[Money]], [[Trips]]\n\nWhy tea?\n")

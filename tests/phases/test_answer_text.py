@@ -97,7 +97,8 @@ def test_markdown_of_a_writer_stays() -> None:
         Line("1. Tea\n# Head\n[2] x", node="a"),
     ]
     assert render_answer(lines, {"a": "a.md"}, left_out={}, said={}) == (
-        "Run:\n\n```sh\n# all\nmake\n```\n\n([1])\n\n1. Tea\n\\# Head\n\\[2\\] x [1]\n\nSources:\n- [1] a, a.md"
+        "Run:\n\n```sh\n# all\nmake\n```\n\n([1])\n\n1. Tea\n\\# Head\n"
+        "\\[2\\] x [1]\n\nSources:\n- [1] a, a.md"
     )
 
 
