@@ -248,19 +248,20 @@ class _Check:
         visit_ids = {
             path: record.visit_id for path, record in records.items() if isinstance(record, Manifest)
         }
-        self._researched(paths, records.get(paths / Research.FILE), set(visit_ids.values()))
+        research = records.get(paths / Research.FILE)
+        named = research.webpage_cache if isinstance(research, Research) else ()
+        self._researched(paths, named, set(visit_ids.values()))
         if isinstance(metadata, Metadata):
             self._seal(paths, metadata, self.problems[before:])
         if not directory.is_dir():  # a turn that has gone meanwhile has no problems
             del self.problems[before:]
         return visit_ids
 
-    def _researched(self, paths: TurnPaths, research: object, here: set[str]) -> None:
+    def _researched(self, paths: TurnPaths, named: Sequence[str], here: set[str]) -> None:
         """The visits that research names must be there, in its turn or in another one of the user."""
         places: dict[str, Location] = {}
-        if isinstance(research, Research):
-            for n, visit_id in enumerate(research.webpage_cache):
-                places.setdefault(visit_id, Location(paths / Research.FILE, key=f"webpage_cache[{n}]"))
+        for n, visit_id in enumerate(named):
+            places.setdefault(visit_id, Location(paths / Research.FILE, key=f"webpage_cache[{n}]"))
         with suppress(Problem):  # missing, or told with the file itself
             for line, visit_id in named_visits(read_text(paths / RESEARCH_MD)):
                 places.setdefault(visit_id, Location(paths / RESEARCH_MD, line=line))

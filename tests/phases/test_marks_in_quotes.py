@@ -21,7 +21,7 @@ def panda(tmp_path: Path) -> Panda:
 
 
 def test_the_only_mark_of_an_answer_is_its_own(panda: Panda) -> None:
-    """What reads as a mark in a quote is escaped; the source keeps the line as it stands in the note."""
+    """A mark in a quote is escaped; the source keeps the line as it stands in the note."""
     ended = panda.turn("How tall is the tower?")
     answer = ended.data["response"].partition("\n\nSources:")[0]
     assert answer == f"{ESCAPED} [1]"
