@@ -1,13 +1,11 @@
 """Phase 4: its limits, its goals, and what is left when it is stopped."""
 
-from pathlib import Path
 from typing import Any
 
-from panda.errors import StoreError
-from tests.builders import file_of
-from tests.script import Script
-from tests.scripted_model import ScriptedModel
-from tests.scripted_turns import laptop_store, run_turn, scripted_app
+import pytest
+
+from tests.api import PRICE_QUESTION, ScriptedPanda, tree
+from tests.script import Script, step_of
 
 ROUTE = {"tools": [], "next_step": "coordinator"}
 
@@ -17,9 +15,9 @@ def call(tool: str, goal: str | None = None, **arguments: Any) -> dict[str, Any]
     return {"tool": tool, "arguments": arguments} | ({"goal": goal} if goal else {})
 
 
-def calls(*given: dict[str, Any], **more: Any) -> dict[str, Any]:
+def calls(*called: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A coordinator's reply."""
-    return {"calls": list(given), **more}
+    return {"calls": list(called), **more}
 
 
 def searches(first: int, number: int) -> list[dict[str, Any]]:
@@ -27,116 +25,114 @@ def searches(first: int, number: int) -> list[dict[str, Any]]:
     return [call("memory.query", query=f"Lenovo {n}") for n in range(first, first + number)]
 
 
-def test_most_rounds(tmp_path: Path) -> None:
+def test_most_rounds(ann: ScriptedPanda) -> None:
     """After ten rounds the loop ends as limited, and says so in §4 and in the plan."""
     replies = [calls(*searches(n, 1)) for n in range(12)]
-    ran = run_turn(laptop_store(tmp_path), answer=Script(planner=ROUTE, coordinator=replies))
-    assert len(ran.asked("coordinator")) == len(ran.turn.steps()) == 10
-    assert "**Ended:** limited (10 rounds)" in ran.body(4)
-    progress = file_of(ran.folder, "plan.json")["progress"]
+    turn = ann.turn(script=Script(planner=ROUTE, coordinator=replies))
+    assert len(turn.asked("coordinator")) == len(turn.steps) == 10
+    assert "**Ended:** limited (10 rounds)" in turn.body(4)
+    progress = turn.file("plan.json")["progress"]
     assert (progress["ending"], progress["rounds"], progress["calls"]) == ("limited", 10, 10)
-    assert ran.metadata.status == "approved"
-    assert ran.problems == []
+    assert turn.status == "approved"
+    assert ann.problems() == []
 
 
-def test_most_calls(tmp_path: Path) -> None:
+def test_most_calls(ann: ScriptedPanda) -> None:
     """No more than twenty calls are made, however many a round asks for."""
     replies = [calls(*searches(4 * n, 4)) for n in range(6)]
-    ran = run_turn(laptop_store(tmp_path), answer=Script(planner=ROUTE, coordinator=replies, rewording=""))
-    assert len(ran.turn.steps()) == 20
-    assert "**Ended:** limited (20 tool calls)" in ran.body(4)
-    assert [step.round for step in ran.turn.steps()][-1] == 6 - 1
+    turn = ann.turn(script=Script(planner=ROUTE, coordinator=replies, rewording=""))
+    assert len(turn.steps) == 20
+    assert "**Ended:** limited (20 tool calls)" in turn.body(4)
+    assert turn.steps[-1]["round"] == 6 - 1
 
 
-def test_three_failures_in_a_row(tmp_path: Path) -> None:
+def test_three_failures_in_a_row(ann: ScriptedPanda) -> None:
     """Three failing calls in a row end the loop as blocked; the answer says what could not be done."""
     wrong = [calls(call("memory.query", query=n)) for n in range(3)]
-    script = Script(planner=ROUTE, coordinator=wrong, answer={"items": []})
-    ran = run_turn(laptop_store(tmp_path), answer=script)
-    progress = file_of(ran.folder, "plan.json")["progress"]
+    turn = ann.turn(script=Script(planner=ROUTE, coordinator=wrong, answer={"items": []}))
+    progress = turn.file("plan.json")["progress"]
     assert progress["ending"] == "blocked"
     assert "3 calls in a row failed" in progress["reason"]
     assert [goal["status"] for goal in progress["goals"]] == ["blocked"]
-    assert "**Ended:** blocked" in ran.body(4)
-    assert len(ran.asked("coordinator")) == 3
+    assert "**Ended:** blocked" in turn.body(4)
+    assert len(turn.asked("coordinator")) == 3
 
 
-def test_one_tool_that_fails_three_times(tmp_path: Path) -> None:
+def test_one_tool_that_fails_three_times(ann: ScriptedPanda) -> None:
     """A tool that failed three times blocks the loop, also if other calls went well in between."""
     replies = []
     for n in range(4):
         replies += [calls(call("doc.search", query=n)), calls(*searches(n, 1))]
-    ran = run_turn(laptop_store(tmp_path), answer=Script(planner=ROUTE, coordinator=replies))
-    assert "doc.search failed 3 times" in file_of(ran.folder, "plan.json")["progress"]["reason"]
-    assert len(ran.turn.steps()) == 5
+    turn = ann.turn(script=Script(planner=ROUTE, coordinator=replies))
+    assert "doc.search failed 3 times" in turn.file("plan.json")["progress"]["reason"]
+    assert len(turn.steps) == 5
 
 
-def test_every_call_is_kept_whole(tmp_path: Path) -> None:
+def test_every_call_is_kept_whole(ann: ScriptedPanda) -> None:
     """A step file has the call, its round and goal, and everything that the tool gave."""
     replies = [calls(call("memory.query", "G2", query="Lenovo"), note="look again", conclusion="it is cheap")]
     goals = [{"id": "G1", "goal": "a"}, {"id": "G2", "goal": "b", "priority": 1}]
     script = Script(planner={**ROUTE, "goals": goals}, coordinator=[*replies, {"tool": "done"}])
-    ran = run_turn(laptop_store(tmp_path), answer=script)
-    (step,) = ran.turn.steps()
-    assert (step.goal, step.round, step.plan, step.kind) == ("G2", 1, 0, "read")
-    assert (step.note, step.conclusion) == ("look again", "it is cheap")
-    assert all(entity.ref and entity.label for entity in step.entities)
-    assert all(claim.source for claim in step.claims)
-    progress = file_of(ran.folder, "plan.json")["progress"]
+    turn = ann.turn(script=script)
+    (step,) = turn.steps
+    assert (step["goal"], step["round"], step["plan"], step["kind"]) == ("G2", 1, 0, "read")
+    assert (step["note"], step["conclusion"]) == ("look again", "it is cheap")
+    assert step["entities"]
+    assert all(entity["ref"] and entity["label"] for entity in step["entities"])
+    assert all(claim["source"] for claim in step["claims"])
+    progress = turn.file("plan.json")["progress"]
     assert [(goal["id"], goal["status"]) for goal in progress["goals"]] == [("G1", "open"), ("G2", "done")]
 
 
-def test_goals_follow_their_dependencies(tmp_path: Path) -> None:
+def test_goals_follow_their_dependencies(ann: ScriptedPanda) -> None:
     """A call without a goal serves the first goal that nothing is in the way of."""
     goals = [
         {"id": "A", "goal": "last", "priority": 1, "depends_on": ["B"]},
         {"id": "B", "goal": "first", "priority": 2},
     ]
     replies = [calls(*searches(0, 1)), calls(*searches(1, 1)), {"tool": "done"}]
-    script = Script(planner={**ROUTE, "goals": goals}, coordinator=replies)
-    ran = run_turn(laptop_store(tmp_path), answer=script)
-    assert [step.goal for step in ran.turn.steps()] == ["B", "A"]
-    assert "A (priority 1, after B): last" in ran.body(3)
+    turn = ann.turn(script=Script(planner={**ROUTE, "goals": goals}, coordinator=replies))
+    assert [step["goal"] for step in turn.steps] == ["B", "A"]
+    assert "A (priority 1, after B): last" in turn.body(3)
 
 
-def test_section_grows_with_every_call(tmp_path: Path) -> None:
+def test_section_grows_with_every_call(ann: ScriptedPanda) -> None:
     """§4 is on disk after every call, so that a killed turn shows what was done."""
-    seen: list[str] = []
-    layout = laptop_store(tmp_path)
-    script = Script(
-        planner=ROUTE, coordinator=[calls(*searches(0, 1)), calls(*searches(1, 1)), {"tool": "done"}]
-    )
+    counts: list[int] = []
+    replies = [calls(*searches(0, 1)), calls(*searches(1, 1)), {"tool": "done"}]
+    script = Script(planner=ROUTE, coordinator=replies)
 
     def answer(asked: Any) -> Any:
-        path = layout.of("ann").turn(3) / "context.md"
-        seen.append(path.read_text(encoding="utf-8") if path.exists() else "")
+        path = ann.turn_file(3, "context.md")
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        if "## 3." in text and "## 5." not in text:
+            counts.append(text.count('memory.query"'))
         return script(asked)
 
-    run_turn(layout, answer=answer)
-    assert [text.count('memory.query"') for text in seen if "## 3." in text and "## 5." not in text][:3] == [
-        0,
-        1,
-        2,
-    ]
+    ann.turn(script=answer)
+    assert counts[:3] == [0, 1, 2]
 
 
-def test_stopped_loop_makes_no_call_twice(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("pauses")
+def test_stopped_loop_makes_no_call_twice(ann: ScriptedPanda) -> None:
     """A loop that is taken up again takes the answers and results that are there and goes on behind them."""
-    replies = [calls(*searches(0, 1)), calls(*searches(1, 1)), StoreError("disk full")]
-    ran = run_turn(laptop_store(tmp_path), answer=Script(planner=ROUTE, coordinator=replies))
-    assert ran.metadata.status == "interrupted"
-    steps = [ran.folder.read_text(f"steps/step_{n:02d}.json") for n in (1, 2)]
-    model = ScriptedModel(Script(planner=ROUTE, coordinator=[{"tool": "done"}]), scores=False)
-    app = scripted_app(ran.layout, model)
-    turn = app.resume_turn(3)
-    app.run_turn(turn)
-    assert [turn.folder.read_text(f"steps/step_{n:02d}.json") for n in (1, 2)] == steps
-    assert len(turn.steps()) == 2
-    assert sum("calls" in getattr(asked.params, "schema", {})["properties"] for asked in model.asked) == 1
-    assert turn.folder.read_metadata().status == "approved"
+    script = Script(planner=ROUTE, coordinator=[calls(*searches(0, 1)), calls(*searches(1, 1))])
+    directory = ann.turn_file(3, "steps")
+
+    def hang_up_after_two(asked: Any) -> Any:
+        if step_of(asked) == "coordinator" and len(tree(directory)) == 2:
+            raise ConnectionResetError
+        return script(asked)
+
+    assert ann.turn(script=hang_up_after_two).code == 75
+    steps = tree(directory)
+    resumed = ann.resume(3, script=Script(planner=ROUTE, coordinator=[{"tool": "done"}]))
+    assert tree(directory) == steps
+    assert len(resumed.asked("coordinator")) == 1
+    assert resumed.status == "approved"
 
 
-def test_retry_sees_what_failed(tmp_path: Path) -> None:
+def test_retry_sees_what_failed(ann: ScriptedPanda) -> None:
     """The planner of a second round is told the reason, the calls that failed and the refused answer."""
     script = Script(
         planner=ROUTE,
@@ -148,14 +144,10 @@ def test_retry_sees_what_failed(tmp_path: Path) -> None:
         ],
         validator=[{"verdict": "RETRY", "reason": "Look into the notes."}, {"verdict": "APPROVE"}],
     )
-    ran = run_turn(laptop_store(tmp_path), answer=script)
-    first, second = ran.asked("planner")
-    assert "Failed: " not in first.text
-    for told in (
-        "Look into the notes.",
-        "Failed: memory.query",
-        "Refused answer: The Lenovo LOQ 15 costs $697.",
-    ):
-        assert told in second.text
-    assert len(file_of(ran.folder, "plan.json")["failed"]) == 2
-    assert [step.plan for step in ran.turn.steps()] == [0, 1]
+    turn = ann.turn(PRICE_QUESTION, script=script)
+    first, second = (asked.text for asked in turn.asked("planner"))
+    assert "Failed: " not in first
+    for part in ("Look into the notes.", "Failed: memory.query", "Refused answer: The Lenovo LOQ 15 costs"):
+        assert part in second
+    assert len(turn.file("plan.json")["failed"]) == 2
+    assert [step["plan"] for step in turn.steps] == [0, 1]
