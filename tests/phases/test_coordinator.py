@@ -10,8 +10,7 @@ TEA = "My favorite tea is Assam."
 
 def test_results_reach_the_next_choice(ann: ScriptedPanda) -> None:
     """
-    What memory.query finds is kept whole, §4 shows it with its node, and the model that chooses next has it in
-    front of it.
+    What memory.query finds is kept whole, §4 shows it with its node, and the next choice is made beside it.
     """
     script = Script(planner=USE_TOOLS, coordinator=[{"tool": "memory.query"}, {"tool": "done"}])
     turn = ann.turn(script=script)

@@ -1,4 +1,4 @@
-"""What a tool claims without a source; none that comes with panda does, so that one takes the place of another."""
+"""Claims without a source, which no tool of panda makes: one that does takes the place of doc.search."""
 
 from dataclasses import replace
 from typing import cast
@@ -12,9 +12,7 @@ from tests.api import ScriptedPanda
 from tests.script import Script
 
 
-def test_s3_14_a_claim_without_source_is_refused(
-    ann: ScriptedPanda, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_s3_14_a_claim_without_source_is_refused(ann: ScriptedPanda, monkeypatch: pytest.MonkeyPatch) -> None:
     """Phase 4: what a tool claims without saying where from stops that call, and reaches no answer."""
     bare = ToolResult("success", claims=(Claim("The Lenovo LOQ 15 costs $12.", 0.9, ""),))
     tool = replace(TOOLS["doc.search"], run=lambda arguments, context: bare)

@@ -72,7 +72,8 @@ def test_only_phases_that_ask_may_clarify(tmp_path: Path, name: str) -> None:
 def test_an_unsure_phase_asks_back(tmp_path: Path) -> None:
     """With `clarify` what is measured and below the threshold asks, in phase 1 whatever was decided."""
     panda = Panda(tmp_path, LAPTOPS, user="ann")
+    assert panda.turn("Who was Napoleon?").meta(1)["decision"] == "PROCEED"
     write_gate(panda, "phase1_reflection")
-    turn = panda.turn("Which laptop was the best for games?")
+    turn = panda.turn("Who was Napoleon?")
     assert turn.status == "clarify"
-    assert "“Which laptop was the best for games?”" in turn.metadata["question"]
+    assert "“Who was Napoleon?”" in turn.metadata["question"]
