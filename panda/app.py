@@ -1,7 +1,7 @@
 """The composition root: from settings to a pipeline that can run a turn. Shows what each phase touches."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from typing import Literal
@@ -57,7 +57,7 @@ from panda.tools.contract import ToolContext
 from panda.tools.project import Project
 from panda.tools.table import TOOLS
 from panda.tools.web import web_opener
-from panda.trust import open_layers, require_trust
+from panda.trust import require_trust
 
 
 class App:
@@ -360,10 +360,3 @@ class App:
         if line.key and line.version:  # an execution; a compression has no recipe of its own
             self._versions.keep_in_force(self.book, line.key, line.version)
         append_executions(self.store, [line])
-
-
-def build(
-    settings: Settings, store: UserStore, environ: Mapping[str, str], layers: Layers | None = None
-) -> App:
-    """The same, with layers of its own if none are given; *environ* has the API keys for these."""
-    return App(settings, store, layers or open_layers(settings, environ))

@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ from panda.store.layout import DEFAULT_USER, UserStore
 from panda.trust import guard_links, is_trusted, require_owners, require_trust
 
 if TYPE_CHECKING:
+    from panda.app import App
     from panda.models.contract import Layers
     from panda.recipes.book import RecipeBook
 
@@ -202,6 +203,23 @@ class Invocation:
     as_json: bool = False  # whether stdout gets one JSON object
     new_user: bool | None = None
     """Whether a user who is named and not there is made; None: the command makes none."""
+    cleanup: ExitStack = field(default_factory=ExitStack)
+    """Runs when the command has ended."""
+
+    def open_app(self, store: UserStore, *, settings: Settings | None = None) -> "App":
+        """
+        Return what runs turns on a store; models that it loads are freed when the command has ended.
+
+        Args:
+            store: The store of the user whose turns run.
+            settings: Used instead of those in force.
+        """
+        from panda.app import App  # with all it imports: only if it is wanted
+        from panda.trust import open_layers
+
+        in_force = settings or self.settings
+        layers = self.layers or self.cleanup.enter_context(open_layers(in_force, self.environ))
+        return App(in_force, store, layers)
 
     def store(self, *, any_user: bool = False) -> UserStore:
         """
@@ -529,7 +547,8 @@ def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
         check_options(function, ctx)
         options = {name: arguments.pop(name) for name in _OPTIONS}
         invocation = _invocation(words, ctx.obj, options, arguments)
-        result = function(invocation, **arguments)
+        with invocation.cleanup:
+            result = function(invocation, **arguments)
         if isinstance(result.body, Document) and not options["json"]:
             _tell_altered(result.body, invocation.reporter, "; --raw gives the bytes" * ("raw" in arguments))
         return result

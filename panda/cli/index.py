@@ -222,11 +222,10 @@ def _rebuilt_data(reports: Mapping[str, SyncReport], written: "SummaryReport | N
 def _summarise(
     invocation: Invocation, user: str | None, limit: int | None, max_seconds: float | None
 ) -> "SummaryReport":
-    from panda.app import build  # with all it imports: only if it is wanted
     from panda.phases.save import write_summaries
 
     layout, reporter = invocation.store_for_writing(), invocation.reporter
-    app = build(invocation.settings, layout, invocation.environ)
+    app = invocation.open_app(layout)
     users = [user] if user is not None else users_of(layout)
     stores = [layout.of(one) for one in users]
 

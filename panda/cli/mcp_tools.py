@@ -12,7 +12,6 @@ import msgspec
 from panda.actions.search import opened_meaning, search
 from panda.actions.synthesis import FactSource
 from panda.actions.turn import Outcome, ask, gather_query
-from panda.app import build
 from panda.cli.command import Invocation, LogHandler
 from panda.cli.turn import read_query
 from panda.documents.json_schema import find_violation
@@ -141,7 +140,7 @@ class ActionTools:
                 if arguments.get("continue"):
                     store = layout
                     settings = replace(settings, session=newest_session(store, where="continue"))
-                app = build(settings, layout, own.environ, own.layers)
+                app = own.open_app(layout, settings=settings)
                 query = read_query(
                     "-", io.BytesIO(arguments["query"].encode("utf-8", errors="surrogatepass"))
                 )

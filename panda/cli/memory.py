@@ -401,20 +401,19 @@ def reflect(
     Example: panda memory reflect --dry-run --user demo
     """
     from panda.actions.reflection import reflect as reflect_on
-    from panda.app import build
 
-    settings, reporter = invocation.settings, invocation.reporter
+    reporter = invocation.reporter
     store = invocation.store() if dry_run else invocation.store_for_writing()
-    app = build(settings, store, invocation.environ, invocation.layers)
+    app = invocation.open_app(store)
     with _memory_of(invocation, store) as memory:
         done = reflect_on(app, memory, dry_run=dry_run)
     reporter.step(f"read {len(done.turns)} turns; kept {len(done.appended)}")
     data = {
-        "user": settings.user,
+        "user": store.user,
         "dry_run": dry_run,
         "turns": list(done.turns),
         "proposals": encode(list(done.proposals)),
-        "appended": _lines(done.appended, settings.user),
+        "appended": _lines(done.appended, store.user),
     }
     rows = [
         (

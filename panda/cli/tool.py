@@ -66,12 +66,11 @@ def run(
 
 
 def _context(invocation: Invocation, query: str, *, named_file: str, dry_run: bool) -> ToolContext:
-    from panda.app import build
     from panda.compression.fit import InputDocument
     from panda.recipes.calls import NoTurn
     from panda.recipes.messages import Request
 
-    app = build(invocation.settings, invocation.store(), invocation.environ)
+    app = invocation.open_app(invocation.store())
     project = app.open_project(f"{query}\n{named_file}", dry=dry_run)
 
     def ask(step: str, **given: Any) -> Mapping[str, Any]:

@@ -210,14 +210,13 @@ def _take_up(invocation: Invocation, resume: str | None, session: str | None, di
 
 def _app(invocation: Invocation, store: UserStore, *, goes_on: bool = False) -> "App":
     """The program on the store; with *goes_on* its session is the user's newest."""
-    from panda.app import build
     from panda.session.file import newest_session
 
     settings = invocation.settings
     if goes_on:
         newest = newest_session(store, where="--continue")
         settings = replace(settings, session=newest)
-    return build(settings, store, invocation.environ, invocation.layers)
+    return invocation.open_app(store, settings=settings)
 
 
 def _tell_how_to_answer(invocation: Invocation, app: "App", asked: Result, *, is_new: bool = True) -> Result:
