@@ -255,6 +255,15 @@ class Panda:
             text=True,
         )
 
+    @contextmanager
+    def running(self, *words: str, **environ: str) -> Iterator["subprocess.Popen[str]"]:
+        """A command that has begun in a process of its own, and is killed if it still runs at the end."""
+        with self.start(*words, **environ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
     def process(self, *words: str, stdin: str = "", **environ: str) -> Ended:
         """A command in a process of its own, to its end."""
         with self.start(*words, **environ) as process:

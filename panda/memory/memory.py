@@ -26,6 +26,7 @@ from panda.store.records import Staged
 Action = Literal["sets", "adds", "removes", "retracts"]
 """sets: the value holds. adds, removes: of a list. retracts: what was said holds no longer."""
 Plain = Scalar | tuple[Scalar, ...]
+_MIN_WAIT_SECONDS = 2.0  # each turn holds the lock for a moment, which is no reason to give up at once
 
 
 def normalise_entity(text: str) -> str:
@@ -76,8 +77,10 @@ class Memory:
     @contextmanager
     def held(self) -> Iterator[MemoryLog]:
         """The lock; edits by hand are taken in, and what a crash left unshown is shown."""
-        lock, holder = self._store.memory_lock, f"memory of {self.user} (pid {os.getpid()})"
-        with held_lock(lock, holder=holder, wait_seconds=self._store.wait_seconds):
+        lock = self._store.memory_lock
+        holder = f"memory of {self.user} (pid {os.getpid()})"
+        wait_seconds = max(self._store.wait_seconds, _MIN_WAIT_SECONDS)
+        with held_lock(lock, holder=holder, wait_seconds=wait_seconds):
             self._state.refresh()
             self.taken_in = ()
             if not self._state.is_settled:

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from panda.store.validate import check_store
 from tests.builders import import_line
 from tests.cli.programs import run_words
 from tests.loopback import reply
-from tests.script import Script, step_of
+from tests.script import Script
 from tests.scripted_turns import USER
 from tests.session.conversations import carried
 from tests.session.processes import FreshTalk, _asked, fresh_talk
@@ -171,35 +170,6 @@ def test_a_name_that_is_taken(talk: FreshTalk, tmp_path: Path) -> None:
     shutil.rmtree(talk.layout.of(USER).session("t000005").parent)  # as an import of many leaves it
     names = [talk.answered(Script(), "turn", ASKED).metadata.session_id for _ in range(3)]
     assert names == ["t000005-2", "t000006-2", "t000007"]
-
-
-def test_two_processes_run_side_by_side(talk: FreshTalk) -> None:
-    """Two turns without --session wait for no lock of each other: the second ends while the first runs."""
-    go_on, script = threading.Event(), Script()
-
-    def answer(body: dict[str, Any]) -> tuple[int, bytes]:
-        asked = _asked(body)
-        if (
-            "slowly" in asked.text
-            and getattr(asked.params, "schema", None)
-            and step_of(asked) == "reflection"
-        ):
-            assert go_on.wait(60)
-        return reply(str(script(asked)))
-
-    talk._server.answer = answer
-    first = talk.start("turn", ASKED + " slowly", as_json=False)
-    second = talk.start("turn", ASKED, "--wait", "0", as_json=False)
-    _, err = second.communicate()
-    assert (second.returncode, b"waiting" in err, first.poll()) == (0, False, None)
-    go_on.set()
-    _, err = first.communicate()
-    assert (first.returncode, b"waiting" in err) == (0, False)
-    assert {path.name for path in (talk.layout.of(USER).home / "sessions").glob("t*")} == {
-        "t000003",
-        "t000004",
-    }
-    assert talk.panda("session", "verify")[0] == 0
 
 
 def test_one_question_has_one_answer(tmp_path: Path) -> None:
