@@ -25,6 +25,7 @@ from panda.phases.turn import Turn
 from panda.recipes.calls import whose_turn
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.recipes.versions import version_in_force
+from panda.store.files import raise_lost_interrupt
 from panda.store.interventions import write_intervention
 from panda.store.log import append_executions
 from panda.store.records import GatheredContext, Metrics, ModelCall, Next, PhaseMetrics, Status, Totals
@@ -69,6 +70,7 @@ class Pipeline:
                     outcome = phase.run(turn)
                 except HaltError as exc:
                     outcome = _put_back(turn, phase, exc)
+                raise_lost_interrupt()
                 seconds[phase.number] = seconds.get(phase.number, 0.0) + time.monotonic() - started
                 self._apply(turn, phase, outcome, seconds)
 
@@ -76,6 +78,7 @@ class Pipeline:
     def guard(self, turn: Turn, number: int, seconds: Mapping[int, float] | None = None) -> Iterator[None]:
         """What stops the block, some work of a phase, stops the turn; raises as run."""
         try:
+            raise_lost_interrupt()
             yield
         except (HaltError, FileFormatError, NotFoundError) as exc:
             error: Problem = exc

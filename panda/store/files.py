@@ -169,6 +169,7 @@ class Terminated(KeyboardInterrupt):
 
 _writing: dict[int, list[type[KeyboardInterrupt]]] = {}  # by thread that writes: what waits until it is done
 _writing_guard = threading.Lock()
+_raised: list[type[KeyboardInterrupt]] = []  # by the handler of signals, in the main thread
 
 
 @contextmanager
@@ -194,8 +195,15 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     exception = Terminated if number == signal.SIGTERM else KeyboardInterrupt
     arrived = _writing.get(threading.get_ident())
     if arrived is None or arrived:
+        _raised.append(exception)
         raise exception
     arrived.append(exception)
+
+
+def raise_lost_interrupt() -> None:
+    """Raise again, in the main thread, what a signal raised in a callback from C or a finalizer, where it is lost."""
+    if _raised and threading.current_thread() is threading.main_thread():
+        raise _raised[0]
 
 
 def interrupt_thread(thread: threading.Thread) -> None:
@@ -370,7 +378,8 @@ def begin_writing(root: Path, project: Path | None = None) -> None:
 
 
 def end_writing() -> None:
-    """The process writes to no store any more."""
+    """The process writes to no store any more; signals that it was sent are dealt with."""
+    _raised.clear()
     with _marks_guard:
         _marks_held.close()
         _marks.clear()

@@ -8,10 +8,35 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.api import LAPTOPS, ModelServer, Panda
+
+LOSES_INTERRUPT = """
+import os, signal, sys
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+
+is_sent = False
+
+def send_once(event, arguments):
+    global is_sent
+    if event == "open" and not is_sent and str(arguments[0]).endswith("metadata.json"):
+        directory = os.path.dirname(arguments[0])
+        if os.path.exists(os.path.join(directory, "query_analysis.json")):
+            is_sent = True
+            Finalized()
+
+sys.addaudithook(send_once)
+from panda.cli.main import main
+main()
+"""
+"""Sends itself SIGINT once phase 0 is done, where Python drops exceptions."""
 COMMAND = [sys.executable, "-c", "from panda.cli.main import main; main()"]
 
 
@@ -91,6 +116,19 @@ def test_signals_interrupt(store: Path, number: signal.Signals, code: int) -> No
     metadata = json.loads(turn_file(store, 813, "metadata.json").read_text(encoding="utf-8"))
     assert metadata["status"] == "interrupted"
     check_valid(store)
+
+
+def test_a_signal_whose_exception_python_drops_interrupts(tmp_path: Path) -> None:
+    """Ctrl-C counts at the next phase where its exception was raised in a finalizer, which cannot raise."""
+    panda = Panda(tmp_path, LAPTOPS, user="ann")
+    with closing(ModelServer()) as server:
+        panda.write("models.yaml", server.models())
+        panda.program = (sys.executable, "-c", LOSES_INTERRUPT)
+        ended = panda.process("turn", "How much is the Lenovo LOQ 15?", "--json")
+    assert "KeyboardInterrupt" in ended.err
+    assert ended.code == 130
+    assert json.loads(panda.turn_file(3, "metadata.json").read_bytes())["status"] == "interrupted"
+    assert panda.problems() == []
 
 
 def test_turns_of_one_session_follow_each_other(store: Path) -> None:
