@@ -50,7 +50,7 @@ def forget(
     made. Where the same was said independently is told, and the command ends with 3. --text takes that too,
     of all users: in any case, over line breaks and escapes, but not its pieces. Below 4 characters only whole
     words count; keys, headings and names stay. Notes are your own files: they are named (3). There is no
-    undo.
+    undo: you are asked first, and without a terminal --yes is needed.
     """
     if seal:
         return _seal(invocation, names or ())
@@ -73,7 +73,7 @@ def forget(
     if dry_run:
         invocation.reporter.step("kept states of prompts go too; short values and pieces of it need --text")
     else:
-        if not yes and sys.stdin.isatty():
+        if not yes:
             _ask(places)
         with forgetting.locked(dict.fromkeys(user for one in wanted for user in one.users)):
             places = [place for one in wanted for place in forgetting.run(one)]
@@ -133,6 +133,10 @@ def _of_name(forgetting: Forgetting, store: UserStore, name: str) -> Wanted:
 
 
 def _ask(places: Sequence[Place]) -> None:
+    """Ask on the terminal. Raises UsageError: there is none, or the answer is no."""
+    if not sys.stdin.isatty():
+        fix = "give --yes to forget without being asked, or --dry-run to list the places"
+        raise UsageError("no terminal to ask on: nothing was forgotten", where="panda forget", fix=fix)
     for one in places:
         sys.stderr.write(f"{one.count}\t{one.path}\n")
     sys.stderr.write(f"forget it in {len(places)} files, for good? [y/N] ")

@@ -201,7 +201,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def raise_lost_interrupt() -> None:
-    """Raise again, in the main thread, what a signal raised in a callback from C or a finalizer, where it is lost."""
+    """Raise what a signal raised where Python drops it: in a callback from C, or in a finalizer."""
     if _raised and threading.current_thread() is threading.main_thread():
         raise _raised[0]
 

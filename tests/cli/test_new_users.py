@@ -24,7 +24,12 @@ WRITING = (
     ("import", "--from", "chatgpt", "export.zip", "--dry-run"),
     ("mcp",),
 )
-ONLY_THERE = (("session", "close", "tea"), ("forget", "budget"), ("memory", "reflect"), ("index", "rebuild"))
+ONLY_THERE = (
+    ("session", "close", "tea"),
+    ("forget", "--yes", "budget"),
+    ("memory", "reflect"),
+    ("index", "rebuild"),
+)
 
 
 @pytest.fixture

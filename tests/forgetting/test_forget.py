@@ -118,7 +118,7 @@ def _imports(tmp_path: Path, shell: Shell, *told: tuple[str, str]) -> Layout:
 def test_a_password_is_nowhere(place: Place, words: list[str]) -> None:
     """After a key, its node or the text itself is forgotten no file of store or cache holds the password."""
     assert place.holding(SECRET)
-    done = place.panda("forget", *words, stdin=f"{SECRET}\n".encode())
+    done = place.panda("forget", "--yes", *words, stdin=f"{SECRET}\n".encode())
     assert done.returncode == 0, done.stderr
     assert SECRET.encode() not in done.stdout + done.stderr
     assert place.holding(SECRET) == []
@@ -134,7 +134,7 @@ def test_a_password_is_nowhere(place: Place, words: list[str]) -> None:
 def test_parts_of_a_password_go_with_its_key(place: Place) -> None:
     """What a derived file made of a part of the password is gone too."""
     topics = (place.layout.of("ann").turn(1) / "index_summary.json").read_text(encoding="utf-8")
-    place.panda("forget", "wifi_password")
+    place.panda("forget", "--yes", "wifi_password")
     assert place.holding(*SECRET.split("-")) == []
     assert "hunter2" in topics
 
@@ -152,7 +152,7 @@ def test_a_dry_run_changes_nothing(place: Place) -> None:
 
 def test_a_turn_goes_as_a_whole(place: Place) -> None:
     """Of a turn number and mark remain; what quotes it elsewhere, its session and the memory forget it."""
-    assert place.panda("forget", "1").returncode == 0
+    assert place.panda("forget", "--yes", "1").returncode == 0
     assert place.holding(SECRET) == []
     place.sound()
     left = sorted(path.name for path in place.layout.of("ann").turn(1).directory.iterdir())
@@ -163,7 +163,7 @@ def test_a_turn_goes_as_a_whole(place: Place) -> None:
     assert [one.turn for one in session.turns] == [2]
     again = place.panda("replay", "1", "--mode", "rerun", "--json")
     assert (again.returncode, b"what was asked in turn 1 was forgotten at" in again.stdout) == (3, True)
-    assert place.panda("forget", "1").returncode == 0
+    assert place.panda("forget", "--yes", "1").returncode == 0
     assert place.layout.of("ann").turn_counter.read_text(encoding="utf-8") == "2\n"
 
 
@@ -174,11 +174,11 @@ def test_a_page_that_nothing_quotes_goes_alone(place: Place) -> None:
     metadata = json.loads((turn / "metadata.json").read_text(encoding="utf-8"))
     metadata["seal"] = seal_files(turn, metadata)
     (turn / "metadata.json").write_text(json.dumps(metadata), encoding="utf-8")
-    assert place.panda("forget", "visit:visit_page").returncode == 0
+    assert place.panda("forget", "--yes", "visit:visit_page").returncode == 0
     assert not page.exists()
     assert (turn / "response.md").is_file()
     place.sound()
-    place.panda("forget", "--text", "none")
+    place.panda("forget", "--yes", "--text", "none")
     assert (turn / "response.md").is_file()
     place.sound()
 
@@ -188,7 +188,11 @@ def _forget(base: str, words: list[str]) -> None:
     place = Place(Path(base))
     from panda.cli.boundary import run
 
-    run(build_program(), ["forget", *words, "--root", str(place.layout.root), "--user", "ann"], place.environ)
+    run(
+        build_program(),
+        ["forget", "--yes", *words, "--root", str(place.layout.root), "--user", "ann"],
+        place.environ,
+    )
 
 
 @pytest.mark.parametrize("words", [["wifi_password"], ["--text", SECRET], ["1"]])
@@ -206,7 +210,7 @@ def test_killed_at_any_moment_it_is_ended_by_the_same_command(
         place = Place(base)
         for path in place.layout.users.rglob("*.json"):
             json.loads(path.read_bytes() or b"{}")
-        again = place.panda("forget", *words)
+        again = place.panda("forget", "--yes", *words)
         assert again.returncode == 0, (kill, again.stderr)
         assert place.holding(SECRET) == [], kill
         place.sound()
@@ -217,7 +221,7 @@ def test_a_reader_sees_the_former_or_the_new_file(place: Place) -> None:
     path = place.layout.of("ann").turn(2) / "calls.jsonl"
     former = path.read_bytes()
     with subprocess.Popen(
-        [PANDA, "forget", "wifi_password", "--root", str(place.layout.root), "--user", "ann"],
+        [PANDA, "forget", "--yes", "wifi_password", "--root", str(place.layout.root), "--user", "ann"],
         env=place.environ,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -232,7 +236,7 @@ def test_a_reader_sees_the_former_or_the_new_file(place: Place) -> None:
 def test_a_running_turn_is_waited_for(place: Place) -> None:
     """While a session is locked nothing is changed, and the command ends with 75."""
     with held_lock(place.layout.of("ann").session_lock("default"), holder="panda turn", wait_seconds=0):
-        assert place.panda("forget", "wifi_password", "--wait", "0").returncode == 75
+        assert place.panda("forget", "--yes", "wifi_password", "--wait", "0").returncode == 75
     assert place.holding(SECRET)
 
 
@@ -242,7 +246,7 @@ def test_a_word_stays_where_it_was_not_told(tmp_path: Path, shell: Shell) -> Non
     shell("memory", "set", "favourite_color", "blue")
     before = (layout.of("ann").turn(1) / "context.md").read_bytes()
     assert "short values and pieces of it need --text" in shell("forget", "favourite_color", "--dry-run").err
-    ended = shell("forget", "favourite_color", "--json")
+    ended = shell("forget", "--yes", "favourite_color", "--json")
     assert (ended.code, ended.value["data"]["left"]) == (0, [])
     assert (layout.of("ann").turn(1) / "context.md").read_bytes() == before
     assert b"blue" not in layout.of("ann").memory_log.read_bytes() + layout.of("ann").preferences.read_bytes()
@@ -258,17 +262,17 @@ def test_the_values_of_others_stay(tmp_path: Path, shell: Shell) -> None:
     ben.write_text(json.dumps(import_line(user="ben", turn=1, query=f"Mine is {SECRET}.")), encoding="utf-8")
     assert shell("import", str(ben)).code == 0
     shell("memory", "set", "code", SECRET)
-    assert shell("forget", "code", "1").code == 0
+    assert shell("forget", "--yes", "code", "1").code == 0
     assert SECRET in (layout.of("ben").turn(1) / "context.md").read_text(encoding="utf-8")
     assert SECRET not in (layout.of("ann").turn(1) / "context.md").read_text(encoding="utf-8")
-    assert shell("forget", "--text", SECRET).code == 0
+    assert shell("forget", "--yes", "--text", SECRET).code == 0
     assert SECRET not in (layout.of("ben").turn(1) / "context.md").read_text(encoding="utf-8")
 
 
 def test_short_texts_are_words(tmp_path: Path, shell: Shell) -> None:
     """A text of fewer than four characters is taken out only as a word of its own."""
     layout = _imports(tmp_path, shell, ("Is the cat in the catalogue?", "The cat concatenates."))
-    assert shell("forget", "--text", "cat").code == 0
+    assert shell("forget", "--yes", "--text", "cat").code == 0
     text = (layout.of("ann").turn(1) / "response.md").read_text(encoding="utf-8")
     assert MARK.sub(b"*", text.encode()) == b"The * concatenates."
 
@@ -284,8 +288,8 @@ def test_a_text_that_is_nowhere_is_told(tmp_path: Path, shell: Shell) -> None:
 def test_what_was_forgotten_before_is_told(tmp_path: Path, shell: Shell) -> None:
     """The second time says that nothing is left."""
     assert shell("memory", "set", "tea", "Assam").code == 0
-    assert "nothing is left" not in shell("forget", "tea").err
-    assert "nothing is left of it" in shell("forget", "tea").err
+    assert "nothing is left" not in shell("forget", "--yes", "tea").err
+    assert "nothing is left of it" in shell("forget", "--yes", "tea").err
 
 
 def test_notes_are_only_named(tmp_path: Path, shell: Shell) -> None:
@@ -294,7 +298,7 @@ def test_notes_are_only_named(tmp_path: Path, shell: Shell) -> None:
     note = layout.of("ann").knowledge / "router.md"
     note.parent.mkdir()
     note.write_text(f"# Router\n\n{SECRET}\n", encoding="utf-8")
-    ended = shell("forget", "--text", SECRET, "--json")
+    ended = shell("forget", "--yes", "--text", SECRET, "--json")
     assert ended.code == 3
     assert [one["path"] for one in ended.value["data"]["left"]] == [str(note)]
     assert SECRET in note.read_text(encoding="utf-8")
@@ -307,7 +311,7 @@ def test_values_of_any_spelling(tmp_path: Path, shell: Shell, value: str) -> Non
     _imports(tmp_path, shell, (f"The code is {value}, remember.", f"Noted: {value}"))
     shell("memory", "set", "door code", value)
     shell("index", "rebuild")
-    assert shell("forget", "door code").code == 0  # the imported turn says it too
+    assert shell("forget", "--yes", "door code").code == 0  # the imported turn says it too
     place = Place(tmp_path)
     assert place.holding(value) == []
     assert shell("validate").code == 0
@@ -319,7 +323,7 @@ def test_values_that_are_no_texts(tmp_path: Path, shell: Shell, value: str, kind
     """A number or a yes is taken from log and files."""
     layout = _imports(tmp_path, shell, ("My PIN is 90817.", "Noted."))
     shell("memory", "set", "pin", value, "--type", kind)
-    assert shell("forget", "pin").code == 0
+    assert shell("forget", "--yes", "pin").code == 0
     assert shell("memory", "list").out == ""
     assert value.encode() not in layout.of("ann").preferences.read_bytes()
     assert shell("validate").code == 0
@@ -330,7 +334,7 @@ def test_only_the_text_goes_from_a_longer_statement(tmp_path: Path, shell: Shell
     layout = _imports(tmp_path, shell, ("Hello.", "Hello."))
     shell("memory", "set", "router", f"in the cellar, {SECRET}")
     shell("memory", "set", "guest", SECRET)
-    assert shell("forget", "--text", SECRET).code == 0
+    assert shell("forget", "--yes", "--text", SECRET).code == 0
     assert MARK.sub(b"*", shell("memory", "get", "router").out.encode()) == b"in the cellar, *\n"
     assert shell("memory", "get", "guest").code == 2
     assert shell("validate").code == 0
@@ -341,7 +345,7 @@ def test_the_end_of_a_sentence_belongs_to_no_text(tmp_path: Path, shell: Shell) 
     """--text with an exclamation mark takes the value, too, that is kept without it."""
     layout = _imports(tmp_path, shell, (f"It is {SECRET}!", f"Noted: {SECRET}"))
     shell("memory", "set", "code", SECRET)
-    assert shell("forget", "--text", f"{SECRET}!").code == 0
+    assert shell("forget", "--yes", "--text", f"{SECRET}!").code == 0
     assert Place(tmp_path).holding(SECRET) == []
     assert layout.of("ann").memory_log.is_file()
 
@@ -380,7 +384,7 @@ def test_a_terminal_is_asked(tmp_path: Path, shell: Shell, answer: str, code: in
 def test_what_cannot_be_forgotten(tmp_path: Path, shell: Shell, words: list[str]) -> None:
     """Nothing of that name, or a note: 2, with a fix, and nothing is changed."""
     _imports(tmp_path, shell, ("Hello.", "Hello."))
-    ended = shell("forget", *words)
+    ended = shell("forget", "--yes", *words)
     assert (ended.code, ended.out) == (2, "")
     assert "fix: " in ended.err
 
@@ -391,7 +395,10 @@ def test_a_page_goes_with_what_quotes_it(demo: Path, tmp_path: Path, capsys: Any
     shutil.copytree(demo, root)
     words = ["--root", str(root), "--user", "demo"]
     environ = {"HOME": str(tmp_path)}
-    assert run_words(build_program(), ["forget", "visit:visit_abc123", *words], capsys, environ).code == 0
+    assert (
+        run_words(build_program(), ["forget", "--yes", "visit:visit_abc123", *words], capsys, environ).code
+        == 0
+    )
     assert run_words(build_program(), ["validate", *words], capsys, environ).code == 0
     assert not list(root.glob("users/demo/turns/turn_000811/webpage_cache/bestbuy*"))
     step = (root / "users/demo/turns/turn_000811/steps/step_01.json").read_text(encoding="utf-8")

@@ -218,7 +218,7 @@ def store(told: Path, tmp_path: Path) -> Store:
 def test_of_a_text_nothing_is_left(store: Store) -> None:
     """After --text no file holds the phrase in any form, nor a digest of what did; all commands work on."""
     assert store.telling(digests := store.digests(PHRASE))
-    said = store.panda("forget", "--text", PHRASE.replace("monkey '", "MONKEY\n'"))
+    said = store.panda("forget", "--yes", "--text", PHRASE.replace("monkey '", "MONKEY\n'"))
     assert store.holding(PHRASE) == []
     assert store.telling(digests) == []
     assert store.dangling() == []
@@ -258,7 +258,7 @@ def test_of_a_text_nothing_is_left(store: Store) -> None:
 def test_what_a_key_or_turn_said_is_nowhere(store: Store, words: list[str]) -> None:
     """The texts of KEY or TURN go from every file of the user, also where they were said once more."""
     digests = store.digests(PHRASE)
-    data = json.loads(store.panda("forget", *words, "--json"))["data"]
+    data = json.loads(store.panda("forget", "--yes", *words, "--json"))["data"]
     assert data["left"] == []
     assert store.holding(PHRASE) == []
     assert store.telling(digests) == []
@@ -279,7 +279,7 @@ def test_any_kind_of_text(store: Store, secret: str) -> None:
     step = json.loads((turn / "steps/step_01.json").read_text(encoding="utf-8")) | {"data": {"v": secret}}
     (turn / "steps/step_01.json").write_text(json.dumps(step), encoding="utf-8")
     assert store.holding(secret)
-    store.panda("forget", "--text", secret)
+    store.panda("forget", "--yes", "--text", secret)
     assert store.holding(secret) == []
 
 
@@ -307,6 +307,6 @@ def test_a_journal_of_a_stranger_leads_nowhere(store: Store, foreign: str) -> No
     metadata = store.layout.of("default").turn(3) / "metadata.json"
     value = json.loads(metadata.read_text(encoding="utf-8")) | {"session_id": str(other)}
     metadata.write_text(json.dumps(value), encoding="utf-8")
-    store.panda("forget", "--text", PHRASE, code=None)
+    store.panda("forget", "--yes", "--text", PHRASE, code=None)
     assert sorted(one.name for one in other.iterdir()) == ["metadata.json", "mine.txt", "session.json"]
     assert all(one.read_text(encoding="utf-8") == json.dumps(mine) for one in other.iterdir())
