@@ -224,7 +224,7 @@ def drafted(asked: Asked, wanted: Any) -> list[dict[str, Any]]:
 def offered(asked: Asked, name: str) -> dict[str, str]:
     """The options of that name that the model was shown, by id."""
     part = asked.text.partition(f"===== Options: {name} =====\n")[2].partition("\n\n")[0]
-    return dict(re.findall(r"(?m)^- (\S+) \| (.*)$", part))
+    return dict(re.findall(r"(?m)^- (\S.*?) \| (.*)$", part))
 
 
 def cited(items: Any, asked: Asked) -> Any:

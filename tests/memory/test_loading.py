@@ -1,17 +1,9 @@
-"""What is loaded for phase 2, and what goes when it does not fit."""
+"""Which lines of loaded documents go when they do not fit."""
 
-from datetime import timedelta
-from pathlib import Path
-
-import pytest
-
-from panda.errors import MemoryNodeError
-from panda.memory.budget import LoadedDocument, fit_nodes, load_nodes
+from panda.memory.budget import LoadedDocument, fit_nodes
 from panda.memory.node import Node, SourceType
-from panda.memory.reader import NodeReader
-from panda.store.layout import Layout, UserStore
 from panda.store.records import Line
-from tests.stores import NOW, write_research, write_turn, write_visit
+from tests.store_files import NOW
 
 
 def node(
@@ -80,16 +72,3 @@ def test_what_is_never_shown() -> None:
     (document,) = fitted(Node("visit:v", "visit_record", "v", "v", NOW, items), budget=100).values()
     assert [item.text for item in document.items] == ["gpu RTX"]
     assert not document.is_cut
-
-
-def test_links_are_followed(tmp_path: Path) -> None:
-    """A turn leads to its research and that to its visits; one that is missing is an error."""
-    layout = Layout(tmp_path)
-    write_turn(layout, 1, query="laptops?", response="Two.", at=NOW - timedelta(days=1))
-    write_research(layout, 1, {"topic": "commerce.laptop", "webpage_cache": ["visit_a"]})
-    write_visit(layout, 1, "visit_a", {"title": "A"}, quality=0.9)
-    reader = NodeReader(UserStore(layout.root, "ann", lambda: NOW))
-    found = load_nodes(reader, ["turn:1"])
-    assert [one.id for one in found] == ["turn:1", "research:commerce.laptop", "visit:visit_a"]
-    with pytest.raises(MemoryNodeError, match="visit_b"):
-        load_nodes(reader, ["visit:visit_b"])
