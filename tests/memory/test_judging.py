@@ -1,281 +1,286 @@
-"""§2 of a saved turn, judged as of when it was gathered."""
+"""§2 of a saved turn, judged as of when it was gathered: every line and every `_meta` of it has a source."""
 
 import json
 import re
 import shutil
-from datetime import datetime, timedelta
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from panda.actions.remember import Given, make_statement, read_value
-from panda.errors import Problem, Verdict
-from panda.memory.memory import Memory
-from panda.memory.validation import judge_gathered
-from panda.store.layout import Layout, UserStore
-from tests.api import run_here
-from tests.builders import NOW
+from tests.api import Panda, ScriptedPanda
 from tests.script import Script, pick
-from tests.scripted_model import ScriptedEncoder
-from tests.scripted_turns import USER, Preferring, Ran, add_research, laptop_store, run_turn
-from tests.stores import write_visit
+from tests.store_files import write_note, write_research
+
+TOMORROW = "2026-01-05T14:30:00Z"
+
+
+@pytest.fixture(scope="module")
+def gathered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store whose turn 3 has preferences, an earlier turn, research and a visit in §2; without its seal."""
+    with ScriptedPanda(tmp_path_factory.mktemp("gathered") / "project") as ann:
+        write_research(ann.user_directory, 1, webpage_cache=["visit_loq"])
+        script = Script(
+            retrieval={"relevant": pick("turn:1", "research:", "visit:visit_loq", "memory:budget")},
+            synthesis={"lines": pick("Compared laptops", "price $697", "@ $697", "budget")},
+        )
+        turn = ann.turn("A Lenovo laptop under $800, within my budget?", script=script)
+        assert turn.status == "approved"
+        take_seal_off(ann)
+        return ann.store
 
 
 @pytest.fixture
-def ran(tmp_path: Path) -> Ran:
-    """A turn whose §2 has preferences, an earlier turn, research and a visit."""
-    layout = laptop_store(tmp_path)
-    add_research(layout, "visit_loq")
-    script = Script(
-        retrieval={"relevant": pick("turn:1", "research:", "visit:visit_loq", "memory:budget")},
-        synthesis={"lines": pick("Compared laptops", "price $697", "@ $697", "budget")},
-    )
-    return run_turn(layout, "A Lenovo laptop under $800, within my budget?", script)
+def panda(gathered: Path, tmp_path: Path) -> Panda:
+    """A project with that store."""
+    return Panda(tmp_path / "project", gathered, user="ann")
 
 
-def context(layout: Layout) -> Path:
-    return layout.of(USER).turn(3) / "context.md"
+def take_seal_off(panda: Panda, number: int = 3) -> None:
+    """Let the turn be judged as it is now."""
+    path = panda.turn_file(number, "metadata.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "seal": None}))
 
 
-def edit(layout: Layout, before: str, after: str) -> None:
-    """Forge §2 on disk."""
-    text = context(layout).read_text(encoding="utf-8")
-    assert before in text
-    context(layout).write_text(text.replace(before, after, 1), encoding="utf-8")
+def edit(panda: Panda, title: str, before: str, after: str) -> None:
+    """Forge a part of §2 on disk; "" is any part."""
+    path = panda.turn_file(3, "context.md")
+    text = path.read_text(encoding="utf-8")
+    start = text.index(f"### {title}")
+    assert before in text[start:]
+    path.write_text(text[:start] + text[start:].replace(before, after, 1), encoding="utf-8")
 
 
-def problems(layout: Layout) -> list[Problem]:
-    return judge_gathered(layout.root, [layout.of(USER).turn(3).directory])
+def judged(panda: Panda, number: int = 3) -> list[dict[str, Any]]:
+    """Return what `panda validate` tells of the turn."""
+    ended = panda("validate", str(number), "--json")
+    problems: list[dict[str, Any]] = ended.data["problems"]
+    assert ended.code == (3 if problems else 0)
+    return problems
 
 
-def findings(layout: Layout) -> list[str]:
-    return [problem.message for problem in judge_gathered(layout.root, [layout.of(USER).turn(3).directory])]
+def messages(panda: Panda) -> list[str]:
+    return [problem["message"] for problem in judged(panda)]
 
 
-def test_good_turn(ran: Ran) -> None:
+def verdicts(panda: Panda, text: str = "", number: int = 3) -> set[str]:
+    """Return the verdicts of what is told with a text in it."""
+    return {problem["verdict"] for problem in judged(panda, number) if text in problem["message"]}
+
+
+VISIT = "Visit Data"
+PRICE_LINE = "- Lenovo LOQ 15: price $697.00 [1] (0.0h ago)\n"
+VISIT_IDS = 'node_ids: ["visit:visit_loq"]'
+BOTH = '["§0.raw_query", "preferences.md"]'
+
+
+def test_sound(panda: Panda) -> None:
     """A turn that phase 2 committed has no findings, whether asked for by itself or with the store."""
-    assert findings(ran.layout) == []
-    assert judge_gathered(ran.layout.root, []) == []
+    assert judged(panda) == []
+    assert panda.problems() == []
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "finding"),
+    ("title", "before", "after", "finding"),
     [
-        ("price $697.00 [1]", "price $597.00 [1]", r"Visit Data: \$597.00 in .* is not in visit:visit_loq"),
+        (VISIT, "price $697.00 [1]", "price $597.00 [1]", r"\$597.00 in .* is not in visit:visit_loq"),
+        (VISIT, "price $697.00 [1]", "see https://shop.example/other [1]", "other .* is not in visit"),
+        (VISIT, '["visit:visit_loq"]', '["visit:visit_gone"]', "visit:visit_gone: no visit"),
+        (VISIT, '["visit:visit_loq"]', '["knowledge:../preferences.md"]', "preferences.md: "),
+        (VISIT, VISIT_IDS, 'node_ids: ["visit:visit_loq", "turn:1"]', "names turn:1, which no line cites"),
+        (VISIT, "### Visit Data", "### Pages Seen", "Pages Seen: not a canonical title"),
+        (VISIT, "confidence_avg: 0.92", "confidence_avg: 0.95", "is 0.95, its nodes give 0.92"),
+        (VISIT, "  confidence_avg: 0.92\n", "", "has no confidence_avg; it is 0.92"),
+        (VISIT, PRICE_LINE, f"{PRICE_LINE}- It is good.\n", "does not hold the line 'It is good.'"),
+        (VISIT, PRICE_LINE, "", "Visit Data: has no line"),
+        (VISIT, "source_type: visit_record", "source_type: [visit_record, fact]", "than one source type"),
+        (VISIT, "source_type: visit_record", "source_type: fact", "Visit Data: its source_type is fact"),
+        (VISIT, "0.0h ago)", "10.0h ago)", "is rendered as"),
+        ("Relevant", '["turn:1"]', '["turn:2"]', "turn:2 was not loaded in this turn"),
+        ("Relevant", "- Turn 1: Compared", "- Turn 2: Compared", "is rendered as .*Turn 1: Compared"),
+        ("Relevant", "LOQ 15 won", "LOQ 15 lost", "does not hold the line 'Compared"),
+        ("Cached", "turn_000001/research", "turn_000002/research", "provenance is turns/turn_000002"),
+        ("Cached", '  provenance: ["turns/turn_000001/research.json"]\n', "", "Research: has no provenance"),
+        ("Constraints", "budget: $500-800 [1]", "budget: $500-1800 [1]", r"1800 in .* is not in memory"),
+    ],
+)  # fmt: skip
+def test_damage_is_found(panda: Panda, title: str, before: str, after: str, finding: str) -> None:
+    """Whatever is changed by hand in §2 so that its nodes no longer hold it is a finding that names it."""
+    edit(panda, title, before, after)
+    assert any(re.search(finding, message) for message in messages(panda)), messages(panda)
+
+
+PRICE = "Lenovo LOQ 15: price $697.00"
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "node_ids", "reason"),
+    [
+        (VISIT, "It is good.", [], "node_ids: [] should be non-empty"),
+        (VISIT, PRICE, ["visit:gone"], "'visit:gone' is not one of ['visit:visit_loq']"),
+        ("Shops", PRICE, ["visit:visit_loq"], "'Shops' is not one of ['Session Preferences', "),
+        (VISIT, PRICE.replace("6", "5"), ["visit:visit_loq"], "Visit Data: $597.00 in 'Lenovo LOQ 15"),
+    ],
+)  # fmt: skip
+def test_a_draft_is_judged_alike(
+    ann: ScriptedPanda, title: str, text: str, node_ids: Sequence[str], reason: str
+) -> None:
+    """What a model drafts is asked for again with the reason, and none of it comes into §2."""
+    drafts = [
+        {"sections": [{"title": heading, "items": [{"text": line, "node_ids": ids}]}]}
+        for heading, line, ids in ((title, text, node_ids), (VISIT, PRICE, ["visit:visit_loq"]))
+    ]
+    turn = ann.turn(script=Script(synthesis=drafts))
+    assert turn.status == "approved"
+    assert [reason in request.text for request in turn.asked("synthesis")] == [False, True]
+    lines = [line for line in turn.section(2).splitlines() if line.startswith("- ")]
+    assert lines == [f"- {PRICE} [1] (0.0h ago)", "- none stated"]
+
+
+@pytest.mark.parametrize("written", ["0.91", "0.93"])
+def test_confidence_within_a_hundredth(panda: Panda, written: str) -> None:
+    """A confidence_avg that is off by .01 passes."""
+    edit(panda, VISIT, "confidence_avg: 0.92", f"confidence_avg: {written}")
+    assert judged(panda) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "findings"),
+    [
+        (BOTH, '["preferences.md"]', ["section Constraints: provenance lacks §0.raw_query"]),
+        (BOTH, '["§0.raw_query"]', ["section Constraints: provenance lacks preferences.md"]),
+        (BOTH, '["§0.raw_query", "memory:budget"]', []),
+        (f"  provenance: {BOTH}\n", "", ["section Constraints: has no provenance"]),
         (
-            "price $697.00 [1]",
-            "see https://shop.example/other [1]",
-            "Visit Data: https://shop.example/other .* is not in visit",
+            BOTH,
+            '["§0.raw_query", "preferences.md", "facts.md"]',
+            ["section Constraints: provenance facts.md is that of none of its nodes"],
         ),
-        ('["visit:visit_loq"]', '["visit:visit_gone"]', "Visit Data: visit:visit_gone: no visit"),
-        ('["turn:1"]', '["turn:2"]', "Relevant Prior Turns: turn:2 was not loaded in this turn"),
-        ("### Visit Data", "### Pages Seen", "Pages Seen: not a canonical title"),
-        ("confidence_avg: 0.92", "confidence_avg: 0.95", "confidence_avg is 0.95, its nodes give 0.92"),
-        (
-            'provenance: ["turns/turn_000001/research.json"]',
-            'provenance: ["turns/turn_000002/research.json"]',
-            "Cached Research: provenance is turns/turn_000002",
-        ),
-        ('  provenance: ["turns/turn_000001/research.json"]\n', "", "Cached Research: has no provenance"),
-        (
-            "source_type: visit_record",
-            "source_type: [visit_record, fact]",
-            "Visit Data: has more than one source type",
-        ),
-        ("source_type: visit_record", "source_type: fact", "Visit Data: its source_type is fact"),
-        ("- under $800", "- under $900", r"Constraints: \$900 in .* is not in the query"),
-        ("budget: $500-800 [1]", "budget: $500-1800 [1]", r"1800 in .* is not in memory:budget"),
+        ("under $800", "under $900", ["section Constraints: $900 in 'under $900' is not in the query"]),
+        ("under $800", "at least $500", []),
+        (f"  provenance: {BOTH}\n", f"  provenance: {BOTH}\n  confidence_avg: 0.1\n", []),
     ],
 )
-def test_damage_is_found(ran: Ran, before: str, after: str, finding: str) -> None:
-    """Whatever is changed by hand in §2 so that its nodes no longer hold it is a finding that names it."""
-    path = context(ran.layout)
+def test_constraints(panda: Panda, before: str, after: str, findings: Sequence[str]) -> None:
+    """Constraints rest on the query or on nodes that they name; no confidence is asked of them."""
+    path = panda.turn_file(3, "gathered_context.json")
+    path.write_text(path.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")
+    edit(panda, "Constraints", before, after)
+    assert messages(panda) == findings
+
+
+def test_titles(panda: Panda) -> None:
+    """Every title is canonical and there once, and Constraints is never missing."""
+    path = panda.turn_file(3, "context.md")
     text = path.read_text(encoding="utf-8")
-    assert before in text
-    path.write_text(text.replace(before, after, 1), encoding="utf-8")
-    assert any(re.search(finding, one) for one in findings(ran.layout)), findings(ran.layout)
+    start = text.index("### Constraints")
+    end = text.index("\n## 3.")
+    edit(panda, "Constraints", "### Constraints", "### Wishes")
+    told = " ".join(messages(panda))
+    assert "section Wishes: not a canonical title; use Session Preferences, " in told
+    assert "section Constraints is missing" in told
+    path.write_text(text[:end] + text[start:end] + text[end:], encoding="utf-8")
+    assert messages(panda) == ["section Constraints: there is more than one"]
 
 
-def test_confidence_within_a_hundredth(ran: Ran) -> None:
-    """A confidence_avg that is off by .01 passes."""
-    path = context(ran.layout)
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("confidence_avg: 0.92", "confidence_avg: 0.91"), encoding="utf-8")
-    assert findings(ran.layout) == []
-
-
-def test_nodes_of_two_kinds_in_a_section(ran: Ran) -> None:
+def test_nodes_of_two_kinds_in_a_section(panda: Panda) -> None:
     """A section that names nodes of another kind than its own is a finding."""
-    path = context(ran.layout)
-    text = path.read_text(encoding="utf-8")
-    text = text.replace('node_ids: ["visit:visit_loq"]', 'node_ids: ["visit:visit_loq", "turn:1"]', 1)
-    path.write_text(text.replace("price $697.00 [1]", "price $697.00 [1] [2]"), encoding="utf-8")
-    assert any("turn:1 is of source type turn_summary" in one for one in findings(ran.layout))
+    edit(panda, VISIT, VISIT_IDS, 'node_ids: ["visit:visit_loq", "turn:1"]')
+    edit(panda, VISIT, "price $697.00 [1]", "price $697.00 [1] [2]")
+    assert any("turn:1 is of source type turn_summary" in message for message in messages(panda))
 
 
-def test_judged_as_of_then(tmp_path: Path) -> None:
+def test_judged_as_of_then(panda: Panda) -> None:
     """What was believable when it was gathered stays so; what was expired then is a finding."""
-    layout = laptop_store(tmp_path)
-    ran = run_turn(layout)
-    path = layout.of(USER).turn(3) / "gathered_context.json"
+    assert panda("validate", "3", PANDA_NOW="2026-06-04T14:30:00Z").code == 0
+    path = panda.turn_file(3, "gathered_context.json")
     values = json.loads(path.read_text(encoding="utf-8"))
-    assert findings(ran.layout) == []
-    values["gathered_at"] = "2026-02-04T14:30:00Z"
-    path.write_text(json.dumps(values), encoding="utf-8")
-    assert any("is expired in visit:visit_loq" in one for one in findings(layout))
+    path.write_text(json.dumps({**values, "gathered_at": "2026-02-04T14:30:00Z"}), encoding="utf-8")
+    assert any("is expired in visit:visit_loq" in message for message in messages(panda))
 
 
-def change_budget(layout: Layout) -> None:
-    """Type another budget into preferences.md, a day later."""
-    preferences = layout.of(USER).preferences
-    text = preferences.read_text(encoding="utf-8")
-    later = (NOW + timedelta(days=1)).isoformat()
-    preferences.write_text(
-        text.replace("$500-800", "$900").replace("2026-01-03T10:00:00Z", later), encoding="utf-8"
-    )
-
-
-def say(layout: Layout, value: str, at: datetime) -> None:
-    """Remember a budget."""
-    memory = Memory(UserStore(layout.root, USER, lambda: at, 1.0))
-    with memory.held():
-        memory.assert_all(
-            [make_statement("budget", read_value([value], None), Given(kind="preference"), USER)]
-        )
-
-
-def test_memory_that_changed_since(tmp_path: Path) -> None:
-    """A preference that was said otherwise later is judged by what it was."""
-    layout = laptop_store(tmp_path)
-    say(layout, "$500-800", NOW - timedelta(hours=1))
+def test_memory_that_changed_since(ann: ScriptedPanda) -> None:
+    """A preference that was set otherwise later is judged by what it was."""
+    assert ann("memory", "set", "budget", "$500-800").code == 0
     script = Script(
         retrieval={"relevant": pick("memory:budget")},
         synthesis={"lines": pick("budget")},
         answer={"items": []},
     )
-    run_turn(layout, "A laptop within my budget?", script)
-    say(layout, "$900", NOW + timedelta(days=1))
-    assert findings(layout) == []
-    edit(layout, "budget: $500-800 [1]", "budget: $500-1800 [1]")
-    assert (Verdict.UNSOUND, True) in [(one.verdict, "1800" in one.message) for one in problems(layout)]
+    assert ann.turn("A laptop within my budget?", script=script).code == 0
+    take_seal_off(ann)
+    assert ann("memory", "set", "budget", "$900", PANDA_NOW=TOMORROW).code == 0
+    assert judged(ann) == []
+    edit(ann, "", "budget: $500-800 [1]", "budget: $500-1800 [1]")
+    assert verdicts(ann, "1800") == {"unsound"}
 
 
-def test_a_source_that_nobody_can_set_back(ran: Ran) -> None:
+def change_budget(panda: Panda) -> None:
+    """Type another budget into preferences.md, a day later."""
+    path = panda.user_directory / "preferences.md"
+    text = path.read_text(encoding="utf-8").replace("$500-800", "$900")
+    path.write_text(text.replace("2026-01-03T10:00:00Z", TOMORROW), encoding="utf-8")
+
+
+def test_a_source_that_nobody_can_set_back(panda: Panda) -> None:
     """What rests on a file that was changed by hand since, and is not in it, is not judged; the rest is."""
-    change_budget(ran.layout)
-    assert {one.verdict for one in problems(ran.layout)} == {Verdict.NOT_JUDGED}
-    assert all("budget" in one.message for one in problems(ran.layout))
-    edit(ran.layout, "price $697.00 [1]", "price $597.00 [1]")
-    unsound = [one.message for one in problems(ran.layout) if one.verdict is Verdict.UNSOUND]
-    assert any("$597.00" in message for message in unsound)
+    change_budget(panda)
+    assert verdicts(panda) == verdicts(panda, "budget") == {"not judged"}
+    edit(panda, VISIT, "price $697.00 [1]", "price $597.00 [1]")
+    assert verdicts(panda, "$597.00") == {"unsound"}
 
 
-@pytest.mark.parametrize("recorded", [True, False])
-def test_a_source_that_never_was(ran: Ran, recorded: bool) -> None:
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_source_that_never_was(panda: Panda, is_recorded: bool) -> None:
     """A source that is not there and that the turn is not known to have loaded is a fault, not a doubt."""
-    edit(ran.layout, '["visit:visit_loq"]', '["visit:visit_made_up"]')
-    if not recorded:
-        (ran.layout.of(USER).turn(3) / "gathered_context.json").unlink()
-    told = {one.verdict for one in problems(ran.layout) if "visit_made_up: no visit" in one.message}
-    assert told == {Verdict.UNSOUND}
+    edit(panda, VISIT, '["visit:visit_loq"]', '["visit:visit_made_up"]')
+    if not is_recorded:
+        panda.turn_file(3, "gathered_context.json").unlink()
+    assert verdicts(panda, "visit_made_up: no visit") == {"unsound"}
 
 
-def test_a_source_that_was_deleted_since(ran: Ran) -> None:
+def test_a_source_that_was_deleted_since(panda: Panda) -> None:
     """Lines whose source was loaded and is gone now are not judged."""
-    shutil.rmtree(ran.layout.of(USER).turn(1).webpage_cache / "page-visit_loq")
-    told = {one.verdict for one in problems(ran.layout) if "visit_loq" in one.message}
-    assert told == {Verdict.NOT_JUDGED}
+    shutil.rmtree(panda.turn_file(1, "webpage_cache/page-visit_loq"))
+    assert verdicts(panda, "visit_loq: no visit") == {"not judged"}
 
 
-def test_a_note_that_changed_since(tmp_path: Path) -> None:
+def test_a_note_that_changed_since(ann: ScriptedPanda) -> None:
     """A note that was edited or deleted since leaves its lines not judged, unless they still stand in it."""
-    layout = laptop_store(tmp_path)
-    note = layout.of(USER).knowledge / "notes.md"
-    note.parent.mkdir(parents=True)
     text = "---\nupdated: {at}\n---\n\nThe ThinkPad battery lasts 11 hours.\n{more}"
-    note.write_text(text.format(at="2026-01-01", more=""), encoding="utf-8")
+    note = write_note(ann.user_directory, "notes.md", text.format(at="2026-01-01", more=""))
     script = Script(
         retrieval={"relevant": pick("knowledge:notes.md")},
         synthesis={"lines": pick("11 hours")},
         answer={"items": []},
     )
-    run_turn(layout, "How long does the ThinkPad battery last?", script)
-    assert problems(layout) == []
+    assert ann.turn("How long does the ThinkPad battery last?", script=script).code == 0
+    assert judged(ann) == []
     note.write_text(text.format(at="2026-01-05", more="\nIt weighs 1.3 kg.\n"), encoding="utf-8")
-    assert problems(layout) == []
+    assert judged(ann) == []
     note.write_text(note.read_text(encoding="utf-8").replace("11 hours", "9 hours"), encoding="utf-8")
-    assert [one.verdict for one in problems(layout)] == [Verdict.NOT_JUDGED]
+    assert verdicts(ann) == {"not judged"}
     note.unlink()
-    assert [one.verdict for one in problems(layout)] == [Verdict.NOT_JUDGED]
+    assert verdicts(ann) == {"not judged"}
 
 
-def test_a_judge_that_fails_says_so(ran: Ran) -> None:
-    """A forged line is no less found when the log of memory is damaged and the preference changed as well."""
-    say(ran.layout, "$700", NOW + timedelta(hours=1))
-    change_budget(ran.layout)
-    edit(ran.layout, "budget: $500-800 [1]", "budget: $500-1800 [1]")
-    with ran.layout.of(USER).memory_log.open("ab") as log:
-        log.write(b"{broken\n{}\n")
-    assert problems(ran.layout)
-
-
-@pytest.mark.parametrize("name", ["metadata.json", "gathered_context.json"])
-def test_files_that_do_not_read(ran: Ran, name: str) -> None:
-    """A §2 whose turn does not read is not judged, and that is told."""
-    (ran.layout.of(USER).turn(3) / name).write_text("{", encoding="utf-8")
-    (only,) = problems(ran.layout)
-    assert only.verdict is Verdict.NOT_JUDGED
-    assert only.path.endswith(name)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "finding"),
-    [
-        ("h ago)", "1h ago)", "is rendered as"),
-        ("- Turn 1: Compared", "- Turn 2: Compared", "is rendered as .*Turn 1: Compared"),
-        ("Lenovo LOQ 15 won", "Lenovo LOQ 15 lost", "no quotation of turn:1"),
-        ("Lenovo LOQ 15 won", "Lenovo LOQ 15 lost", "does not hold the line 'Compared"),
-    ],
-)
-@pytest.mark.asks_for("shop.example")
-def test_what_code_renders_and_quotes(tmp_path: Path, before: str, after: str, finding: str) -> None:
-    """A forged age or turn and changed words of a quotation are found, though they hold no number."""
-    layout = laptop_store(tmp_path)
-    scorer = Preferring("PROCEED", "Compared laptops", "price $697", "turn:1")
-    query = "What were the specs of the Lenovo LOQ 15?" if "ago" in before else "Which laptop won in turn 1?"
-    ran = run_turn(layout, query, scorer, writes=False, scores=True, encoder=ScriptedEncoder())
-    assert ran.error is None
-    assert problems(layout) == []
-    edit(layout, before, after)
-    assert any(re.search(finding, one.message) for one in problems(layout)), problems(layout)
-
-
-def test_older_form_is_read(ran: Ran) -> None:
+def test_older_form_is_read(panda: Panda) -> None:
     """The form of S1, with `type` and other titles, is read and not taken for damage."""
-    path = context(ran.layout)
+    path = panda.turn_file(3, "context.md")
     text = path.read_text(encoding="utf-8")
-    start, end = text.index("### Cached Research"), text.index("### Visit Data")
+    start = text.index("### Cached Research")
+    end = text.index("### Visit Data")
     meta = "```yaml\n_meta:\n  type: research_cache\n  quality_score: 0.88\n```"
     old = f"### Cached Research Intelligence\n\n{meta}\n\n**Topic:** commerce.laptop\n\n"
     path.write_text(text[:start] + old + text[end:], encoding="utf-8")
-    assert findings(ran.layout) == []
+    assert judged(panda) == []
 
 
-def test_turn_without_section(tmp_path: Path) -> None:
-    """An imported turn has no §2 and no findings."""
-    layout = laptop_store(tmp_path)
-    write_visit(layout, 2, "visit_x", {"title": "x"}, quality=0.9, at=NOW, user=USER)
-    assert judge_gathered(layout.root, [layout.of(USER).turn(2).directory]) == []
-
-
-def test_a_forgery_behind_damage_is_told(ran: Ran) -> None:
+def test_a_forgery_behind_damage_is_told(panda: Panda) -> None:
     """`panda validate TURN` ends with 3 for a forged line, whatever else was damaged to hide it."""
-    say(ran.layout, "$700", NOW + timedelta(hours=1))
-    change_budget(ran.layout)
-    edit(ran.layout, "budget: $500-800 [1]", "budget: $500-1800 [1]")
-    ran.layout.of(USER).memory_log.write_bytes(b"{broken\n{}\n")
-    words = ["validate", "3", "--user", USER, "--root", str(ran.layout.root), "--json"]
-    ended = run_here(words)
-    assert ended.code == 3
-    assert ended.value["data"]["verdict"] == "unsound"
-    assert "not judged" in {one["verdict"] for one in ended.value["data"]["problems"]}
+    assert panda("memory", "set", "budget", "$700", PANDA_NOW="2026-01-04T15:30:00Z").code == 0
+    change_budget(panda)
+    edit(panda, "Constraints", "budget: $500-800 [1]", "budget: $500-1800 [1]")
+    (panda.user_directory / "memory.jsonl").write_bytes(b"{broken\n{}\n")
+    assert verdicts(panda) == {"unsound", "not judged"}
