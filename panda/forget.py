@@ -15,7 +15,15 @@ from typing import Any
 
 import msgspec
 
-from panda.documents.context import ContextDocument, FrontMatter, Meta, Text, parse_context, render_context
+from panda.documents.context import (
+    ContextDocument,
+    FrontMatter,
+    Meta,
+    Phase,
+    Text,
+    parse_context,
+    render_context,
+)
 from panda.documents.memory_file import is_statement
 from panda.documents.records import decode
 from panda.documents.times import parse_time, render_time
@@ -230,7 +238,9 @@ class _Eraser:
                 if isinstance(block, Meta):
                     blocks.append(Meta(self.value(dict(block.values))))
                 else:  # the titles of §2 are panda's
-                    parts = re.split(r"(?m)^(### .*)$" if section.number == 2 else r"(?!)", block.text)
+                    parts = re.split(
+                        r"(?m)^(### .*)$" if section.number == Phase.CONTEXT_GATHERER else r"(?!)", block.text
+                    )
                     kept = (part if n % 2 else self.text(part) for n, part in enumerate(parts))
                     blocks.append(Text("".join(kept)))
             sections.append(replace(section, blocks=tuple(blocks)))

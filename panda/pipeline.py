@@ -10,7 +10,7 @@ from msgspec import UNSET, structs
 
 from panda.compression.budgets import Limits
 from panda.compression.fit import fit_context
-from panda.documents.context import Section
+from panda.documents.context import Phase, Section
 from panda.errors import (
     FileFormatError,
     HaltError,
@@ -20,7 +20,7 @@ from panda.errors import (
     Problem,
     RecipeError,
 )
-from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
+from panda.phases.contract import Advance, PhaseOutcome, PipelinePhase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.recipes.calls import whose_turn
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
@@ -37,7 +37,7 @@ class Pipeline:
     """The phases in order of their numbers, the last of which saves; *executor* words passages anew."""
 
     def __init__(
-        self, phases: Sequence[Phase], limits: Limits, executor: RecipeExecutor | None = None
+        self, phases: Sequence[PipelinePhase], limits: Limits, executor: RecipeExecutor | None = None
     ) -> None:
         self._phases, self._last = {phase.number: phase for phase in phases}, phases[-1].number
         self._limits, self._executor = limits, executor
@@ -57,11 +57,11 @@ class Pipeline:
             if before is not None and metadata.next.phase == before and metadata.ending is None:
                 self._write_metrics(turn, seconds)
                 break
-            phase = self._phases[metadata.next.phase]
+            phase = self._phases[Phase(metadata.next.phase)]
             with self.guard(turn, phase.number, seconds):
                 if turn.store.apart is None and metadata.run is None:  # of a run it is told which turn ended
                     served_by = self._executor.served_by(phase.layer) if self._executor else phase.layer
-                    _log.info("phase %d: %s (%s)", phase.number, phase.name, served_by)
+                    _log.info("phase %d: %s (%s)", phase.number, phase.number.label, served_by)
                 kept = tuple(one for one in turn.context.sections if one.number < phase.number)
                 if kept != turn.context.sections:  # an earlier run of this phase or of later ones left some
                     turn.write_context(replace(turn.context, sections=kept))
@@ -98,7 +98,9 @@ class Pipeline:
                 mark_turn(turn, "interrupted")
             raise
 
-    def _apply(self, turn: Turn, phase: Phase, outcome: Outcome, seconds: Mapping[int, float]) -> None:
+    def _apply(
+        self, turn: Turn, phase: PipelinePhase, outcome: PhaseOutcome, seconds: Mapping[int, float]
+    ) -> None:
         metadata, changes = turn.folder.read_metadata(), dict[str, object]()
         at = metadata.next
         assert at is not None
@@ -188,7 +190,7 @@ def _tokens(calls: Sequence[ModelCall]) -> dict[str, int | None]:
     return {f"{kind}_tokens": None if None in each else sum(each) for kind, each in counts.items()}
 
 
-def _put_back(turn: Turn, phase: Phase, error: HaltError) -> Advance:
+def _put_back(turn: Turn, phase: PipelinePhase, error: HaltError) -> Advance:
     """
     The last attempt that had passed its checks, in the place of one that was to be better and halted.
 
@@ -212,4 +214,4 @@ def _put_back(turn: Turn, phase: Phase, error: HaltError) -> Advance:
     turn.write_context(document)
     turn.folder.put_back_response(attempt + 1)
     turn.warn(f"what was to be better failed, the answer before is kept: {error.message}")
-    return Advance(to=judge)
+    return Advance(to=Phase(judge))

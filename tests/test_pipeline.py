@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from panda.compression.budgets import Limits
-from panda.documents.context import Meta, Section, Text
+from panda.documents.context import Meta, Phase, Section, Text
 from panda.errors import FileFormatError, HaltError, MemoryNodeError, Problem, StoreError
-from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
+from panda.phases.contract import Advance, PhaseOutcome, PipelinePhase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.pipeline import Pipeline
 from panda.store.interventions import list_interventions
@@ -22,14 +22,13 @@ from tests.builders import NOW, still_clock
 class Giving:
     """A phase that gives prepared outcomes, one a run; the last one stays."""
 
-    name = "giving"
     layer = "MIND"
 
-    def __init__(self, number: int, *outcomes: Outcome | Exception) -> None:
-        self.number = number
+    def __init__(self, number: int, *outcomes: PhaseOutcome | Exception) -> None:
+        self.number = Phase(number)
         self._outcomes = list(outcomes)
 
-    def run(self, turn: Turn) -> Outcome:
+    def run(self, turn: Turn) -> PhaseOutcome:
         outcome = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
         if isinstance(outcome, Exception):
             raise outcome
@@ -41,9 +40,9 @@ def section(number: int, text: str = "text") -> Section:
     return Section(number, (Text(text),))
 
 
-def plain_phases(**others: Phase) -> list[Phase]:
+def plain_phases(**others: PipelinePhase) -> list[PipelinePhase]:
     """Phases 0 to 7 that write their section and go on, other than those given as p0 … p7."""
-    phases: list[Phase] = [Giving(n, Advance(section(n))) for n in range(7)]
+    phases: list[PipelinePhase] = [Giving(n, Advance(section(n))) for n in range(7)]
     phases.append(Giving(7, Advance()))
     return [others.get(f"p{n}", phase) for n, phase in enumerate(phases)]
 
@@ -66,7 +65,7 @@ def test_what_a_tool_asks_counts_once(turn: Turn) -> None:
         turn.count_execution("pipeline/phase5_synthesizer_chat")
 
 
-def made(phases: list[Phase]) -> Pipeline:
+def made(phases: list[PipelinePhase]) -> Pipeline:
     """A pipeline of these phases."""
     return Pipeline(phases, Limits())
 
@@ -76,7 +75,7 @@ def test_phases_run_in_order(turn: Turn, caplog: pytest.LogCaptureFixture) -> No
     caplog.set_level(logging.INFO, "panda")
     made(plain_phases()).run(turn)
     metadata = turn.folder.read_metadata()
-    assert caplog.messages == [f"phase {number}: giving (MIND)" for number in range(8)]
+    assert caplog.messages == [f"phase {phase}: {phase.label} (MIND)" for phase in Phase]
     assert metadata.route == tuple(range(8))
     assert (metadata.status, metadata.next, metadata.saved_at) == ("approved", None, NOW)
     assert [s.number for s in turn.folder.read_context().sections] == list(range(7))
@@ -92,7 +91,7 @@ def test_phases_of_a_run_are_not_told(turn: Turn, caplog: pytest.LogCaptureFixtu
 
 def test_phase_is_skipped(turn: Turn) -> None:
     """A phase may name the one to go on with."""
-    made(plain_phases(p3=Giving(3, Advance(section(3), to=5)))).run(turn)
+    made(plain_phases(p3=Giving(3, Advance(section(3), to=Phase(5))))).run(turn)
     assert turn.folder.read_metadata().route == (0, 1, 2, 3, 5, 6, 7)
 
 
@@ -116,7 +115,7 @@ def test_stop_without_a_section(turn: Turn) -> None:
 def test_retry_of_the_phase_before(turn: Turn) -> None:
     """Going back one phase counts as an attempt, and keeps what is superseded with the judgement."""
     answers = Giving(5, Advance(section(5, "one")), Advance(section(5, "two")))
-    judge = Giving(6, Retry(5, "again", section(6, "no")), Advance(section(6, "yes")))
+    judge = Giving(6, Retry(Phase(5), "again", section(6, "no")), Advance(section(6, "yes")))
     made(plain_phases(p5=answers, p6=judge)).run(turn)
     assert turn.folder.read_metadata().route == (0, 1, 2, 3, 4, 5, 6, 5, 6, 7)
     (kept,) = turn.folder.superseded()
@@ -133,7 +132,7 @@ def judgement(*issues: str) -> Section:
 class Answering(Giving):
     """A phase that writes response.md, too, with the text of its section."""
 
-    def run(self, turn: Turn) -> Outcome:
+    def run(self, turn: Turn) -> PhaseOutcome:
         outcome = super().run(turn)
         assert outcome.section is not None
         turn.folder.write_text("response.md", outcome.section.text)
@@ -145,10 +144,10 @@ def test_what_passed_outlives_a_retry_that_halts(turn: Turn, to: int, failing: i
     """An answer that passed its checks comes back when one that is to be better halts; it is judged again."""
     halts = HaltError("the reply was cut")
     answers = [Advance(section(5, "one")), halts if failing == 5 else Advance(section(5, "two"))]
-    phases: dict[str, Phase] = {"p5": Answering(5, *answers)}
+    phases: dict[str, PipelinePhase] = {"p5": Answering(5, *answers)}
     if failing < 5:
         phases[f"p{failing}"] = Giving(failing, Advance(section(failing, "one")), halts)
-    judge = Giving(6, Retry(to, "better", judgement()), Advance(section(6, "yes")))
+    judge = Giving(6, Retry(Phase(to), "better", judgement()), Advance(section(6, "yes")))
     made(plain_phases(p6=judge, **phases)).run(turn)
     assert turn.folder.read_metadata().status == "approved"
     assert turn.folder.read_context().section(failing) == section(failing, "one")
@@ -161,7 +160,12 @@ def test_the_last_that_passed_comes_back(turn: Turn) -> None:
     """Of an answer that passed and one that failed its checks the first comes back, with its own text."""
     halt = HaltError("gone")
     answers = Answering(5, Advance(section(5, "one")), Advance(section(5, "two")), halt)
-    judge = Giving(6, Retry(5, "better", judgement()), Retry(5, "mend", judgement("$9")), Advance(section(6)))
+    judge = Giving(
+        6,
+        Retry(Phase(5), "better", judgement()),
+        Retry(Phase(5), "mend", judgement("$9")),
+        Advance(section(6)),
+    )
     made(plain_phases(p5=answers, p6=judge)).run(turn)
     assert turn.folder.read_context().section(5) == section(5, "one")
     assert turn.folder.read_text("response.md") == "one"
@@ -170,7 +174,7 @@ def test_the_last_that_passed_comes_back(turn: Turn) -> None:
 def test_what_failed_its_checks_does_not_come_back(turn: Turn) -> None:
     """A retry that halts after a check failed halts the turn."""
     answers = Answering(5, Advance(section(5, "one")), HaltError("gone"))
-    judge = Giving(6, Retry(5, "mend", judgement("$9 stands nowhere")), Advance(section(6)))
+    judge = Giving(6, Retry(Phase(5), "mend", judgement("$9 stands nowhere")), Advance(section(6)))
     with pytest.raises(HaltError, match="gone"):
         made(plain_phases(p5=answers, p6=judge)).run(turn)
     assert turn.folder.read_metadata().status == "halted"
@@ -181,11 +185,11 @@ def test_retry_of_an_earlier_phase(turn: Turn) -> None:
     seen: list[tuple[int, int, str | None]] = []
 
     class Planning(Giving):
-        def run(self, turn: Turn) -> Outcome:
+        def run(self, turn: Turn) -> PhaseOutcome:
             seen.append((turn.round, turn.attempt, turn.reason))
             return super().run(turn)
 
-    judge = Giving(6, Retry(3, "other tools", section(6)), Advance(section(6)))
+    judge = Giving(6, Retry(Phase(3), "other tools", section(6)), Advance(section(6)))
     made(plain_phases(p3=Planning(3, Advance(section(3))), p6=judge)).run(turn)
     assert seen == [(0, 0, None), (1, 0, "other tools")]
     (kept,) = turn.folder.superseded()
@@ -195,7 +199,7 @@ def test_retry_of_an_earlier_phase(turn: Turn) -> None:
 def test_every_attempt_is_kept(turn: Turn) -> None:
     """Attempts are numbered from 1 in the order in which they were superseded."""
     answers = Giving(5, *(Advance(section(5, text)) for text in ("one", "two", "three", "four")))
-    back, far = Retry(5, "again", section(6)), Retry(3, "other", section(6))
+    back, far = Retry(Phase(5), "again", section(6)), Retry(Phase(3), "other", section(6))
     made(plain_phases(p5=answers, p6=Giving(6, back, far, back, Advance(section(6))))).run(turn)
     texts = [kept.section(5) for kept in turn.folder.superseded()]
     assert [s.text for s in texts if s] == ["one", "two", "three"]

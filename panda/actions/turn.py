@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import UNSET
 
 from panda.app import App
-from panda.documents.context import Section, render_section
+from panda.documents.context import Phase, Section, render_section
 from panda.documents.records import encode
 from panda.errors import FileFormatError, HaltError, Problem, UsageError
 from panda.index.sources import list_notes
@@ -60,18 +60,17 @@ Until = Literal["plan", "draft", "commit"]
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _OF_DOCUMENT = ("name", "source", "content_type", "bytes", "sha256", "tokens")
-_GATHERING = 2
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TurnResult:
     """What came of something that was asked for."""
 
     data: Mapping[str, Any] | None  # plain JSON values; with an error, what there is all the same
     error: Problem | None = None
 
 
-def ask(app: App, query: str, mode: str, **more: Any) -> Outcome:
+def ask(app: App, query: str, mode: str, **more: Any) -> TurnResult:
     """A new turn taken to its end; *more* as App.start_turn takes it."""
     with ExitStack() as locks:
         turn = app.start_turn(query, mode, locks=locks, **more)
@@ -91,20 +90,20 @@ def _tell_where_notes_go(app: App) -> None:
         _log.info(f"there are no notes yet: put Markdown or text files into {knowledge}")
 
 
-def resume(app: App, number: int) -> Outcome:
+def resume(app: App, number: int) -> TurnResult:
     """A turn that stopped, taken to its end; raises as App.resume_turn."""
     with app.hold_session(app.store.open(number).read_metadata().session_id):
         return run_turn(app, app.resume_turn(number))
 
 
-def gather_query(app: App, query: str, mode: str, until: Until = "commit", **more: Any) -> Outcome:
+def gather_query(app: App, query: str, mode: str, until: Until = "commit", **more: Any) -> TurnResult:
     """A new turn, taken as far as its context; the data is that of gather_turn; *more* as for ask."""
     with ExitStack() as locks:
         turn = app.start_turn(query, mode, locks=locks, **more)
         return gather_turn(app, turn, until)
 
 
-def gather_again(app: App, number: int, until: Until = "commit") -> Outcome:
+def gather_again(app: App, number: int, until: Until = "commit") -> TurnResult:
     """A turn that is there, taken as far as its context; raises as check_gatherable."""
     check_gatherable(app, number)
     with app.hold_session(app.store.open(number).read_metadata().session_id):
@@ -112,10 +111,10 @@ def gather_again(app: App, number: int, until: Until = "commit") -> Outcome:
         return gather_turn(app, app.resume_turn(number), until)
 
 
-def run_turn(app: App, turn: Turn) -> Outcome:
+def run_turn(app: App, turn: Turn) -> TurnResult:
     """A turn taken to its end, each phase told, with what its files say then."""
     _, error = _watched(turn, lambda: app.run_turn(turn))
-    return Outcome(turn_data(turn.folder), error)
+    return TurnResult(turn_data(turn.folder), error)
 
 
 def _watched(turn: Turn, work: Callable[[], _T]) -> tuple[_T | None, Problem | None]:
@@ -136,7 +135,7 @@ def _watched(turn: Turn, work: Callable[[], _T]) -> tuple[_T | None, Problem | N
 def turn_data(folder: TurnFolder) -> dict[str, Any]:
     """What `turn --json` says of a turn, from its files."""
     metadata = folder.read_metadata()
-    answer = folder.read_context().section(5)
+    answer = folder.read_context().section(Phase.SYNTHESIZER)
     metrics, staged, image = folder.find(Metrics), folder.find(StagedMemory), folder.find(Image)
     noted = (staged and staged.noted) or ()
     phases = encode(metrics.phases) if metrics else []
@@ -240,8 +239,8 @@ def check_gatherable(app: App, number: int) -> None:
     """Raises UsageError unless phase 2 of a turn is still to come."""
     folder = app.store.open(number)
     metadata = folder.read_metadata()
-    if metadata.next is None or metadata.next.phase > _GATHERING:
-        is_committed = _GATHERING in metadata.route
+    if metadata.next is None or metadata.next.phase > Phase.CONTEXT_GATHERER:
+        is_committed = Phase.CONTEXT_GATHERER in metadata.route
         raise UsageError(
             f"§2 of turn {number} is committed" if is_committed else f"turn {number} has ended",
             where=str(folder.paths.directory),
@@ -249,7 +248,7 @@ def check_gatherable(app: App, number: int) -> None:
         )
 
 
-def gather_turn(app: App, turn: Turn, until: Until) -> Outcome:
+def gather_turn(app: App, turn: Turn, until: Until) -> TurnResult:
     """A turn taken as far as its context, each phase told, with what was gathered as plain JSON values."""
     started = time.monotonic()
     look, error = _watched(turn, lambda: gather(app, turn, until))
@@ -276,7 +275,7 @@ def gather_turn(app: App, turn: Turn, until: Until) -> Outcome:
         "intervention": metadata.intervention,
         "seconds": seconds,
     }
-    return Outcome(data, error)
+    return TurnResult(data, error)
 
 
 def gather(app: App, turn: Turn, until: Until) -> Look:
@@ -285,14 +284,14 @@ def gather(app: App, turn: Turn, until: Until) -> Look:
     gathered; plan and draft leave it before phase 2, interrupted, with its retrieval plan written. One that
     ends on the way is saved.
     """
-    app.pipeline.run(turn, before=_GATHERING if until != "commit" else _GATHERING + 1)
+    app.pipeline.run(turn, before=Phase.CONTEXT_GATHERER if until != "commit" else Phase.PLANNER)
     if turn.folder.read_metadata().next is None:
         app.index.record(app.settings.user, [turn.turn])
         return _on_disk(turn)
     if until == "commit":
         mark_turn(turn, "gathered")
         return _on_disk(turn)
-    with app.pipeline.guard(turn, _GATHERING):
+    with app.pipeline.guard(turn, Phase.CONTEXT_GATHERER):
         if until == "plan":
             look = Look(app.gatherer.plan(turn).to_json(), None, None)
         else:
@@ -304,7 +303,7 @@ def gather(app: App, turn: Turn, until: Until) -> Look:
 
 def _on_disk(turn: Turn) -> Look:
     plan, gathered = turn.folder.find(RetrievalPlan), turn.folder.find(GatheredContext)
-    section = turn.folder.read_context().section(_GATHERING)
+    section = turn.folder.read_context().section(Phase.CONTEXT_GATHERER)
     text = render_section(section) if section else None
     return Look(plan.to_json() if plan else None, gathered.to_json() if gathered else None, text)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from panda.actions.search import opened_meaning, search
 from panda.actions.synthesis import FactSource
-from panda.actions.turn import Outcome, ask, gather_query
+from panda.actions.turn import TurnResult, ask, gather_query
 from panda.cli.command import Invocation, LogHandler
 from panda.cli.turn import read_query
 from panda.documents.json_schema import find_violation
@@ -100,12 +100,12 @@ class ActionTools:
             ServedTool("run_turn", _RUN, _TURN_SCHEMA, self._of_turn(ask), read_only=False),
         )
 
-    def _synthesize(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
+    def _synthesize(self, arguments: Mapping[str, Any], report: Report) -> TurnResult:
         asked = parse_request(arguments)
         now = self.invocation.settings.clock()
-        return Outcome(encode(synthesize(*self.source.load(), asked, now=now)))
+        return TurnResult(encode(synthesize(*self.source.load(), asked, now=now)))
 
-    def _search(self, given: Mapping[str, Any], report: Report) -> Outcome:
+    def _search(self, given: Mapping[str, Any], report: Report) -> TurnResult:
         arguments = _read_arguments(given, _SEARCH_SCHEMA)
         own, settings = self.invocation, self._settings(arguments)
         LogHandler.caller.set(partial(_tell, report))  # of this thread
@@ -118,12 +118,12 @@ class ActionTools:
             for one in data["results"]
             if one["source_type"] == "turn_summary"
         ]
-        return Outcome({**data, "results": results[: arguments.get("limit", 10)]})
+        return TurnResult({**data, "results": results[: arguments.get("limit", 10)]})
 
-    def _of_turn(self, act: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    def _of_turn(self, act: Callable[..., TurnResult]) -> Callable[..., TurnResult]:
         """What a client calls to do something that asks models."""
 
-        def run(given: Mapping[str, Any], report: Report) -> Outcome:
+        def run(given: Mapping[str, Any], report: Report) -> TurnResult:
             arguments = _read_arguments(given, _TURN_SCHEMA)
             if "session" in arguments and arguments.get("continue"):
                 raise UsageError(

@@ -48,7 +48,7 @@ from panda.store.turns import (
 )
 
 if TYPE_CHECKING:
-    from panda.actions.turn import Outcome, Until
+    from panda.actions.turn import TurnResult, Until
     from panda.app import App
     from panda.store.turn_documents import DocumentText
 
@@ -281,7 +281,7 @@ def _show_plan(app: "App", query: str, mode: str, *, with_image: bool) -> Result
     return Result({"query": query, "mode": mode, "calls": plan}, table)
 
 
-def turn_result(done: "Outcome", tell: Callable[[str], None]) -> Result:
+def turn_result(done: "TurnResult", tell: Callable[[str], None]) -> Result:
     """What a turn ends with; of an answer that was not approved, its text, evidence and changes are told."""
     data = done.data or {}
     if done.error is not None or data["status"] == "clarify":
@@ -307,7 +307,7 @@ def turn_result(done: "Outcome", tell: Callable[[str], None]) -> Result:
     return Result(data, error=error)
 
 
-def _halted_or_asked(done: "Outcome", tell: Callable[[str], None]) -> Result:
+def _halted_or_asked(done: "TurnResult", tell: Callable[[str], None]) -> Result:
     if done.error is not None or done.data is None:
         if done.data and done.data.get("intervention"):
             tell(f"halted: panda intervention show {done.data['intervention']} tells more")
@@ -369,7 +369,7 @@ def gather(
     return _tell_how_to_answer(invocation, app, result, is_new=turn is None)
 
 
-def _gathered_result(done: "Outcome", tell: Callable[[str], None]) -> Result:
+def _gathered_result(done: "TurnResult", tell: Callable[[str], None]) -> Result:
     data = done.data or {}
     if done.error is not None or data["status"] == "clarify":
         return _halted_or_asked(done, tell)

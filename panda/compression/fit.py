@@ -14,6 +14,7 @@ from panda.documents.context import (
     Block,
     ContextDocument,
     Meta,
+    Phase,
     Section,
     Text,
     render_context,
@@ -226,7 +227,7 @@ def fit_section(
     section whose `_meta` leaves no room comes back as far down as it goes.
     """
     budget, before = SECTIONS[section.number].budget_tokens, count_tokens(render_section(section))
-    if section.number == 0 or before <= budget:
+    if section.number == Phase.QUERY_ANALYZER or before <= budget:
         return section, None
     newest = section.blocks[newest_result(section) :]
     if section.number != _TOOLS or newest == section.blocks:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import IntEnum
 from functools import lru_cache
 
 from panda.documents.records import decode
@@ -14,23 +15,41 @@ from panda.documents.yaml_text import YamlTextError, parse_yaml, render_yaml_lin
 from panda.errors import DocumentError, FileFormatError
 
 
+class Phase(IntEnum):
+    """The phases of a turn, in order. Each but the last writes the section of context.md with its number."""
+
+    QUERY_ANALYZER = 0
+    REFLECTION = 1
+    CONTEXT_GATHERER = 2
+    PLANNER = 3
+    COORDINATOR = 4
+    SYNTHESIZER = 5
+    VALIDATOR = 6
+    SAVE = 7
+
+    @property
+    def label(self) -> str:
+        """The name for readers, such as "query analyzer"."""
+        return self.name.lower().replace("_", " ")
+
+
 @dataclass(frozen=True)
 class SectionKind:
     """One numbered section of context.md."""
 
-    number: int  # number of the section and of the phase that writes it, 0 to 6
+    number: Phase  # the phase that writes the section, and by that its number, 0 to 6
     title: str  # canonical title, as in the heading `## number. title`
     budget_tokens: int  # most budget tokens the section may hold on disk
 
 
 SECTIONS: tuple[SectionKind, ...] = (
-    SectionKind(0, "User Query", 500),
-    SectionKind(1, "Reflection Decision", 300),
-    SectionKind(2, "Gathered Context", 2_000),
-    SectionKind(3, "Task Plan", 800),
-    SectionKind(4, "Tool Execution", 2_500),
-    SectionKind(5, "Synthesis", 2_000),
-    SectionKind(6, "Validation", 500),
+    SectionKind(Phase.QUERY_ANALYZER, "User Query", 500),
+    SectionKind(Phase.REFLECTION, "Reflection Decision", 300),
+    SectionKind(Phase.CONTEXT_GATHERER, "Gathered Context", 2_000),
+    SectionKind(Phase.PLANNER, "Task Plan", 800),
+    SectionKind(Phase.COORDINATOR, "Tool Execution", 2_500),
+    SectionKind(Phase.SYNTHESIZER, "Synthesis", 2_000),
+    SectionKind(Phase.VALIDATOR, "Validation", 500),
 )
 
 
@@ -38,18 +57,6 @@ def heading(number: int) -> str:
     """The canonical heading line of a section: `## 2. Gathered Context`."""
     return f"## {number}. {SECTIONS[number].title}"
 
-
-PHASES: tuple[str, ...] = (
-    "query analyzer",
-    "reflection",
-    "context gatherer",
-    "planner",
-    "coordinator",
-    "synthesizer",
-    "validator",
-    "save",
-)
-"""What each phase is called, by its number."""
 
 PROVIDED = "PROVIDED DOCUMENTS"
 SESSION_MEMORY = "SESSION MEMORY - USER PREFERENCES"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from panda.documents.context import Phase
 from panda.documents.memory_file import is_statement
 from panda.documents.progress import progress
 from panda.documents.text import UNSAFE, visible
@@ -105,7 +106,11 @@ def export_turns(places: Sequence[TurnPlace], form: Format, *, numbered: bool = 
 def _load(folder: TurnFolder) -> PastTurn:
     metadata = folder.read_metadata()
     has_reply = folder.has(RESPONSE_MD) and metadata.status in SAVED_STATUSES - {"failed"}
-    items = answer_items(folder.read_context().section(5)) if metadata.status == "approved" else ()
+    items = (
+        answer_items(folder.read_context().section(Phase.SYNTHESIZER))
+        if metadata.status == "approved"
+        else ()
+    )
     return PastTurn(
         metadata=metadata,
         reply=folder.read_text(RESPONSE_MD) if has_reply else "",

@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import count, islice
 from pathlib import Path
 
-from panda.documents.context import ContextDocument, FrontMatter, Section, Text, render_context
+from panda.documents.context import ContextDocument, FrontMatter, Phase, Section, Text, render_context
 from panda.documents.json_text import load_json, may_hold_halves
 from panda.documents.progress import progress
 from panda.documents.records import check_instant
@@ -397,7 +397,8 @@ def _write(store: UserStore, turns: Sequence[NewTurn], advance: Callable[[], Non
 
 def _build(directory: Path, turn: NewTurn, now: datetime) -> None:
     front = FrontMatter(CONTEXT_SCHEMA, turn.number, turn.user, turn.session, "chat", turn.at)
-    answer = Section(5, (Text(turn.response),) if turn.response else ())
+    query = Section(Phase.QUERY_ANALYZER, (Text(turn.query),))
+    answer = Section(Phase.SYNTHESIZER, (Text(turn.response),) if turn.response else ())
     metadata = Metadata(
         turn=turn.number,
         user_id=turn.user,
@@ -414,7 +415,7 @@ def _build(directory: Path, turn: NewTurn, now: datetime) -> None:
         seed=None,
     )
     files = {
-        CONTEXT_MD: render_context(ContextDocument(front, (Section(0, (Text(turn.query),)), answer))),
+        CONTEXT_MD: render_context(ContextDocument(front, (query, answer))),
         RESPONSE_MD: turn.response,
     }
     for record in (metadata, turn.summary) if turn.summary else (metadata,):

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from panda.documents.context import Meta, Section, Text
+from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence
 from panda.documents.records import decode, encode
 from panda.documents.text import escape_item, unescape_item
@@ -175,7 +175,7 @@ def render_gathered(
             meta["source"] = section.source
         lines = [render_line(item, section, nodes or {}, now) for item in section.items] or ["- none stated"]
         blocks += [Text(f"### {section.title}"), Meta(meta), Text("\n".join(lines))]
-    return Section(2, tuple(blocks))
+    return Section(Phase.CONTEXT_GATHERER, tuple(blocks))
 
 
 def render_line(

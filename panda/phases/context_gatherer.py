@@ -16,7 +16,7 @@ from typing import Any, Literal
 from msgspec import UNSET, structs
 
 from panda.choosing.decision import Option
-from panda.documents.context import Section
+from panda.documents.context import Phase, Section
 from panda.documents.memory_file import is_statement, statement_key
 from panda.documents.text import one_line, shorten
 from panda.documents.times import Clock, render_time
@@ -47,7 +47,7 @@ from panda.memory.gathered import (
 )
 from panda.memory.node import Node
 from panda.memory.reader import NodeReader, find_node
-from panda.phases.contract import Advance, Outcome, Stop
+from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import (
     ClosestLines,
     as_options,
@@ -180,15 +180,14 @@ class Gathered:
     documents: tuple[LoadedDocument, ...]  # what was loaded, and what of it was cut
     section: Section  # §2
     values: GatheredContext
-    outcome: Outcome  # how the phase ends
+    outcome: PhaseOutcome  # how the phase ends
 
 
 @dataclass(frozen=True)
 class ContextGatherer:
     """Writes §2, retrieval_plan.json and gathered_context.json."""
 
-    number = 2
-    name = "context gatherer"
+    number = Phase.CONTEXT_GATHERER
     layer = "MIND"
 
     executor: RecipeExecutor  # asks the recipes
@@ -197,7 +196,7 @@ class ContextGatherer:
     closest: ClosestLines  # orders lines by how close they are to the query
     clock: Clock  # the present
 
-    def run(self, turn: Turn) -> Outcome:
+    def run(self, turn: Turn) -> PhaseOutcome:
         return self.gather(turn).outcome
 
     def plan(self, turn: Turn) -> RetrievalPlan:
@@ -551,7 +550,7 @@ class ContextGatherer:
             left_out=left_out,
         )
         files = (values, Evidence(gathered=tuple(lines)))
-        outcome: Outcome = Advance(section, files)
+        outcome: PhaseOutcome = Advance(section, files)
         if judgement.status == "clarify":
             outcome = Stop("clarify", None, files, question=judgement.question)
         return Gathered(plan, tuple(documents), section, values, outcome)

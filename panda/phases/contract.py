@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from panda.documents.context import Section
+from panda.documents.context import Phase, Section
 from panda.phases.turn import Turn
 from panda.store.records import FileRecord
 
@@ -12,7 +12,7 @@ from panda.store.records import FileRecord
 class Advance:
     section: Section | None = None  # section to commit to context.md
     files: tuple[FileRecord, ...] = ()  # to write into the turn's directory
-    to: int | None = None  # phase to go on with; None is the next one
+    to: Phase | None = None  # phase to go on with; None is the next one
     answered: bool | None = None  # set by the phase that knows whether the query was answered
 
 
@@ -20,7 +20,7 @@ class Advance:
 class Retry:
     """An earlier phase has to run again; its section and all later ones are superseded."""
 
-    to: int  # the phase
+    to: Phase
     reason: str  # why, for that phase's prompt
     section: Section | None = None  # section of the phase that asks, kept among the superseded ones
 
@@ -36,21 +36,18 @@ class Stop:
     reason: str | None = None  # why it failed
 
 
-Outcome = Advance | Retry | Stop
+PhaseOutcome = Advance | Retry | Stop
 
 
-class Phase(Protocol):
+class PipelinePhase(Protocol):
     """One numbered phase. It sees earlier phases only through the turn's documents."""
 
     @property
-    def number(self) -> int: ...
-
-    @property
-    def name(self) -> str: ...
+    def number(self) -> Phase: ...
 
     @property
     def layer(self) -> str: ...
 
-    def run(self, turn: Turn) -> Outcome:
+    def run(self, turn: Turn) -> PhaseOutcome:
         """Do the phase's work. Raises HaltError: The turn cannot go on; an intervention is written."""
         ...

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from panda.choosing.decision import Option
 from panda.compression.fit import fit_section
+from panda.documents.context import Phase
 from panda.documents.records import encode
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError
@@ -108,8 +109,7 @@ def _written_since(turn: Turn, cached: CachedStep, reader: NodeReader) -> bool:
 class Coordinator:
     """Writes §4, steps/, toolresults.md and staged_memory.json, and the progress in plan.json."""
 
-    number = 4
-    name = "coordinator"
+    number = Phase.COORDINATOR
     layer = "MIND"
 
     executor: RecipeExecutor  # asks the recipe

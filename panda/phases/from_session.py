@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from panda.choosing.decision import Option
+from panda.documents.context import Phase
 from panda.documents.text import escape_marks, one_line, strip_citations
 from panda.errors import FileFormatError, StoreError
 from panda.language.lists import (
@@ -248,7 +249,7 @@ def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
         for line in _lines(reader, f"turn:{number}")
         if line.origin and line.origin.startswith(_NOTED)
     }
-    steps = turn.steps() if turn.phase > 2 else ()
+    steps = turn.steps() if turn.phase > Phase.CONTEXT_GATHERER else ()
     claimed = [claim.node_id for step in steps for claim in step.claims if claim.node_id]
     gathered = [id_ for id_ in [*(line.node for line in _gathered(turn)), *claimed] if id_.startswith(_NOTED)]
     known = [
@@ -275,7 +276,11 @@ def _told(turn: Turn, reader: NodeReader) -> list[tuple[int, str]]:
 
 
 def _gathered(turn: Turn) -> list[Line]:
-    return gathered_lines(turn) if turn.phase > 2 and turn.folder.has(GatheredContext.FILE) else []
+    return (
+        gathered_lines(turn)
+        if turn.phase > Phase.CONTEXT_GATHERER and turn.folder.has(GatheredContext.FILE)
+        else []
+    )
 
 
 def _lines(reader: NodeReader, node_id: str) -> Sequence[Line]:

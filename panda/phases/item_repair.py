@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from panda.documents.context import Phase
 from panda.memory.gathered import answer_items
 from panda.phases.turn import Turn
 from panda.store.records import GatheredItem
@@ -67,9 +68,13 @@ def standing_items(turn: Turn, told: Collection[GatheredItem]) -> list[GatheredI
 
 def _last_judged(turn: Turn, told: Collection[GatheredItem]) -> Repair | None:
     last = turn.superseded()[-1:] if turn.attempt else []
-    judgement = last[0].section(6) if last else None
+    judgement = last[0].section(Phase.VALIDATOR) if last else None
     meta: Mapping[str, Any] = judgement.meta if judgement else {}
-    items = tuple(one for one in answer_items(last[0].section(5)) if one not in told) if last else ()
+    items = (
+        tuple(one for one in answer_items(last[0].section(Phase.SYNTHESIZER)) if one not in told)
+        if last
+        else ()
+    )
     refused = frozenset(map(str, meta.get("rejected", ()))) & {one.text for one in items}
     is_part = bool(refused) and any(one.text not in refused for one in items)
     issues = tuple(map(str, meta.get("issues", ())))

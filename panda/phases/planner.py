@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from panda.choosing.decision import Option
-from panda.documents.context import Meta, Section, Text
+from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.text import one_line
 from panda.errors import ReplyError
 from panda.memory.gathered import CONSTRAINTS
-from panda.phases.contract import Advance, Outcome, Stop
+from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import ClosestLines, as_options, gathered_lines, look_at, standing
 from panda.phases.from_session import recalled
 from panda.phases.goals import plan_goals
@@ -23,7 +23,6 @@ from panda.store.records import GatheredContext, Plan, ResearchCacheMatch, Retri
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
 
-_AFTER_TOOLS = 5
 _RECENT = 3
 _MOST_STALE = 8
 
@@ -32,15 +31,14 @@ _MOST_STALE = 8
 class Planner:
     """Writes §3 and plan.json."""
 
-    number = 3
-    name = "planner"
+    number = Phase.PLANNER
     layer = "MIND"
 
     executor: RecipeExecutor  # asks the recipes
     context_of: Callable[[Turn], ToolContext]  # gives what the tools of a turn may touch
     closest: ClosestLines  # orders lines by how close they are to the query
 
-    def run(self, turn: Turn) -> Outcome:
+    def run(self, turn: Turn) -> PhaseOutcome:
         """
         Choose the next step; `synthesis` skips phase 4, `clarify` ends the turn. A plan that uses what the
         user ruled out, or asks what he has just answered, is refused once; the former twice is a halt.
@@ -51,10 +49,10 @@ class Planner:
             plan = self._plan(turn, refusal)
             _check_excluded(turn, plan)
         meta = {"next_step": plan.next_step, "confidence": plan.confidence, "round": plan.round}
-        section = Section(3, (Meta(meta), Text("\n\n".join(_lines(plan)))))
+        section = Section(Phase.PLANNER, (Meta(meta), Text("\n\n".join(_lines(plan)))))
         if plan.next_step == "clarify":
             return Stop("clarify", section, (plan,), question=plan.question)
-        return Advance(section, (plan,), to=_AFTER_TOOLS if plan.next_step == "synthesis" else None)
+        return Advance(section, (plan,), to=Phase.SYNTHESIZER if plan.next_step == "synthesis" else None)
 
     def _plan(self, turn: Turn, refusal: str | None) -> Plan:
         recipe = self.executor.book.recipe_for("phase3_planner", turn.mode, turn.intent)
@@ -213,7 +211,7 @@ def _failures(turn: Turn) -> list[str]:
         for step in turn.steps()
         if step.status in ("error", "blocked")
     ]
-    refused = [document.section(5) for document in turn.superseded()[-1:]]
+    refused = [document.section(Phase.SYNTHESIZER) for document in turn.superseded()[-1:]]
     return [*failed, *(f"Refused answer: {one_line(answer.text):.300}" for answer in refused if answer)]
 
 

@@ -7,7 +7,7 @@ from typing import cast, get_args
 from msgspec import structs
 
 from panda.choosing.decision import Option
-from panda.documents.context import Meta, Section, Text
+from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.records import encode
 from panda.documents.text import shorten
 from panda.errors import HaltError
@@ -403,8 +403,7 @@ def _is_undecided(reply: Reply, name: str) -> bool:
 class QueryAnalyzer:
     """Writes §0, image.json and query_analysis.json."""
 
-    number = 0
-    name = "query analyzer"
+    number = Phase.QUERY_ANALYZER
     layer = "REFLEX"
 
     executor: RecipeExecutor  # asks the recipes
@@ -514,7 +513,7 @@ class QueryAnalyzer:
             places.append(DOCUMENTS_JSON)
             meta["documents"] = [document.name for document in turn.documents]
         provenance = {"source_type": "user_query", "node_ids": [], "provenance": places}
-        section = Section(0, (Text(turn.query), Meta({**provenance, **meta})))
+        section = Section(Phase.QUERY_ANALYZER, (Text(turn.query), Meta({**provenance, **meta})))
         return Advance(section, (analysis,))
 
     def _names_kept(self, query: str) -> bool:

@@ -7,10 +7,10 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from panda.choosing.decision import Option
-from panda.documents.context import Meta, Section, Text
+from panda.documents.context import Meta, Phase, Section, Text
 from panda.language.wording import content_stems
 from panda.memory.reader import NodeReader, find_node
-from panda.phases.contract import Advance, Outcome, Stop
+from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import ClosestLines, as_options, score_of
 from panda.phases.from_session import recalled
 from panda.phases.kept import forget_question
@@ -34,8 +34,7 @@ _NEAR = 0.4
 class Reflection:
     """Writes §1 and reflection.json; CLARIFY ends the turn with a question."""
 
-    number = 1
-    name = "reflection"
+    number = Phase.REFLECTION
     layer = "REFLEX"
 
     executor: RecipeExecutor  # asks the recipes
@@ -43,7 +42,7 @@ class Reflection:
     retriever: Retriever  # ranks candidates
     closest: ClosestLines  # orders lines by how close they are to the query
 
-    def run(self, turn: Turn) -> Outcome:
+    def run(self, turn: Turn) -> PhaseOutcome:
         """
         Decide PROCEED or CLARIFY; a model that only chooses can ask back here alone, if it is sure and there
         is nothing to go on with; below the recipe's threshold it proceeds and says so, unless with
@@ -86,21 +85,21 @@ class Reflection:
             record = replace(record, entity_curation=replace(curation, turn=turn.turn))
         asked = f"\n\n**Question:** {question}" if question else ""
         body = f"**Decision:** {decision}\n\n{reasoning}{asked}"
-        section = Section(1, (Meta({**shown, "provenance": ["§0.raw_query"]}), Text(body)))
+        section = Section(Phase.REFLECTION, (Meta({**shown, "provenance": ["§0.raw_query"]}), Text(body)))
         if decision == "CLARIFY":
             return Stop("clarify", section, (record,), question=question)
         return Advance(section, (record,))
 
-    def _of_forgetting(self, turn: Turn) -> Outcome:
+    def _of_forgetting(self, turn: Turn) -> PhaseOutcome:
         question = forget_question(turn, self.reader)
         decision: Literal["PROCEED", "CLARIFY"] = "CLARIFY" if question else "PROCEED"
         reasoning = "It is about what memory keeps."
         record = Decided(decision, None, reasoning, question)
         meta = {"decision": decision, "confidence": None, "provenance": ["§0.raw_query"]}
-        section = Section(1, (Meta(meta), Text(f"**Decision:** {decision}\n\n{reasoning}")))
+        section = Section(Phase.REFLECTION, (Meta(meta), Text(f"**Decision:** {decision}\n\n{reasoning}")))
         if question:
             return Stop("clarify", section, (record,), question=question)
-        return Advance(section, (record,), to=5)
+        return Advance(section, (record,), to=Phase.SYNTHESIZER)
 
     def _known(self, turn: Turn) -> str | None:
         if turn.documents:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.choosing.decision import Option
+from panda.documents.context import Phase
 from panda.documents.pictures import Picture
 from panda.documents.text import shorten
 from panda.errors import FileFormatError, Location, StoreError, UsageError
@@ -26,7 +27,7 @@ _QUESTION = "What exactly do you mean by “{{quoted}}”?"
 def _carry_document(turn: Turn, recipe: Recipe) -> str:
     if CARRY not in recipe.input_docs or turn.session is None:
         return ""
-    analysis = turn.folder.find(QueryAnalysis) if turn.phase > 0 else None
+    analysis = turn.folder.find(QueryAnalysis) if turn.phase > Phase.QUERY_ANALYZER else None
     key = analysis.kept_content if analysis else None
     room = recipe.token_budget.input - 2 * count_tokens(turn.query) - count_tokens(turn.meant) - _SLACK_TOKENS
     return render_carry(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from msgspec import structs
 
 from panda.choosing.decision import Option
+from panda.documents.context import Phase
 from panda.documents.records import decode
 from panda.documents.text import one_line, shorten, strip_citations
 from panda.errors import FileFormatError, HaltError, Problem, StoreError
@@ -55,7 +56,7 @@ class SummaryReport:
 
 
 def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
-    answer = turn.context.section(5) if turn.answered is not False else None
+    answer = turn.context.section(Phase.SYNTHESIZER) if turn.answered is not False else None
     items = [item.text for item in answer_items(answer)]
     names = dict.fromkeys(word.lower() for word in find_query_words(" ".join([turn.query, *items])))
     named = [word for word in names if not word[0].isdigit()][:_MOST_TOPICS]
@@ -132,8 +133,7 @@ def write_summaries(
 class Save:
     """Applies staged memory, writes the summaries, and commits the turn to its session."""
 
-    number = 7
-    name = "save"
+    number = Phase.SAVE
     layer = "MIND"
 
     executor: RecipeExecutor  # asks the recipes
@@ -179,7 +179,7 @@ class Save:
 
     def _summary(self, turn: Turn, text: str | None) -> Summary:
         written = writes(self.executor, "phase7_summarizer", turn)
-        cited = [n for item in answer_items(turn.context.section(5)) for n in item.node_ids]
+        cited = [n for item in answer_items(turn.context.section(Phase.SYNTHESIZER)) for n in item.node_ids]
         ended = Summary(
             turn=turn.turn,
             outcome=turn.ending,

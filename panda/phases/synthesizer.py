@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from panda.choosing.decision import Option
-from panda.documents.context import ContextDocument, Meta, Section, Text
+from panda.documents.context import ContextDocument, Meta, Phase, Section, Text
 from panda.documents.records import encode
 from panda.errors import MemoryNodeError
 from panda.language.lists import terms_of
@@ -76,8 +76,7 @@ class _Answer:
 class Synthesizer:
     """Writes §5, response.md and what evidence.json offers."""
 
-    number = 5
-    name = "synthesizer"
+    number = Phase.SYNTHESIZER
     layer = "VOICE"
 
     def __init__(
@@ -130,7 +129,7 @@ class Synthesizer:
         }
         turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
         files = (_evidence(turn, lines, answer.read),)
-        return Advance(Section(5, (Meta(meta), Text(body))), files, answered=answered)
+        return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), files, answered=answered)
 
     def _written(self, turn: Turn, told: Sequence[Line], kept: Sequence[str]) -> _Answer:
         """What a model writes; of the first revision only what was refused."""
@@ -234,7 +233,7 @@ class Synthesizer:
         body, node_id = "\n\n".join(said), f"turn:{turn.turn}"
         meta = {"answered": True, "items": [], "node_ids": [node_id], "provenance": ["§0.raw_query"]}
         turn.folder.write_text(RESPONSE_MD, f"{body}\n")
-        return Advance(Section(5, (Meta(meta), Text(body))), answered=True, to=7)
+        return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), answered=True, to=Phase.SAVE)
 
     def _with_lists(self, turn: Turn, chosen: Sequence[Line], offered: Sequence[Line]) -> list[Line]:
         """The chosen lines, each with what belongs to it: all of a page, or of its list what is asked for."""
@@ -436,6 +435,6 @@ def _rejected(turn: Turn) -> list[GatheredItem]:
 
 
 def _refused_in(attempt: ContextDocument) -> list[GatheredItem]:
-    judgement = attempt.section(6)
+    judgement = attempt.section(Phase.VALIDATOR)
     texts: Any = judgement.meta.get("rejected", []) if judgement else []
-    return [item for item in answer_items(attempt.section(5)) if item.text in texts]
+    return [item for item in answer_items(attempt.section(Phase.SYNTHESIZER)) if item.text in texts]

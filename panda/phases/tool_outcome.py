@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from panda.documents.context import Block, Meta, Section, Text
+from panda.documents.context import Block, Meta, Phase, Section, Text
 from panda.documents.text import one_line
 from panda.errors import StoreError
 from panda.language.lists import orders_to_look
@@ -34,7 +34,7 @@ def render_section(steps: Sequence[Step], progress: Progress | None) -> Section:
             lines.append(f"- {goal.id}: {goal.status}{f' ({one_line(goal.reason)})' if goal.reason else ''}")
         ending = {"ending": progress.ending, "rounds": progress.rounds, "calls": progress.calls}
         blocks += [Meta(ending), Text("\n".join(lines))]
-    return Section(4, tuple(blocks))
+    return Section(Phase.COORDINATOR, tuple(blocks))
 
 
 def _step_lines(step: Step) -> list[str]:

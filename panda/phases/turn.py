@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from msgspec import structs
 
-from panda.documents.context import SECTIONS, ContextDocument
+from panda.documents.context import SECTIONS, ContextDocument, Phase
 from panda.documents.records import encode
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading, plain_recap
@@ -145,7 +145,7 @@ class Turn:
 
     @property
     def _is_analysed(self) -> bool:
-        return self.phase > 0 and self.folder.has(QueryAnalysis.FILE)
+        return self.phase > Phase.QUERY_ANALYZER and self.folder.has(QueryAnalysis.FILE)
 
     @property
     def intent(self) -> str | None:
@@ -188,9 +188,9 @@ class Turn:
                 at="",
                 query=self.query,
                 analysis=self.analysis if self._is_analysed else None,
-                reflection=self.folder.find(Reflection) if self.phase > 1 else None,
-                plan=self.folder.find(Plan) if self.phase > 3 else None,
-                steps=tuple(self.steps()) if self.phase > 4 else (),
+                reflection=self.folder.find(Reflection) if self.phase > Phase.REFLECTION else None,
+                plan=self.folder.find(Plan) if self.phase > Phase.PLANNER else None,
+                steps=tuple(self.steps()) if self.phase > Phase.COORDINATOR else (),
             )
             self._present = carry_within(self.carry, files)
         return self._present

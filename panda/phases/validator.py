@@ -6,14 +6,14 @@ from dataclasses import replace as changed
 from typing import Any
 
 from panda.choosing.decision import Option
-from panda.documents.context import Meta, Section, Text
+from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence, tell_claims
 from panda.documents.text import one_line
 from panda.language.text import claims_done, without_greeting
 from panda.memory.gathered import answer_items
 from panda.memory.reader import NodeReader
 from panda.phases.cited import Cited
-from panda.phases.contract import Advance, Outcome, Retry, Stop
+from panda.phases.contract import Advance, PhaseOutcome, Retry, Stop
 from panda.phases.evidence import ClosestLines, as_options, ordered_findings
 from panda.phases.from_session import recalled, recalled_turns
 from panda.phases.goals import GoalVerdict, goal_verdicts
@@ -46,17 +46,18 @@ class ItemVerdict:
 class Validator:
     """Writes §6; sends the turn back to phase 5 or 3, or lets it fail."""
 
-    number = 6
-    name = "validator"
+    number = Phase.VALIDATOR
     layer = "MIND"
 
     executor: RecipeExecutor  # asks the recipe
     reader: NodeReader  # loads the cited nodes
     closest: ClosestLines  # says how close the items are to the query
 
-    def run(self, turn: Turn) -> Outcome:
+    def run(self, turn: Turn) -> PhaseOutcome:
         told = {one.text for one in turn.reading.statements}
-        items = [item for item in answer_items(turn.context.section(5)) if item.text not in told]
+        items = [
+            item for item in answer_items(turn.context.section(Phase.SYNTHESIZER)) if item.text not in told
+        ]
         if not items:
             return Advance(_section("APPROVE", None, [], [], "Nothing is claimed, so nothing needs support."))
         cited = Cited(self.reader, turn)
@@ -108,9 +109,9 @@ class Validator:
             case "APPROVE":
                 return Advance(section)
             case "REVISE":
-                return Retry(5, reason, section)
+                return Retry(Phase.SYNTHESIZER, reason, section)
             case "RETRY":
-                return Retry(3, reason, section)
+                return Retry(Phase.PLANNER, reason, section)
         return Stop("failed", section, reason=reason)
 
 
@@ -161,7 +162,7 @@ def _item_verdicts(items: Sequence[GatheredItem], said: Sequence[Mapping[str, An
 
 
 def _best_attempt(turn: Turn, issues: int) -> str:
-    judged = [document.section(6) for document in turn.superseded()]
+    judged = [document.section(Phase.VALIDATOR) for document in turn.superseded()]
     found: list[Any] = [judgement.meta.get("issues", []) if judgement else [] for judgement in judged]
     counts = [len(one) for one in found]
     best = min(range(len(counts)), key=lambda place: (counts[place], -place), default=None)
@@ -192,4 +193,4 @@ def _section(
         supported = sum(one.supported for one in items)
         lines += [f"Items that their sources support, as the model judges: {supported} of {len(items)}"]
     lines += [f"The best attempt, not approved: {best}"] if best else []
-    return Section(6, (Meta(meta), Text("\n\n".join(line for line in lines if line))))
+    return Section(Phase.VALIDATOR, (Meta(meta), Text("\n\n".join(line for line in lines if line))))

@@ -18,7 +18,7 @@ from panda.compression.fit import (
     fit_documents,
     newest_result,
 )
-from panda.documents.context import SECTIONS, ContextDocument, Section, render_section
+from panda.documents.context import SECTIONS, ContextDocument, Phase, Section, render_section
 from panda.documents.pictures import Picture
 from panda.documents.text import escape_prompt_lines, one_line
 from panda.errors import BudgetExceededError, Location, RecipeKeyError
@@ -45,7 +45,6 @@ from panda.recipes.steps import (
 from panda.store.layout import CONTEXT_MD, TOOLRESULTS_MD
 from panda.store.turns import TurnFolder, read_turn_file
 
-_PLAN, _TOOLS = 3, 4
 _NEWEST_SHARE = 0.5
 _NEVER_CUT = (RAW_QUERY, PROGRESS, ASSESSMENT)
 _MODEL_TOKENS_PER_BUDGET_TOKEN = 1.2
@@ -196,14 +195,16 @@ def recipe_documents(
         if section is None:
             continue
         title = f"§{number} {SECTIONS[number].title}"
-        if number == _TOOLS:
+        if number == Phase.COORDINATOR:
             at = newest_result(section)
             older = render_section(Section(number, section.blocks[:at])) if at else ""
             documents += _results(title, older, render_section(Section(number, section.blocks[at:])))
         else:
             share = float(0 < number == last)
-            documents.append(InputDocument(title, render_section(section), number == 0, share))
-    plan = context.section(_PLAN)
+            documents.append(
+                InputDocument(title, render_section(section), number == Phase.QUERY_ANALYZER, share)
+            )
+    plan = context.section(Phase.PLANNER)
     given = {CONTEXT_MD: "", TICKET: plan.text if plan else "", **extra}
     for name in recipe.input_docs:
         text = given[name] if name in given else file_text(name)

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from panda.documents.context import PHASES, parse_context, render_section
+from panda.documents.context import Phase, parse_context, render_section
 from panda.errors import Problem, Verdict
 from panda.runs.compare import RunDiff, Side, Thresholds, changed_sections, find_faults, find_growth
 from panda.runs.ledger import PlannedTurn, RunFolder, TurnKey, TurnLine, in_order
@@ -24,7 +24,7 @@ _LEFT = "the run ended before it"
 
 def write_diff_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions: Sequence[str]) -> None:
     """Write a comparison as an HTML page, with what is more than was allowed, a sentence each."""
-    costs = [(f"{cost.name} {PHASES[int(cost.name)]}", cost) for cost in diff.phases]
+    costs = [(f"{cost.name} {Phase(int(cost.name)).label}", cost) for cost in diff.phases]
     first = Counter(flip.recipe for flip in diff.flips if flip.first)
     held = {outcome.key: outcome for outcome in before.outcomes}
     turns: list[dict[str, Any]] = []

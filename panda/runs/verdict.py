@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from panda.documents import json_schema
-from panda.documents.context import SECTIONS, ContextDocument, render_section
+from panda.documents.context import SECTIONS, ContextDocument, Phase, render_section
 from panda.errors import MemoryNodeError, Problem, SchemaError, Verdict
 from panda.memory.files import Bound
 from panda.memory.gathered import answer_items
@@ -152,7 +152,7 @@ def _fault(call: GeneratedCall, steps: json_schema.Steps) -> str | None:
 def _check_sections(folder: TurnFolder, document: ContextDocument) -> Iterator[Problem]:
     for section in document.sections:
         most, size = SECTIONS[section.number].budget_tokens, count_tokens(render_section(section))
-        if size > most and section.number > 0:  # the query's own section is never cut
+        if size > most and section.number > Phase.QUERY_ANALYZER:  # the query's own section is never cut
             over = f"{size:,} tokens, {size - most:,} more than its budget of {most:,}"
             yield Problem(f"§{section.number} has {over}", str(folder.paths / CONTEXT_MD))
 
@@ -163,7 +163,7 @@ def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
     reflection, plan = folder.find(Reflection), folder.find(Plan)
     if reflection is not None and reflection.decision == "CLARIFY" and metadata.status == "approved":
         wrong.append((REFLECTION_JSON, "decision", reflection.decision))
-    last_plan = max((n for n, phase in enumerate(metadata.route) if phase == 3), default=-1)
+    last_plan = max((n for n, phase in enumerate(metadata.route) if phase == Phase.PLANNER), default=-1)
     if plan is not None and plan.next_step == "synthesis" and 4 in metadata.route[last_plan + 1 :]:
         wrong.append((PLAN_JSON, "next_step", plan.next_step))
     for name, key, value in wrong:
@@ -175,7 +175,7 @@ def _check_answer(
     store: UserStore, folder: TurnFolder, metadata: Metadata, document: ContextDocument
 ) -> Iterator[Problem]:
     """Whether an approved answer is that of §5, and phase 6's own check of its items finds nothing."""
-    answer = document.section(5)
+    answer = document.section(Phase.SYNTHESIZER)
     if metadata.status != "approved" or answer is None:
         return
     analysis, session = folder.find(QueryAnalysis), None
@@ -191,7 +191,7 @@ def _check_answer(
         verdict = Verdict.NOT_JUDGED if lost else Verdict.UNSOUND
         yield Problem(message, str(folder.paths / RESPONSE_MD), verdict=verdict)
     path = str(folder.paths / CONTEXT_MD)
-    judgement = document.section(6)
+    judgement = document.section(Phase.VALIDATOR)
     if judgement is not None and judgement.meta.get("verdict") not in (None, "APPROVE"):
         message = f"§6 says {judgement.meta['verdict']}, but the turn is approved"
         yield Problem(message, path, key="verdict")

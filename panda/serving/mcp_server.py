@@ -15,7 +15,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from panda import __version__
-from panda.actions.turn import Outcome
+from panda.actions.turn import TurnResult
 from panda.errors import NotFoundError, Problem, UsageError
 from panda.serving.guard import Application, json_bytes
 from panda.store.files import interrupt_thread
@@ -32,7 +32,7 @@ class ServedTool:
     name: str  # as clients call it
     description: str  # what it does, for whoever chooses among tools
     input_schema: Mapping[str, Any]  # JSON Schema of its arguments; the tool checks them itself
-    run: Callable[[Mapping[str, Any], Report], Outcome]  # runs in a thread of its own; may raise a Problem
+    run: Callable[[Mapping[str, Any], Report], TurnResult]  # runs in a thread of its own; may raise a Problem
     read_only: bool = True  # whether it leaves the store as it is
 
 
@@ -148,7 +148,7 @@ async def _translated(act: Callable[..., _T], *arguments: object) -> _T:
         ) from exc
 
 
-async def _in_thread(tool: ServedTool, arguments: Mapping[str, Any], context: _Context) -> Outcome:
+async def _in_thread(tool: ServedTool, arguments: Mapping[str, Any], context: _Context) -> TurnResult:
     """
     What it reports on the way goes to the client. If the client cancels the call, its thread is interrupted,
     as by Ctrl-C; when the server stops, the thread ends with the process. A turn that is cut off either way
@@ -156,7 +156,7 @@ async def _in_thread(tool: ServedTool, arguments: Mapping[str, Any], context: _C
     """
     loop = asyncio.get_running_loop()
     reports: asyncio.Queue[str | None] = asyncio.Queue()
-    future: Future[Outcome] = Future()
+    future: Future[TurnResult] = Future()
     is_cancelled = threading.Event()
 
     def put(text: str | None) -> None:
@@ -193,8 +193,8 @@ async def _in_thread(tool: ServedTool, arguments: Mapping[str, Any], context: _C
     return future.result()
 
 
-def _run(tool: ServedTool, arguments: Mapping[str, Any], report: Report) -> Outcome:
+def _run(tool: ServedTool, arguments: Mapping[str, Any], report: Report) -> TurnResult:
     try:
         return tool.run(arguments, report)
     except Problem as exc:
-        return Outcome(None, exc)
+        return TurnResult(None, exc)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from panda.documents.context import parse_context
+from panda.documents.context import Phase, parse_context
 from panda.documents.text import one_line, strip_citations
 from panda.documents.times import render_time
 from panda.language.reading import Reading, plain_recap
@@ -55,7 +55,7 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
     place = paths / CONTEXT_MD
     context = parse_context(read_text(place), where=str(place))
     steps = tuple(load_steps(paths))
-    query, answer = context.section(0), context.section(5)
+    query, answer = context.section(Phase.QUERY_ANALYZER), context.section(Phase.SYNTHESIZER)
     items: Any = answer.meta.get("items", ()) if answer else ()
     made = [name for step in steps for name in step.artifacts]
     sizes = {name: len(read_text(paths / name)) for name in made if (paths / name).is_file()}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from panda.documents.context import parse_context
+from panda.documents.context import Phase, parse_context
 from panda.errors import FileFormatError, StoreError
 from panda.store.files import read_text, write_atomic
 from panda.store.layout import CONTENT_MD, CONTEXT_MD, MANIFEST_JSON, RESPONSE_MD, TurnPaths
@@ -113,7 +113,7 @@ def _answer(directory: str, read: Callable[[str], str]) -> tuple[str, str, tuple
     """The answer, what of it rests on no other node, and what it quotes with the node of each."""
     path = f"{directory}/{CONTEXT_MD}"
     document = parse_context(read(path), where=path)
-    synthesis = document.section(5)
+    synthesis = document.section(Phase.SYNTHESIZER)
     if synthesis is None or not synthesis.text:
         response = Path(directory, RESPONSE_MD)
         text = read_text(response) if response.exists() else ""

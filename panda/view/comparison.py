@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
-from panda.documents.context import PHASES, SECTIONS, parse_context, render_section
+from panda.documents.context import SECTIONS, Phase, parse_context, render_section
 from panda.documents.text import shorten
 from panda.errors import Problem, UsageError
 from panda.runs.compare import SAVED, Cost, Flip, RunDiff, Side, changed_sections, compare_runs, load_sides
@@ -73,7 +73,7 @@ def _compared(shelf: Shelf, sides: tuple[Side, Side], diff: RunDiff) -> Mapping[
 def _pairs(costs: Sequence[Cost], what: str) -> list[Pair]:
     values = [(getattr(cost, f"{what}_before"), getattr(cost, f"{what}_after")) for cost in costs]
     most = max((value or 0 for pair in values for value in pair), default=0)
-    names = [f"{cost.name} {PHASES[int(cost.name)]}" for cost in costs]
+    names = [f"{cost.name} {Phase(int(cost.name)).label}" for cost in costs]
     return [(name, *pair, most) for name, pair in zip(names, values, strict=True)]
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from markupsafe import Markup
 
-from panda.documents.context import PHASES, SECTIONS, Section, render_section
+from panda.documents.context import SECTIONS, Phase, Section, render_section
 from panda.errors import Problem
 from panda.index.executions import TurnExecutions, turn_executions
 from panda.memory.files import Bound
@@ -107,7 +107,7 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
         statements_left=statements_left,
         metrics=metrics,
         phases=_timeline(metrics, [call for _, call in calls.sound]) if metrics else [],
-        phase_names=PHASES,
+        phase_names=[phase.label for phase in Phase],
         retrieval=retrieval,
         candidates=candidates,
         plan=reader.record(Plan),
