@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -26,7 +26,7 @@ import yaml
 import panda.documents
 import panda.language
 from panda.documents.context import ContextDocument, FrontMatter, Section, Text
-from panda.documents.markdown import KnowledgeSection, Passage, split_knowledge
+from panda.documents.markdown import KnowledgeSection, Passage, group_by_headings, split_passages
 from panda.errors import Problem
 from panda.language.claims import Amount, Claim, Found, scan
 from panda.language.reading import Clause
@@ -130,7 +130,8 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
     Sequence[Mention]: lambda text: [Mention("it", 0, ("0",))],
     Sequence[tuple[str, str]]: lambda text: [(text[:80], text), ("tea", "tea")],
     Sequence[Clause]: lambda text: [Clause(text, "tells")],
-    Sequence[KnowledgeSection]: split_knowledge,
+    Sequence[KnowledgeSection]: lambda text: group_by_headings(split_passages(text)),
+    Iterable[Passage]: split_passages,
     Sequence[tuple[int, int]]: lambda text: [(0, 1)],
     Section: lambda text: Section(0, (Text(text),)),
     ContextDocument: lambda text: ContextDocument(_FRONT, (Section(0, (Text(text),)),)),

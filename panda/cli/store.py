@@ -26,8 +26,8 @@ def init(
     Create a store.
 
     The store is the directory --root, else ./panda-system-docs. One that is there already is left as it is.
-    Notes of your own are Markdown and text files in users/USER/knowledge/ of it, which is made; what is told
-    goes to users/USER/ too.
+    Notes of your own are Markdown, text, CSV and JSON files in users/USER/knowledge/ of it, which is made;
+    what is told goes to users/USER/ too.
 
     Example: panda init --demo
     """

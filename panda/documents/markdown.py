@@ -1,7 +1,7 @@
 """Markdown as people type it: blocks with their lines, quotable passages, sections and links. Pure."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise, zip_longest
@@ -27,6 +27,8 @@ _WHOLE_CHARS = 160  # a line among lines is quoted whole up to this length
 _HEAD_WORDS = 6
 LONG_CHARS = 6_000
 """A longer document is found by section, and a longer section is cut into parts: about 1,500 tokens."""
+
+_COMMENT_OR_CODE = re.compile(r"`[^`\n]*`|<!--")
 
 Form = Literal["sentence", "line", "item", "row", "code"]
 
@@ -208,6 +210,8 @@ def _passages(markdown: str) -> Iterator[Passage]:
         first, held = block.first + 1, lines[block.first : block.end]
         if block.kind in ("heading", "table", "text"):
             list_line = None
+        if block.kind != "fence":
+            held = _without_comments(held)
         if block.kind == "heading":
             path = [*(above for above in path if above[0] < block.depth), (block.depth, block.title)]
             headings = tuple(title for _, title in path)
@@ -236,6 +240,22 @@ def _passages(markdown: str) -> Iterator[Passage]:
                 yield Passage(text, first, headings, "item", list_line, number)
 
 
+def _without_comments(lines: Sequence[str]) -> list[str]:
+    """Return as many lines without their HTML comments, but those within `code`."""
+    text = "\n".join(lines)
+    parts: list[str] = []
+    at = 0
+    for match in _COMMENT_OR_CODE.finditer(text):
+        if match.start() < at or match[0] != "<!--":
+            continue
+        closes = text.find("-->", match.end())
+        if closes < 0:  # what is not closed is text
+            break
+        parts += [text[at : match.start()], "\n" * text.count("\n", match.start(), closes)]
+        at = closes + len("-->")
+    return "".join([*parts, text[at:]]).split("\n")
+
+
 def _text_passages(held: Sequence[str], first: int, headings: tuple[str, ...]) -> Iterator[Passage]:
     """The passages of a paragraph: its sentences, or its lines where each stands for itself."""
     runs = _runs(held, first)
@@ -257,13 +277,14 @@ def _text_passages(held: Sequence[str], first: int, headings: tuple[str, ...]) -
 
 def _runs(held: Sequence[str], first: int) -> list[tuple[int, str]]:
     """The lines of a paragraph with their numbers, those joined that were broken for lack of room."""
-    lines = [line.strip() for line in held]
-    width = max(map(len, lines))
+    numbers = [number for number, line in enumerate(held, first) if line.strip()]
+    lines = [line.strip() for line in held if line.strip()]
+    width = max(map(len, lines), default=0)
     full = (len(line) + len(following.split()[0]) >= width for line, following in pairwise(lines))
     is_wrapped = len(lines) > 2 and width >= _WRAP_CHARS and all(full)
     runs: list[tuple[int, list[str]]] = []
     tail = ""
-    for number, line in enumerate(lines, first):
+    for number, line in zip(numbers, lines, strict=True):
         if runs and (is_wrapped or _goes_on(tail, line)):
             runs[-1][1].append(line)
             tail = f"{tail[-_WHOLE_CHARS:]} {line}"
@@ -311,15 +332,10 @@ class KnowledgeSection:
         return "\n".join(passage.text for passage in self.passages)
 
 
-@lru_cache(maxsize=4)
-def split_knowledge(body: str, above: tuple[Passage, ...] = ()) -> tuple[KnowledgeSection, ...]:
-    """
-    Return the sections of a document in order, each with another anchor; *above* are passages that stand in
-    front of it, below no heading. A turn asks for each section of a note.
-    """
+def group_by_headings(passages: Iterable[Passage]) -> tuple[KnowledgeSection, ...]:
+    """Return the passages of a document as its sections, each with another anchor, in order."""
     sections: list[KnowledgeSection] = []
     taken: dict[str, int] = {}
-    passages = [*above, *split_passages(body)]
     for headings, group in groupby(passages, key=lambda passage: passage.headings):
         anchor, chars = _anchor(headings, taken), 0
         parts: list[list[Passage]] = []

@@ -1,19 +1,29 @@
 """
 A note as its owner typed it: title, tags, date and confidence of its front matter, all else as text. Pure.
 
+A table and JSON are read row by row and object by object, as documents of a turn are.
+
 No note is refused. What panda cannot use of a front matter is text like the rest: a key that it does not
 know, a value that it cannot read, and the whole front matter where that is no map of keys and values.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from pathlib import PurePath
 from typing import TypeVar
 
-from panda.documents.markdown import LONG_CHARS, KnowledgeSection, Passage, split_knowledge
+from panda.documents.document_text import DELIMITERS, JSON, JSON_LINES, content_type_of, split_document
+from panda.documents.markdown import (
+    LONG_CHARS,
+    KnowledgeSection,
+    Passage,
+    group_by_headings,
+    split_passages,
+)
 from panda.documents.memory_file import render_value
 from panda.documents.text import one_line
 from panda.documents.times import parse_time
@@ -23,6 +33,7 @@ from panda.language.dates import day_of, find_days
 
 DATE_KEYS = ("updated_at", "updated", "modified", "date", "created_at", "created")
 """Keys that date a note, the one that counts first."""
+_DATA = frozenset({*DELIMITERS, JSON, JSON_LINES})
 _BORDER = re.compile(r"-{3,}[ \t]*\r?")
 _YEAR_FIRST = re.compile(r"(?P<year>\d{4})[-./](?P<month>\d\d?)[-./](?P<day>\d\d?)(?P<time>[T ].*)?")
 _PERCENT = re.compile(r"(?P<number>\d{1,3}(?:\.\d+)?)\s*%")
@@ -45,7 +56,10 @@ class NoteText:
 
 @lru_cache(maxsize=8)
 def parse_note(text: str, *, where: str) -> NoteText:
-    """Return what the text of a note says; *where* is its path, for the faults."""
+    """Return what the text of a note says; *where* is its path, for its kind and the faults."""
+    content_type = content_type_of(PurePath(where).name, "")
+    if content_type in _DATA:
+        return _without_properties(text, split_document(text, content_type))
     try:
         front = split_front_matter(text, where=where)
     except DocumentError as exc:
@@ -61,7 +75,7 @@ def parse_note(text: str, *, where: str) -> NoteText:
         tags=tags or "",
         confidence=confidence,
         at=next(filter(None, dates), None),
-        sections=split_knowledge(above + front.body, tuple(reader.properties(front))),
+        sections=group_by_headings([*reader.properties(front), *split_passages(above + front.body)]),
         is_long=len(front.body) > LONG_CHARS,
         faults=tuple(reader.faults),
     )
@@ -121,10 +135,19 @@ class _FrontMatterReader:
         return parsed
 
     def properties(self, front: FrontMatterText) -> Iterator[Passage]:
-        """Yield the lines that are text, each with its key, but those that are empty."""
+        """
+        Yield the lines that are text, each with its key, but those that are empty: where nothing follows the
+        front matter all of them, and of a key that is there more than once all but the last.
+        """
+        last_lines = {name.value.casefold(): name.line for name, _ in front.pairs}
         for name, node in front.pairs:
+            key = name.value.casefold()
             value = "" if node.value is None else render_value(node.value)
-            if value and name.value.casefold() not in self._used:
+            is_last = name.line == last_lines[key]
+            if key in self._used and not is_last:
+                message = f"{key} is there more than once, and the line is text: the last one counts"
+                self.faults.append(_fault(message, self._where, line=name.line, key=key))
+            if value and not (key in self._used and is_last and front.body.strip()):
                 yield Passage(one_line(f"{name.value}: {value}"), name.line, (), "line")
 
 
@@ -135,14 +158,22 @@ def _without_front_matter(text: str, why: DocumentError, where: str) -> NoteText
     for at in borders[:2]:
         lines[at] = ""
     message = f"{why.message}; it is read as text"
+    fault = _fault(message, where, line=why.line)
+    return _without_properties(text, split_passages("\n".join(lines)), (fault,))
+
+
+def _without_properties(
+    text: str, passages: Sequence[Passage], faults: Sequence[NoteFormatError] = ()
+) -> NoteText:
+    """Return a note that has no front matter."""
     return NoteText(
         title="",
         tags="",
         confidence=None,
         at=None,
-        sections=split_knowledge("\n".join(lines)),
+        sections=group_by_headings(passages),
         is_long=len(text) > LONG_CHARS,
-        faults=(_fault(message, where, line=why.line),),
+        faults=tuple(faults),
     )
 
 

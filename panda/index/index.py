@@ -28,7 +28,7 @@ from panda.index.vectors import check_database, number_of, side_files, uri_of
 from panda.store.files import check_links, held_lock, make_directory, remove_tree, store_errors
 from panda.store.layout import Layout, users_of
 
-_VERSION = 13
+_VERSION = 14
 _BUSY_SECONDS = 30.0
 _PATIENCE_SECONDS = 2.0  # how long a search waits to take changes in before it answers without them
 _TRIES = 3  # how often files that vanish or turn out damaged are made again before that is an error

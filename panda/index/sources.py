@@ -33,6 +33,7 @@ NO_TIME = -(1 << 62)  # the seconds of an entry that has no time
 NOTE_SUFFIXES = frozenset({
     "", ".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdx", ".qmd", ".rmd",
     ".txt", ".text", ".org", ".rst", ".adoc", ".asciidoc", ".textile", ".wiki",
+    ".csv", ".tsv", ".json", ".jsonl", ".ndjson",
 })  # fmt: skip
 """How the names of notes end, in any case; a file with another ending is no note."""
 BROKEN = ""  # stamp of a source of which something could not be read: it is tried again each time

@@ -1,0 +1,84 @@
+"""Notes of every kind below knowledge/: tables and JSON, front matter alone, doubled keys, comments."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.api import Panda
+
+
+@pytest.fixture
+def panda(tmp_path: Path) -> Panda:
+    """A project with an empty store."""
+    project = Panda(tmp_path / "home")
+    assert project("init").code == 0
+    return project
+
+
+def write_note(panda: Panda, name: str, text: str) -> Path:
+    """Write a note of the default user."""
+    return panda.write(f"store/users/default/knowledge/{name}", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "query", "answer"),
+    [
+        (
+            "prices.csv",
+            "name;price;stock\nTent;40 EUR;3\nLamp;12 EUR;0\n",
+            "What is the price of the lamp?",
+            "name: Lamp; price: 12 EUR; stock: 0",
+        ),
+        (
+            "order.json",
+            '{"items": [{"sku": "Lamp L-2", "price": 12.50}, {"sku": "Tent", "price": 40}]}',
+            "What is the price of the Lamp L-2?",
+            "sku: Lamp L-2; price: 12.50",
+        ),
+    ],
+    ids=["csv", "json"],
+)
+def test_tables_and_json_are_notes(panda: Panda, name: str, text: str, query: str, answer: str) -> None:
+    """A row is quoted with the names of its columns, an object with its keys, and nothing is told of them."""
+    write_note(panda, name, text)
+    ended = panda.turn(query)
+    assert answer in ended.data["response"].replace("| ", "").replace("\\", "")
+    assert [source["node_id"] for source in ended.data["sources"]] == [f"knowledge:{name}"]
+    assert panda.json("index", "rebuild")["users"]["default"]["as_text"] == []
+    assert panda("validate", "1", "--strict").code == 0
+
+
+def test_a_note_of_nothing_but_front_matter_is_quoted(panda: Panda) -> None:
+    """Its title, which stands above no text, is text itself."""
+    write_note(panda, "lock.md", "---\ntitle: The bike lock code is 4417\n---\n")
+    assert "4417" in panda.turn("What is the bike lock code?").data["response"]
+
+
+def test_of_a_doubled_key_the_last_one_counts_and_the_others_are_text(panda: Panda) -> None:
+    """A line that does not count is found as text and told with its place, by rebuild and validate."""
+    path = write_note(
+        panda, "move.md", "---\ndate: 2026-01-01\ndate: 2025-02-02\n---\n\nThe move is planned.\n"
+    )
+    assert "date: 2026-01-01" in panda.turn("Which date is 2026-01-01?").data["response"]
+    rebuilt = panda.json("index", "rebuild")["users"]["default"]["as_text"]
+    assert [fault["where"] for fault in rebuilt] == [f"{path}:2 (date)"]
+    validated = panda.json("validate", str(panda.store))["as_text"]
+    assert [(fault["line"], fault["message"]) for fault in validated] == [(2, rebuilt[0]["message"])]
+
+
+def test_comments_are_no_text_of_a_note(panda: Panda) -> None:
+    """A comment within a line or over several is not quoted; code keeps its own."""
+    text = "It has <!-- or had --> two doors.\nThe roof <!-- the key lies\nunder the pot --> is flat.\n"
+    write_note(panda, "shed.md", f"# The shed\n\n{text}\nThe mark of a comment is `<!-- x -->` in HTML.\n")
+    assert "It has two doors." in panda.turn("How many doors has the shed?").data["response"]
+    assert "under the pot" not in panda.turn("Where does the key of the shed lie?").data["response"]
+    assert "`<!-- x -->`" in panda.turn("What is the mark of a comment in HTML?").data["response"]
+    assert panda.problems() == []
+
+
+def test_hidden_files_stay_out_in_silence(panda: Panda) -> None:
+    """A hidden note is neither found nor told of."""
+    write_note(panda, ".hidden.md", "The rake stands behind the garage.\n")
+    assert "garage" not in panda.turn("Where does the rake stand?").data["response"]
+    assert panda.json("index", "rebuild")["users"]["default"]["as_text"] == []
+    assert panda.json("validate", str(panda.store))["as_text"] == []
