@@ -42,7 +42,8 @@ _TURNS = "turns/"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HEADER_CHARS = 150
 _AT_ONCE, _READERS = 128, 8
-_NO_FILE, _UNTRUSTED = "-", "untrusted"
+_NO_FILE = "-"
+_UNREADABLE = "unreadable"
 _VISIT = ">"  # how the part of a stamp begins that tells of a visit
 _TURN_FILES = frozenset({
     layout.METADATA_JSON, layout.CONTEXT_MD, layout.INDEX_SUMMARY_JSON, layout.QUERY_ANALYSIS_JSON,
@@ -128,7 +129,7 @@ def scan(store: UserStore, turns: Sequence[int]) -> dict[str, str]:
     stamps = {name: _stamp(f"{root}/{name}") for name in (FACTS_MD, PREFERENCES_MD)}
     for name, may_be_read in list_notes(knowledge).items():
         source = escape_path(f"{NOTES}{name}" if name else NOTES[:-1])
-        stamps[source] = _stamp(f"{knowledge}/{name}") if may_be_read else _UNTRUSTED
+        stamps[source] = _note_stamp(f"{knowledge}/{name}") if may_be_read else _UNREADABLE
     sources = [f"{_TURNS}{turn_name(number)}" for number in turns]
     stamps.update(
         zip(sources, _side_by_side(lambda name: _turn_stamp(f"{root}/{name}"), sources), strict=True)
@@ -190,11 +191,20 @@ def _stamp(path: str) -> str:
     return f"{status.st_size}.{status.st_mtime_ns}"
 
 
+def _note_stamp(path: str) -> str:
+    """Return the stamp of a note; a link that leads nowhere has one too, since it is a note that fails."""
+    stamp = _stamp(path)
+    if stamp == _NO_FILE and os.path.islink(path):  # noqa: PTH114 - thousands of calls
+        return _UNREADABLE
+    return stamp
+
+
 class NoteFiles(NamedTuple):
     """The files below a knowledge directory."""
 
     notes: dict[str, bool]
-    """Paths of the notes, and of links there, to whether they may be read; "" if the directory may not be."""
+    """Paths of the notes to whether they may be read. Links and folders that may not are there too, "" for
+    the directory itself."""
     skipped: list[str]  # paths of the files that are no notes by their names
 
 
@@ -233,10 +243,10 @@ def find_note_files(knowledge: str) -> NoteFiles:
                         notes[name] = not entry.is_symlink() or may_pass(entry.path)
                     else:
                         skipped.append(name)
-        except UntrustedError:
-            notes[below] = False
-        except OSError:
+        except FileNotFoundError:
             continue
+        except (UntrustedError, OSError):
+            notes[below] = False
     return NoteFiles(notes, sorted(skipped))
 
 

@@ -1,5 +1,6 @@
 """Notes of every kind below knowledge/: tables and JSON, front matter alone, doubled keys, comments."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,26 @@ def test_hidden_files_stay_out_in_silence(panda: Panda) -> None:
     assert "garage" not in panda.turn("Where does the rake stand?").data["response"]
     assert panda.json("index", "rebuild")["users"]["default"]["as_text"] == []
     assert panda.json("validate", str(panda.store))["as_text"] == []
+
+
+def test_rebuild_a_turn_and_validate_count_the_same_notes(panda: Panda) -> None:
+    """Notes that cannot be read, as links that lead nowhere, and those read as text are the same ones."""
+    write_note(panda, "tea.md", "The tea is in the blue box.\n")
+    write_note(panda, "date.md", "---\ndate: soon\n---\nThe cup is red.\n")
+    write_note(panda, "photo.png", "no picture")
+    with write_note(panda, "large.md", "").open("wb") as file:
+        file.truncate(6_000_000)
+    directory = panda.store / "users" / "default" / "knowledge"
+    os.mkfifo(directory / "pipe.md")
+    (directory / "gone.md").symlink_to("nowhere.md")
+    (directory / "loop.md").symlink_to("loop.md")
+    rebuilt = panda("index", "rebuild", "--json").data["users"]["default"]
+    ended = panda.turn("Where is the tea?")
+    validated = panda("validate", str(panda.store), "--json").data
+    unreadable = {str(directory / name) for name in ("gone.md", "large.md", "loop.md", "pipe.md")}
+    assert {problem["where"] for problem in rebuilt["problems"]} == unreadable
+    assert {problem["path"] for problem in validated["problems"]} == unreadable
+    assert "notes that cannot be read: 4;" in ended.err
+    as_text = {str(directory / name) for name in ("date.md", "photo.png")}
+    assert {fault["path"] for fault in validated["as_text"]} == as_text
+    assert {fault["where"].partition(":")[0] for fault in rebuilt["as_text"]} == as_text
