@@ -1,8 +1,9 @@
 """
 Documents that a user hands over: what kind of text one is, and its quotable passages with their lines. Pure.
 
-Prose is read as Markdown. A row of a table and an object of JSON are a passage each, with the names of their
-columns and keys; of code and of what cannot be read as its kind, every line is one.
+Prose is read as Markdown. A row of a table, also of one that blanks align, and an object of JSON are a
+passage each, with the names of their columns and keys; of code and of what cannot be read as its kind, every
+line is one.
 """
 
 import csv
@@ -11,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 from mimetypes import guess_type
 
 from panda.documents.json_text import load_json
@@ -43,6 +45,12 @@ _HTML_HEAD = re.compile(r"\s*+<(?:!doctype html|html|head|body)\b", re.IGNORECAS
 _CSV_DELIMITERS = ",;\t|"
 _SNIFFED_ROWS = 8
 _LEAST_ROWS = 3
+_LEAST_COLUMNS = 3
+_SURE_COLUMNS = 5  # prose hardly has so many columns of blanks by chance
+_MAX_WIDTH_CHARS = 1_000
+_DIGIT = re.compile(r"\d")
+_WIDE_GAP = re.compile(r"\S {2,}\S")
+_MARKUP = re.compile(r"\s*(?:[|#>`]|[-*+] |\d+[.)] )")
 _HEADER_CHARS = 40
 _OBJECT_CHARS = 600  # a longer object is several passages
 _TEXT_CHARS = 300  # a longer value is a text
@@ -77,7 +85,7 @@ def split_document(text: str, content_type: str) -> tuple[Passage, ...]:
 
 def _split(text: str, content_type: str) -> Sequence[Passage]:
     if content_type in _PROSE:
-        return split_passages(text)
+        return _aligned_rows(text) or split_passages(text)
     try:
         if content_type in DELIMITERS:
             return list(_rows(text, DELIMITERS[content_type]))
@@ -88,6 +96,43 @@ def _split(text: str, content_type: str) -> Sequence[Passage]:
     except (csv.Error, RecursionError):  # a cell without end, or nested too deeply
         pass
     return list(_code_lines(text))
+
+
+def _aligned_rows(text: str) -> list[Passage]:
+    """
+    Return the lines of a table whose columns are aligned by blanks, as `df` and `ls -l` print them, with the
+    names of the columns if its first line has them; empty if the text is no such table.
+    """
+    lines = {n: line.expandtabs() for n, line in enumerate(text.split("\n"), 1) if line.strip()}
+    table = {n: line for n, line in lines.items() if len(line.split()) >= _LEAST_COLUMNS}
+    if len(table) < max(_LEAST_ROWS, len(lines) - 1) or any(map(_MARKUP.match, table.values())):
+        return []
+    width = max(map(len, table.values()))
+    if width > _MAX_WIDTH_CHARS:
+        return []
+    is_blank = [all(line[at : at + 1].strip() == "" for line in table.values()) for at in range(width)]
+    shape = "".join(" " if blank else "x" for blank in is_blank)
+    columns = [match.span() for match in re.finditer("x+", shape)]
+    spaced = [line for line in table.values() if _WIDE_GAP.search(line)]
+    if len(columns) < (_LEAST_COLUMNS if 2 * len(spaced) >= len(table) else _SURE_COLUMNS):
+        return []
+    rows = {n: [one_line(line[start:end]) for start, end in columns] for n, line in table.items()}
+    head, *_ = rows
+    has_names = not _DIGIT.search(table[head]) and any(map(_DIGIT.search, table.values()))
+    names = rows[head] if has_names else []
+    passages: list[Passage] = []
+    for n, line in lines.items():
+        if n not in rows:
+            passages.append(Passage(one_line(line), n, (), "line"))
+        elif n != head or not names:
+            passages.append(Passage(_row_text(names, rows[n]), n, (), "row", head))
+    return passages
+
+
+def _row_text(names: Sequence[str], cells: Sequence[str]) -> str:
+    """Return a row as "Name: cell; Name: cell", the cells without a text left out."""
+    pairs = ((name, cell) for name, cell in zip_longest(names, cells, fillvalue="") if cell)
+    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs)
 
 
 def _code_lines(text: str) -> Iterator[Passage]:
@@ -143,10 +188,7 @@ def _rows(text: str, delimiter: str) -> Iterator[Passage]:
             header = cells
             header_line = line
             continue
-        names = [*header, *("" for _ in cells[len(header) :])]
-        pairs = ((name, cell) for name, cell in zip(names, cells, strict=False) if cell)
-        row_text = "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs)
-        yield Passage(row_text, line, (), "row", header_line)
+        yield Passage(_row_text(header, cells), line, (), "row", header_line)
 
 
 def _json_lines(text: str) -> Iterator[Passage]:

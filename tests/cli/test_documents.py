@@ -128,6 +128,41 @@ def test_a_request_without_a_question_is_about_the_document(panda: Panda, reques
     assert panda.json("memory", "list")["memory"] == []
 
 
+DISKS = """Filesystem      Size  Used Avail Use% Mounted on
+tmpfs           3.2G  2.1M  3.2G   1% /run
+/dev/nvme0n1p2  468G  301G  144G  68% /
+/dev/sda1       1.8T  1.7T   12G 100% /mnt/backup
+"""
+FILES = """total 24
+-rw-r--r-- 1 ole ole  812 Nov 28 14:04 budget.txt
+-rw-r--r-- 1 ole ole 9120 Nov 27 09:30 invoice.txt
+drwxr-xr-x 3 ole ole 4096 Nov 28 14:04 photos
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "answer", "line"),
+    [
+        (
+            DISKS,
+            "What is the Use% of /mnt/backup?",
+            "Filesystem: /dev/sda1; Size: 1.8T; Used: 1.7T; Avail: 12G; Use%: 100%; Mounted on: /mnt/backup",
+            4,
+        ),
+        (FILES, "When was invoice.txt changed?", "9120; Nov; 27; 09:30; invoice.txt", 3),
+    ],
+    ids=["df", "ls"],
+)
+def test_columns_that_blanks_align_are_a_table(
+    panda: Panda, text: str, query: str, answer: str, line: int
+) -> None:
+    """A piped table is quoted by its rows, with the names of the columns where its first line has them."""
+    ended = panda("turn", "--json", query, stdin=text)
+    assert answer in ended.data["response"]
+    assert f"documents/standard-input.txt:{line}" in ended.data["response"]
+    assert panda.problems() == []
+
+
 def test_several_documents_and_a_question(panda: Panda) -> None:
     """--with is repeatable and goes with standard input; the document that answers a question is cited."""
     panda.write("other/contract.md", "The warranty lasts three years.\n")
