@@ -334,7 +334,7 @@ def _error(found: "Batch", run: "RunFolder", failed: "list[TurnLine]") -> Proble
     if not failed:
         return None
     is_away = all(line.result == "away" for line in found.lines)
-    left = f"; {len(found.left)} are left" if found.left else ""
+    left = f"; {len(found.left)} left" if found.left else ""
     return (TryAgainError if is_away else CheckError)(
         f"{len(failed)} of {len(found.lines)} items failed{left}",
         where=", ".join(str(line.item) for line in failed[:_NAMED]) + (", …" if len(failed) > _NAMED else ""),

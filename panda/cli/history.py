@@ -19,6 +19,7 @@ from panda.cli.command import (
     requires,
 )
 from panda.cli.completion import complete_sessions, complete_turns
+from panda.documents.text import count_noun
 from panda.documents.times import read_instant, time_text
 from panda.errors import CheckError, UsageError
 from panda.store.files import work_directory
@@ -83,7 +84,7 @@ def export(
         reporter.warn(f"turn {one.turn} is left out: {one.reason}")
     if out is not None and made.turns:
         write_output(out, made.text)
-    told = f"{len(made.turns)} turns, {len(made.left_out)} left out"
+    told = f"{count_noun(len(made.turns), 'turn')}, {len(made.left_out)} left out"
     reporter.step(told if out is None else f"{told}: {out}")
     return _exported(made, form, out)
 

@@ -14,6 +14,7 @@ from panda.cli.completion import complete_memory_keys
 from panda.cli.text import clipped, read_argument
 from panda.documents.memory_file import render_value
 from panda.documents.records import encode
+from panda.documents.text import count_noun
 from panda.documents.times import time_text
 from panda.errors import CheckError, LockHeldError, NotFoundError, StoreError, UsageError
 from panda.memory.confidence import level
@@ -407,7 +408,7 @@ def reflect(
     app = invocation.open_app(store)
     with _memory_of(invocation, store) as memory:
         done = reflect_on(app, memory, dry_run=dry_run)
-    reporter.step(f"read {len(done.turns)} turns; kept {len(done.appended)}")
+    reporter.step(f"read {count_noun(len(done.turns), 'turn')}; kept {len(done.appended)}")
     data = {
         "user": store.user,
         "dry_run": dry_run,

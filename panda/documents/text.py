@@ -24,6 +24,16 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def count_noun(count: int, noun: str) -> str:
+    """
+    Return a count with its noun.
+
+    >>> count_noun(1, "turn"), count_noun(0, "turn"), count_noun(2, "turn")
+    ('1 turn', '0 turns', '2 turns')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def shorten(text: str, most_chars: int, mark: str = "…") -> str:
     """The text as one line, cut after a word where it is longer, with a mark that counts too."""
     line = one_line(text)

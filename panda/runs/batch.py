@@ -14,6 +14,7 @@ from msgspec import structs
 from panda.actions.turn import turn_data
 from panda.actions.unfinished import discard_turn
 from panda.documents.records import encode
+from panda.documents.text import count_noun
 from panda.errors import BugError, UsageError, Verdict
 from panda.index.executions import Executions
 from panda.index.index import Index
@@ -252,7 +253,9 @@ class Batch:
             self._keep(line, executions)
         self._catch_up()
         if self.left:
-            _log.info(f"{len(self.left)} items are left: panda batch --resume {self._run.id}")
+            verb = "is" if len(self.left) == 1 else "are"
+            items = count_noun(len(self.left), "item")
+            _log.info(f"{items} {verb} left: panda batch --resume {self._run.id}")
         else:
             self._finish()
         self._index.close()
