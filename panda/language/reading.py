@@ -321,11 +321,12 @@ def asks_for(kind: Literal["details", "now", "address"], query: str) -> bool:
 MOST_NAMED_TURNS = 50
 """How many turns a range of numbers can name; one more tells that there are more."""
 _TURNS = re.compile(
-    r"\bturn(?P<several>s)?[ _]+(?P<sign>#|(?:no\.?|numbers?)[ ]+)?(?P<first>\d{1,9})\b(?![.:/]\d)"
-    r"(?P<more>(?:(?:[ ]?(?:-|–|,|&)|[ ](?:to|through|and|or)|,[ ](?:and|or))[ ]?(?:turn[ ])?#?\d{1,9}\b)*)",
+    r"\bturn(?P<several>s)?[ _]+(?P<sign>#|(?:no\.?|numbers?)[ ]+)?(?P<first>\d{1,100})\b(?![.:/]\d)"
+    r"(?P<more>(?:(?:[ ]?(?:-|–|,|&)|[ ](?:to|through|and|or)|,[ ](?:and|or))"
+    r"[ ]?(?:turn[ ])?#?\d{1,100}\b)*)",
     re.IGNORECASE,
 )
-_MORE = re.compile(r"(?P<join>-|–|to|through)?[ ]?(?P<turn>turn[ ])?#?(?P<number>\d{1,9})", re.IGNORECASE)
+_MORE = re.compile(r"(?P<join>-|–|to|through)?[ ]?(?P<turn>turn[ ])?#?(?P<number>\d{1,100})", re.IGNORECASE)
 _BEFORE_TURN = re.compile(r"(?:\b(?P<outer>[\w'’]+)[ ])?(?P<word>[\w'’]+)[ ]\Z")
 _BESIDE_TURN = partial(read_words, "turn_words.txt")
 

@@ -31,6 +31,8 @@ def test_a_turn_that_is_not_there_halts(demo: Path, tmp_path: Path) -> None:
     panda = Panda(tmp_path / "home", demo, user="demo")
     for query, missing in (
         ("What did turn 9999 say?", "9999"),
+        ("What did turn 1234567890 say?", "1234567890"),
+        (f"What did turn {'9' * 60} say?", "9" * 60),
         ("Compare turn 811 with turn 804", "804"),
         ("Summarise turns 803 to 806", "803, 804"),
         ("Show turns 1 to 100000", "more than 50"),
