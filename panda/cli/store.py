@@ -75,8 +75,8 @@ def validate(
     research names. Ends with 3 if anything
     is wrong or not judged. Told as information: what of a note's front matter is read as text, files in
     knowledge/ that are no notes, lines of notes that no answer can quote, notes outside knowledge/, values
-    that no step of a recipe can choose, prompts of the project that no model which is set is ever sent. A
-    memory that others on this machine can read is a warning.
+    that no step of a recipe can choose, prompts of the project that no model which is set is ever sent; with
+    -v also what of panda's own recipes. A memory that others on this machine can read is a warning.
 
     Example: panda validate 813 --user demo
     """
@@ -107,6 +107,8 @@ def validate(
         "warnings": [problem.finding() for problem in warnings],
     }
     text = "".join(problem_text(problem, "warning: ") for problem in warnings)
+    if not invocation.reporter.verbosity:  # what packaged recipes are like is nothing that the user can mend
+        informed = [problem for problem in informed if not _is_packaged(problem)]
     text += "".join(map(_lines, [*problems, *informed])) + grouped_text(as_text, "information: ")
     if not problems:
         invocation.reporter.step("no problems found")
@@ -244,6 +246,11 @@ def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]
         for one in found
         if not places or any(Path(one.path).resolve().is_relative_to(place) for place in places)
     ]
+
+
+def _is_packaged(problem: Problem) -> bool:
+    """Whether a problem is about a recipe that comes with panda."""
+    return bool(problem.path) and Path(str(problem.path)).is_relative_to(asset("recipes"))
 
 
 def _lines(problem: Problem) -> str:

@@ -269,6 +269,12 @@ def test_s3_11_2_ceilings_are_told(laptops: Panda) -> None:
     path = laptops.write("recipes/pipeline/phase1_reflection.yaml", more)
     told = {row["path"]: row for row in laptops.json("validate")["unreached"]}
     assert told[str(path)]["message"].endswith("S3 §11.2: total 2,700 of 2,200, output 900 of 400")
+    own = "S3 §11.2: total 2,700 of 2,200"
+    packaged = "phase4_coordinator_code.yaml"
+    usual = laptops("validate").out
+    assert (own in usual, packaged in usual) == (True, False)
+    with_details = laptops("validate", "-v").out
+    assert (own in with_details, packaged in with_details) == (True, True)
 
 
 def test_s3_4_what_decides_is_told_step_by_step(laptops: Panda) -> None:
