@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -123,9 +123,7 @@ def batch(
         again = f"panda batch --resume {run.id} --retry-failed runs them again"
         invocation.reporter.step(f"{earlier} {noun} failed earlier: {again}")
     shows_rows = out != "-" and not (invocation.reporter.quiet and not failed)
-    result = _result(found, run, failed, shows_rows=shows_rows)
-    found.report()
-    return result
+    return replace(_result(found, run, failed, shows_rows=shows_rows), after_output=found.report)
 
 
 def _opened_run(

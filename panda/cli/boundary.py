@@ -180,6 +180,7 @@ def _command_words(program: TyperGroup, arguments: Sequence[str]) -> str | None:
 
 
 def _print(outcome: Result, answer: str | bytes, *, as_json: bool) -> int:
+    is_read = True
     try:
         if isinstance(answer, bytes):
             sys.stdout.buffer.write(answer)
@@ -188,15 +189,27 @@ def _print(outcome: Result, answer: str | bytes, *, as_json: bool) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         _forget_stdout()
+        is_read = False
     except OSError as exc:
         _forget_stdout()
+        is_read = False
         error = StoreError(exc.strerror or "cannot be written", where="standard output")
         outcome, as_json = Result(None, error=error), False
     if outcome.error and not as_json:
-        with suppress(BrokenPipeError):
-            sys.stderr.write(render_error(outcome.error))
-            sys.stderr.flush()
+        _print_error(outcome.error)
+    if is_read and outcome.after_output is not None:
+        try:
+            outcome.after_output()
+        except Problem as exc:
+            _print_error(exc)
+            return exc.exit_code
     return outcome.code
+
+
+def _print_error(error: Problem) -> None:
+    with suppress(BrokenPipeError):
+        sys.stderr.write(render_error(error))
+        sys.stderr.flush()
 
 
 def _print_stream(stream: Stream) -> None:

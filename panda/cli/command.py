@@ -181,6 +181,8 @@ class Result:
     """The answer for stdout; an empty one prints nothing."""
     exit_code: int = 0  # design §6; left at 0, the error's own code counts
     error: Problem | None = None  # what went wrong, when there is something to show all the same
+    after_output: Callable[[], None] | None = None
+    """Called once all of it has been printed; not if its reader has gone or it cannot be written."""
 
     @property
     def code(self) -> int:

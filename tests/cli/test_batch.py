@@ -180,6 +180,18 @@ def test_the_cron_table(scripted: Panda) -> None:
     assert json.loads((run / "run.json").read_text())["results"] == {"passed": 1, "failed": 2}
 
 
+@pytest.mark.parametrize("words", [("--json",), (), ("--out", "-")])
+def test_a_failure_that_nobody_could_read_is_told_again(scripted: Panda, words: tuple[str, ...]) -> None:
+    """Where the reader of stdout has gone, --resume ends with 3 once more, and only then with 0."""
+    scripted.write("q.jsonl", queries({**ASKED, "id": "1", "expect": {"contains": "$5"}}))
+    with scripted.running("batch", "q.jsonl", *words) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait() == 3
+    codes = [scripted.process("batch", "--resume", "last", *words).code for _ in range(2)]
+    assert codes == [3, 0]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
