@@ -31,7 +31,6 @@ from panda.cli.completion import (
 )
 from panda.cli.standard_input import read_piped
 from panda.cli.text import clipped, read_argument
-from panda.documents.context import SECTIONS
 from panda.documents.records import encode
 from panda.documents.times import time_text
 from panda.errors import NotApprovedError, NotFoundError, UsageError
@@ -423,7 +422,7 @@ def show(
     ],
     section: Annotated[
         int | None,
-        option("Only this section of context.md.", "N", show_default="all", min=0, max=len(SECTIONS) - 1),
+        option("Only this section of context.md.", "N", show_default="all"),
     ] = None,
     file: Annotated[str, option("Another file of the turn, e.g. response.md.", "NAME")] = CONTEXT_MD,
     raw: Raw = False,

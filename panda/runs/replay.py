@@ -210,10 +210,14 @@ def simulate(
     """
     saved = settings.on_store(layout.root).store.open(number)
     metadata = saved.read_metadata()
-    if metadata.next is not None or (answers != "live" and not saved.has(CALLS_JSONL)):
+    if metadata.next is not None:
+        command = f"panda turn --resume {number} --user {settings.user}"
+        message = f"turn {number} ({metadata.status}) has not come to its end: {command} takes it there"
+        raise UsageError(message, where=str(saved.paths.directory))
+    if answers != "live" and not saved.has(CALLS_JSONL):
         is_imported = metadata.status == "imported"
         raise UsageError(
-            f"turn {number} ({metadata.status}) has no recorded run",
+            f"turn {number} ({metadata.status}) has no recorded calls ({CALLS_JSONL})",
             where=str(saved.paths.directory),
             fix="give --mode rerun" if is_imported else "replay turns that `panda turn` has run to their end",
         )

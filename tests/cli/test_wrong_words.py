@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.api import LAPTOPS, ModelServer, Panda, run_here
+from tests.script import Script
 
 COMPARED = "recipe compare pipeline/phase6_validator pipeline/phase6_validator"
 
@@ -34,6 +35,8 @@ def panda(tmp_path: Path) -> Panda:
         ),
         ("show 1 2", "unexpected argument: 2", "`panda show`", "`panda show --help`"),
         ("show abc", "'abc' is no number of a turn", "TURN", "give its number, or last for the newest"),
+        ("show last --section 9", "turn 2 has no section 9", "context.md", "its sections are 0, 5"),
+        ("show last --section -1", "turn 2 has no section -1", "context.md", "its sections are 0, 5"),
         ("log --turn abc", "'abc' is no number of a turn", "--turn", "or last"),
         ("compress notes.md --budget abc", "'abc' is not a whole number", "--budget", "--help"),
         ("compress notes.md --budget 0", "'0' is less than 1", "--budget", "--help"),
@@ -86,6 +89,16 @@ def test_a_replay_tells_one_line_a_turn(panda: Panda) -> None:
     assert (short.code, told) == (3, ["turn 3: differs; other than saved: response.md"])
     assert "+The Lenovo LOQ 15 costs $697." in long.err
     assert "+The Lenovo" not in short.err
+
+
+def test_a_replay_of_a_turn_that_halted_says_how_it_is_ended(panda: Panda) -> None:
+    """What is missing is its end, and the command that takes it there is named."""
+    with closing(ModelServer(Script(planner="no JSON"))) as server:
+        panda.write("models.yaml", server.models())
+        assert panda.turn("How much is the Lenovo LOQ 15?").code == 20
+    ended = panda("replay", "last")
+    assert ended.code == 3
+    assert "turn 3 (halted) has not come to its end: panda turn --resume 3 --user ann" in ended.err
 
 
 def test_last_is_the_newest_turn(panda: Panda) -> None:
