@@ -249,7 +249,7 @@ def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]
 
 
 def _is_packaged(problem: Problem) -> bool:
-    """Whether a problem is about a recipe that comes with panda."""
+    """Tell whether a problem is about a recipe that comes with panda."""
     return bool(problem.path) and Path(str(problem.path)).is_relative_to(asset("recipes"))
 
 

@@ -62,7 +62,7 @@ def test_a_fleet_of_which_one_fails_half(tmp_path: Path) -> None:
 
 
 def test_no_server_at_all(tmp_path: Path) -> None:
-    """Where every item fails for want of a server, each line says so."""
+    """Each line says so where every item fails for want of a server."""
     panda = Panda(tmp_path, LAPTOPS, user="ann")
     servers = [Server(), Server()]
     for server in servers:

@@ -182,7 +182,7 @@ def test_the_cron_table(scripted: Panda) -> None:
 
 @pytest.mark.parametrize("words", [("--json",), (), ("--out", "-")])
 def test_a_failure_that_nobody_could_read_is_told_again(scripted: Panda, words: tuple[str, ...]) -> None:
-    """Where the reader of stdout has gone, --resume ends with 3 once more, and only then with 0."""
+    """A --resume ends with 3 once more where the reader of stdout had gone, and only then with 0."""
     scripted.write("q.jsonl", queries({**ASKED, "id": "1", "expect": {"contains": "$5"}}))
     with scripted.running("batch", "q.jsonl", *words) as process:
         assert process.stdout is not None

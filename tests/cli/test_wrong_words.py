@@ -92,7 +92,7 @@ def test_a_replay_tells_one_line_a_turn(panda: Panda) -> None:
 
 
 def test_a_replay_of_a_turn_that_halted_says_how_it_is_ended(panda: Panda) -> None:
-    """What is missing is its end, and the command that takes it there is named."""
+    """The message names the command that takes it to its end."""
     with closing(ModelServer(Script(planner="no JSON"))) as server:
         panda.write("models.yaml", server.models())
         assert panda.turn("How much is the Lenovo LOQ 15?").code == 20
