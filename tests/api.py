@@ -13,6 +13,7 @@ the program is built inside. Nothing of `panda` is handed on.
     ann.say("And in red?", answer={"items": []}) one turn of a conversation; its session and store stay sound
     on_terminal(panda, "list")                  what a terminal of 80 columns is sent
     panda.problems(), panda.lock("users/ann/x") what `validate` finds; a lock that another process holds
+    open_pages(panda).get("/turns/ann/3")       a page of `panda view`, without a socket
 
 Files for a store are written by `tests.store_files`, replies of the scripted model stand in `tests.script`.
 """
@@ -32,10 +33,11 @@ import termios
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
@@ -43,6 +45,9 @@ import panda.cli.boundary
 import panda.cli.main
 from tests.loopback import Server, reply
 from tests.script import Asked, Request, Script, step_of
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
 
 ROOT = Path(__file__).parent.parent
 CASES = ROOT / "tests" / "cases"
@@ -338,6 +343,20 @@ def run_here(
         sys.stdin, sys.stdout, sys.stderr = former
     out, err = (bytes(stream.detach().getvalue()).decode() for stream in streams[1:])
     return Ended(code, out, err)
+
+
+def open_pages(panda: Panda) -> "TestClient":
+    """Return a client without a socket that asks for pages as a browser asks `panda view` for them."""
+    from starlette.testclient import TestClient
+
+    from panda.store.layout import UserStore
+    from panda.view.application import ViewApplication
+    from panda.view.shelf import Shelf
+
+    present = datetime.fromisoformat(panda.environ["PANDA_NOW"])
+    store = UserStore(panda.store, panda.user or "default", lambda: present)
+    application = ViewApplication(Shelf(store)).application()
+    return TestClient(application, base_url="http://127.0.0.1")
 
 
 def on_terminal(panda: Panda, *words: str, width: int = 80, color: bool = False) -> str:

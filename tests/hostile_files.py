@@ -6,8 +6,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-from panda.store.layout import Layout
-
 _NAMES = (
     *(b"caf\xe9", b"\xff\xfe", b"caf%E9", b"100 %", b"50%20off", b"%", b"%2e%2e%2fetc", b"%00", b"con"),
     *(b"a\nb", b"a\rb", b"\x1b[2J\x07", b"\xc2\x85", b"\xe2\x80\xa8x", b"\xe2\x80\xae", b"\xed\xa0\x80"),
@@ -47,12 +45,12 @@ def file_name(draw: random.Random) -> str:
     return os.fsdecode(kept if kept.strip(b".") else b"\xe9")
 
 
-def plant(layout: Layout, user: str, seed: int, count: int) -> list[str]:
+def plant(store: Path, user: str, seed: int, count: int) -> list[str]:
     """
     Put hostile files into a store that has turns.
 
     Args:
-        layout: The store.
+        store: The store's directory.
         user: Whose files.
         seed: What is planted depends on it alone.
         count: How many.
@@ -61,12 +59,12 @@ def plant(layout: Layout, user: str, seed: int, count: int) -> list[str]:
         What was done, a line each.
     """
     draw = random.Random(seed)
-    return [_plant_one(layout, user, draw) for _ in range(count)]
+    return [_plant_one(store, user, draw) for _ in range(count)]
 
 
-def _plant_one(layout: Layout, user: str, draw: random.Random) -> str:
-    home = layout.of(user).home
-    turns = sorted(path.parent for path in layout.of(user).turns.glob("turn_??????/metadata.json"))
+def _plant_one(store: Path, user: str, draw: random.Random) -> str:
+    home = store / "users" / user
+    turns = sorted(path.parent for path in (home / "turns").glob("turn_??????/metadata.json"))
     turn, name = draw.choice(turns), file_name(draw)
     kind = draw.choice(
         ("note", "note", "note", "folder", "visit", "value", "value", "value", "stray", "line")
@@ -86,12 +84,12 @@ def _plant_one(layout: Layout, user: str, draw: random.Random) -> str:
         places: tuple[Path, ...] = (
             home / "sessions",
             home / "turns",
-            layout.users,
-            layout.runs,
-            layout.interventions,
+            store / "users",
+            store / "runs",
+            store / "interventions",
             turn,
         )
-        places += (turn / "steps", turn / "attempts", turn / "artifacts", layout.indexes, layout.root)
+        places += (turn / "steps", turn / "attempts", turn / "artifacts", store / "indexes", store)
         place = draw.choice(places) / f"{name}{draw.choice(('', '.json', '.md'))}"
         return _write(place / "context.md" if draw.random() < 0.4 else place, draw.choice(_TEXTS))
     if kind == "line":

@@ -152,7 +152,7 @@ def test_hostile_files(
     """Among twenty hostile files no command has a bug, a sound note is found, and a turn answers from it."""
     root = tmp_path / os.fsdecode(b"st\xe9re\n%41")
     shutil.copytree(sound, root, symlinks=True)
-    done = plant(Layout(root), USER, seed, 20)
+    done = plant(root, USER, seed, 20)
     found = misses(root, seed)
     assert (found, b"Traceback" in capsysbinary.readouterr().err) == ([], False), done
     assert finds_witness(root, capsysbinary), done
@@ -184,7 +184,7 @@ def main(first: int, count: int, directory: Path) -> None:
             root = directory / "at" / os.fsdecode((b"store", b"st\xe9re\n%41")[seed % 2])
             shutil.rmtree(root.parent, ignore_errors=True)
             shutil.copytree(sound, root)
-            plant(Layout(root), USER, seed, 20)
+            plant(root, USER, seed, 20)
             found: list[str] = []
             sys.stdout = sys.stderr = nowhere
             try:

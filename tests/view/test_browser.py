@@ -1,22 +1,17 @@
 """The pages in a headless Chromium: no complaint on the console, no fault for axe-core, links that land."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from panda.store.fact import Subject
-from panda.store.layout import Layout
-from panda.view.memory import address_of
-from panda.view.output import write_site
-from tests.builders import build_store, import_line
+from tests.api import Panda
 from tests.serving.servers import Server, running
+from tests.store_files import write_turn
 from tests.view.browser import AXE, CHROMIUM, Browser, browser
-from tests.view.sites import shelf_of
-from tests.view.test_runs import make_run
-from tests.view.test_stats import executions, write_log
+from tests.view.logs import executions, write_log
+from tests.view.sites import change_json, write_run
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed")
 
@@ -29,12 +24,11 @@ PATHS = (
     "turns/demo/815",
     "turns/demo/813/files/context.md",
     "memory/demo",
-    f"memory/demo/{address_of(Subject('local', 'user:demo', 'budget'))}",
     "sessions/demo",
     "sessions/demo/default",
     "runs",
-    "runs/20260104T143000Z-rerun",
-    "runs/compare/saved/20260104T143000Z-rerun",
+    "runs/20260201T120000Z-rerun-1",
+    "runs/compare/saved/20260201T120000Z-rerun-1",
     "stats/demo",
     "interventions",
 )
@@ -43,37 +37,35 @@ PATHS = (
 @pytest.fixture(scope="module")
 def page() -> Iterator[Browser]:
     """One browser for all tests."""
-    with browser() as found:
-        yield found
+    with browser() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
-def root(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def panda(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Panda:
     """A store of its own with the recorded turns."""
-    root = shutil.copytree(recorded, tmp_path_factory.mktemp("browser") / "store")
-    make_run(
-        Layout(root), {811: {}, 813: {"result": "differs", "different": {"plan.json": "-a\n+b"}}}, planned=1
-    )
-    write_log(Layout(root), executions(300))
-    return root
+    panda = Panda(tmp_path_factory.mktemp("browser"), recorded, user="demo")
+    write_run(panda, {811: {}, 813: {"result": "differs", "different": {"plan.json": "-a\n+b"}}}, planned=1)
+    write_log(panda, executions(300))
+    return panda
 
 
 @pytest.fixture(scope="module")
-def server(root: Path) -> Iterator[Server]:
+def server(panda: Panda) -> Iterator[Server]:
     """The pages over it, served by the command."""
-    with running("view", "--no-open", "--root", str(root), "--user", "demo") as found:
-        yield found
+    with running("view", "--no-open", environ=panda.environ) as served:
+        yield served
 
 
 def faults(page: Browser) -> list[str]:
     """What axe-core finds on the page, anything at all."""
     assert AXE is not None
     page.ask(AXE.read_text(encoding="utf-8") + ";0")
-    found = page.ask(
+    violations = page.ask(
         "axe.run({resultTypes: ['violations']}).then(r => r.violations.map("
         "v => `${v.impact} ${v.id}: ${v.nodes.map(n => n.target).join(' ')}`))"
     )
-    return list(found)
+    return list(violations)
 
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
@@ -121,24 +113,19 @@ def test_keys_go_from_row_to_row(page: Browser, server: Server) -> None:
     assert page.ask("document.activeElement.name") == "q"
 
 
-def test_the_list_follows_new_turns(page: Browser, server: Server, root: Path, tmp_path: Path) -> None:
+def test_the_list_follows_new_turns(page: Browser, server: Server, panda: Panda) -> None:
     """A turn that is saved while the list is open appears in it without a reload."""
     page.open(server.url)
-    build_store(root, import_line(turn=990, query="Is this new?"))
+    write_turn(panda.user_directory, 990, query="Is this new?", response="Yes.")
     page.wait("document.querySelector('ol.turns').textContent.includes('Is this new?')")
 
 
-def test_the_page_of_a_running_turn_follows_it(page: Browser, server: Server, root: Path) -> None:
+def test_the_page_of_a_running_turn_follows_it(page: Browser, server: Server, panda: Panda) -> None:
     """While a turn runs its page shows what it writes, and what was opened stays open."""
-    path = Layout(root).of("demo").turn(812).directory / "metadata.json"
+    path = panda.turn_file(812, "metadata.json")
     saved = json.loads(path.read_text())
-    going = {
-        "status": "running",
-        "saved_at": None,
-        "seal": None,
-        "next": {"phase": 3, "round": 0, "attempt": 0},
-    }
-    path.write_text(json.dumps({**saved, **going}))
+    following = {"phase": 3, "round": 0, "attempt": 0}
+    change_json(path, status="running", saved_at=None, seal=None, next=following)
     page.open(server.url + "turns/demo/812")
     page.ask("document.querySelector('#section-0').open = true")
     path.write_text(json.dumps({**saved, "query": "How deep exactly?"}))
@@ -147,16 +134,27 @@ def test_the_page_of_a_running_turn_follows_it(page: Browser, server: Server, ro
     assert not page.ask("document.querySelector('main').hasAttribute('data-live')")
 
 
-def test_written_pages_open_from_a_disk(page: Browser, recorded: Path, tmp_path: Path) -> None:
+def test_the_page_of_a_value_and_its_faults(page: Browser, server: Server) -> None:
+    """The first value of the memory opens without a complaint."""
+    page.open(server.url + "memory/demo")
+    page.complaints.clear()
+    page.ask("document.querySelector('[data-row]').click()")
+    page.wait("location.pathname.split('/').length === 4")
+    assert page.complaints == []
+    assert AXE is None or faults(page) == []
+
+
+def test_written_pages_open_from_a_disk(page: Browser, panda: Panda) -> None:
     """The files have their style and their links, without a server and without a complaint."""
-    write_site(tmp_path / "site", shelf_of(recorded))
+    site = panda.home / "site"
+    assert panda("view", "--out", "site").code == 0
     page.look("light", 1280)
     page.complaints.clear()
-    page.open((tmp_path / "site" / "index.html").as_uri())
+    page.open((site / "index.html").as_uri())
     assert page.ask("getComputedStyle(document.body).display") == "flex"
     page.ask("document.querySelector('[data-row]').click()")
     page.wait("document.querySelector('article.turn-page')")
-    page.open((tmp_path / "site" / "turns/demo/813.html").as_uri())
+    page.open((site / "turns/demo/813.html").as_uri())
     page.ask("document.querySelector('a.mark').click()")
     page.wait("document.querySelector(':target mark')")
     assert page.complaints == []
