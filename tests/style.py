@@ -156,7 +156,7 @@ def find_habits(directory: str) -> dict[str, Places]:
             elif isinstance(node, ast.arg) and node.annotation is not None:
                 types[node.arg].setdefault(_bare_type(node.annotation), place)
     for name, where in modules.items():
-        if len(where) > 1 and not name.startswith("__"):
+        if len(where) > 1 and not name.startswith("__") and name != "conftest":
             places["module name used again"] += where[1:]
     for where in classes.values():
         places["class name used again"] += where[1:]
