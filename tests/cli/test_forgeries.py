@@ -8,93 +8,56 @@ from typing import Any
 
 import pytest
 
-from panda.errors import FileFormatError
-from panda.memory.fact import typed_value
-from panda.memory.memory import Memory
-from panda.store.fact import Assertion
-from panda.store.layout import INDEX_SUMMARY_JSON, Layout, UserStore
-from tests.api import Ended, run_here
-from tests.builders import still_clock
+from tests.api import PRICE_QUESTION, Panda, ScriptedPanda
+from tests.effort import tried
 from tests.mutations import mutate
-from tests.scripted_turns import USER, run_turn
-from tests.session.conversations import CALL, DONE, SESSION, TOOLS, Talk
 
 ASKED, STATED = 3, 4
-Validate = Callable[[Path], Ended]
+TOOLS = {"tools": [], "next_step": "coordinator"}
+DONE = {"tool": "done"}
 
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store after a turn with a tool, one that remembers, and `panda memory set`."""
-    talk = Talk(tmp_path_factory.mktemp("left") / "store")
-    talk.say("How much is the Lenovo LOQ 15?", planner=TOOLS, coordinator=[CALL, DONE])
     tea = "My favorite tea is Assam."
-    answer = {"items": [{"text": tea, "node_ids": [f"turn:{STATED}"]}]}
-    talk.say(tea, planner=TOOLS, coordinator=[{"tool": "memory.create"}, DONE], answer=answer)
-    memory = Memory(UserStore(talk.layout.root, USER, still_clock, 5))
-    with memory.held():
-        memory.assert_all(
-            [
-                Assertion(
-                    "",
-                    f"user:{USER}",
-                    "cake",
-                    typed_value("Sacher"),
-                    f"user:{USER}",
-                    0.95,
-                    "local",
-                    kind="fact",
-                )
-            ]
-        )
-    return talk.layout.root
+    noted = {"items": [{"text": tea, "node_ids": [f"turn:{STATED}"]}]}
+    with ScriptedPanda(tmp_path_factory.mktemp("left") / "project") as ann:
+        ann.say(PRICE_QUESTION, planner=TOOLS, coordinator=[{"tool": "memory.query"}, DONE])
+        ann.say(tea, planner=TOOLS, coordinator=[{"tool": "memory.create"}, DONE], answer=noted)
+        assert ann("memory", "set", "cake", "Sacher", "--kind", "fact").code == 0
+        assert ann.problems() == []
+        return ann.store
 
 
 @pytest.fixture
-def store(left: Path, tmp_path: Path) -> Layout:
+def forged(left: Path, tmp_path: Path) -> Panda:
     """That store, to be forged."""
-    return Layout(shutil.copytree(left, tmp_path / "store"))
+    return Panda(tmp_path / "forged", left, user="ann")
 
 
-@pytest.fixture
-def validate() -> Validate:
-    """Run `panda validate` on a store."""
-
-    def run(root: Path) -> Ended:
-        words = ["validate", str(root), "--root", str(root), "--user", USER, "--json"]
-        return run_here(words, {"PANDA_NOW": "2026-01-04T14:30:00Z"})
-
-    return run
-
-
-def test_left_as_it_was_is_sound(left: Path, validate: Validate) -> None:
-    """What the commands left has no problems."""
-    assert (validate(left).code, validate(left).value["data"]["problems"]) == (0, [])
-
-
-def files(turn: Path) -> dict[str, object]:
+def content(turn: Path) -> dict[str, object]:
     """What stands in a turn: the content of its files, and what else there is."""
-    found = {
-        path: path.read_bytes() if path.is_file() and not path.is_symlink() else path.is_dir()
+    return {
+        str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else path.is_dir()
         for path in turn.rglob("*")
+        if path.name != "index_summary.json"
     }
-    return {str(path): said for path, said in found.items() if path.name != INDEX_SUMMARY_JSON}
 
 
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_every_damage_is_found(left: Path, tmp_path: Path, validate: Validate, first: int) -> None:
+def test_every_damage_is_found(left: Path, tmp_path: Path) -> None:
     """Whatever is done to the files of a saved turn, validate ends with 3."""
-    found = 0
-    for seed in range(first, first + 20):
-        root = shutil.copytree(left, tmp_path / str(seed))
-        turn = Layout(root).of(USER).turn((ASKED, STATED)[seed % 2]).directory
-        before = files(turn)
+    damaged = 0
+    for seed in range(tried(25, 60)):
+        panda = Panda(tmp_path / str(seed), left, user="ann")
+        turn = panda.turn_file((ASKED, STATED)[seed % 2], "")
+        before = content(turn)
         done = mutate(turn, seed)
-        if files(turn) != before:
-            assert validate(root).code == 3, f"seed {seed}: {done}"
-            found += 1
-        shutil.rmtree(root)
-    assert found > 10
+        if content(turn) != before:
+            assert panda("validate", str(panda.store)).code == 3, f"seed {seed}: {done}"
+            damaged += 1
+        shutil.rmtree(panda.home)
+    assert damaged > 10
 
 
 def change(path: Path, old: str, new: str) -> None:
@@ -112,25 +75,35 @@ def change_json(path: Path, **values: Any) -> None:
 def drop_line(path: Path, part: str) -> None:
     """Remove the lines that hold a text."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if part not in line]
-    assert len(kept) < len(lines)
-    path.write_text("".join(kept), encoding="utf-8", newline="")
+    others = [line for line in lines if part not in line]
+    assert len(others) < len(lines)
+    path.write_text("".join(others), encoding="utf-8", newline="")
 
 
-def swap(one: Path, other: Path) -> None:
+def swap(first: Path, second: Path) -> None:
     """Exchange two files or directories."""
-    between = one.with_name("between")
-    one.rename(between)
-    other.rename(one)
-    between.rename(other)
+    between = first.with_name("between")
+    first.rename(between)
+    second.rename(first)
+    between.rename(second)
 
 
-def turn(store: Layout, number: int = ASKED) -> Path:
+def turn(store: Path, number: int = ASKED) -> Path:
     """A turn's directory."""
-    return store.of(USER).turn(number).directory
+    return store / f"users/ann/turns/turn_{number:06d}"
 
 
-FORGERIES: dict[str, Callable[[Layout], Any]] = {
+def log(store: Path) -> Path:
+    """What is remembered."""
+    return store / "users/ann/memory.jsonl"
+
+
+def session(store: Path) -> Path:
+    """What the session carries."""
+    return store / "users/ann/sessions/talk/session.json"
+
+
+FORGERIES: dict[str, Callable[[Path], Any]] = {
     "price of §2": lambda s: change(turn(s) / "context.md", "$697", "$597"),
     "price of the answer": lambda s: change(turn(s) / "response.md", "$697", "$597"),
     "verdict of §6": lambda s: change(turn(s) / "context.md", "verdict: APPROVE", "verdict: FAIL"),
@@ -151,42 +124,41 @@ FORGERIES: dict[str, Callable[[Layout], Any]] = {
     "visit of a cited node": lambda s: change(
         next(turn(s, 1).glob("webpage_cache/*/extracted.json")), "$697", "$597"
     ),
-    "value in the log": lambda s: change(s.of(USER).memory_log, '"Assam"', '"Darjeeling"'),
-    "value set by hand": lambda s: change(s.of(USER).memory_log, '"Sacher"', '"Linzer"'),
-    "confidence in the log": lambda s: change(
-        s.of(USER).memory_log, '"confidence": 0.95', '"confidence": 0.5'
-    ),
-    "relation in the log": lambda s: change(s.of(USER).memory_log, '"cake"', '"pie"'),
-    "line of the log": lambda s: drop_line(s.of(USER).memory_log, '"Assam"'),
-    "session's head": lambda s: change_json(s.of(USER).session(SESSION), head_turn=ASKED),
-    "session's carry": lambda s: change(s.of(USER).session(SESSION), "697", "597"),
-    "turn counter": lambda s: s.of(USER).turn_counter.write_text("2\n"),
+    "value in the log": lambda s: change(log(s), '"Assam"', '"Darjeeling"'),
+    "value set by hand": lambda s: change(log(s), '"Sacher"', '"Linzer"'),
+    "confidence in the log": lambda s: change(log(s), '"confidence": 0.95', '"confidence": 0.5'),
+    "relation in the log": lambda s: change(log(s), '"cake"', '"pie"'),
+    "line of the log": lambda s: drop_line(log(s), '"Assam"'),
+    "session's head": lambda s: change_json(session(s), head_turn=ASKED),
+    "session's carry": lambda s: change(session(s), "697", "597"),
+    "turn counter": lambda s: (s / "users/ann/turn_counter").write_text("2\n"),
 }
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_forgery_is_found(store: Layout, validate: Validate, name: str) -> None:
+def test_forgery_is_found(forged: Panda, name: str) -> None:
     """A change of meaning anywhere in turns, log and session is found, with file and fix or reason."""
-    FORGERIES[name](store)
-    ended = validate(store.root)
+    FORGERIES[name](forged.store)
+    ended = forged("validate", str(forged.store), "--json")
     assert ended.code == 3
-    assert all(problem["path"] and problem["message"] for problem in ended.value["data"]["problems"])
+    assert all(problem["path"] and problem["message"] for problem in ended.data["problems"])
 
 
-def test_seal_that_is_taken_off(store: Layout, validate: Validate) -> None:
+def test_seal_that_is_taken_off(forged: Panda) -> None:
     """Who changes a turn on purpose takes its seal off; from then on it counts as it is."""
-    change(turn(store) / "calls.jsonl", "697", "597")
-    problem = validate(store.root).value["data"]["problems"][0]
+    change(turn(forged.store) / "calls.jsonl", "697", "597")
+    problem = forged("validate", str(forged.store), "--json").data["problems"][0]
     assert "delete `seal`" in problem["fix"]
-    change_json(turn(store) / "metadata.json", seal=None)
-    assert validate(store.root).code == 0
+    change_json(turn(forged.store) / "metadata.json", seal=None)
+    assert forged.problems() == []
 
 
-def test_next_turn_refuses_a_forged_session(store: Layout) -> None:
+def test_next_turn_refuses_a_forged_session(left: Path, tmp_path: Path) -> None:
     """No turn goes on with what somebody put into session.json; without the file it is made again."""
-    change(store.of(USER).session(SESSION), "697", "597")
-    with pytest.raises(FileFormatError, match="changed since its last turn"):
-        run_turn(store, "And its weight?", session=SESSION)
-    store.of(USER).session(SESSION).unlink()
-    ran = run_turn(store, "And its weight?", session=SESSION)
-    assert (ran.metadata.status, ran.problems) == ("approved", [])
+    with ScriptedPanda(tmp_path / "forged", left) as ann:
+        change(session(ann.store), "697", "597")
+        refused = ann.turn("And its weight?", "--session", "talk")
+        assert "changed since its last turn" in refused.error["message"]
+        session(ann.store).unlink()
+        assert ann.turn("And its weight?", "--session", "talk").status == "approved"
+        assert ann.problems() == []

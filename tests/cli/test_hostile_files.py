@@ -1,23 +1,24 @@
-"""Hostile names, texts and JSON in a store: every command ends cleanly, and what is sound is still found."""
+"""Hostile and damaged files in a store: commands end cleanly and in time, and what is sound is found."""
 
 import json
 import os
 import random
 import re
 import shutil
-import sys
-import traceback
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
-from panda.cli.boundary import run
-from panda.cli.main import build_program
-from panda.store.layout import Layout
-from tests.cli.test_mutations import limited
+from tests.api import LAPTOPS, Panda, ScriptedPanda
+from tests.effort import tried
 from tests.hostile_files import file_name, plant
+from tests.mutations import mutate
 from tests.script import Script, pick
-from tests.scripted_turns import USER, laptop_store, run_turn
+from tests.store_files import import_line, write_note
 
 WITNESS = "The zanzibar ferry leaves at 7:45 from pier 9."
 NOTE = "Ferries/zanzibar.md"
@@ -86,123 +87,127 @@ init --root BESIDE.d
 eval -- WORD
 """
 CLEAN = {0, 2, 3, 4, 20, 21, 22, 74}
+SECONDS = 60
 
 
-def make_sound_store(root: Path) -> Layout:
-    """A store with a turn that was run, a visit, a preference and a note."""
-    layout = laptop_store(root)
-    note = layout.of(USER).knowledge / NOTE
-    note.parent.mkdir(parents=True)
-    note.write_text(f"# Ferries\n\n{WITNESS}\n", encoding="utf-8")
-    assert run_turn(layout).error is None
-    return layout
+class TooSlowError(BaseException):
+    """A command did not end."""
 
 
-def commands(root: Path, seed: int) -> list[list[str]]:
+@contextmanager
+def limited(seconds: int) -> Iterator[None]:
+    """Raises TooSlowError in the block after that time."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TooSlowError
+
+    former = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
+
+
+def check(panda: Panda, *words: str, about: object) -> str:
+    """A command ends with a clean code, in time and without a traceback; returns its stdout."""
+    with limited(SECONDS):
+        ended = panda(*words)
+    assert ended.code in CLEAN, (words, about, ended.err[-2000:])
+    assert "Traceback" not in ended.err, (words, about)
+    return ended.out
+
+
+def hostile_commands(panda: Panda, seed: int) -> list[list[str]]:
     """Every command that needs no model, with a hostile word wherever it takes one."""
     draw = random.Random(seed)
-    word, turn = file_name(draw), root / "users" / USER / "turns" / "turn_000003"
-    beside = root.parent / word
+    word = file_name(draw)
+    turn = panda.turn_file(3, "")
+    beside = panda.home / word
     for ending, text in BESIDE.items():
         beside.with_name(word + ending).write_bytes(text)
     files = sorted(str(path.relative_to(turn)) for path in turn.rglob("*"))
     values = {
         "WORD": word,
         "BESIDE": str(beside),
-        "HOME": str(turn.parent.parent),
+        "HOME": str(panda.user_directory),
         "FILE": draw.choice(files),
     }
     lines = [re.split(r" +", line) for line in COMMANDS.strip().split("\n")]
-    return [[re.sub("[A-Z]{4,}", lambda found: values[found[0]], part) for part in line] for line in lines]
-
-
-def misses(root: Path, seed: int) -> list[str]:
-    """Commands that end with a bug."""
-    environ = {"HOME": str(root.parent), "XDG_CACHE_HOME": str(root.parent.parent / "cache"), "NO_COLOR": "1"}
-    found = []
-    for words in commands(root, seed):
-        own = [] if "--root" in words else [f"--root={root}"]
-        own += [] if any(word.startswith("--user=") for word in words) else [f"--user={USER}"]
-        end = words.index("--") if "--" in words else len(words)
-        code = run(build_program(), [*words[:end], *own, *words[end:]], environ)
-        if code not in CLEAN:
-            found.append(f"{words!r:.200} ends with {code}")
-    return found
-
-
-def finds_witness(root: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> bool:
-    capsysbinary.readouterr()
-    words = ["index", "search", "zanzibar ferry", f"--root={root}", f"--user={USER}", "--json"]
-    run(build_program(), words, {"HOME": "/nowhere"})
-    hits = json.loads(capsysbinary.readouterr().out)["data"]["results"]
-    return any(hit["node_id"] == f"knowledge:{NOTE}" for hit in hits)
+    return [[re.sub("[A-Z]{4,}", lambda match: values[match[0]], part) for part in line] for line in lines]
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("sound") / "store"
-    make_sound_store(root)
-    return root
+    """A store with a turn that was run, a visit, a preference and a note."""
+    with ScriptedPanda(tmp_path_factory.mktemp("sound") / "project") as ann:
+        write_note(ann.user_directory, NOTE, f"# Ferries\n\n{WITNESS}\n")
+        assert ann.turn().status == "approved"
+        return ann.store
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_hostile_files(
-    sound: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], seed: int
-) -> None:
+@pytest.mark.parametrize("seed", range(tried(3, 40)))
+def test_hostile_files(sound: Path, tmp_path: Path, seed: int) -> None:
     """Among twenty hostile files no command has a bug, a sound note is found, and a turn answers from it."""
-    root = tmp_path / os.fsdecode(b"st\xe9re\n%41")
-    shutil.copytree(sound, root, symlinks=True)
-    done = plant(root, USER, seed, 20)
-    found = misses(root, seed)
-    assert (found, b"Traceback" in capsysbinary.readouterr().err) == ([], False), done
-    assert finds_witness(root, capsysbinary), done
-    ran = run_turn(Layout(root), QUERY, FERRY, session="ferries")
-    assert (ran.error, WITNESS in ran.response) == (None, True), done
+    with ScriptedPanda(tmp_path / os.fsdecode(b"pr\xe9ject\n%41"), sound) as ann:
+        planted = plant(ann.store, "ann", seed, 20)
+        for words in hostile_commands(ann, seed):
+            check(ann, *words, about=planted)
+        results = json.loads(check(ann, "index", "search", "zanzibar ferry", "--json", about=planted))
+        assert any(hit["node_id"] == f"knowledge:{NOTE}" for hit in results["data"]["results"]), planted
+        turn = ann.turn(QUERY, "--session", "ferries", script=FERRY)
+        assert (turn.code, WITNESS in turn.data["response"]) == (0, True), planted
 
 
-def test_a_file_of_any_name_is_shown(
-    sound: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_a_file_of_any_name_is_shown(tmp_path: Path) -> None:
     """A file of a turn is shown by its bytes, and by the name that the list of files gives it."""
-    root = Path(shutil.copytree(sound, tmp_path / "store"))
-    path = Layout(root).of(USER).turn(1) / os.fsdecode(b"caf\xe9\n.md")
+    panda = Panda(tmp_path, LAPTOPS, user="ann")
+    path = panda.turn_file(1, os.fsdecode(b"caf\xe9\n.md"))
     path.write_bytes(b"Lavazza")
     for name in (path.name, "caf%E9%0A.md"):
-        words = ["show", "1", f"--file={name}", f"--root={root}", f"--user={USER}"]
-        assert run(build_program(), words, {"HOME": "/nowhere"}) == 0
-        assert capsysbinary.readouterr().out == b"Lavazza"
-    assert run(build_program(), [*words[:2], "--file=x", *words[3:]], {"HOME": "/nowhere"}) == 2
-    assert b"caf%E9%0A.md" in capsysbinary.readouterr().err
+        ended = panda("show", "1", f"--file={name}")
+        assert (ended.code, ended.out) == (0, "Lavazza")
+    missing = panda("show", "1", "--file=x")
+    assert (missing.code, "caf%E9%0A.md" in missing.err) == (2, True)
 
 
-def main(first: int, count: int, directory: Path) -> None:
-    """Many more: `python -m tests.cli.test_hostile_files FIRST COUNT DIRECTORY`."""
-    out, directory = sys.stdout, directory.resolve()
-    sound = make_sound_store(directory / "sound").root
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        for seed in range(first, first + count):
-            root = directory / "at" / os.fsdecode((b"store", b"st\xe9re\n%41")[seed % 2])
-            shutil.rmtree(root.parent, ignore_errors=True)
-            shutil.copytree(sound, root)
-            plant(root, USER, seed, 20)
-            found: list[str] = []
-            sys.stdout = sys.stderr = nowhere
-            try:
-                with limited(120):
-                    found += misses(root, seed)
-                    ran = run_turn(Layout(root), QUERY, FERRY, session="ferries")
-                    if ran.error is not None:
-                        out.write(f"seed {seed}: turn: {ran.error!r:.300} {ran.error.where!r}\n")
-            except BaseException as exc:
-                frames = [one for one in traceback.extract_tb(exc.__traceback__) if "/panda/" in one.filename]
-                found += [repr(exc)[:200], *(f"{one.filename}:{one.lineno}" for one in frames[-3:])]
-            finally:
-                sys.stdout, sys.stderr = out, sys.__stderr__
-            for one in found:
-                out.write(f"seed {seed}: {one}\n".encode("utf-8", "backslashreplace").decode())
-            out.flush()
-    out.write(f"{count} from {first} done\n")
+def content(turn: Path) -> dict[str, bytes | None]:
+    """What stands in a turn's directory; links and the like as None."""
+    return {
+        str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else None
+        for path in turn.rglob("*")
+    }
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+@pytest.mark.parametrize("seed", range(tried(12, 140)))
+def test_damaged_turns(recorded: Path, tmp_path: Path, seed: int) -> None:
+    """
+    Of damaged turns validate, list, show, nodes and index give findings or clean errors; commands that write
+    beside them do so too, and leave the damage as it is.
+    """
+    panda = Panda(tmp_path, user="demo")
+    for number in (811, 814):
+        name = f"users/demo/turns/turn_{number:06d}"
+        shutil.copytree(recorded / name, panda.store / name)
+    number = (811, 814)[seed % 2]
+    turn = panda.turn_file(number, "")
+    done = mutate(turn, seed)
+    names = sorted(str(path.relative_to(turn)) for path in turn.rglob("*"))
+    before = content(turn)
+    file = names[seed % len(names)] if names else "context.md"
+    panda.write_lines("lines.jsonl", import_line(session="new"))
+    for words in (
+        ["validate", str((turn, panda.user_directory)[seed // 2 % 2])],
+        ["list"],
+        ["show", str(number)],
+        ["show", str(number), "--section", str(seed % 7), "--json"],
+        ["show", f"--file={file}", "--json", str(number)],
+        ["index", "search", "laptop RTX 4050"],
+        ["memory", "set", "color", "blue"],
+        ["index", "rebuild"],
+        ["import", "lines.jsonl"],
+        ["validate", str(panda.store)],
+    ):
+        check(panda, *words, about=done)
+    assert content(turn) == before, done

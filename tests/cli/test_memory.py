@@ -124,7 +124,7 @@ def test_edit_by_hand(panda: Panda) -> None:
 
 def test_store_that_cannot_be_written(panda: Panda) -> None:
     """A store marked as read-only is read, edits by hand included, and nothing is written."""
-    (panda.store / "read-only").touch()
+    (panda.store / ".read-only").touch()
     (panda.user_directory / "preferences.md").write_text("---\ncity: Salem\n---\n", encoding="utf-8")
     assert panda("memory", "get", "city").out == "Salem\n"
     assert "not taken in yet" in panda("memory", "list").out

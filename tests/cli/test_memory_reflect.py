@@ -1,167 +1,123 @@
 """`panda memory reflect`: as a user types it, and what a model that writes may add."""
 
-import json
-import logging
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import structs
 
-from panda.actions.reflection import Reflected, reflect, settle
-from panda.documents.times import render_time
-from panda.memory.memory import Memory
-from panda.store.layout import Layout, UserStore
-from panda.store.records import Proposal
-from panda.store.visits import TurnRecord
-from panda.tools.lessons import find_candidates
-from tests.api import Ended, run_here
-from tests.scripted_model import Asked, ScriptedModel
-from tests.scripted_turns import scripted_app
-from tests.stores import NOW, write_turn
+from tests.api import Panda, ScriptedPanda
+from tests.script import Script
+from tests.store_files import write_turn
 
 CELLO = "I play the cello in a trio."
 
 
-def run(layout: Layout, *words: str, at: datetime = NOW) -> Ended:
-    """Run `panda memory …` with the embedded model."""
-    arguments = ["memory", *words, "--root", str(layout.root), "--user", "ann"]
-    return run_here(arguments, {"PANDA_NOW": render_time(at)})
+@pytest.fixture
+def panda(tmp_path: Path) -> Panda:
+    """A store in which ann has said nothing yet."""
+    return Panda(tmp_path / "project", user="ann")
 
 
-def approve(layout: Layout, *queries: str, first: int = 1) -> None:
+def approve(panda: Panda, *queries: str, first: int = 1) -> None:
     """Approved turns, numbered from *first*."""
     for number, query in enumerate(queries, first):
-        write_turn(layout, number, query=query, response="Nothing was found.", status="approved")
+        write_turn(
+            panda.user_directory, number, query=query, response="Nothing was found.", status="approved"
+        )
 
 
-def test_kept_after_two_batches(tmp_path: Path) -> None:
+def reflect(panda: Panda, *words: str, day: str = "2026-01-04") -> Any:
+    """What is proposed on a day."""
+    return panda.json("memory", "reflect", *words, PANDA_NOW=f"{day}T14:30:00Z")["proposals"]
+
+
+def test_kept_after_two_batches(panda: Panda) -> None:
     """A proposal becomes a fact of .60 with the second batch; the same turns twice count once."""
-    layout = Layout(tmp_path)
-    approve(layout, CELLO, "My train is late.", "What do I play?")
-    dry = run(layout, "reflect", "--dry-run", "--json").value["data"]
-    assert [(one["relation"], one["value"]) for one in dry["proposals"]] == [
+    approve(panda, CELLO, "My train is late.", "What do I play?")
+    dry = reflect(panda, "--dry-run")
+    assert [(proposal["relation"], proposal["value"]) for proposal in dry] == [
         ("play_cello", "the cello in a trio")
     ]
-    assert not layout.of("ann").proposed_facts.exists()
+    assert not (panda.user_directory / "proposed_facts.jsonl").exists()
     for _ in range(2):
-        rows = run(layout, "reflect").rows
+        rows = panda("memory", "reflect").rows
         assert [row.split("\t")[:5] for row in rows] == [
             ["proposed", "play_cello", "the cello in a trio", "1", "1"]
         ]
-    approve(layout, "How late is it?", first=4)
-    kept = run(layout, "reflect", "--json").value["data"]
-    assert [one["status"] for one in kept["proposals"]] == ["kept"]
-    (fact,) = kept["appended"]
+    approve(panda, "How late is it?", first=4)
+    data = panda.json("memory", "reflect")
+    assert [proposal["status"] for proposal in data["proposals"]] == ["kept"]
+    (fact,) = data["appended"]
     assert (fact["kind"], fact["confidence"], fact["source_turn"]) == ("fact", 0.6, 1)
-    assert run(layout, "get", "play_cello").out == "the cello in a trio\n"
+    assert panda("memory", "get", "play_cello").out == "the cello in a trio\n"
 
 
-def test_a_damaged_turn_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("day", "status"), [("2026-02-02", "kept"), ("2026-02-03", "dropped")])
+def test_a_second_batch_counts_within_thirty_days(day: str, status: str, panda: Panda) -> None:
+    """What was proposed and dropped is proposed anew only if it is said anew."""
+    approve(panda, CELLO, "My train is late.")
+    reflect(panda)
+    approve(panda, "How late is it?", first=3)
+    assert [proposal["status"] for proposal in reflect(panda, day=day)] == [status]
+    if status == "dropped":
+        approve(panda, "And the bus?", first=4)
+        assert "proposed" not in [proposal["status"] for proposal in reflect(panda, day=day)]
+        approve(panda, *["What is on today?"] * 10, CELLO, first=5)
+        assert "proposed" in [proposal["status"] for proposal in reflect(panda, day=day)]
+
+
+def test_a_damaged_turn_is_left_out(panda: Panda) -> None:
     """The other turns are reflected on, and the damaged one is told with its fault."""
-    layout = Layout(tmp_path)
-    approve(layout, CELLO, "My train is late.", "What do I play?")
-    layout.of("ann").turn(2).directory.joinpath("metadata.json").write_text("{", encoding="utf-8")
-    ended = run(layout, "reflect", "--json")
-    assert [one["relation"] for one in ended.value["data"]["proposals"]] == ["play_cello"]
+    approve(panda, CELLO, "My train is late.", "What do I play?")
+    panda.turn_file(2, "metadata.json").write_text("{", encoding="utf-8")
+    ended = panda("memory", "reflect", "--json")
+    assert [proposal["relation"] for proposal in ended.data["proposals"]] == ["play_cello"]
     assert "turn 2 is left out" in ended.err
     assert "metadata.json:1" in ended.err
 
 
-def test_what_memory_knows_is_not_proposed(tmp_path: Path) -> None:
-    """What is held or was taken back is left alone, under whatever key."""
-    layout = Layout(tmp_path)
-    approve(layout, CELLO, "I keep bees.", "I collect old maps.")
-    run(layout, "set", "instrument", "the cello in a trio")
-    run(layout, "set", "keep_bees", "two hives")
-    run(layout, "retract", "keep_bees")
-    found = run(layout, "reflect", "--json").value["data"]["proposals"]
-    assert [one["relation"] for one in found] == ["collect_maps"]
+def test_what_memory_knows_is_not_proposed(panda: Panda) -> None:
+    """What is held, or noted word for word, or was taken back is left alone, under whatever key."""
+    approve(panda, CELLO, "I keep bees.", "I collect old maps.", "I run a small bakery.")
+    panda("memory", "set", "instrument", "the cello in a trio")
+    panda("memory", "set", "keep_bees", "two hives")
+    panda("memory", "retract", "keep_bees")
+    panda("memory", "set", "said_t4_1", "I run a small bakery", "--kind", "fact")
+    assert [proposal["relation"] for proposal in reflect(panda)] == ["collect_maps"]
 
 
-@pytest.mark.parametrize(
-    ("query", "relation", "value"),
-    [
-        ("I drive an old Volvo V70 and it makes a noise.", "drive_v70", "an old Volvo V70"),
-        ("We have two sheds. What roof is good?", "have_sheds", "two sheds"),
-        ("I run a small bakery with my brother.", "run_bakery", "a small bakery with my brother"),
-        ("I speak Norwegian and German.", "speak_norwegian", "Norwegian and German"),
-    ],
-)
-def test_keys_are_what_a_sentence_is_about(query: str, relation: str, value: str) -> None:
+def test_keys_are_what_a_sentence_is_about(panda: Panda) -> None:
     """The key names the thing, not its first adjective; the value ends where another clause begins."""
-    (found,) = find_candidates([TurnRecord(1, "approved", "s", NOW, query, "", "", (), None)])
-    assert (found.relation, found.value) == (relation, value)
+    expected = {
+        "I drive an old Volvo V70 and it makes a noise.": ("drive_v70", "an old Volvo V70"),
+        "We have two sheds. What roof is good?": ("have_sheds", "two sheds"),
+        "I run a small bakery with my brother.": ("run_bakery", "a small bakery with my brother"),
+        "I speak Norwegian and German.": ("speak_norwegian", "Norwegian and German"),
+    }
+    approve(panda, *expected)
+    proposals = {(proposal["relation"], proposal["value"]) for proposal in reflect(panda)}
+    assert proposals == set(expected.values())
 
 
-def test_recalled_quoted_and_unapproved_text_is_not_proposed(tmp_path: Path) -> None:
+def test_recalled_quoted_and_unapproved_text_is_not_proposed(panda: Panda) -> None:
     """What an answer said before, what is pasted, and turns that were not approved teach nothing."""
-    layout = Layout(tmp_path)
-    write_turn(layout, 1, query="Tell me.", response=f"It says: {CELLO}", status="approved")
-    approve(layout, CELLO, "> I keep bees.\n\nWhat is that?", first=2)
-    write_turn(layout, 4, query="I collect old maps.", response="", status="failed")
-    ended = run(layout, "reflect", "--json").value["data"]
-    assert (ended["turns"], ended["proposals"]) == ([1, 2, 3], [])
+    user = panda.user_directory
+    write_turn(user, 1, query="Tell me.", response=f"It says: {CELLO}", status="approved")
+    approve(panda, CELLO, "> I keep bees.\n\nWhat is that?", first=2)
+    write_turn(user, 4, query="I collect old maps.", response="", status="failed")
+    data = panda.json("memory", "reflect")
+    assert (data["turns"], data["proposals"]) == ([1, 2, 3], [])
 
 
-PROPOSED = Proposal("play_cello", "the cello", CELLO, 1, NOW, ((1, 2),))
-
-
-@pytest.mark.parametrize(
-    ("batch", "days", "status"),
-    [((1, 2), 1, "proposed"), ((1,), 1, "proposed"), ((2, 3), 29, "kept"), ((2, 3), 30, "dropped")],
-)
-def test_second_batch(batch: tuple[int, ...], days: int, status: str) -> None:
-    """Only a batch with a new turn agrees, and only within 30 days."""
-    found = [structs.replace(PROPOSED, batches=(batch,))]
-    (after,) = settle([PROPOSED], found, batch, NOW + timedelta(days=days), lambda one: False)
-    assert after.status == status
-
-
-def test_dropped_is_proposed_anew_only_if_said_anew() -> None:
-    """An old sentence does not come back after it was dropped; saying it again does."""
-    dropped = structs.replace(PROPOSED, status="dropped")
-    again = structs.replace(PROPOSED, batches=((5, 6),))
-    assert settle([dropped], [again], (5, 6), NOW, lambda one: False) == [dropped]
-    said = structs.replace(again, source_turn=6)
-    assert settle([dropped], [said], (5, 6), NOW, lambda one: False) == [dropped, said]
-
-
-def reflect_writing(
-    layout: Layout, caplog: pytest.LogCaptureFixture, *facts: dict[str, Any]
-) -> tuple[Reflected, list[str]]:
-    """Reflect with a model that writes and replies with these facts."""
-
-    def answer(asked: Asked) -> str:
-        return json.dumps({"facts": list(facts)})
-
-    app = scripted_app(layout, ScriptedModel(answer, writes=True, scores=False))
-    memory = Memory(UserStore(layout.root, "ann", lambda: NOW, 1.0))
-    with caplog.at_level(logging.INFO, "panda"):
-        done = reflect(app, memory, dry_run=False)
-    return done, [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
-
-
-def test_a_writing_model_words_key_and_value(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Its value counts if the sentence holds it; what it made up is refused and said so."""
-    layout = Layout(tmp_path)
-    approve(layout, CELLO, "I keep bees.")
-    done, warnings = reflect_writing(
-        layout,
-        caplog,
+def test_a_writing_model_words_key_and_value(ann: ScriptedPanda) -> None:
+    """Its value counts if the sentence holds it; what it made up is refused and told."""
+    approve(ann, CELLO, "I keep bees.", first=3)
+    facts = [
         {"keep": "s1", "key": "instrument", "value": "cello"},
         {"keep": "s2", "key": "hives", "value": "seven hives"},
-    )
-    assert [(one.relation, one.value, one.source_turn) for one in done.proposals] == [
-        ("instrument", "cello", 1)
     ]
-    assert warnings == ["not proposed: 'seven hives' does not stand in turn 2"]
-
-
-def test_what_a_turn_remembered_is_not_proposed(tmp_path: Path) -> None:
-    """A sentence that memory has word for word needs no second batch."""
-    layout = Layout(tmp_path)
-    approve(layout, CELLO, "My train is late.")
-    run(layout, "set", "said_t1_1", CELLO.rstrip("."), "--kind", "fact")
-    assert run(layout, "reflect", "--json").value["data"]["proposals"] == []
+    ann.server.script = Script(**{"another program": {"facts": facts}})
+    ended = ann("memory", "reflect", "--json")
+    proposals = [(fact["relation"], fact["value"], fact["source_turn"]) for fact in ended.data["proposals"]]
+    assert proposals == [("instrument", "cello", 3)]
+    assert "not proposed: 'seven hives' does not stand in turn 4" in ended.err
