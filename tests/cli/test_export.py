@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,9 @@ LINES = st.lists(
     st.builds(
         import_line,
         session=st.sampled_from(["a", "b-1", "default"]),
-        at=st.datetimes().map(lambda at: f"{at.replace(year=max(2, min(at.year, 9998))):%Y-%m-%dT%H:%M:%SZ}"),
+        at=st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31)).map(
+            lambda at: f"{at.replace(microsecond=0).isoformat()}Z"
+        ),
         query=SAID | FENCES,
         response=TEXTS | FENCES,
         summary=st.none() | TEXTS,
