@@ -171,7 +171,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(LINES, st.booleans())
 def test_export_and_import_give_the_same_again(
     tmp_path_factory: pytest.TempPathFactory, lines: list[dict[str, Any]], renumbered: bool

@@ -1,20 +1,15 @@
 """log and config show, run in this process; --follow as a process."""
 
+import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from panda.store.files import append_json_line
-from panda.store.layout import Layout
-from tests.api import Ended, run_here
-
-PANDA = str(Path(sys.executable).with_name("panda"))
+from tests.api import NOW, Panda
 
 
 def record(turn: int, recipe: str = "reflection", user: str = "ann") -> dict[str, Any]:
@@ -34,23 +29,23 @@ def record(turn: int, recipe: str = "reflection", user: str = "ann") -> dict[str
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    """A store whose log has four lines."""
-    found = Layout(tmp_path)
-    found.of("ann").home.mkdir(parents=True)
-    for one in (record(1), record(2), record(2, "planner_chat"), record(2, user="bob")):
-        append_json_line(found.executions_log, one)
-    return found
+def panda(tmp_path: Path) -> Panda:
+    """A store whose log has four lines, three of them ann's."""
+    panda = Panda(tmp_path / "project", user="ann")
+    panda.user_directory.mkdir(parents=True)
+    lines = (record(1), record(2), record(2, "planner_chat"), record(2, user="bob"))
+    panda.write_lines("store/logs/executions.jsonl", *lines)
+    return panda
 
 
-def log(layout: Layout, *words: str) -> Ended:
-    return run_here(["log", "--root", str(layout.root), "--user", "ann", *words])
+def log_file(panda: Panda) -> Path:
+    """Where executions are written down."""
+    return panda.store / "logs/executions.jsonl"
 
 
-def test_row(layout: Layout) -> None:
+def test_row(panda: Panda) -> None:
     """A line is a row: time, session, turn, recipe, layer, tokens in and out, ms, retries, result."""
-    row = log(layout).rows[0]
-    assert row.split("\t") == [
+    assert panda("log").rows[0].split("\t") == [
         *("2026-01-05T14:30:00Z", "s", "1", "reflection", "MIND"),
         *("100", "", "", "85", "0", "done"),
     ]
@@ -67,51 +62,48 @@ def test_row(layout: Layout) -> None:
         (["--turn", "9"], []),
     ],
 )
-def test_filters(layout: Layout, words: Sequence[str], expected: list[tuple[int, str]]) -> None:
+def test_filters(panda: Panda, words: Sequence[str], expected: list[tuple[int, str]]) -> None:
     """The user's newest lines, of a turn or a recipe by its name or its file."""
-    lines = log(layout, *words, "--json").value["data"]["lines"]
+    lines = panda.json("log", *words)["lines"]
     assert [(int(line["turn_id"][5:]), line["recipe"]) for line in lines] == expected
 
 
-def test_damaged_lines(layout: Layout) -> None:
+def test_damaged_lines(panda: Panda) -> None:
     """Damaged lines, one of wrong types and a torn one are warnings with their numbers; the rest is shown."""
-    with layout.executions_log.open("ab") as file:
+    with log_file(panda).open("ab") as file:
         file.write(b'\xff\n[1]\n{"user_id": "ann", "tokens": 7, "turn_id": 5}\n{"user_id": ')
-    ended = log(layout)
-    path = layout.executions_log
+    ended = panda("log")
     assert [line.split()[1].rstrip(":") for line in ended.err.splitlines()] == [
-        f"{path}:{n}" for n in (5, 6, 7, 8)
+        f"{log_file(panda)}:{number}" for number in (5, 6, 7, 8)
     ]
     assert len(ended.rows) == 3
 
 
-def test_what_the_limit_leaves_out_is_told(layout: Layout) -> None:
-    """How many earlier lines are not shown is said; where all are, nothing is."""
-    assert log(layout, "-n", "1").err == "2 earlier lines are left out: -n 0 shows all\n"
-    assert log(layout, "-n", "3").err == ""
-
-
-def test_no_log(tmp_path: Path) -> None:
-    """A store in which no recipe ran shows nothing and ends with 0."""
-    (tmp_path / "users" / "ann").mkdir(parents=True)
-    ended = log(Layout(tmp_path))
+def test_what_the_limit_leaves_out_is_told(panda: Panda) -> None:
+    """How many earlier lines are not shown is said; where all are, or there are none, nothing is."""
+    assert panda("log", "-n", "1").err == "2 earlier lines are left out: -n 0 shows all\n"
+    assert panda("log", "-n", "3").err == ""
+    log_file(panda).unlink()
+    ended = panda("log")
     assert (ended.code, ended.out) == (0, "")
 
 
-def test_follow_as_json(layout: Layout) -> None:
+def test_follow_as_json(panda: Panda) -> None:
     """Rows without end cannot be one JSON object: that is wrong usage."""
-    ended = log(layout, "--follow", "--json")
-    assert (ended.code, ended.value["error"]["type"]) == (2, "UsageError")
+    ended = panda("log", "--follow", "--json")
+    assert (ended.code, ended.error["type"]) == (2, "UsageError")
 
 
-def test_follow(layout: Layout) -> None:
+def append(path: Path, text: str) -> None:
+    """Add a text to a file, which may have been moved away."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def test_follow(panda: Panda) -> None:
     """Lines are printed as they come, through truncation and rotation of the file, until Ctrl-C."""
-    words = [PANDA, "log", "--follow", "-n", "1", "--root", str(layout.root), "--user", "ann"]
-    environ = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
-    ) as process:
-        assert process.stdout is not None
+    path = log_file(panda)
+    with panda.start("log", "--follow", "-n", "1") as process:
 
         def next_turn() -> str:
             assert process.stdout is not None
@@ -119,17 +111,16 @@ def test_follow(layout: Layout) -> None:
 
         assert next_turn() == "turn"  # the heads
         turns = [next_turn()]
-        append_json_line(layout.executions_log, record(11))
+        append(path, json.dumps(record(11)) + "\n")
         turns.append(next_turn())
-        with layout.executions_log.open("a", encoding="utf-8") as file:
-            file.write('{"torn": ')
-        append_json_line(layout.executions_log, record(12))  # removes the torn line
+        append(path, json.dumps(record(12))[:40])
+        append(path, json.dumps(record(12))[40:] + "\n")
         turns.append(next_turn())
-        os.truncate(layout.executions_log, 0)
-        append_json_line(layout.executions_log, record(13))
+        os.truncate(path, 0)
+        append(path, json.dumps(record(13)) + "\n")
         turns.append(next_turn())
-        layout.executions_log.rename(layout.executions_log.with_suffix(".1"))
-        append_json_line(layout.executions_log, record(14))
+        path.rename(path.with_suffix(".1"))
+        append(path, json.dumps(record(14)) + "\n")
         turns.append(next_turn())
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
@@ -137,23 +128,19 @@ def test_follow(layout: Layout) -> None:
     assert errors == "error: interrupted\n"
 
 
-def test_config(tmp_path: Path) -> None:
-    """Every setting is shown with its value and the flag, variable or default it came from."""
-    environ = {"PANDA_NOW": "2026-01-05T00:00:00Z"}
-    words = ["config", "show", "--root", str(tmp_path), "--wait", "3", "--json"]
-    shown = run_here(words, environ).value["data"]["settings"]
-    assert shown["root"] == {"value": str(tmp_path), "origin": "--root"}
-    assert shown["now"] == {"value": "2026-01-05T00:00:00Z", "origin": "PANDA_NOW"}
-    assert shown["wait_seconds"] == {"value": 3.0, "origin": "--wait"}
-    assert shown["seed"] == {"value": None, "origin": "default"}
-    assert len(shown["recipe_dirs"]["value"]) >= 1
-
-
-def test_config_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A setting of panda.toml names that file; so do the directories that follow from where it is."""
-    (tmp_path / "panda.toml").write_text('user = "ann"\n', encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    lines = run_here(["config", "show"]).rows
-    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in lines}
-    assert rows["user"] == ["ann", str(tmp_path / "panda.toml")]
-    assert rows["project_dir"] == [str(tmp_path), str(tmp_path / "panda.toml")]
+def test_config(panda: Panda) -> None:
+    """Every setting is shown with its value and the flag, variable, file or default it came from."""
+    path = str(panda.write("panda.toml", "web_timeout_seconds = 7\n"))
+    settings = panda.json("config", "show", "--wait", "3")["settings"]
+    for name, value, origin in (
+        ("root", str(panda.store), "PANDA_ROOT"),
+        ("now", NOW, "PANDA_NOW"),
+        ("wait_seconds", 3.0, "--wait"),
+        ("seed", None, "default"),
+        ("web_timeout_seconds", 7, path),
+        ("project_dir", str(panda.home), path),
+    ):
+        assert settings[name] == {"value": value, "origin": origin}
+    assert len(settings["recipe_dirs"]["value"]) >= 1
+    rows = {row.split("\t")[0]: row.split("\t")[1:] for row in panda("config", "show").rows}
+    assert rows["project_dir"] == [str(panda.home), path]

@@ -1,53 +1,50 @@
 """`panda stats`, run in this process over logs of many lines."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from panda.cli.main import build_program
-from panda.store.files import append_json_line
-from panda.store.layout import Layout
-from tests.cli.programs import Ended, run_words
+from tests.api import Panda
 from tests.cli.test_log import record
-from tests.stores import write_turn
+from tests.store_files import write_turn
+
+LOG = "store/logs/executions.jsonl"
+TOKENS = {"prompt": 90, "reused": 0, "output": 10, "total": 100}
 
 
-def line(turn: int, confidence: float, **more: Any) -> dict[str, Any]:
-    """One execution of the reflection."""
+def line(turn: int, **more: Any) -> dict[str, Any]:
+    """One execution of the reflection, of confidence .90."""
     return {
         **record(turn),
         "key": "pipeline/phase1_reflection",
         "phase": 1,
         "model": "small",
         "schema_valid": True,
-        "confidence": confidence,
+        "confidence": 0.9,
         "compression_savings": 0,
+        "tokens": TOKENS,
         **more,
     }
 
 
+LINES = (line(1, latency_ms=10), line(2, latency_ms=30, retries=1), line(3, confidence=0.5, user_id="bob"))
+
+
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
+def panda(tmp_path: Path) -> Panda:
     """A store with two ended turns and a log of both."""
-    found = Layout(tmp_path)
-    write_turn(found, 1, user="ann", query="What?", response="That.", status="approved")
-    write_turn(found, 2, user="ann", query="What?", response="That.", status="failed")
-    tokens = {"prompt": 90, "reused": 0, "output": 10, "total": 100}
-    append_json_line(found.executions_log, line(1, 0.9, tokens=tokens, latency_ms=10))
-    append_json_line(found.executions_log, line(2, 0.9, tokens=tokens, latency_ms=30, retries=1))
-    append_json_line(found.executions_log, line(3, 0.5, tokens=tokens, latency_ms=20, user_id="bob"))
-    return found
+    panda = Panda(tmp_path / "project", user="ann")
+    for number, status in ((1, "approved"), (2, "failed")):
+        write_turn(panda.user_directory, number, query="What?", response="That.", status=status)
+    panda.write_lines(LOG, *LINES)
+    return panda
 
 
-def stats(layout: Layout, capsys: pytest.CaptureFixture[str], *words: str) -> Ended:
-    return run_words(build_program(), ["stats", "--root", str(layout.root), "--user", "ann", *words], capsys)
-
-
-def group(layout: Layout, capsys: pytest.CaptureFixture[str], name: str, *words: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(stats(layout, capsys, "--json", *words).out)["data"]["groups"][name]
-    return found
+def group(panda: Panda, name: str = "pipeline/phase1_reflection", *words: str) -> dict[str, Any]:
+    """One group of executions."""
+    value: dict[str, Any] = panda.json("stats", *words)["groups"][name]
+    return value
 
 
 @pytest.mark.parametrize(
@@ -59,57 +56,50 @@ def group(layout: Layout, capsys: pytest.CaptureFixture[str], name: str, *words:
         ("day", "2026-01-05"),
     ],
 )
-def test_groups(layout: Layout, capsys: pytest.CaptureFixture[str], by: str, name: str) -> None:
+def test_groups(panda: Panda, by: str, name: str) -> None:
     """Executions of the user are added up by what was asked for; another user's do not count."""
-    found = group(layout, capsys, name, "--by", by)
-    assert (found["executions"], found["valid"], found["retries"], found["tokens"]) == (2, 1.0, 1, 200)
-    assert (found["p50_ms"], found["p95_ms"]) == (10.0, 30.0)
+    counted = group(panda, name, "--by", by)
+    keys = ("executions", "valid", "retries", "tokens", "p50_ms", "p95_ms")
+    assert [counted[key] for key in keys] == [2, 1.0, 1, 200, 10.0, 30.0]
 
 
-def test_confidence_against_verdicts(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+def test_confidence_against_verdicts(panda: Panda) -> None:
     """Of two executions at .90, one turn was approved: the calibration error is .40."""
-    found = group(layout, capsys, "pipeline/phase1_reflection")
-    assert (found["judged"], found["confidence"], found["held"]) == (2, 0.9, 0.5)
-    assert found["calibration_error"] == pytest.approx(0.4)
+    counted = group(panda)
+    assert (counted["judged"], counted["confidence"], counted["held"]) == (2, 0.9, 0.5)
+    assert counted["calibration_error"] == pytest.approx(0.4)
 
 
-def test_torn_line(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
-    """A last line that a crash cut short is a warning; the others count."""
-    with layout.executions_log.open("a", encoding="utf-8") as log:
-        log.write('{"recipe": "ref')
-    ended = stats(layout, capsys)
+def test_lines_that_do_not_count(panda: Panda) -> None:
+    """A torn line and one of another type are warnings with their number, and found on checking."""
+    panda.write_lines(LOG, *LINES, line(1, retries="two"))
+    log = panda.home / LOG
+    log.write_text(log.read_text() + '{"recipe": "ref')
+    ended = panda("stats")
     assert ended.code == 0
-    assert "warning" in ended.err
-    assert ended.rows[0].startswith("pipeline/phase1_reflection\t2\t")
-
-
-def test_unknown_tokens(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tokens that one execution does not know make the sum unknown, not smaller."""
-    append_json_line(layout.executions_log, line(1, 0.9, tokens={"total": None}))
-    assert group(layout, capsys, "pipeline/phase1_reflection")["tokens"] is None
-
-
-def test_a_turn_that_no_directory_can_have(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
-    """Executions of a turn_id with NUL, of one that leads elsewhere and of none count, and are not judged."""
-    turn_ids = ("turn_\0", "../turns/turn_000001", None)
-    for turn_id in turn_ids:
-        append_json_line(layout.executions_log, line(1, 0.9, turn_id=turn_id))
-    found = group(layout, capsys, "pipeline/phase1_reflection")
-    assert (found["executions"], found["judged"]) == (5, 2)
-
-
-def test_wrong_types(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line with a value of another type counts nowhere, and is told with its number, also on checking."""
-    append_json_line(layout.executions_log, line(1, 0.9, retries="two"))
-    ended = stats(layout, capsys, "--json")
     assert "executions.jsonl:4 (retries): retries must be a whole number" in ended.err
-    assert json.loads(ended.out)["data"]["groups"]["pipeline/phase1_reflection"]["executions"] == 2
-    checked = run_words(build_program(), ["validate", str(layout.executions_log)], capsys)
+    assert "executions.jsonl:5" in ended.err
+    assert ended.rows[0].startswith("pipeline/phase1_reflection\t2\t")
+    checked = panda("validate", str(log))
     assert (checked.code, "executions.jsonl:4" in checked.out) == (3, True)
 
 
-def test_wrong_words(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_tokens(panda: Panda) -> None:
+    """Tokens that one execution does not know make the sum unknown, not smaller."""
+    panda.write_lines(LOG, *LINES, line(1, tokens={"total": None}))
+    assert group(panda)["tokens"] is None
+
+
+def test_a_turn_that_no_directory_can_have(panda: Panda) -> None:
+    """Executions of a turn_id with NUL, of one that leads elsewhere and of none count, and are not judged."""
+    turn_ids = ("turn_\0", "../turns/turn_000001", None)
+    panda.write_lines(LOG, *LINES, *(line(1, turn_id=turn_id) for turn_id in turn_ids))
+    counted = group(panda)
+    assert (counted["executions"], counted["judged"]) == (5, 2)
+
+
+def test_wrong_words(panda: Panda) -> None:
     """An unknown group or time is wrong usage; nothing is shown of a time without executions."""
-    assert stats(layout, capsys, "--by", "moon").code == 2
-    assert stats(layout, capsys, "--since", "yesterday").code == 2
-    assert stats(layout, capsys, "--since", "2027-01-01").out == ""
+    assert panda("stats", "--by", "moon").code == 2
+    assert panda("stats", "--since", "yesterday").code == 2
+    assert panda("stats", "--since", "2027-01-01").out == ""
