@@ -222,8 +222,8 @@ def fed(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
         change(run / "run.json", turns=[{**plan["turns"][0], "root": str(store), "session": "default"}])
         (store / "interventions").mkdir(exist_ok=True)
         write_json(store / "interventions/stop.json", INTERVENTION)
-        theirs = {**INTERVENTION, "id": "theirs", "user_id": "bob", "turn": 1}
-        write_json(store / "interventions/theirs.json", theirs)
+        foreign = {**INTERVENTION, "id": "theirs", "user_id": "bob", "turn": 1}
+        write_json(store / "interventions/theirs.json", foreign)
         conflict = {
             "conflict_id": "c",
             "fact_a": "a",

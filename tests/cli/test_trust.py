@@ -50,8 +50,8 @@ def listener() -> Iterator[Server]:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Panda:
     """A project that came from somebody else, with a store, and a directory of the user's beside it."""
-    settings = {"HOME": str(tmp_path / "home"), "MY_SECRET": SECRET, "PANDA_TRUST": "", "PANDA_ROOT": ""}
-    panda = Panda(tmp_path / "project", **settings)
+    panda = Panda(tmp_path / "project", PANDA_TRUST="", PANDA_ROOT="")
+    panda.environ |= {"HOME": str(tmp_path / "home"), "MY_SECRET": SECRET}
     panda.store = panda.home / "panda-system-docs"
     for name in ("home", "outside"):
         (tmp_path / name).mkdir()
