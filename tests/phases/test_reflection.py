@@ -4,66 +4,59 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import build_store, file_of
-from tests.phases.test_query_analyzer import summarise_as_research
-from tests.scripted_turns import Preferring, add_research, laptop_store, run_turn
+from tests.api import LAPTOPS, ROOT, Panda, ScriptedPanda
+from tests.script import Script
 
 
-def test_clarify_ends_the_turn(tmp_path: Path) -> None:
+@pytest.fixture
+def laptops(tmp_path: Path) -> Panda:
+    """Ann's laptops, with the models that come with panda."""
+    return Panda(tmp_path / "project", LAPTOPS, user="ann")
+
+
+def test_clarify_ends_the_turn(laptops: Panda) -> None:
     """A query that is surely unclear ends the turn with a question; nothing is gathered."""
-    ran = run_turn(laptop_store(tmp_path), "Do the thing.", Preferring("CLARIFY"), writes=False, scores=True)
-    assert ran.metadata.status == "clarify"
-    assert ran.metadata.question == (
-        "What do you mean by “Do the thing.”? Please name the thing that it is about."
-    )
-    assert ran.metadata.route == (0, 1, 7)
-    assert ran.sections() == [0, 1]
-    assert file_of(ran.folder, "reflection.json")["decision"] == "CLARIFY"
-    assert ran.response == f"{ran.metadata.question}\n"
-    assert ran.problems == []
+    turn = laptops.turn("Do the thing.")
+    question = "What do you mean by “Do the thing.”? Please name the thing that it is about."
+    assert (turn.code, turn.status, turn.metadata["question"]) == (21, "clarify", question)
+    assert turn.metadata["route"] == [0, 1, 7]
+    assert turn.sections == [0, 1]
+    assert turn.file("reflection.json")["decision"] == "CLARIFY"
+    assert turn.response == question
+    assert laptops.problems() == []
 
 
-def test_long_query_is_quoted_in_part(tmp_path: Path) -> None:
+def test_long_query_is_quoted_in_part(ann: ScriptedPanda) -> None:
     """The question quotes no more than the beginning of a long query, on one line."""
-    query = "Do the thing.\n" * 30
-    ran = run_turn(laptop_store(tmp_path), query, Preferring("CLARIFY"), writes=False, scores=True)
-    assert ran.metadata.status == "clarify"
-    assert str(ran.metadata.question).startswith("What do you mean by “Do the thing. Do the thing.")
-    assert len(str(ran.metadata.question)) < 160
+    script = Script(reflection={"decision": "CLARIFY", "question": ""})
+    question = ann.turn("Do the thing.\n" * 30, script=script).metadata["question"]
+    assert "“Do the thing. Do the thing." in question
+    assert len(question) < 160
 
 
 @pytest.mark.asks_for("shop.example")
-def test_clear_query_proceeds(tmp_path: Path) -> None:
-    """A clear query goes on to be gathered for."""
-    ran = run_turn(laptop_store(tmp_path), answer=Preferring("PROCEED"), writes=False, scores=True)
-    assert ran.meta(1)["decision"] == "PROCEED"
-    assert 2 in ran.metadata.route
+def test_clear_query_proceeds(laptops: Panda) -> None:
+    """A clear query goes on to be gathered for, with a confidence and a reason."""
+    turn = laptops.turn("How much is the Lenovo LOQ 15?")
+    reflection = turn.file("reflection.json")
+    assert reflection["decision"] == turn.meta(1)["decision"] == "PROCEED"
+    assert 0 < reflection["confidence"] <= 1
+    assert reflection["reasoning"] in turn.body(1)
+    assert 2 in turn.metadata["route"]
 
 
-def test_a_writer_is_told_what_is_close(tmp_path: Path) -> None:
+def test_a_writer_is_told_what_is_close(ann: ScriptedPanda, tmp_path: Path) -> None:
     """Whoever writes decides beside the lines of the store that are closest, or that there are none."""
-    layout = laptop_store(tmp_path)
-    asked = run_turn(layout, "How much is the Lenovo LOQ 15?").asked("reflection")[0].text
-    assert "The Lenovo LOQ 15 was the best laptop." in asked
-    bare = build_store(tmp_path / "bare")
-    assert "Nothing was found." in run_turn(bare, "How much is it?").asked("reflection")[0].text
+    assert "The Lenovo LOQ 15 was the best laptop." in ann.turn().asked("reflection")[0].text
+    with ScriptedPanda(tmp_path / "bare", None) as bare:
+        bare("init")
+        turn = bare.turn("How much is it?", "--new-user")
+        assert "Nothing was found." in turn.asked("reflection")[0].text
 
 
-def test_names_nothing_without_an_encoder(tmp_path: Path) -> None:
-    """Where no head can tell, only a query without a telling word is asked back, none that names a thing."""
-    asked = run_turn(laptop_store(tmp_path), "Which one?", Preferring(), writes=False, scores=True)
-    assert asked.metadata.status == "clarify"
-    named = run_turn(laptop_store(tmp_path / "b"), "Which tea?", Preferring(), writes=False, scores=True)
-    assert named.meta(1)["decision"] == "PROCEED"
-
-
-def test_resolved_reference_is_clear(tmp_path: Path) -> None:
-    """What looks unclear is clear if the session says what it refers to."""
-    layout = laptop_store(tmp_path)
-    add_research(layout, "visit_loq")
-    summarise_as_research(tmp_path)
-    model = Preferring("CLARIFY", "Lenovo LOQ 15")
-    ran = run_turn(layout, "More of it.", model, writes=False, scores=True)
-    assert ran.meta(1)["decision"] == "PROCEED"
-    assert "What the query refers to is known from the session." in ran.body(1)
-    assert ran.metadata.status != "clarify"
+def test_without_an_encoder_a_query_that_names_nothing_is_asked_back(laptops: Panda) -> None:
+    """Where nothing can tell, only a query without a telling word is asked back, none that names a thing."""
+    models = (ROOT / "models.yaml").read_text(encoding="utf-8")
+    laptops.write("models.yaml", models.replace("encoder: minilm-l6", "encoder: null"))
+    assert laptops.turn("Which one?").status == "clarify"
+    assert laptops.turn("Which tea?").meta(1)["decision"] == "PROCEED"

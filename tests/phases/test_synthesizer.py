@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from panda.errors import HaltError
-from tests.builders import build_store, import_line
+from tests.api import LAPTOPS, Panda, ScriptedPanda
 from tests.script import APPROVED, PRICE, PRICE_NODE, Script, offered, pick
-from tests.scripted_turns import USER, Preferring, laptop_store, run_turn
-from tests.stores import write_visit
+from tests.store_files import write_turn
+
+BOTH = {"retrieval": {"relevant": pick("turn:1", PRICE_NODE)}, "synthesis": {"lines": pick("Lenovo")}}
 
 
 def items(*pairs: tuple[str, str]) -> dict[str, Any]:
@@ -17,118 +17,134 @@ def items(*pairs: tuple[str, str]) -> dict[str, Any]:
     return {"items": [{"text": text, "node_ids": [node_id]} for text, node_id in pairs]}
 
 
-def test_answer_with_sources(tmp_path: Path) -> None:
+def test_answer_with_sources(ann: ScriptedPanda) -> None:
     """Each item carries the number of its source, and the sources stand below with their places."""
-    both = {"retrieval": {"relevant": pick("turn:1", PRICE_NODE)}, "synthesis": {"lines": pick("Lenovo")}}
     answer = items(("It costs $697.00.", PRICE_NODE), ("It was the best laptop.", "turn:1"))
-    ran = run_turn(laptop_store(tmp_path), answer=Script(**both, answer=answer))
-    assert ran.response == (
+    turn = ann.turn(script=Script(**BOTH, answer=answer))
+    assert turn.response == (
         "It costs $697.00. [1]\n\nIt was the best laptop. [2]\n\nSources:\n"
         "- [1] visit:visit_loq, turns/turn_000001/webpage_cache/page-visit_loq/extracted.json\n"
-        "- [2] turn:1, turns/turn_000001/context.md\n"
+        "- [2] turn:1, turns/turn_000001/context.md"
     )
-    assert ran.body(5) + "\n" == ran.response
-    assert ran.metadata.answered is True
-    assert ran.problems == []
+    assert turn.body(5) == turn.response
+    assert turn.metadata["answered"] is True
+    assert ann.problems() == []
 
 
 @pytest.mark.asks_for("shop.example")
-def test_model_that_only_scores_quotes(tmp_path: Path) -> None:
-    """A model that does not write answers with evidence word by word."""
-    model = Preferring("PROCEED", "commerce", "question", "Lenovo LOQ 15: price")
-    query = "What is the price of the Lenovo LOQ 15?"
-    ran = run_turn(laptop_store(tmp_path), query, answer=model, writes=False, scores=True)
-    assert ran.response.splitlines()[0] == f"{PRICE} [1]"
-    assert ran.metadata.status == "approved"
-    assert ran.problems == []
+def test_without_a_language_model_evidence_is_quoted(tmp_path: Path) -> None:
+    """The models that come with panda answer with evidence word by word."""
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    turn = panda.turn("What is the price of the Lenovo LOQ 15?")
+    assert turn.response.splitlines()[0] == f"{PRICE} [1]"
+    assert turn.status == "approved"
+    assert panda.problems() == []
 
 
-def test_nothing_answers(tmp_path: Path) -> None:
+def test_nothing_answers(ann: ScriptedPanda) -> None:
     """Without evidence the answer says that nothing was found and what was searched."""
-    ran = run_turn(laptop_store(tmp_path), answer=Script(answer={"items": []}))
-    assert ran.response == f"Nothing that is saved answers this. Searched: {PRICE_NODE}.\n"
-    assert (ran.metadata.status, ran.metadata.answered) == ("approved", False)
-    assert ran.meta(6)["verdict"] == "APPROVE"
-    assert ran.problems == []
+    turn = ann.turn(script=Script(answer={"items": []}))
+    assert turn.response == f"Nothing that is saved answers this. Searched: {PRICE_NODE}."
+    assert (turn.status, turn.metadata["answered"]) == ("approved", False)
+    assert turn.meta(6)["verdict"] == "APPROVE"
+    assert ann.problems() == []
 
 
-def test_greeting(tmp_path: Path) -> None:
+def test_greeting(ann: ScriptedPanda) -> None:
     """A greeting is greeted, whatever was gathered."""
     greeting = {**APPROVED["analyzer"], "intent": "greeting"}
-    ran = run_turn(laptop_store(tmp_path), "Hello there!", Script(analyzer=greeting, answer={"items": []}))
-    assert ran.response.startswith("Hello.")
-    assert ran.meta(5)["node_ids"] == []
-    assert ran.metadata.status == "approved"
+    turn = ann.turn("Hello there!", script=Script(analyzer=greeting, answer={"items": []}))
+    assert turn.response.startswith("Hello.")
+    assert turn.meta(5)["node_ids"] == []
+    assert turn.status == "approved"
 
 
-def test_source_that_was_not_offered(tmp_path: Path) -> None:
+def test_source_that_was_not_offered(ann: ScriptedPanda) -> None:
     """An answer that cites what was not offered is refused; insisting on it halts the turn."""
-    ran = run_turn(laptop_store(tmp_path), answer=Script(answer=items(("It costs $697.", "visit:made_up"))))
-    assert isinstance(ran.error, HaltError)
-    assert ran.metadata.status == "halted"
-    assert 5 not in ran.sections()
-    assert ran.interventions()[0]["type"] == "invalid_reply"
-    assert ran.problems == []
+    turn = ann.turn(script=Script(answer=items(("It costs $697.", "visit:made_up"))))
+    assert (turn.code, turn.status) == (20, "halted")
+    assert 5 not in turn.sections
+    assert turn.interventions[0]["type"] == "invalid_reply"
+    assert ann.problems() == []
 
 
-def test_the_same_said_twice(tmp_path: Path) -> None:
-    """An item that says nearly what an earlier one says is left out."""
-    answer = items(
-        ("The Lenovo LOQ 15 costs $697.00", PRICE_NODE), ("the lenovo LOQ 15 costs $697.00", PRICE_NODE)
+def test_the_same_said_twice(ann: ScriptedPanda) -> None:
+    """An item that says nearly what an earlier one says is left out; one with another price is not."""
+    texts = (
+        "The Lenovo LOQ 15 costs $697.00",
+        "the lenovo LOQ 15 costs $697.00",
+        "The Lenovo LOQ 15 costs $750",
     )
-    ran = run_turn(laptop_store(tmp_path), answer=Script(answer=answer))
-    assert [item["text"] for item in ran.meta(5)["items"]] == ["The Lenovo LOQ 15 costs $697.00"]
+    write_turn(ann.user_directory, 3, query="Lenovo?", response="The Lenovo LOQ 15 costs $750.")
+    nodes = (PRICE_NODE, PRICE_NODE, "turn:3")
+    script = Script(
+        retrieval={"relevant": pick(PRICE_NODE, "turn:3")},
+        synthesis={"lines": pick("Lenovo")},
+        analyzer={**APPROVED["analyzer"], "needs_current_prices": False},
+        answer=items(*zip(texts, nodes, strict=True)),
+    )
+    turn = ann.turn(script=script)
+    assert [item["text"] for item in turn.meta(5)["items"]] == [texts[0], texts[2]]
 
 
-def test_lines_of_an_item_stay(tmp_path: Path) -> None:
+def test_lines_of_an_item_stay(ann: ScriptedPanda) -> None:
     """An item is markdown, but line breaks in what a model writes cannot open a fence that nothing closes."""
-    answer = items(("It costs\n```\n$697.00", PRICE_NODE))
-    ran = run_turn(laptop_store(tmp_path), answer=Script(answer=answer))
-    assert ran.response.split("\n\n")[0] == "It costs\n\\```\n$697.00 [1]"
-    assert ran.sections() == [0, 1, 2, 3, 5, 6]
-    assert ran.problems == []
+    turn = ann.turn(script=Script(answer=items(("It costs\n```\n$697.00", PRICE_NODE))))
+    assert turn.response.split("\n\n")[0] == "It costs\n\\```\n$697.00 [1]"
+    assert turn.sections == [0, 1, 2, 3, 5, 6]
+    assert ann.problems() == []
 
 
-def test_price_that_a_turn_told(tmp_path: Path) -> None:
-    """Where a current price is asked for, what a turn told is offered only if a visit still confirms it."""
-    said = [("1", "The Lenovo LOQ 15 costs $750.00."), ("2", "The Lenovo LOQ 15 price is $697.00.")]
-    lines = [
-        import_line(user=USER, turn=int(n), session="s", query="Lenovo?", response=text) for n, text in said
+TABLE = "\n".join(
+    [
+        "| Laptop | Price |",
+        "| --- | --- |",
+        *(f"| Lenovo LOQ 15 in a box of kind {letter} | $697 |" for letter in "abcdefghijklmnopqrstuvwxyz"),
     ]
-    layout = build_store(tmp_path, *lines)
-    write_visit(
-        layout, 1, "visit_loq", {"title": "Lenovo LOQ 15", "price": "$697.00"}, quality=0.9, user=USER
-    )
+)
+
+
+def test_a_long_table_stays(ann: ScriptedPanda) -> None:
+    """A table of over 1,000 characters keeps its lines."""
+    assert len(TABLE) > 1000
+    assert TABLE in ann.turn(script=Script(answer=items((TABLE, PRICE_NODE)))).response
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("It costs:\n\n```sh\n# $697.00\n```", "It costs:\n\n```sh\n# $697.00\n```\n\n([1])"),
+        ("It costs $697.00\n# Lenovo LOQ 15", "It costs $697.00\n\\# Lenovo LOQ 15 [1]"),
+    ],
+)
+def test_fences_and_marks_of_a_writer(ann: ScriptedPanda, text: str, shown: str) -> None:
+    """Fences that close stay, and the mark stands below; a heading becomes text."""
+    turn = ann.turn(script=Script(answer=items((text, PRICE_NODE))))
+    assert turn.response.partition("\n\nSources:")[0] == shown
+
+
+@pytest.mark.parametrize(
+    ("response", "is_offered"),
+    [
+        ("The Lenovo LOQ 15 costs $750.00.", False),
+        ("The Lenovo LOQ 15 price is $697.00.", True),
+        ("The budget for it is $500-800.", True),
+    ],
+    ids=["outdated", "confirmed", "price of nothing"],
+)
+def test_price_that_a_turn_told(ann: ScriptedPanda, response: str, *, is_offered: bool) -> None:
+    """Where a current price is asked for, what a turn told is offered only if a visit still confirms it."""
+    write_turn(ann.user_directory, 3, query="Lenovo?", response=response)
     script = Script(
-        retrieval={"relevant": pick("turn:1", "turn:2", PRICE_NODE)},
-        synthesis={"lines": pick("$750", "$697")},
+        retrieval={"relevant": pick("turn:3", PRICE_NODE)}, synthesis={"lines": pick("$750", "$697", "$500")}
     )
-    ran = run_turn(layout, answer=script)
-    assert "$750.00" in ran.body(2)
-    assert set(offered(ran.asked("answer")[0], "sources")) == {"turn:2", PRICE_NODE}
+    turn = ann.turn(script=script)
+    assert response in turn.body(2)
+    assert ("turn:3" in offered(turn.asked("answer")[0], "sources")) is is_offered
 
 
-def test_amount_that_is_no_price(tmp_path: Path) -> None:
-    """A budget that a turn told stays on offer beside current prices: it is the price of nothing."""
-    budget = "My budget for it is $500-800."
-    layout = build_store(
-        tmp_path, import_line(user=USER, turn=1, session="s", query=budget, response="Noted.")
-    )
-    write_visit(
-        layout, 1, "visit_loq", {"title": "Lenovo LOQ 15", "price": "$697.00"}, quality=0.9, user=USER
-    )
-    script = Script(
-        retrieval={"relevant": pick("turn:1", PRICE_NODE)},
-        synthesis={"lines": pick("$500", "$697")},
-    )
-    (asked,) = run_turn(layout, answer=script).asked("answer")
-    assert budget in asked.text
-    assert "turn:1" in offered(asked, "sources")
-
-
-def test_quotation_cites_its_own_node(tmp_path: Path) -> None:
+def test_quotation_cites_its_own_node(ann: ScriptedPanda) -> None:
     """A line that a model quotes word by word cites the node it stands in, whatever the model cites."""
-    both = {"retrieval": {"relevant": pick("turn:1", PRICE_NODE)}, "synthesis": {"lines": pick("Lenovo")}}
-    ran = run_turn(laptop_store(tmp_path), answer=Script(**both, answer=items((PRICE, "turn:1"))))
-    assert ran.meta(5)["node_ids"] == [PRICE_NODE]
-    assert ran.metadata.status == "approved"
+    turn = ann.turn(script=Script(**BOTH, answer=items((PRICE, "turn:1"))))
+    assert turn.meta(5)["node_ids"] == [PRICE_NODE]
+    assert turn.status == "approved"
