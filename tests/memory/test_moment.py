@@ -1,144 +1,97 @@
-"""A user's memory as it was when a turn began."""
+"""A turn that is taken up again knows what was known when it began, and nothing that came later."""
 
-from datetime import datetime, timedelta
+import re
 from pathlib import Path
 
 import pytest
 
-from panda.index.index import Index
-from panda.memory.fact import typed_value
-from panda.memory.files import Bound, known_then
-from panda.memory.log import MemoryLog
-from panda.memory.memory import Memory
-from panda.memory.reader import Moment, NodeReader
-from panda.store.fact import Assertion
-from panda.store.layout import Layout, UserStore
-from panda.store.records import Extracted, Manifest, Snapshot
-from panda.store.visits import Visit, place_visit, write_visit
-from tests.stores import NOW, write_turn
+from tests.api import ScriptedPanda, Turn
+from tests.script import Script, loaded_lines, pick
+from tests.store_files import write_turn, write_visit
 
-USER = "ann"
-TURN = 5
+QUERY = "Which tea, desk, cup and lamp, and which tent?"
+EARLIER = "2026-01-04T13:30:00Z"
+LATER = "2026-01-04T15:30:00Z"
 
 
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    layout = Layout(tmp_path)
-    layout.of(USER).home.mkdir(parents=True)
-    return layout
+def begin(ann: ScriptedPanda) -> int:
+    """Begin a turn that halts before it gathers anything, and return its number."""
+    ended = ann.turn(QUERY, script=Script(reflection="no reply of any schema"))
+    assert ended.code == 20
+    ann.turn_file(ended.number, "calls.jsonl").unlink()  # else the same replies count again
+    return ended.number
 
 
-def say(layout: Layout, key: str, value: str, *, hours: float, turn: int | None = None) -> None:
-    """Assert something some hours after the turn began."""
-    memory = Memory(UserStore(layout.root, USER, lambda: NOW + timedelta(hours=hours), 5))
-    source = f"turn:{turn}" if turn else f"user:{USER}"
-    said = Assertion(
-        "", f"user:{USER}", key, typed_value(value), source, 0.9, "local", kind="preference", source_turn=turn
+def go_on(ann: ScriptedPanda, number: int) -> Turn:
+    """Take the turn up again; all memory and visits count as relevant."""
+    script = Script(
+        retrieval={"relevant": pick("memory:", "visit:")},
+        synthesis={"lines": pick("~")},
+        answer={"items": []},
     )
-    with memory.held():
-        memory.assert_all([said])
+    turn = ann.resume(number, script=script)
+    assert turn.code == 0, turn.out
+    return turn
 
 
-def read_log(layout: Layout) -> MemoryLog:
-    log = MemoryLog(layout.of(USER))
-    log.refresh()
-    return log
+def remembered(turn: Turn) -> list[str]:
+    """Return the lines of memory that the turn read, without the budget of LAPTOPS."""
+    lines = loaded_lines(turn.asked("synthesis")[0])
+    return sorted(line for node_id, line in lines if node_id.startswith("memory:") and "budget" not in line)
 
 
-def look(layout: Layout) -> Snapshot:
-    """What a turn that begins now records."""
-    return Snapshot(turns=((1, 4),), memory=read_log(layout).mark, files={}, notes=0, knowledge={})
+def say(ann: ScriptedPanda, *values: str, at: str = EARLIER) -> None:
+    """Remember values, each as `key=value`."""
+    for value in values:
+        assert ann("memory", "set", *value.split("="), PANDA_NOW=at).code == 0
 
 
-def known(layout: Layout, snapshot: Snapshot | None, at: datetime = NOW) -> list[str]:
-    found = known_then(read_log(layout), Bound(TURN, at, snapshot))
-    return [one.relation for one in found]
+def test_what_is_remembered_since_is_not_read(ann: ScriptedPanda) -> None:
+    """New values and changed ones count for later turns, whatever the clock says."""
+    say(ann, "tea=Assam", at=LATER)
+    number = begin(ann)
+    say(ann, "desk=oak", "tea=Ceylon")
+    assert remembered(go_on(ann, number)) == ["tea: Assam"]
+    assert remembered(go_on(ann, begin(ann))) == ["desk: oak", "tea: Ceylon"]
 
 
-def preferences(layout: Layout, snapshot: Snapshot | None) -> dict[str, str]:
-    """What a reader of the turn is told now."""
-    moment = Moment(layout.of(USER))
-    moment.pin(Bound(TURN, NOW, snapshot))
-    nodes = NodeReader(UserStore(layout.root, USER, lambda: NOW), moment).preferences()
-    return {node.id: node.items[0].text for node in nodes}
-
-
-def test_reflected_facts_are_not_known_early(layout: Layout) -> None:
-    """Without a record a fact of a lower turn counts only if it was asserted by then."""
-    say(layout, "tea", "Assam", hours=-1, turn=3)
-    say(layout, "desk", "oak", hours=1, turn=3)
-    say(layout, "cup", "blue", hours=-1, turn=6)
-    say(layout, "lamp", "red", hours=-1)
-    assert known(layout, None) == ["tea", "lamp"]
-
-
-def test_the_record_counts_not_the_number(layout: Layout) -> None:
-    """With a record exactly what was in the log counts, whatever turn said it and by whatever clock."""
-    say(layout, "tea", "Assam", hours=1, turn=6)
-    snapshot = look(layout)
-    say(layout, "desk", "oak", hours=-1, turn=3)
-    say(layout, "tea", "Ceylon", hours=-1, turn=4)
-    assert known(layout, snapshot) == ["tea"]
-    assert preferences(layout, snapshot) == {"memory:tea": "tea: Assam"}
-
-
-def test_nothing_was_there(layout: Layout) -> None:
+def test_nothing_was_there(ann: ScriptedPanda) -> None:
     """A turn that began with an empty memory knows nothing that came later."""
-    snapshot = look(layout)
-    say(layout, "tea", "Assam", hours=-1, turn=3)
-    assert known(layout, snapshot) == []
-    assert preferences(layout, snapshot) == {}
+    number = begin(ann)
+    say(ann, "tea=Assam")
+    assert remembered(go_on(ann, number)) == []
 
 
-def test_a_forgotten_line_leaves_the_others(layout: Layout) -> None:
-    """A line taken out of the log later changes nothing for the others; if it was the last, time does."""
-    for key in ("tea", "desk", "cup"):
-        say(layout, key, "x", hours=-1, turn=3)
-    snapshot = look(layout)
-    say(layout, "lamp", "x", hours=1, turn=4)
-    path = layout.of(USER).memory_log
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text("".join([lines[0], *lines[2:]]), encoding="utf-8")
-    assert known(layout, snapshot) == ["tea", "cup"]
-    path.write_text("".join([*lines[:2], lines[3]]), encoding="utf-8")
-    assert known(layout, snapshot) == ["tea", "desk"]
+@pytest.mark.parametrize(
+    ("forgotten", "left"), [("desk", ["cup: c", "tea: a"]), ("cup", ["desk: b", "tea: a"])]
+)
+def test_a_forgotten_value_leaves_the_others(ann: ScriptedPanda, forgotten: str, left: list[str]) -> None:
+    """A value that is forgotten later changes nothing for the others, even if it was the last."""
+    say(ann, "tea=a", "desk=b", "cup=c")
+    number = begin(ann)
+    say(ann, "lamp=d", at=LATER)
+    assert ann("forget", forgotten, "--yes").code == 0
+    assert remembered(go_on(ann, number)) == left
 
 
-def test_memory_stands_still(layout: Layout) -> None:
-    """What is asserted or typed while a turn runs is not read by it; after it, it is."""
-    say(layout, "tea", "Assam", hours=-1, turn=3)
-    moment = Moment(layout.of(USER))
-    moment.pin(Bound(TURN, NOW, look(layout)))
-    reader = NodeReader(UserStore(layout.root, USER, lambda: NOW), moment)
-    before = reader.preferences()
-    say(layout, "desk", "oak", hours=0, turn=4)
-    with layout.of(USER).preferences.open("a", encoding="utf-8") as file:
-        file.write("typed below\n")
-    assert reader.preferences() == before
-    moment.pin(None)
-    assert [node.id for node in reader.preferences()] == ["memory:tea", "memory:desk"]
+def test_a_turn_of_before_has_no_record(ann: ScriptedPanda) -> None:
+    """Without snapshot.json a value counts only if it was remembered by then."""
+    say(ann, "tea=Assam")
+    number = begin(ann)
+    say(ann, "desk=oak", at=LATER)
+    ann.turn_file(number, "snapshot.json").unlink()
+    assert remembered(go_on(ann, number)) == ["tea: Assam"]
 
 
-def seen(number: int, visit_id: str, url: str) -> Visit:
-    """What a turn saw of a page."""
-    manifest = Manifest(visit_id=visit_id, url=url, title=f"seen in {number}", visited_at=NOW)
-    return Visit(manifest, Extracted(title="Tent"), "A tent.")
-
-
-def test_visits_of_a_page_are_found_by_the_index(tmp_path: Path) -> None:
-    """The newest counts that was there when the turn began, or that the turn made itself."""
-    layout, url = Layout(tmp_path), "https://shop.example/tent"
-    for number in (2, 3, 4):
-        write_turn(layout, number, query="tents", response="", user=USER)
-    for number in (1, 2, 4):
-        visit_id, directory = place_visit(layout.of(USER).turn(number), url)
-        write_visit(directory, seen(number, visit_id, url))
-    index = Index(layout)
-    index.freshen(USER)
-    moment = Moment(layout.of(USER))
-    reader = NodeReader(UserStore(layout.root, USER, lambda: NOW), moment, index)
-    assert reader.visits([url, "https://shop.example/"])[url].title == "seen in 4"
-    moment.pin(Bound(5, NOW, Snapshot(turns=((1, 3),), memory=None, files={}, notes=0, knowledge={})))
-    assert reader.visits([url])[url].title == "seen in 2"
-    write_visit(place_visit(layout.of(USER).turn(5), url)[1], seen(5, "visit_a", url))
-    assert reader.visits([url])[url].title == "seen in 5"
+def test_turns_and_visits_of_since_are_not_found(ann: ScriptedPanda) -> None:
+    """Of what was found of a page that counts which was there when the turn began."""
+    write_turn(ann.user_directory, 3, query="A tent?", response="A tent.")
+    write_visit(ann.user_directory, 3, "visit_3", {"title": "Tent", "price": "$5"}, quality=0.9)
+    number = begin(ann)
+    write_turn(ann.user_directory, 9, query="A tent again?", response="Two tents.")
+    write_visit(ann.user_directory, 9, "visit_9", {"title": "Tent", "price": "$9"}, quality=0.9)
+    turn = go_on(ann, number)
+    offered = set(re.findall(r"(?m)^- (turn:\d+|visit:\w+) \|", turn.asked("retrieval")[0].text))
+    assert {"turn:3", "visit:visit_3"} <= offered
+    assert not {"turn:9", "visit:visit_9"} & offered
+    assert Path(turn.directory).name == f"turn_{number:06d}"
