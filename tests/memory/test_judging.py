@@ -126,7 +126,7 @@ PRICE = "Lenovo LOQ 15: price $697.00"
 def test_a_draft_is_judged_alike(
     ann: ScriptedPanda, title: str, text: str, node_ids: Sequence[str], reason: str
 ) -> None:
-    """What a model drafts is asked for again with the reason, and none of it comes into §2."""
+    """All that a model drafts is asked for again with the reason, and none of it comes into §2."""
     drafts = [
         {"sections": [{"title": heading, "items": [{"text": line, "node_ids": ids}]}]}
         for heading, line, ids in ((title, text, node_ids), (VISIT, PRICE, ["visit:visit_loq"]))
@@ -192,7 +192,7 @@ def test_nodes_of_two_kinds_in_a_section(panda: Panda) -> None:
 
 
 def test_judged_as_of_then(panda: Panda) -> None:
-    """What was believable when it was gathered stays so; what was expired then is a finding."""
+    """All that was believable when it was gathered stays so; what was expired then is a finding."""
     assert panda("validate", "3", PANDA_NOW="2026-06-04T14:30:00Z").code == 0
     path = panda.turn_file(3, "gathered_context.json")
     values = json.loads(path.read_text(encoding="utf-8"))
@@ -224,7 +224,7 @@ def change_budget(panda: Panda) -> None:
 
 
 def test_a_source_that_nobody_can_set_back(panda: Panda) -> None:
-    """What rests on a file that was changed by hand since, and is not in it, is not judged; the rest is."""
+    """Lines of a file that was changed by hand since, and are not in it, are not judged; the rest is."""
     change_budget(panda)
     assert verdicts(panda) == verdicts(panda, "budget") == {"not judged"}
     edit(panda, VISIT, "price $697.00 [1]", "price $597.00 [1]")

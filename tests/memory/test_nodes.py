@@ -91,7 +91,7 @@ def test_a_turn_that_told_nothing_leads_to_what_it_quoted(ann: ScriptedPanda) ->
 
 
 def test_a_refused_answer_leads_nowhere(ann: ScriptedPanda) -> None:
-    """What a turn that failed had quoted is no evidence."""
+    """All that a turn that failed had quoted is no evidence."""
     path = write_turn(
         ann.user_directory, 3, query="Which oil?", response="x", items=QUOTED[:1], status="failed"
     )
@@ -141,7 +141,7 @@ def test_preferences(ann: ScriptedPanda) -> None:
 
 
 def test_contradictions_are_never_plain(ann: ScriptedPanda) -> None:
-    """What another fact contradicts is quoted with both values and the mark; once settled, plainly again."""
+    """A contradicted fact is quoted with both values and the mark; once settled, plainly again."""
     assert ann("memory", "set", "tea", "Assam").code == 0
     fact = {"entity": "user:ann", "relation": "tea", "source": "panda://h/user/bob", "scope": "local"}
     values = (("b", "string", "Sencha", "1.001"), ("c", "text", "Assam", "1.002"))
@@ -214,7 +214,7 @@ def test_the_newest_research_of_a_topic_wins(ann: ScriptedPanda) -> None:
 
 @pytest.mark.parametrize("price", ["$697", "330 €", "330 EUR", "CHF 330", "330 euros"])
 def test_a_price_ages_as_one(price: str, ann: ScriptedPanda) -> None:
-    """What a research says of a price is no line after 20 days, its sign or code on either side."""
+    """All that a research says of a price is no line after 20 days, its sign or code on either side."""
     claims = [{"claim": f"Vaude tent, {price}"}, {"claim": "The Vaude tent is green"}]
     write_research(ann.user_directory, 1, topic="tents", summary="Tents", claims=claims, expires_at=None)
     late = documents(ask(ann, "Which tent?", "research:", PANDA_NOW="2026-02-14T14:30:00Z"))
@@ -316,7 +316,7 @@ def test_a_long_note_is_found_by_section(ann: ScriptedPanda) -> None:
 
 
 def test_sections_keep_their_names(ann: ScriptedPanda) -> None:
-    """However long a note and its sections grow or shrink, what cites a section by its id stays sound."""
+    """A note and its sections may grow or shrink: what cites a section by its id stays sound."""
     write_note(
         ann.user_directory, "travel.md", f"# Visa\nIt is free. {FILLER * 250}\n# Money\nBring euros.\n"
     )

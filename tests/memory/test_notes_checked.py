@@ -29,7 +29,7 @@ def reported(panda: Panda, place: Path, kind: str) -> dict[str, str]:
 
 
 def test_notes_that_cannot_be_read_are_findings(panda: Panda) -> None:
-    """What no turn can quote as it is meant is told with its path; other notes are not."""
+    """All that no turn can quote as it is meant is told with its path; other notes are not."""
     notes = panda.user_directory / "knowledge"
     assert reported(panda, panda.store, "as_text") == {}
     write(panda, "deep/latin.md", "Käse".encode("latin-1"))

@@ -62,7 +62,7 @@ def write(path: Path, text: str) -> None:
 
 
 def test_the_first_value_makes_log_and_file(tmp_path: Path) -> None:
-    """What a turn is told stands in both, with confidence and source; another value takes it back."""
+    """All that a turn is told stands in both, with confidence and source; another value takes it back."""
     panda = Panda(tmp_path / "project")
     assert panda("init").code == 0
     assert panda.turn("Remember that my budget is $900.").code == 0
@@ -151,7 +151,7 @@ def test_a_missing_file_is_made_again(ann: Ann) -> None:
 
 
 def test_a_hand_edit_is_the_latest_word(ann: Ann) -> None:
-    """What was set and then typed back by hand is an edit, not a leftover."""
+    """A former value that is typed back by hand is an edit, not a leftover."""
     ann("set", "pet", "cat")
     former = ann.preferences.read_bytes()
     ann("set", "pet", "dog")
@@ -162,7 +162,7 @@ def test_a_hand_edit_is_the_latest_word(ann: Ann) -> None:
 
 @pytest.mark.parametrize("mark", ["former", "torn"])
 def test_a_crash_between_log_and_file(ann: Ann, mark: str) -> None:
-    """Where a write was cut short after the log, the files follow it; nothing counts as an edit by hand."""
+    """If a write was cut short after the log, the files follow it; nothing counts as an edit by hand."""
     ann("set", "pet", "cat")
     ann("set", "tea", "Assam")
     mark_file = ann.home / "memory.shown.json"

@@ -1,12 +1,10 @@
 """A user's own note is read whatever it looks like: what panda cannot use of it is text, no turn halts."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from panda.documents.note import read_confidence, read_date
 from tests.api import Panda, digest
 
 DATES = (
@@ -57,19 +55,6 @@ def test_usual_forms_of_dates_are_read(panda: Panda) -> None:
         note(panda, f"unclear {n}.md", f"---\ntitle: T\ndate: {form}\n---\n\nTea.\n")
     assert set(faults(panda)) == {f"unclear {n}.md:3 (date)" for n in range(len(UNCLEAR))}
     assert panda("validate", str(panda.store)).code == 0
-
-
-@pytest.mark.parametrize("form", ["14.03.2026", "2026/3/14", "2026.03.14", "March 14, 2026", "14-Mar-2026"])
-def test_the_day_of_a_date(form: str) -> None:
-    """It is the day that is written, in UTC."""
-    assert read_date(form) == datetime(2026, 3, 14, tzinfo=UTC)
-
-
-def test_forms_of_confidences() -> None:
-    """Numbers from 0 to 1 and per cent are confidences; all else is text."""
-    usable = {0.8: 0.8, "0.8": 0.8, "80%": 0.8, "80 %": 0.8}
-    other = ("high", 80, "-1", True, "0.8 or so")
-    assert {form: read_confidence(form) for form in (*usable, *other)} == {**dict.fromkeys(other), **usable}
 
 
 ODD: dict[str, str | bytes] = {

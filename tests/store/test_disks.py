@@ -94,7 +94,7 @@ def test_a_turn_that_does_not_fit_claims_nothing(panda: Panda, disk: Path, leave
 
 
 def test_a_line_that_does_not_fit_leaves_those_before_it_whole(panda: Panda, disk: Path) -> None:
-    """What was remembered stays as it was; with room again the next line follows it."""
+    """All that was remembered stays as it was; with room again the next line follows it."""
     assert panda("memory", "set", "tea", "Assam").code == 0
     log = panda.user_directory / "memory.jsonl"
     before = log.read_bytes()
