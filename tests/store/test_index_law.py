@@ -1,50 +1,64 @@
 """The law of the index: delete it, rebuild it, and every row is the same."""
 
+import json
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from datetime import timedelta
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+import pytest
 
-from panda.index.index import Index
-from panda.retrieval.ranking import Bounds, rank_rows
-from panda.store.layout import Layout
-from tests.stores import NOW, dump_index, write_research, write_turn, write_visit
+from tests.api import Panda
+from tests.store_files import (
+    NOW,
+    dump_database,
+    import_line,
+    write_research,
+    write_turn,
+    write_visit,
+)
 
-WORDS = "apple pear 16GB RTX 4060 Straße naïve 東京都 hamster running laptops $697".split()  # noqa: SIM905
+WORDS = ("apple", "pear", "16GB", "RTX", "4060", "Straße", "naïve", "東京都", "hamster", "running", "$697")
+ROUNDS = 16
+
+
+@pytest.fixture
+def panda(tmp_path: Path) -> Panda:
+    """A project whose store has a user without turns."""
+    panda = Panda(tmp_path / "project", user="ann", PANDA_WAIT_SECONDS="60")
+    panda.user_directory.mkdir(parents=True)
+    return panda
 
 
 def text(chance: random.Random) -> str:
     return " ".join(chance.choices(WORDS, k=chance.randint(1, 12)))
 
 
-def change(layout: Layout, chance: random.Random) -> str:
-    """Add, change or remove one thing; returns the user."""
-    user, number = chance.choice(("ann", "bob")), chance.randint(1, 40)
-    paths = layout.of(user).turn(number)
+def change(users: Path, chance: random.Random) -> str:
+    """Add, change or remove one thing and return the user."""
+    name = chance.choice(("ann", "bob"))
+    number = chance.randint(1, 20)
+    user = users / name
+    turn = user / "turns" / f"turn_{number:06d}"
     kind = chance.random()
-    if kind < 0.25 and paths.directory.exists():
-        shutil.rmtree(paths.directory)
-    elif kind < 0.35 and paths.directory.exists():
-        (paths / "metadata.json").write_text("{", encoding="utf-8")
+    if kind < 0.25 and turn.exists():
+        shutil.rmtree(turn)
+    elif kind < 0.35 and turn.exists():
+        (turn / "metadata.json").write_text("{", encoding="utf-8")
     elif kind < 0.45:
-        shutil.rmtree(paths.directory, ignore_errors=True)
-        write_research(layout, number, {"topic": "pets.x", "summary": text(chance)}, user=user)
-    elif kind < 0.5 and not paths.webpage_cache.exists():
-        write_visit(layout, number, f"v{number}", {"title": text(chance)}, quality=0.9, user=user)
+        shutil.rmtree(turn, ignore_errors=True)
+        write_research(user, number, topic="pets.x", summary=text(chance))
+    elif kind < 0.5 and not (turn / "webpage_cache").exists():
+        write_visit(user, number, f"v{number}", {"title": text(chance)}, quality=0.9)
     elif kind < 0.6:
         lines = "".join(f"key_{n}: {text(chance)}\n" for n in range(chance.randint(0, 3)))
-        layout.of(user).home.mkdir(parents=True, exist_ok=True)
-        layout.of(user).preferences.write_text(f"---\n{lines}---\n", encoding="utf-8")
+        user.mkdir(parents=True, exist_ok=True)
+        (user / "preferences.md").write_text(f"---\n{lines}---\n", encoding="utf-8")
     else:
         write_turn(
-            layout,
+            user,
             number,
             query=text(chance),
             response=text(chance),
@@ -52,120 +66,69 @@ def change(layout: Layout, chance: random.Random) -> str:
             at=NOW + timedelta(hours=number),
             session=f"s{number % 3}",
             summary=chance.choice(("", text(chance))),
-            user=user,
         )
-    return user
+    return name
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 2**32))
-def test_500_changes_in_any_order(tmp_path: Path, seed: int) -> None:
-    """An index that took in 500 changes one by one equals one made from nothing at the end."""
-    layout, chance = Layout(tmp_path / str(seed)), random.Random(seed)
-    index = Index(layout)
-    for _ in range(500):
-        index.freshen(change(layout, chance))
+@pytest.mark.parametrize("seed", [1, 2])
+def test_changes_in_any_order(panda: Panda, seed: int) -> None:
+    """An index that took in changes one by one equals one made from nothing at the end."""
+    chance = random.Random(seed)
+    database = panda.store / "indexes" / "turn_index.db"
+    for _ in range(ROUNDS):
+        changed = {change(panda.store / "users", chance) for _ in range(5)}
+        for user in sorted(changed):
+            assert panda("index", "search", "apple", "--user", user).code == 0
     for user in ("ann", "bob"):
-        index.freshen(user)
-        assert not index.behind(user).sources
-    index.close()
-    grown = dump_index(layout)
-    for way in ("deleted", "full"):
-        if way == "deleted":
-            shutil.rmtree(layout.indexes)
-        other = Index(layout)
-        other.rebuild(full=way == "full")
-        other.close()
-        assert dump_index(layout) == grown
-    shutil.rmtree(layout.root)
+        assert panda("index", "search", "apple", "--user", user).code == 0
+        assert panda("index", "status", "--user", user, "--json").data["turns_behind"] == 0
+    grown = dump_database(database)
+    assert panda("index", "rebuild", "--full", PANDA_USER="").code in (0, 3)
+    assert dump_database(database) == grown
+    shutil.rmtree(panda.store / "indexes")
+    assert panda("index", "rebuild", PANDA_USER="").code in (0, 3)
+    assert dump_database(database) == grown
 
 
-def test_changes_of_many_files_are_taken_in(tmp_path: Path) -> None:
-    """Whether changes are written into what is there or into nothing, the rows are the same."""
-    layout = Layout(tmp_path)
-    index = Index(layout)
-    for first in (1, 11):
-        for number in range(first, first + 10):
-            write_turn(layout, number, query=f"apple {number}", response="x", session=f"s{number % 2}")
-        write_research(layout, first, {"topic": "pets.x", "summary": f"hamster {first}"})
-        index.rebuild(["ann"])["ann"]
-    index.close()
-    grown = dump_index(layout)
-    index.rebuild(full=True)
-    index.close()
-    assert dump_index(layout) == grown
+def search(panda: Panda) -> tuple[int, int]:
+    """Return how many turns a search finds, and how many changes the index is behind."""
+    data = panda.json("index", "search", "apple", "-k", "200")
+    return len([result for result in data["results"] if result["node_id"].startswith("turn:")]), data[
+        "behind"
+    ]
 
 
-ADD = """
-import sys
-from pathlib import Path
-from panda.exchange.intake import import_turns
-from panda.index.index import Index
-from panda.store.layout import Layout
-from tests.stores import NOW
-layout = Layout(Path(sys.argv[1]))
-for n in range(12):
-    line = '{"user": "ann", "session": "s%s", "at": "2026-01-04", "query": "apple %s", "response": "x"}'
-    report = import_turns([line % (sys.argv[2], n)], layout, lambda: NOW)
-    Index(layout).record("ann", [turn.turn for turn in report.turns])
-"""
-
-REBUILD = """
-import sys, time
-from pathlib import Path
-from panda.index.index import Index
-from panda.store.layout import Layout
-from tests.stores import NOW
-layout = Layout(Path(sys.argv[1]))
-index = Index(layout)
-until = time.monotonic() + float(sys.argv[2])
-while time.monotonic() < until:
-    index.rebuild(full=True)
-    print("rebuilt", flush=True)
-"""
+def test_writers_and_a_rebuild(panda: Panda) -> None:
+    """Processes that add turns while another one rebuilds lose no row, get numbers of their own, and end."""
+    for writer in range(2):
+        lines = [
+            import_line(user="ann", query=f"apple {writer} {n}", session=f"s{writer}") for n in range(12)
+        ]
+        panda.write_lines(f"{writer}.jsonl", *lines)
+    processes = [panda.start("import", f"{writer}.jsonl", "--json") for writer in range(2)]
+    processes.append(panda.start("index", "rebuild", "--full", "--json"))
+    numbers: list[int] = []
+    for process in processes:
+        with process:
+            out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        numbers += [turn["turn"] for turn in json.loads(out)["data"].get("turns", [])]
+    assert sorted(numbers) == list(range(1, 25))
+    assert search(panda) == (24, 0)
 
 
-def start(program: str, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parent.parent.parent,
-    )
-
-
-def test_four_writers_and_a_rebuild(tmp_path: Path) -> None:
-    """Processes that add turns while another one rebuilds lose no row, and none fails."""
-    layout = Layout(tmp_path)
-    writers = [start(ADD, str(tmp_path), str(n)) for n in range(4)]
-    rebuilder = start(REBUILD, str(tmp_path), "3")
-    for process in [*writers, rebuilder]:
-        _, errors = process.communicate(timeout=60)
-        assert (process.returncode, errors) == (0, "")
-    index = Index(layout)
-    index.freshen("ann")
-    assert len(index.read("ann", lambda view: rank_rows(view, "apple", bounds=Bounds()))) == 48
-    assert not index.behind("ann").sources
-    index.close()
-
-
-def test_killed_rebuild(tmp_path: Path) -> None:
+def test_a_killed_rebuild(panda: Panda) -> None:
     """After `kill -9` during full rebuilds the index answers, and the next rebuild clears up."""
-    layout = Layout(tmp_path)
-    for number in range(1, 200):
-        write_turn(layout, number, query=f"apple {number}", response="x")
-    index = Index(layout)
-    index.rebuild(["ann"])["ann"]
-    for wait in (0.0, 0.02, 0.05):
-        process = start(REBUILD, str(tmp_path), "30")
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert index.freshen("ann").problems == ()
-        assert len(index.read("ann", lambda view: rank_rows(view, "apple", bounds=Bounds()))) == 199
-    index.rebuild(full=True)
-    index.close()
-    assert [path.name for path in layout.indexes.iterdir() if path.name.startswith(".")] == []
+    for number in range(1, 100):
+        write_turn(panda.user_directory, number, query=f"apple {number}", response="x")
+    assert panda("index", "rebuild").code == 0
+    began = time.monotonic()
+    assert panda.process("index", "rebuild", "--full").code == 0
+    lasted = time.monotonic() - began
+    for share in (0.6, 0.9):
+        with panda.start("index", "rebuild", "--full") as process:
+            time.sleep(share * lasted)
+            process.send_signal(signal.SIGKILL)
+        assert search(panda) == (99, 0)
+    assert panda("index", "rebuild", "--full").code == 0
+    assert [path.name for path in (panda.store / "indexes").iterdir() if path.name.startswith(".")] == []
