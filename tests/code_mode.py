@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from panda.errors import Problem
+import pytest
+
+from tests.api import ScriptedPanda, Turn
 from tests.script import Script
-from tests.scripted_model import ScriptedModel
-from tests.scripted_turns import Ran, laptop_store, scripted_app
 
 SOURCE = "def add_up(values):\n    return sum(values)\n"
 TEST = (
@@ -76,16 +77,28 @@ def code_script(*rounds: Any, **more: Any) -> Script:
     return Script(**{**given, **more})
 
 
-def run_code(
-    root: Path, project: Path, script: Any, query: str = QUERY, *, dry_run: bool = False, mode: str = "code"
-) -> Ran:
-    """A turn of user ann in the project."""
-    model = ScriptedModel(script, scores=False)
-    layout = laptop_store(root / "store")
-    app = scripted_app(layout, model, project=project)
-    turn = app.start_turn(query, mode, dry_run=dry_run)
-    try:
-        app.run_turn(turn)
-    except Problem as exc:
-        return Ran(app, turn, exc, model)
-    return Ran(app, turn, None, model)
+class CodeProject(ScriptedPanda):
+    """
+    The repository, worked on by a scripted language model; the store lies beside it.
+
+    Args:
+        root: Directory of the repository `project`, of `store` and of `outside.txt`.
+    """
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(repository(root))
+        self.project = self.home
+        self.store = self.store.rename(root / "store")
+        self.environ["PANDA_ROOT"] = str(self.store)
+        (self.project / ".git" / "info" / "exclude").write_text("models.yaml\n", encoding="utf-8")
+
+    def work(self, script: Script, query: str = QUERY, *words: str) -> Turn:
+        """One turn in code mode."""
+        return self.turn(query, "--mode", "code", *words, script=script)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[CodeProject]:
+    """The repository, worked on by a scripted language model."""
+    with CodeProject(tmp_path) as panda:
+        yield panda

@@ -6,7 +6,8 @@ from typing import Any
 
 from panda.errors import Problem, Verdict
 from panda.runs.verdict import judge_turn
-from tests.code_mode import code_script, repository, run_code
+from tests.code_mode import code_script, repository
+from tests.code_turns import run_code
 from tests.phases.test_recalling import QUERY as RECAP
 from tests.script import Script, pick
 from tests.scripted_model import Asked

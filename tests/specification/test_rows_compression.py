@@ -14,7 +14,8 @@ import frontmatter
 import pytest
 
 from tests.api import LAPTOPS, ROOT, ModelServer, Panda, run_here
-from tests.code_mode import call, code_script, replies, repository, run_code
+from tests.code_mode import call, code_script, replies, repository
+from tests.code_turns import run_code
 from tests.script import Asked, Script, pick
 
 PASSAGE = re.compile(r"===== (\w+_to_compress) =====\n(.*?)\n\n", re.DOTALL)

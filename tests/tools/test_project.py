@@ -12,7 +12,8 @@ import pytest
 from panda.store.layout import Layout
 from panda.store.validate import check_store
 from panda.tools.project import Project
-from tests.code_mode import SOURCE, call, code_script, replies, repository, run_code
+from tests.code_mode import SOURCE, call, code_script, replies, repository
+from tests.code_turns import run_code
 from tests.kills import FORKSERVER
 from tests.script import Script
 from tests.scripted_model import ScriptedModel
