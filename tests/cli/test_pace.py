@@ -1,14 +1,11 @@
 """Lines that tell how far long work is where no bar can be shown."""
 
 import io
-import json
 import os
 import pty
-from pathlib import Path
 
 from panda.cli.command import Reporter
 from panda.cli.pace import Pace
-from tests.api import Panda, on_terminal
 
 
 def told(seconds_each: float, total: int) -> list[str]:
@@ -60,29 +57,6 @@ def test_several_things_at_once_are_counted() -> None:
         "vectors: 500 of 1,000, 50.0/s, 0:00:10 left",
         "vectors: 1,000 of 1,000, 20.0/s, 0:00:50 in all",
     ]
-
-
-def test_an_import_shows_how_far_it_is(tmp_path: Path) -> None:
-    """On a terminal each long part of an import has a bar: writing, index, sessions and vectors."""
-    panda = Panda(tmp_path)
-    assert panda("init").code == 0
-    lines = [
-        {
-            "user": "ann",
-            "session": f"s{n // 100}",
-            "at": "2026-01-01T10:00:00Z",
-            "query": f"Which tea is number {n}?",
-            "response": "Assam.",
-        }
-        for n in range(201)
-    ]
-    panda.write("turns.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    shown = on_terminal(panda, "import", "turns.jsonl", color=True)
-    assert "201 saved" in shown
-    parts = ("importing", "indexing", "sessions", "vectors")
-    places = [shown.find(part) for part in parts]
-    assert places == sorted(places), shown
-    assert -1 not in places
 
 
 def test_a_line_beside_a_bar_stands_alone() -> None:

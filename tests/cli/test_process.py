@@ -1,104 +1,67 @@
 """The real `panda` as a process: start-up, terminals, pipes and signals."""
 
 import json
-import os
-import pty
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from panda.exchange.intake import import_turns
-from panda.store.layout import Layout
+from tests.api import Panda, on_terminal
+from tests.store_files import import_line
 
-PANDA = str(Path(sys.executable).with_name("panda"))
 HEAVY = (
-    "mcp",
-    "starlette",
-    "uvicorn",
-    "rich",
-    "llama_cpp",
-    "numpy",
-    "tiktoken",
-    "jsonschema",
-    "sqlite3",
-    "yaml",
-    "httpx",
-    "llguidance",
+    *("mcp", "starlette", "uvicorn", "rich", "llama_cpp", "numpy", "tiktoken", "jsonschema", "sqlite3"),
+    *("yaml", "httpx", "llguidance"),
 )
-ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "TERM": "xterm", "COLUMNS": "100"}
+QUERY = "# Clear\x1b[2J the\tscreen\u202e"
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A store with one turn whose query tries to steer the terminal."""
-    layout = Layout(tmp_path / "store")
-    line = {"user": "ann", "turn": 7, "session": "s", "at": "2026-01-04T14:30:00Z", "response": "**no**"}
-    query = "# Clear\x1b[2J the\tscreen\u202e"
-    import_turns([json.dumps({**line, "query": query})], layout, lambda: datetime(2026, 1, 5, tzinfo=UTC))
-    return layout.root
-
-
-def panda(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([PANDA, *words], input=stdin, capture_output=True, env=ENVIRON, check=False)
-
-
-def panda_on_terminal(words: Sequence[str], environ: dict[str, str]) -> str:
-    """What a terminal receives on stdout."""
-    master, slave = pty.openpty()
-    with subprocess.Popen([PANDA, *words], stdin=slave, stdout=slave, stderr=slave, env=environ) as process:
-        os.close(slave)
-        chunks = []
-        try:
-            while chunk := os.read(master, 65536):
-                chunks.append(chunk)
-        except OSError:  # Linux says so when the last writer has gone
-            pass
-        os.close(master)
-        assert process.wait() == 0
-    return b"".join(chunks).decode()
+def panda(tmp_path: Path) -> Panda:
+    """The installed program, and a store with one turn whose query tries to steer the terminal."""
+    panda = Panda(tmp_path / "project", user="ann")
+    panda.user_directory.mkdir(parents=True)
+    panda.write_lines("line.jsonl", import_line(user="ann", turn=7, query=QUERY, response="**no**"))
+    assert panda("import", "line.jsonl").code == 0
+    panda.program = (str(Path(sys.executable).with_name("panda")),)
+    return panda
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["recipe", "--help"]])
-def test_help_imports_little(words: list[str]) -> None:
+def test_help_imports_little(words: list[str], panda: Panda) -> None:
     """Help and version import no heavy library, so they come at once."""
-    code = f"import sys; sys.argv = ['panda', *{words!r}]\nfrom panda.cli.main import main\ntry: main()\n"
+    code = "import sys\nfrom panda.cli.main import main\ntry: main()\n"
     code += f"except SystemExit: print('imported', *(set({HEAVY!r}) & set(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRON, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "imported"
+    panda.program = (sys.executable, "-c", code)
+    assert panda.process(*words).out.splitlines()[-1] == "imported"
 
 
-def test_help_names_every_command() -> None:
+def test_help_names_every_command(panda: Panda) -> None:
     """`panda --help` lists the commands with a line each."""
-    text = panda("--help").stdout.decode()
+    text = panda.process("--help").out
     names = ("init", "turn", "list", "show", "import", "validate", "recipe", "models")
     assert all(f"\n  {name} " in text for name in names)
 
 
-def test_unknown_command() -> None:
-    """An unknown command ends the process with 2 and three lines."""
-    done = panda("lst")
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(b"error: no such command 'lst'. Did you mean 'list'?\n")
+def test_the_package_runs_as_a_module(panda: Panda) -> None:
+    """`python -m panda` is the same program."""
+    version = panda.process("--version").out
+    panda.program = (sys.executable, "-m", "panda")
+    assert panda.process("--version").out == version != ""
 
 
-def test_bytes_that_are_no_text() -> None:
+def test_bytes_that_are_no_text(panda: Panda) -> None:
     """Arguments that are not UTF-8 are wrong usage, not a traceback."""
-    done = subprocess.run([PANDA, b"\xff"], capture_output=True, env=ENVIRON, check=False)
-    assert done.returncode == 2
-    assert b"Traceback" not in done.stderr
+    ended = panda.process("\udcff")
+    assert (ended.code, "Traceback" in ended.err) == (2, False)
 
 
-def test_terminal_is_not_steered(root: Path) -> None:
+def test_terminal_is_not_steered(panda: Panda) -> None:
     """On a terminal a turn is rendered, and control characters in it are written out."""
-    shown = panda_on_terminal(["show", "7", "--root", str(root), "--user", "ann"], ENVIRON)
+    shown = on_terminal(panda, "show", "7", color=True)
     assert "\x1b[2J" not in shown
     assert "Clear\\x1b[2J" in shown
     assert "\u202e" not in shown
@@ -106,123 +69,84 @@ def test_terminal_is_not_steered(root: Path) -> None:
     assert "\x1b[" in shown
 
 
-def test_no_color(root: Path) -> None:
-    """With NO_COLOR a terminal receives no escape sequence at all."""
-    words = ["show", "7", "--root", str(root), "--user", "ann"]
-    shown = panda_on_terminal(words, {**ENVIRON, "NO_COLOR": "1"})
-    assert "no" in shown
-    assert "\x1b" not in shown
-
-
 @pytest.mark.parametrize("words", [["show", "7"], ["list"]])
-def test_a_dumb_terminal_gets_no_escapes(root: Path, words: list[str]) -> None:
-    """A terminal that calls itself dumb receives no escape sequence, bold heads included."""
-    shown = panda_on_terminal([*words, "--root", str(root), "--user", "ann"], {**ENVIRON, "TERM": "dumb"})
+@pytest.mark.parametrize("kind", ["NO_COLOR", "dumb"])
+def test_some_terminals_get_no_escapes(kind: str, words: list[str], panda: Panda) -> None:
+    """With NO_COLOR, or one that calls itself dumb, a terminal receives no escape sequence at all."""
+    if kind == "dumb":
+        panda.program = ("env", "TERM=dumb", "NO_COLOR=", *panda.program)
+    shown = on_terminal(panda, *words)
     assert "\x1b" not in shown
     assert "Clear" in shown
+    if words == ["list"]:
+        assert shown.split()[:5] == ["turn", "time", "session", "status", "query"]
 
 
-def test_the_package_runs_as_a_module() -> None:
-    """`python -m panda` is the same program."""
-    done = subprocess.run(
-        [sys.executable, "-m", "panda", "--version"], capture_output=True, env=ENVIRON, check=True
-    )
-    assert done.stdout == panda("--version").stdout
-
-
-def test_table_on_terminal(root: Path) -> None:
-    """On a terminal a table has a head."""
-    shown = panda_on_terminal(["list", "--root", str(root), "--user", "ann"], {**ENVIRON, "NO_COLOR": "1"})
-    assert shown.split()[:5] == ["turn", "time", "session", "status", "query"]
-
-
-def test_piped_file_is_safe_or_exact(root: Path) -> None:
+def test_piped_file_is_safe_or_exact(panda: Panda) -> None:
     """Piped, `show` gives the file with its control characters written out, and with --raw its bytes."""
-    content = (root / "users/ann/turns/turn_000007/context.md").read_bytes()
-    words = ["show", "7", "--root", str(root), "--user", "ann"]
-    done = panda(*words)
-    assert done.stdout == content.replace(b"\x1b", b"\\x1b").replace("\u202e".encode(), b"\\u202e") != content
-    assert done.stderr.startswith(b"warning: control characters are written out here")
-    assert panda(*words, "--raw").stdout == content
-    answer = panda(*words, "--file", "response.md")
-    assert (answer.stdout, answer.stderr) == (b"**no**", b"")
+    content = panda.turn_file(7, "context.md").read_text(encoding="utf-8")
+    ended = panda.process("show", "7")
+    assert ended.out == content.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e") != content
+    assert ended.err.startswith("warning: control characters are written out here")
+    assert panda.process("show", "7", "--raw").out == content
+    answer = panda.process("show", "7", "--file", "response.md")
+    assert (answer.out, answer.err) == ("**no**", "")
+    assert panda.process("list").rows[0].endswith("# Clear\\x1b[2J the screen\\u202e")
 
 
-def test_a_bar_on_a_terminal(root: Path) -> None:
+def test_a_bar_on_a_terminal(panda: Panda) -> None:
     """On a terminal long work shows how far it is, how fast, and how much time is left."""
-    turn = {"user": "ann", "session": "s", "at": "2026-01-04T14:30:00Z", "response": "yes"}
-    lines = [json.dumps({**turn, "turn": n, "query": f"Is it {n}?"}) for n in range(10, 310)]
-    import_turns(lines, Layout(root), lambda: datetime(2026, 1, 5, tzinfo=UTC))
-    shown = panda_on_terminal(["validate", "--root", str(root), "--user", "ann"], ENVIRON)
-    assert re.search(
-        r"checking .*━.*301/301.* (\d+\.\d/s )?.*0:00:00", shown
-    )  # no rate of work that is short
+    lines = (import_line(user="ann", session="s", turn=n, query=f"Is it {n}?") for n in range(10, 310))
+    panda.write_lines("lines.jsonl", *lines)
+    shown = on_terminal(panda, "import", "lines.jsonl", color=True)
+    parts = [shown.find(part) for part in ("importing", "indexing", "sessions", "vectors")]
+    assert parts == sorted(parts), shown
+    assert -1 not in parts
+    shown = on_terminal(panda, "validate", width=100, color=True)
+    assert re.search(r"checking .*━.*301/301.* (\d+\.\d/s )?.*0:00:00", shown)  # no rate of short work
     assert "judging" in shown
-    dumb = panda_on_terminal(["validate", "--root", str(root), "--user", "ann"], {**ENVIRON, "TERM": "dumb"})
-    assert dumb.startswith("no problems found\r\n")
+    panda.program = ("env", "TERM=dumb", *panda.program)
+    assert on_terminal(panda, "validate").startswith("no problems found\n")
 
 
-def test_reader_that_has_gone(root: Path) -> None:
+def test_reader_that_has_gone(panda: Panda) -> None:
     """A pipe that nobody reads is no error."""
-    process = subprocess.Popen(
-        [PANDA, "list", "--root", str(root), "--user", "ann"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRON,
-    )
-    assert process.stdout is not None
-    process.stdout.close()
-    _, errors = process.communicate()
-    assert (process.returncode, errors) == (0, b"")
+    with panda.start("list") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        errors = process.stderr.read()
+    assert (process.returncode, errors) == (0, "")
 
 
-def test_full_disk(root: Path) -> None:
-    """An answer that cannot be written ends with 74."""
-    with Path("/dev/full").open("wb") as full:
-        words = [PANDA, "list", "--root", str(root), "--user", "ann"]
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, env=ENVIRON, check=False)
-    assert done.returncode == 74
-    assert done.stderr.splitlines()[1] == b"where: standard output"
+@pytest.mark.parametrize("words", ["list", "--help"])
+def test_full_disk(words: str, panda: Panda) -> None:
+    """An answer, and a help, that cannot be written ends with 74."""
+    panda.program = ("/bin/sh", "-c", f"exec {panda.program[0]} {words} > /dev/full")
+    ended = panda.process()
+    assert (ended.code, ended.err.splitlines()[1]) == (74, "where: standard output")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals(root: Path, number: signal.Signals, code: int) -> None:
+def test_signals(panda: Panda, number: signal.Signals, code: int) -> None:
     """Ctrl-C ends the process with 130 and SIGTERM with 143, without a traceback."""
-    words = [PANDA, "import", "-", "--root", str(root), "-v"]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRON)
-    assert process.stderr is not None
-    assert process.stderr.readline() == b"reading stdin\n"
-    process.send_signal(number)
-    _, errors = process.communicate()
+    with panda.start("import", "-", "-v") as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "reading stdin\n"
+        process.send_signal(number)
+        _, errors = process.communicate()
     assert process.returncode == code
-    assert errors == (b"error: interrupted\n" if code == 130 else b"error: terminated\n")
+    assert errors == ("error: interrupted\n" if code == 130 else "error: terminated\n")
 
 
-def test_help_to_a_full_disk() -> None:
-    """Help that cannot be written ends with 74, too."""
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [PANDA, "--help"], stdout=full, stderr=subprocess.PIPE, env=ENVIRON, check=False
-        )
-    assert (done.returncode, done.stderr.splitlines()[1]) == (74, b"where: standard output")
-
-
-def test_closed_streams(root: Path) -> None:
+def test_closed_streams(panda: Panda) -> None:
     """A command runs even if the shell has closed all its streams."""
-    command = f"exec '{PANDA}' list --root '{root}' --user ann <&- >&- 2>&-"
-    assert subprocess.run(["/bin/sh", "-c", command], env=ENVIRON, check=False).returncode == 0
+    command = f"exec '{panda.program[0]}' list <&- >&- 2>&-"
+    ended = subprocess.run(["/bin/sh", "-c", command], cwd=panda.home, env=panda.environ, check=False)
+    assert ended.returncode == 0
 
 
-def test_pipe_is_utf8(root: Path) -> None:
+def test_pipe_is_utf8(panda: Panda) -> None:
     """A pipe gets UTF-8 whatever the locale says."""
-    words = [PANDA, "list", "--root", str(root), "--user", "käthe", "--json"]
-    environ = {**ENVIRON, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}
-    done = subprocess.run(words, capture_output=True, env=environ, check=False)
-    assert "'käthe'" in json.loads(done.stdout)["error"]["message"]
-
-
-def test_completion() -> None:
-    """A shell is offered the commands that begin with what was typed."""
-    asked = {**ENVIRON, "_PANDA_COMPLETE": "complete_bash", "COMP_WORDS": "panda va", "COMP_CWORD": "1"}
-    done = subprocess.run([PANDA], capture_output=True, text=True, env=asked, check=False)
-    assert done.stdout.split() == ["validate"]
+    ended = panda.process("list", "--user", "käthe", "--json", PYTHONIOENCODING="ascii", PYTHONUTF8="1")
+    assert "'käthe'" in json.loads(ended.out)["error"]["message"]
