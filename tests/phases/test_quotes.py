@@ -1,17 +1,13 @@
 """Quotes of notes whose lines, joined to one, would read like a part of the document or of the answer."""
 
-from pathlib import Path
+import json
 
 import pytest
 from markdown_it import MarkdownIt
 
-from panda.documents.context import ContextScan
-from panda.documents.markdown import split_passages
-from panda.documents.text import strip_citations
-from panda.memory.gathered import read_gathered
-from panda.memory.validation import judge_turn
-from tests.script import Script, pick
-from tests.scripted_turns import USER, laptop_store, run_turn
+from tests.api import ScriptedPanda, Turn
+from tests.script import Script, loaded_lines, pick
+from tests.store_files import write_note
 
 GLUED = {
     "1. ##\n   2\\. Tea": "## 2\\. Tea",
@@ -42,56 +38,41 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize("note", GLUED, ids=ascii)
-def test_glued_lines_are_no_structure(tmp_path: Path, note: str) -> None:
-    """
-    The quote is a paragraph of the answer, its mark and the list of sources are its own, and §2 reads back as
-    it was made.
-    """
-    text = GLUED[note]
-    assert text in [passage.text for passage in split_passages(note)]
-    layout = laptop_store(tmp_path)
-    notes = layout.of(USER).knowledge
-    notes.mkdir(parents=True)
-    (notes / "tea.md").write_text(f"# Kinds\n\n{note}\n", encoding="utf-8")
-    (notes / "other.md").write_text("# More\n\n- Black tea is strong.\n", encoding="utf-8")
+def quote(ann: ScriptedPanda, note: str, text: str) -> Turn:
+    """A turn that answers with a line of a note and with a line of another one."""
+    write_note(ann.user_directory, "tea.md", f"# Kinds\n\n{note}\n")
+    write_note(ann.user_directory, "other.md", "# More\n\n- Black tea is strong.\n")
+    items = [
+        {"text": text, "node_ids": ["knowledge:tea.md"]},
+        {"text": "Black tea is strong.", "node_ids": ["knowledge:other.md"]},
+    ]
     script = Script(
         retrieval={"relevant": pick("knowledge:")},
         synthesis={"lines": pick(text, "Black")},
-        answer={
-            "items": [
-                {"text": text, "node_ids": ["knowledge:tea.md"]},
-                {"text": "Black tea is strong.", "node_ids": ["knowledge:other.md"]},
-            ]
-        },
+        answer={"items": items},
     )
-    ran = run_turn(layout, "What of the tea?", answer=script)
-    tokens = MarkdownIt("commonmark").parse(ran.response)
+    turn = ann.turn("What of the tea?", "--session", "talk", script=script)
+    assert turn.code == 0, turn.out
+    return turn
+
+
+@pytest.mark.parametrize("note", GLUED, ids=ascii)
+def test_glued_lines_are_no_structure(ann: ScriptedPanda, note: str) -> None:
+    """The quote is a paragraph of the answer with a mark and source of its own, and §2 is as it was made."""
+    text = GLUED[note]
+    turn = quote(ann, note, text)
+    assert text in [line.removeprefix("Kinds: ") for _, line in loaded_lines(turn.asked("synthesis")[0])]
+    tokens = MarkdownIt("commonmark").parse(turn.response)
     kinds = [token.type for token in tokens if token.nesting == 1 and token.level == 0]
     assert kinds == ["paragraph_open", "paragraph_open", "paragraph_open", "bullet_list_open"]
     assert sum(token.type == "list_item_open" for token in tokens) == 2
-    assert len(strip_citations(ran.response).split("\n\n")) == 2
-    section = ran.folder.read_context().section(2)
-    assert section is not None
-    (shown,) = (part for part in read_gathered(section) if part.section.title.startswith("Forever"))
-    first = shown.section.items[0]
-    assert (first.text.removeprefix("Kinds: "), first.node_ids) == (text, ("knowledge:tea.md",))
-    assert judge_turn(ran.folder.paths.directory) == []
-    assert ran.problems == []
-    document = (ran.folder.paths / "context.md").read_text(encoding="utf-8")
-    assert ContextScan(document, "context.md").problems == []
+    session = json.loads((ann.user_directory / "sessions/talk/session.json").read_text(encoding="utf-8"))
+    assert len(session["carry"]["recent_turns"][-1]["assistant"].split("\n\n")) == 2
+    assert turn.sections == [0, 1, 2, 3, 5, 6]
+    assert ann("validate", "3", "--json").data["problems"] == []
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_ordinary_quotes_stay_as_they_are(tmp_path: Path, text: str) -> None:
+def test_ordinary_quotes_stay_as_they_are(ann: ScriptedPanda, text: str) -> None:
     """A quote that only resembles structure is told word for word."""
-    layout = laptop_store(tmp_path)
-    notes = layout.of(USER).knowledge
-    notes.mkdir(parents=True)
-    (notes / "tea.md").write_text(f"# Kinds\n\n{text}\n", encoding="utf-8")
-    answer = {"items": [{"text": text, "node_ids": ["knowledge:tea.md"]}]}
-    script = Script(
-        retrieval={"relevant": pick("knowledge:")}, synthesis={"lines": pick(text)}, answer=answer
-    )
-    ran = run_turn(layout, "What of the tea?", answer=script)
-    assert ran.response.startswith(f"{text} [1]\n")
+    assert quote(ann, text, text).response.startswith(f"{text} [1]\n")

@@ -3,36 +3,21 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from panda.phases.evidence import as_options, look_at, standing, tool_lines
-from panda.phases.synthesizer import of_named_pages
-from panda.runs.replay import simulate
-from panda.runs.verdict import judge_turn
-from panda.store.layout import Layout
-from panda.store.visits import place_visit
-from panda.tools.table import run_tool
-from tests.builders import NOW, file_of
-from tests.script import Pick, Script, offered, pick
-from tests.scripted_model import ScriptedModel
-from tests.scripted_turns import USER, OneModel, Preferring, Ran, laptop_store, scripted_app
+from tests.api import LAPTOPS, Panda, ScriptedPanda
+from tests.script import APPROVED, Asked, Script, offered, pick, step_of
 from tests.web.site import PAGES, Site, running_site
 
-LIVE = {
-    "query_type": "informational",
-    "intent": "commerce",
-    "needs_current_prices": True,
-    "needs_live_data": True,
-    "resolved_query": "",
-}
+LIVE = {**APPROVED["analyzer"], "needs_live_data": True}
 NAME = "Lenovo LOQ 15 Gaming Laptop"
 STOCK = f"{NAME}: availability In Stock"
-_IN_STOCK = pick("availability In Stock")
+IN_STOCK = "Is the Lenovo LOQ still in stock?"
+TWO_DAYS_AGO = "2026-01-02T14:30:00Z"
+LAST_SEEN = "(last seen 2026-01-02)"
 
 
 @pytest.fixture
@@ -41,224 +26,178 @@ def site() -> Iterator[Site]:
         yield running
 
 
-def run(
-    root: Path,
-    site: Site,
-    query: str,
-    script: Script | Preferring,
-    *,
-    visited: str | None = None,
-    down: bool = False,
-    store: Callable[[Path], Layout] = laptop_store,
-    found: Sequence[tuple[str, str]] = (),
-) -> Ran:
-    """
-    One turn in a project that allows the site, a page of which was visited two days ago; or it is down.
-
-    Searches find the pages that are given as (address, snippet).
-    """
-    project = root / "project"
-    (project / "results").mkdir(parents=True)
-    results = [{"url": url, "title": text, "content": text} for url, text in found]
-    (project / "results" / "saved.json").write_text(json.dumps({"results": results}), encoding="utf-8")
-    settings = f'web_allow = ["{site.place}"]\nsearch_provider = "file:results"\n'
-    (project / "panda.toml").write_text(settings, encoding="utf-8")
-    layout = store(root / "store")
-    writes = isinstance(script, Script)
-    model = ScriptedModel(script, writes=writes, scores=not writes)
-    app = scripted_app(layout, model, project=project)
-    if visited is not None:
-        folder = layout.of(USER).turn(1).directory
-        before = replace(app.tools.store, clock=lambda: NOW - timedelta(days=2))
-        then = replace(app.tools, store=before, turn=1, folder=folder)
-        assert run_tool("web.fetch", {"url": visited}, then).error is None
-        app.index.rebuild([USER])[USER]  # a visit in a turn that has ended is none that turns look out for
-        site.asked.clear()
-    if down:
-        site.close()
-    turn = app.start_turn(query, "chat")
-    app.run_turn(turn)
-    return Ran(app, turn, None, model)
+def allow(panda: Panda, site: Site, results: Sequence[tuple[str, str]] = ()) -> None:
+    """Let the project read the site's pages; its searches find these addresses with their snippets."""
+    hits = [{"url": url, "title": text, "content": text} for url, text in results]
+    panda.write("results/saved.json", json.dumps({"results": hits}))
+    panda.write("panda.toml", f'web_allow = ["{site.place}"]\nsearch_provider = "file:results"\n')
 
 
-def node_of(url: str, turn: int) -> str:
-    """The node of the first visit of a page in one of ann's turns."""
-    return f"visit:{place_visit(Layout(Path('/')).of(USER).turn(turn), url)[0]}"
+@pytest.fixture
+def embedded(tmp_path: Path, site: Site) -> Panda:
+    """Ann's laptops in a project that may read the site, with the models that come with panda."""
+    panda = Panda(tmp_path / "embedded", LAPTOPS, user="ann")
+    allow(panda, site)
+    return panda
 
 
-def asking_again(url: str, answer: str, node_id: str, lines: Pick = _IN_STOCK) -> Script:
-    """A model that looks at a page again and answers with one of the tool's lines."""
-    return Script(
-        analyzer=LIVE,
-        retrieval={"relevant": pick("visit:", "turn:")},
-        synthesis={"lines": lines},
-        planner={"tools": ["web.fetch"], "next_step": "coordinator"},
-        coordinator=[
-            {"calls": [{"tool": "web.fetch", "arguments": {"url": url}}]},
-            {"calls": [{"tool": "done"}]},
-        ],
-        answer={"items": [{"text": answer, "node_ids": [node_id]}]},
-    )
+def calling(tool: str, **arguments: str) -> dict[str, Any]:
+    """The replies of a model that calls one tool, once, and answers nothing of its own."""
+    return {
+        "analyzer": LIVE,
+        "retrieval": {"relevant": pick("visit:", "turn:")},
+        "synthesis": {"lines": pick("availability In Stock")},
+        "planner": {"tools": [tool], "next_step": "coordinator"},
+        "coordinator": [{"calls": [{"tool": tool, "arguments": arguments}]}, {"tool": "done"}],
+        "answer": {"items": []},
+    }
 
 
-def test_stock_is_looked_up_again(tmp_path: Path, site: Site) -> None:
+def quoting(line: str, **replies: Any) -> Callable[[Asked], Any]:
+    """A model that answers with the offered line of this text, citing the last one that has it."""
+    script = Script(**replies)
+
+    def reply(asked: Asked) -> Any:
+        if step_of(asked) != "answer":
+            return script(asked)
+        ids = [id_ for id_, text in offered(asked, "lines").items() if text.endswith(line)]
+        return json.dumps({"items": [{"text": line, "lines": ids[-1:]}]})
+
+    return reply
+
+
+def visit_two_days_ago(ann: ScriptedPanda, site: Site, url: str) -> None:
+    """A turn that read a page two days before the others."""
+    script = Script(**calling("web.fetch", url=url))
+    assert ann.turn(f"What does {url} say?", script=script, PANDA_NOW=TWO_DAYS_AGO).steps[0]["error"] is None
+    site.asked.clear()
+
+
+def test_stock_is_looked_up_again(ann: ScriptedPanda, site: Site) -> None:
     """With the site up the visit is refreshed by a conditional request, and the answer cites the new one."""
+    allow(ann, site)
     url = site.add_file("/loq", "shop_json_ld.html", {"ETag": '"1"'})
-    ran = run(
-        tmp_path,
-        site,
-        "Is the Lenovo LOQ still in stock?",
-        asking_again(url, STOCK, node_of(url, 3)),
-        visited=url,
+    visit_two_days_ago(ann, site, url)
+    turn = ann.turn(
+        IN_STOCK, script=quoting(f"{NAME}: In Stock. Pickup today.", **calling("web.fetch", url=url))
     )
-    step = file_of(ran.folder, "steps/step_01.json")
+    (step,) = turn.steps
     assert (step["status"], step["data"]["from"]) == ("success", "unchanged")
     assert site.asked[-1].headers["if-none-match"] == '"1"'
-    assert ran.meta(5)["node_ids"] == [f"visit:{step['data']['visit_id']}"]
-    assert ran.metadata.status == "approved"
-    assert ran.problems == []
+    assert turn.meta(5)["node_ids"] == [f"visit:{step['data']['visit_id']}"]
+    assert turn.status == "approved"
+    assert ann.problems() == []
 
 
-def test_site_down(tmp_path: Path, site: Site) -> None:
+def test_site_down(ann: ScriptedPanda, site: Site) -> None:
     """With the site down the answer says when it was last seen; the bare line is no more on offer."""
+    allow(ann, site)
     url = site.add_file("/loq", "shop_json_ld.html", {"ETag": '"1"'})
-    seen = f"{STOCK} (last seen 2026-01-02)"
-    script = asking_again(url, seen, node_of(url, 1))
-    ran = run(tmp_path, site, "Is the Lenovo LOQ still in stock?", script, visited=url, down=True)
-    assert file_of(ran.folder, "steps/step_01.json")["status"] == "error"
-    told = ran.response.split("\n\n")
-    assert told[0].startswith("Not looked up: web.fetch: no connection to 127.0.0.1")
-    assert told[1] == f"{seen} [1]"
-    (asked, *_) = ran.asked("answer")
-    assert seen in asked.text
-    assert STOCK not in offered(asked, "answer").values()
-    assert ran.metadata.status == "approved"
-    assert ran.problems == []
+    visit_two_days_ago(ann, site, url)
+    site.close()
+    turn = ann.turn(IN_STOCK, script=quoting(f"{STOCK} {LAST_SEEN}", **calling("web.fetch", url=url)))
+    assert turn.steps[0]["status"] == "error"
+    lead, answer, *_ = turn.response.split("\n\n")
+    assert lead.startswith("Not looked up: web.fetch: no connection to 127.0.0.1")
+    assert answer == f"{STOCK} {LAST_SEEN} [1]"
+    assert not any(text.endswith(STOCK) for text in offered(turn.asked("answer")[0], "lines").values())
+    assert turn.status == "approved"
+    assert ann.problems() == []
 
 
-def test_a_page_gives_no_orders(tmp_path: Path, site: Site) -> None:
+def test_a_page_gives_no_orders(ann: ScriptedPanda, site: Site) -> None:
     """A page that orders tools, sections and files gives its text, and nothing of what it orders happens."""
+    allow(ann, site)
     url = site.add_file("/lamp", "attack.html")
-    line = "Lamp L2: price $19.00"
-    script = Script(
-        retrieval={"relevant": []},
-        synthesis={"lines": []},
-        planner={"tools": ["web.fetch"], "next_step": "coordinator"},
-        coordinator=[
-            {"calls": [{"tool": "web.fetch", "arguments": {"url": url}}]},
-            {"calls": [{"tool": "done"}]},
-        ],
-        answer={"items": [{"text": line, "node_ids": [node_of(url, 3)]}]},
-    )
-    ran = run(tmp_path, site, f"What does the lamp at {url} cost?", script)
-    text = ran.folder.read_text("context.md")
-    assert re.findall(r"(?m)^## (\d)\.", text) == ["0", "1", "2", "3", "4", "5", "6"]
-    assert [step.tool for step in ran.turn.steps()] == ["web.fetch"]
+    replies = {
+        **calling("web.fetch", url=url),
+        "analyzer": APPROVED["analyzer"],
+        "retrieval": {"relevant": []},
+    }
+    turn = ann.turn(f"What does the lamp at {url} cost?", script=quoting("Lamp L2: price $19.00", **replies))
+    assert re.findall(r"(?m)^## (\d)\.", turn.text("context.md")) == ["0", "1", "2", "3", "4", "5", "6"]
+    assert [step["tool"] for step in turn.steps] == ["web.fetch"]
     assert site.paths() == ["/lamp"]
-    assert not ran.folder.has("staged_memory.json")
-    assert "$500-800" not in ran.response
-    assert ran.meta(6)["verdict"] == "APPROVE"
-    assert ran.metadata.status == "approved"
-    assert ran.problems == []
+    assert not (turn.directory / "staged_memory.json").exists()
+    assert "$500-800" not in turn.response
+    assert turn.meta(6)["verdict"] == "APPROVE"
+    assert turn.status == "approved"
+    assert ann.problems() == []
 
 
 def two_shops(site: Site) -> tuple[tuple[str, str], tuple[str, str]]:
     """Two shops that sell the same laptop at different prices, as a search finds them."""
     page = (PAGES / "shop_json_ld.html").read_text(encoding="utf-8")
-    north, harbour = site.add("/north", page), site.add("/harbour", page.replace("697.00", "649.00"))
+    north = site.add("/north", page)
+    harbour = site.add("/harbour", page.replace("697.00", "649.00"))
     return (north, "Lenovo LOQ 15 for $697.00"), (harbour, "Lenovo LOQ 15 for $649.00")
 
 
-def researching(**replies: Any) -> Script:
+def researching() -> Script:
     """A model that searches the web once and answers nothing of its own."""
-    given: dict[str, Any] = {
-        "analyzer": {**LIVE, "needs_live_data": False},
-        "retrieval": {"relevant": []},
-        "synthesis": {"lines": []},
-        "planner": {"tools": ["internet.research"], "next_step": "coordinator"},
-        "coordinator": [
-            {"calls": [{"tool": "internet.research", "arguments": {"query": "price of the Lenovo LOQ 15"}}]},
-            {"calls": [{"tool": "done"}]},
-        ],
-        "answer": {"items": []},
-    }
-    return Script(**{**given, **replies})
+    replies = calling("internet.research", query="price of the Lenovo LOQ 15")
+    nothing = {"retrieval": {"relevant": []}, "synthesis": {"lines": []}, "analyzer": APPROVED["analyzer"]}
+    return Script(**{**replies, **nothing})
 
 
-def test_sources_that_disagree(tmp_path: Path, site: Site) -> None:
+def test_sources_that_disagree(ann: ScriptedPanda, site: Site) -> None:
     """Prices that differ are both in research.json and both in the answer, and a replay gives the same."""
     shops = two_shops(site)
-    ran = run(tmp_path, site, "Search the web: what does the Lenovo LOQ 15 cost?", researching(), found=shops)
-    told = {one["claim"] for one in file_of(ran.folder, "research.json")["claims"]}
-    assert {f"{NAME}: price $697.00", f"{NAME}: price $649.00"} <= told
+    allow(ann, site, shops)
+    turn = ann.turn("Search the web: what does the Lenovo LOQ 15 cost?", script=researching())
+    claims = {entry["claim"] for entry in turn.file("research.json")["claims"]}
+    assert {f"{NAME}: price $697.00", f"{NAME}: price $649.00"} <= claims
     (north, _), (harbour, _) = shops
     both = (f"$697.00 ({north}) or $649.00 ({harbour})", f"$649.00 ({harbour}) or $697.00 ({north})")
-    assert ran.response.startswith(tuple(f"{NAME}: price {one}; the sources disagree [1]" for one in both))
-    assert "673" not in ran.response
-    assert ran.metadata.status == "approved"
-    assert ran.problems == []
-    asked = len(site.asked)
-    assert judge_turn(ran.folder.paths.directory) == []
-    again = simulate(
-        ran.app.settings, ran.layout, OneModel(ran.model), ran.turn.turn, work=ran.layout.root.parent
+    assert turn.response.startswith(
+        tuple(f"{NAME}: price {prices}; the sources disagree [1]" for prices in both)
     )
-    assert (again.result, again.misses, again.different) == ("same", (), {})
-    assert len(site.asked) == asked
+    assert "673" not in turn.response
+    assert turn.status == "approved"
+    requests = len(site.asked)
+    assert ann("validate", "3", "--json").data["problems"] == []
+    assert ann("replay", "3").code == 0
+    assert len(site.asked) == requests
 
 
-def test_research_while_a_shop_is_away(tmp_path: Path, site: Site) -> None:
+def test_research_while_a_shop_is_away(ann: ScriptedPanda, site: Site) -> None:
     """What an earlier visit said of a page that cannot be had is told with its date, nothing bare."""
     url = site.add_file("/loq", "shop_json_ld.html")
-    found = [(url, "Lenovo LOQ 15 Gaming Laptop in stock")]
-    query = "Search for the Lenovo LOQ."
-    ran = run(tmp_path, site, query, researching(), visited=url, down=True, found=found)
-    (step,) = ran.turn.steps()
-    assert step.status == "error"
-    texts = [claim.text for claim in step.claims]
-    assert f"{NAME}: price $697.00 (last seen 2026-01-02)" in texts
-    assert all(text.endswith("(last seen 2026-01-02)") for text in texts)
+    allow(ann, site, [(url, "Lenovo LOQ 15 Gaming Laptop in stock")])
+    visit_two_days_ago(ann, site, url)
+    site.close()
+    (step,) = ann.turn("Search for the Lenovo LOQ.", script=researching()).steps
+    assert step["status"] == "error"
+    texts = [claim["text"] for claim in step["claims"]]
+    assert f"{NAME}: price $697.00 {LAST_SEEN}" in texts
+    assert all(text.endswith(LAST_SEEN) for text in texts)
 
 
-def test_a_page_that_the_query_names(tmp_path: Path, site: Site) -> None:
+def test_a_page_that_the_query_names(embedded: Panda, site: Site) -> None:
     """It is read whatever tool seems likeliest, and quoted; a page of the same server says nothing to it."""
     url = site.add("/tides.html", "<h1>Tides</h1><p>The harbour floods at spring tides, by 2 metres.</p>")
-    site.add_file("/loq", "shop_json_ld.html")
-    model = Preferring("memory.query", "floods at spring tides")
-    query = f"What does {url} say about the harbour?"
-    ran = run(tmp_path, site, query, model, visited=f"{site.root}/loq")
-    assert file_of(ran.folder, "plan.json")["tools"][0] == "web.fetch"
-    assert ran.turn.steps()[0].arguments == {"url": url}
-    assert ran.response.startswith("The harbour floods at spring tides, by 2 metres. [1]")
-    assert ran.metadata.status == "approved"
+    embedded.turn(f"What does {site.add_file('/loq', 'shop_json_ld.html')} say?", PANDA_NOW=TWO_DAYS_AGO)
+    turn = embedded.turn(f"What does {url} say about the harbour?")
+    assert turn.file("plan.json")["tools"][0] == "web.fetch"
+    assert turn.steps[0]["arguments"] == {"url": url}
+    assert turn.response.startswith("The harbour floods at spring tides, by 2 metres. [1]")
+    assert turn.status == "approved"
 
 
-def test_the_planned_tool_is_tried(tmp_path: Path, site: Site) -> None:
+@pytest.mark.asks_for("shop.example")
+def test_the_planned_tool_is_tried(embedded: Panda, site: Site) -> None:
     """A search that is planned is made, also where a page that was looked at again would do."""
-    url = site.add_file("/loq", "shop_json_ld.html")
-    shops = two_shops(site)
-    model = Preferring("internet.research", "Lenovo LOQ 15 Gaming Laptop: price", "current")
-    query = "What is the current price of the Lenovo LOQ 15? Search the web."
-    ran = run(tmp_path, site, query, model, visited=url, found=shops)
-    assert file_of(ran.folder, "plan.json")["tools"][0] == "internet.research"
-    assert "internet.research" in [step.tool for step in ran.turn.steps()]
+    allow(embedded, site, two_shops(site))
+    embedded.turn(f"What does {site.add_file('/loq', 'shop_json_ld.html')} say?", PANDA_NOW=TWO_DAYS_AGO)
+    turn = embedded.turn("What is the current price of the Lenovo LOQ 15? Search the web.")
+    assert turn.file("plan.json")["tools"][0] == "internet.research"
+    assert "internet.research" in [step["tool"] for step in turn.steps]
 
 
-def test_more_pages_than_calls(tmp_path: Path, site: Site) -> None:
+def test_more_pages_than_calls(embedded: Panda, site: Site) -> None:
     """Of many pages that a query names the first are read; the others neither halt the turn nor are read."""
     urls = [site.add(f"/{n}", f"<h1>Tide {n}</h1><p>The harbour floods at tide {n}.</p>") for n in range(5)]
-    query = f"What do {' and '.join(urls)} say about the harbour?"
-    ran = run(tmp_path, site, query, Preferring("web.fetch", "floods at tide 1"))
-    assert [step.arguments["url"] for step in ran.turn.steps()][:3] == urls[:3]
-    assert ran.metadata.status == "approved"
-    assert ran.problems == []
-
-
-def test_lines_of_a_named_page_count_for_more(tmp_path: Path, site: Site) -> None:
-    """They are on offer by themselves as well, without the page's own address."""
-    url = site.add("/tides.html", "<h1>Tides</h1><p>The harbour floods at spring tides, by 2 metres.</p>")
-    ran = run(tmp_path, site, f"What does {url} say about floods?", Preferring("memory.query"))
-    lines = tool_lines(ran.turn, ran.app.gatherer.reader)
-    spans = as_options(standing(look_at(ran.turn, lines, quotes=False)))
-    named = {span.text for span in of_named_pages(ran.turn, spans)}
-    assert named == {"The harbour floods at spring tides, by 2 metres."}
-    assert not any("url http" in span.text for span in spans)
+    turn = embedded.turn(f"What do {' and '.join(urls)} say about the harbour?")
+    assert [step["arguments"].get("url") for step in turn.steps][:4] == [*urls[:3], None]
+    assert turn.status == "approved"
+    assert embedded.problems() == []
