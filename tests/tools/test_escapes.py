@@ -7,48 +7,39 @@ from pathlib import Path
 
 import pytest
 
-from panda.tools.contract import ToolResult
-from panda.tools.project import Project
-from panda.tools.table import run_tool
-from tests.tools.test_limits import context_of
+from tests.api import Turn
+from tests.script import Script
+from tests.tools.tool_project import ToolProject
 
 INSIDE, OUTSIDE = "inside\n", "a secret of somebody else\n"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(code: ToolProject, tmp_path: Path) -> ToolProject:
     """A project with links to what lies beside it."""
-    found, other = tmp_path / "project", tmp_path / "other"
-    (found / "src" / "deep").mkdir(parents=True)
+    home, other = code.home, tmp_path / "other"
+    (home / "src" / "deep").mkdir(parents=True)
     (other / "deep").mkdir(parents=True)
-    (found / "src" / "a.txt").write_text(INSIDE, encoding="utf-8")
+    (home / "src" / "a.txt").write_text(INSIDE, encoding="utf-8")
     for path in (other / "a.txt", other / "deep" / "a.txt"):
         path.write_text(OUTSIDE, encoding="utf-8")
-    (found / "file").symlink_to(other / "a.txt")
-    (found / "folder").symlink_to(other)
-    (found / "back").symlink_to(found / "src")
-    (found / "circle").symlink_to("circle")
-    (found / "nowhere").symlink_to(other / "new.txt")
-    (found / "src" / "up").symlink_to("../..")
-    (found / "src" / "root").symlink_to("/")
-    os.mkfifo(found / "pipe")
-    return found
+    (home / "file").symlink_to(other / "a.txt")
+    (home / "folder").symlink_to(other)
+    (home / "back").symlink_to(home / "src")
+    (home / "circle").symlink_to("circle")
+    (home / "nowhere").symlink_to(other / "new.txt")
+    (home / "src" / "up").symlink_to("../..")
+    (home / "src" / "root").symlink_to("/")
+    os.mkfifo(home / "pipe")
+    return code
 
 
-def use(project: Path, name: str, **arguments: object) -> ToolResult:
-    """What a tool gives in the project; trusted=True as with --trust, query="" as if no file was named."""
-    trusted = arguments.pop("trusted", False) is True
-    query = str(arguments.pop("query", f"Write {arguments.get('path')}, please."))
-    guarded, environ = (project.parent / "store", project / "panda-system-docs"), {"PATH": os.environ["PATH"]}
-    given = Project(project, guarded, environ=environ, query=query, trusted=trusted)
-    return run_tool(name, arguments, context_of(project.parent, project=given, limit_seconds=20))
-
-
-def everything(root: Path) -> dict[str, bytes | str]:
-    """All files and links below a directory."""
+def everything(project: ToolProject, *names: str) -> dict[str, bytes | str]:
+    """All files and links of the project and beside it, the store apart."""
     return {
         str(path): str(path.readlink()) if path.is_symlink() else path.read_bytes()
-        for path in root.rglob("*")
+        for name in names or ("project", "other")
+        for path in (project.home.parent / name).rglob("*")
         if path.is_symlink() or path.is_file()
     }
 
@@ -72,36 +63,30 @@ def everything(root: Path) -> dict[str, bytes | str]:
             "a\rb",
             "a\x1b[2Jb",
             "a\u2028b",
-            "\udcff.txt",
-            "\ud800",
             "x" * 300,
         ),
         *("pipe", "src", ".", "./", "src/deep"),
     ],
     ids=ascii,
 )
-def test_no_way_out(project: Path, path: str) -> None:
+def test_no_way_out(project: ToolProject, path: str) -> None:
     """What leads outside, passes a link, or is no file is neither read nor written nor listed."""
-    before = everything(project.parent)
-    for name, arguments in (
-        ("file.read", {"path": path}),
-        ("file.write", {"path": path, "content": "x"}),
-        ("file.edit", {"path": path, "old": "secret", "new": "x"}),
+    before = everything(project)
+    for tool, arguments in (
+        ("file.read", {}),
+        ("file.write", {"content": "x"}),
+        ("file.edit", {"old": "secret", "new": "x"}),
     ):
-        result = use(project, name, **arguments)
-        assert (result.status, result.data) == ("error", None), name
-        assert OUTSIDE.strip() not in str(result.error)
-    for name, arguments in (
-        ("file.list", {"directory": path}),
-        ("file.search", {"text": "secret", "directory": path}),
-    ):
-        result = use(project, name, **arguments)
-        assert "other" not in str(result.data)
-        assert OUTSIDE.strip() not in str(result.data)
-    assert everything(project.parent) == before
+        result = project.use(tool, path=path, **arguments)
+        assert (result["status"], result["data"]) == ("error", None), tool
+        assert OUTSIDE.strip() not in result["error"]
+    for tool, arguments in (("file.list", {}), ("file.search", {"text": "secret"})):
+        data = str(project.use(tool, directory=path, **arguments)["data"])
+        assert "other" not in data
+        assert OUTSIDE.strip() not in data
+    assert everything(project) == before
 
 
-@pytest.mark.parametrize("folder", ["", "sub/", "a/b/c/"])
 @pytest.mark.parametrize(
     "name",
     [
@@ -143,13 +128,14 @@ def test_no_way_out(project: Path, path: str) -> None:
     ],
     ids=ascii,
 )
-def test_what_others_obey_is_guarded(project: Path, folder: str, name: str) -> None:
+def test_what_others_obey_is_guarded(project: ToolProject, name: str) -> None:
     """What git, pip, make, direnv or panda obey is not written, at any depth and however it is spelled."""
-    before = everything(project.parent)
-    result = use(project, "file.write", path=folder + name, content="x")
-    assert (result.status, result.data) == ("error", None)
-    assert everything(project.parent) == before
-    assert not (project / "sub").exists()
+    before = everything(project)
+    for folder in ("", "sub/", "a/b/c/"):
+        result = project.use("file.write", path=folder + name, content="x")
+        assert (result["status"], result["data"]) == ("error", None)
+    assert everything(project) == before
+    assert not (project.home / "sub").exists()
 
 
 LOOKED_FOR = (
@@ -169,70 +155,87 @@ LOOKED_FOR = (
 )
 
 
-@pytest.mark.parametrize("is_there", [False, True], ids=["new", "there"])
 @pytest.mark.parametrize("name", LOOKED_FOR, ids=ascii)
-def test_what_programs_look_for_is_written_only_with_trust(
-    project: Path, name: str, *, is_there: bool
-) -> None:
-    """Neither if it is there nor if the query names it; the error says why, and what allows it."""
-    if is_there:
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
-        (project / name).write_text("before", encoding="utf-8")
-    before = everything(project.parent)
-    refused = use(project, "file.write", path=name, content="x")
-    assert (refused.status, everything(project.parent)) == ("error", before)
-    assert "programs look for a file of that name" in str(refused.error)
-    assert "or run the command with --trust" in str(refused.error)
-    assert use(project, "file.write", trusted=True, path=name, content="x").status == "success"
+def test_what_programs_look_for_is_written_only_with_trust(project: ToolProject, name: str) -> None:
+    """Neither if it is there nor if the user names it; the error says why, and what allows it."""
+    arguments = {"path": name, "content": "x"}
+    refusals = [project.use("file.write", **arguments)["error"]]
+    assert not (project.home / name).exists()
+    project.write(name, "before")
+    refusals.append(project.use("file.write", **arguments)["error"])
+    assert (project.home / name).read_text() == "before"
+    for refusal in refusals:
+        assert "programs look for a file of that name" in refusal
+        assert "or run the command with --trust" in refusal
+    assert project.use("file.write", "--trust", **arguments)["status"] == "success"
 
 
-@pytest.mark.parametrize(
-    ("path", "query"),
-    [
-        ("notes.txt", "Tidy up the notes, please."),
-        ("lib/app.py", "Write app.pyc and xapp.py and lib/app.py.txt"),
-        ("app.py", "Write lib/app.py and my-app.py"),
-        ("lib/build_it", "build_it"),
-        ("Notes.txt", ""),
-        ("json.py", "Why does import json fail?"),
-        ("src/new/helper.sh", "Change src/a.txt"),
-    ],
-)
-def test_a_new_file_is_made_only_if_the_query_names_it(project: Path, path: str, query: str) -> None:
-    """A file that is not there and that nobody asked for is refused; the error says how to allow it."""
-    refused = use(project, "file.write", path=path, content="x", query=query)
-    assert (refused.status, (project / path).exists()) == ("error", False)
-    assert "the query does not name it" in str(refused.error)
-    assert "name the file in the query, or run the command with --trust" in str(refused.error)
-    assert use(project, "file.write", path=path, content="x", query=f"Write {path}.").status == "success"
-    assert (
-        use(project, "file.write", path=f"t/{path}", content="x", query="", trusted=True).status == "success"
+DONE = {"tool": "done"}
+
+
+def turn_that_writes(project: ToolProject, query: str, *paths: str, trust: bool = False) -> Turn:
+    """A turn of code mode in which the model writes files."""
+    calls = [{"tool": "file.write", "arguments": {"path": path, "content": "x"}} for path in paths]
+    script = Script(
+        retrieval={"relevant": []},
+        synthesis={"lines": []},
+        planner={"tools": [], "next_step": "coordinator"},
+        coordinator=[{"calls": calls[:4]}, {"calls": calls[4:]} if calls[4:] else DONE, DONE],
+        answer={"items": []},
     )
+    return project.turn(query, "--mode", "code", *(["--trust"] if trust else []), script=script)
 
 
 @pytest.mark.parametrize(
-    ("path", "query"),
+    ("query", "paths"),
     [
-        ("src/a.txt", "Tidy up."),
-        ("app.py", "Please write `app.py`."),
-        ("app.py", "Write ./app.py"),
-        ("lib/app.py", "Add an app.py to lib"),
-        ("my notes.md", 'Create "my notes.md"'),
-        ("gr\u00f6\u00dfe.txt", "Schreibe gro\u0308\u00dfe.txt"),
-        ("lib/build_it", "Write lib/build_it, which builds it"),
+        ("Tidy up the notes, please. Change src/a.txt.", ["notes.txt", "src/new/helper.sh"]),
+        ("Write app.pyc and xapp.py and lib/app.py.txt", ["lib/app.py"]),
+        ("Write lib/app.py and my-app.py, and build_it", ["app.py", "lib/build_it"]),
+        ("Why does import json fail?", ["json.py", "Notes.txt"]),
     ],
 )
-def test_what_is_there_or_named_is_written(project: Path, path: str, query: str) -> None:
+def test_a_new_file_is_made_only_if_the_query_names_it(
+    project: ToolProject, query: str, paths: list[str]
+) -> None:
+    """A file that is not there and that nobody asked for is refused; the error says how to allow it."""
+    for step in turn_that_writes(project, query, *paths).steps:
+        assert step["status"] == "error"
+        assert "the query does not name it" in step["error"]
+        assert "name the file in the query, or run the command with --trust" in step["error"]
+    assert not [path for path in paths if (project.home / path).exists()]
+    for ended in (
+        turn_that_writes(project, f"Write {' and '.join(paths)}.", *paths),
+        turn_that_writes(project, "Tidy up.", *(f"t/{path}" for path in paths), trust=True),
+    ):
+        assert [step["status"] for step in ended.steps] == ["success"] * len(paths)
+
+
+def test_what_is_there_or_named_is_written(project: ToolProject) -> None:
     """A file that exists is written without being named, and one that is named however the user marks it."""
-    assert use(project, "file.write", path=path, content="x", query=query).status == "success"
-    assert (project / path).read_text(encoding="utf-8") == "x"
+    query = (
+        'Please write `app.py`, ./tool.py, lib/build_it, which builds it, and "my notes.md"; add a load.py'
+        " to lib. Schreibe auch gro\u0308\u00dfe.txt"
+    )
+    paths = [
+        "src/a.txt",
+        "app.py",
+        "tool.py",
+        "lib/build_it",
+        "my notes.md",
+        "lib/load.py",
+        "gr\u00f6\u00dfe.txt",
+    ]
+    turn = turn_that_writes(project, query, *paths)
+    assert [step["status"] for step in turn.steps] == ["success"] * len(paths)
+    assert {(project.home / path).read_text(encoding="utf-8") for path in paths} == {"x"}
 
 
 @pytest.mark.parametrize("name", [".git/config", ".hg/hgrc", "panda.toml", "HEAD", "recipes/x.yaml"])
-def test_trust_opens_no_repository(project: Path, name: str) -> None:
+def test_trust_opens_no_repository(project: ToolProject, name: str) -> None:
     """What belongs to git or to panda itself is changed by hand alone."""
-    assert use(project, "file.write", trusted=True, path=name, content="x").status == "error"
-    assert not (project / name).exists()
+    assert project.use("file.write", "--trust", path=name, content="x")["status"] == "error"
+    assert not (project.home / name).exists()
 
 
 @pytest.mark.parametrize(
@@ -244,83 +247,80 @@ def test_trust_opens_no_repository(project: Path, name: str) -> None:
             "src/git/config",
             "objects/x.py",
             "config",
-        ),
-        *(
             "refs/heads/main",
             "header.h",
-            "heads",
-            "src/recipes/views.py",
-            "src/prompts/load.ts",
-            "src/recipes.md",
         ),
+        *("heads", "src/recipes/views.py", "src/prompts/load.ts", "src/recipes.md"),
         *("makefile.py", "docs/Makefile.md", "requirements.md", "environment.yml", "tests/conftest.py"),
         *("my_models.yaml", "models.yml", "hooks/post.py", "info/index.html", "größe/straße.txt"),
     ],
 )
-def test_ordinary_files_are_free(project: Path, name: str) -> None:
+def test_ordinary_files_are_free(project: ToolProject, name: str) -> None:
     """Source files are written, also those whose names only resemble guarded ones."""
-    assert use(project, "file.write", path=name, content="x").status == "success"
-    assert (project / name).read_text(encoding="utf-8") == "x"
+    assert project.use("file.write", path=name, content="x")["status"] == "success"
+    assert (project.home / name).read_text(encoding="utf-8") == "x"
 
 
 @pytest.mark.parametrize(
     "path",
     ["lib/config", "lib/CONFIG", "lib/objects/x", "lib/refs/heads/main", "lib/hooks/x", "lib/commondir"],
 )
-def test_half_a_repository_is_not_completed(project: Path, path: str) -> None:
+def test_half_a_repository_is_not_completed(project: ToolProject, path: str) -> None:
     """Beside a file HEAD that is there already, nothing is written that would make a repository."""
-    (project / "lib").mkdir()
-    (project / "lib" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
-    assert use(project, "file.write", path=path, content="x").status == "error"
-    assert use(project, "file.write", path="lib/app.py", content="x").status == "success"
+    (project.home / "lib").mkdir()
+    (project.home / "lib" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    assert project.use("file.write", path=path, content="x")["status"] == "error"
+    assert project.use("file.write", path="lib/app.py", content="x")["status"] == "success"
 
 
-def test_virtual_environment_of_any_name(project: Path) -> None:
+def test_virtual_environment_of_any_name(project: ToolProject) -> None:
     """Nothing is written below a directory that is a virtual environment."""
-    (project / "tools" / "bin").mkdir(parents=True)
-    (project / "tools" / "pyvenv.cfg").write_text("home = /usr/bin\n", encoding="utf-8")
-    assert use(project, "file.write", path="tools/lib/site.py", content="x").status == "error"
+    (project.home / "tools" / "bin").mkdir(parents=True)
+    (project.home / "tools" / "pyvenv.cfg").write_text("home = /usr/bin\n", encoding="utf-8")
+    assert project.use("file.write", path="tools/lib/site.py", content="x")["status"] == "error"
 
 
-def test_guarded_files_are_read(project: Path) -> None:
+def test_guarded_files_are_read(project: ToolProject) -> None:
     """What is guarded can be read, but neither edited nor replaced."""
-    (project / "Makefile").write_text("all:\n", encoding="utf-8")
-    assert use(project, "file.read", path="Makefile").data["content"] == "all:"
-    assert use(project, "file.edit", path="Makefile", old="all", new="x").status == "error"
-    assert (project / "Makefile").read_text(encoding="utf-8") == "all:\n"
+    (project.home / "Makefile").write_text("all:\n", encoding="utf-8")
+    assert project.use("file.read", path="Makefile")["data"]["content"] == "all:"
+    assert project.use("file.edit", path="Makefile", old="all", new="x")["status"] == "error"
+    assert (project.home / "Makefile").read_text(encoding="utf-8") == "all:\n"
 
 
-def test_store_is_guarded(project: Path) -> None:
-    """The store is neither written nor listed."""
-    (project / "panda-system-docs" / "users" / "ann").mkdir(parents=True)
-    path = "panda-system-docs/users/ann/preferences.md"
-    (project / path).write_text("x", encoding="utf-8")
-    assert use(project, "file.write", path=path, content="y").status == "error"
-    assert path not in use(project, "file.list").data["files"]
+def test_store_is_guarded(project: ToolProject) -> None:
+    """The store is neither written nor listed, by whatever name."""
+    for name in ("panda-system-docs", "kept"):
+        path = f"{name}/users/ann/preferences.md"
+        project.write(path, "x")
+        own = {"PANDA_ROOT": str(project.home / name)}
+        assert project.use("file.write", environ=own, path=path, content="y")["status"] == "error"
+        assert path not in project.use("file.list", environ=own)["data"]["files"]
 
 
-def test_dry_run_guards_alike(project: Path) -> None:
-    """A dry run refuses what a run refuses."""
-    given = Project(project, dry=True, query="HEAD, sub/panda.toml, folder/new.txt and file")
-    context = context_of(project.parent, project=given)
+def test_dry_run_guards_alike(project: ToolProject) -> None:
+    """A dry run refuses what a run refuses, and writes nothing."""
+    before = everything(project)
     for path in ("HEAD", "sub/panda.toml", "folder/new.txt", "file"):
-        assert run_tool("file.write", {"path": path, "content": "x"}, context).status == "error"
-    assert given.overlay == {}
+        assert project.use("file.write", "--dry-run", path=path, content="x")["status"] == "error"
+    assert project.use("file.write", "--dry-run", path="new.txt", content="x")["status"] == "success"
+    assert everything(project) == before
 
 
-def test_hard_link_is_cut(project: Path) -> None:
+def test_hard_link_is_cut(project: ToolProject) -> None:
     """A file that has another name outside is replaced, not written into."""
-    os.link(project.parent / "other" / "a.txt", project / "linked.txt")
-    assert use(project, "file.write", path="linked.txt", content="x").status == "success"
-    assert (project.parent / "other" / "a.txt").read_text(encoding="utf-8") == OUTSIDE
+    os.link(project.home.parent / "other" / "a.txt", project.home / "linked.txt")
+    assert project.use("file.write", path="linked.txt", content="x")["status"] == "success"
+    assert (project.home.parent / "other" / "a.txt").read_text(encoding="utf-8") == OUTSIDE
 
 
 @pytest.mark.parametrize("swapped", ["a folder", "a file"])
-def test_link_put_in_between(project: Path, swapped: str) -> None:
+def test_link_put_in_between(project: ToolProject, swapped: str) -> None:
     """While somebody swaps a folder, or the file, for a link and back, nothing outside is read or written."""
-    place = project / "src" if swapped == "a folder" else project / "src" / "a.txt"
-    link, spare = project / "link", project / "spare"
-    target = project.parent / "other" / ("" if swapped == "a folder" else "a.txt")
+    folder = project.home / "src"
+    place = folder if swapped == "a folder" else folder / "a.txt"
+    link, spare = project.home / "link", project.home / "spare"
+    target = project.home.parent / "other" / ("" if swapped == "a folder" else "a.txt")
     link.symlink_to(target)
     stop = threading.Event()
 
@@ -330,19 +330,17 @@ def test_link_put_in_between(project: Path, swapped: str) -> None:
             exchange(-100, here, -100, there, 2)
 
     thread = threading.Thread(target=swap)
-    before = everything(project.parent / "other")
-    given = Project(project)
-    context = context_of(project.parent, project=given)
+    before = everything(project, "other")
     thread.start()
     outcomes = set()
     try:
-        for number in range(5000):
-            read = run_tool("file.read", {"path": "src/a.txt"}, context)
-            found = run_tool("file.search", {"text": "secret"}, context)
-            write = run_tool("file.write", {"path": "src/a.txt", "content": f"{INSIDE}{number}"}, context)
-            outcomes |= {read.status, write.status}
-            assert OUTSIDE.strip() not in f"{read.data}{found.data}"
-            if number > 100 and len(outcomes) == 2:
+        for number in range(2000):
+            read = project.use("file.read", path="src/a.txt")
+            search = project.use("file.search", text="secret")
+            write = project.use("file.write", path="src/a.txt", content=f"{INSIDE}{number}")
+            outcomes |= {read["status"], write["status"]}
+            assert OUTSIDE.strip() not in f"{read['data']}{search['data']}"
+            if number > 40 and len(outcomes) == 2:
                 break
             is_file = swapped == "a file"
             if is_file and not place.is_symlink() and not link.is_symlink():  # a write has taken its place
@@ -351,23 +349,16 @@ def test_link_put_in_between(project: Path, swapped: str) -> None:
     finally:
         stop.set()
         thread.join()
-    assert everything(project.parent / "other") == before
+    assert everything(project, "other") == before
     assert outcomes == {"success", "error"}
 
 
-def test_hostile_names_are_listed(project: Path) -> None:
+def test_hostile_names_are_listed(project: ToolProject) -> None:
     """Files with names that are no text are listed in one line each, and do no harm to the others."""
     for name in (b"caf\xe9.txt", b"a\nb.txt", b"\x1b[2J.txt"):
-        (project / os.fsdecode(name)).write_text("needle", encoding="utf-8")
-    (project / "plain.txt").write_text("needle", encoding="utf-8")
-    listed = use(project, "file.list").data["files"]
+        (project.home / os.fsdecode(name)).write_text("needle", encoding="utf-8")
+    (project.home / "plain.txt").write_text("needle", encoding="utf-8")
+    listed = project.use("file.list")["data"]["files"]
     assert {"caf\\xe9.txt", "a\\x0ab.txt", "\\x1b[2J.txt", "plain.txt"} <= set(listed)
-    found = use(project, "file.search", text="needle").data["matches"]
-    assert [match["path"] for match in found] == ["plain.txt"]
-
-
-def test_text_that_is_no_unicode(project: Path) -> None:
-    """Half a character in a text is an error, and nothing is written."""
-    result = use(project, "file.write", path="a.txt", content="\ud800")
-    assert "halves of characters" in str(result.error)
-    assert not (project / "a.txt").exists()
+    matches = project.use("file.search", text="needle")["data"]["matches"]
+    assert [match["path"] for match in matches] == ["plain.txt"]

@@ -9,24 +9,20 @@ from typing import Any
 
 import pytest
 
-from panda.tools.contract import ToolResult
-from panda.tools.project import Project
-from panda.tools.table import run_tool
-from tests.code_mode import SOURCE, git, repository
-from tests.tools.test_limits import context_of
+from tests.tools.tool_project import SOURCE, ToolProject
 
 PLAIN = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
 
 
-def ask(root: Path, project: Path, name: str, environ: dict[str, str] | None = None) -> ToolResult:
-    """What a tool of git gives."""
-    given = Project(project, (root / "store",), environ=environ or PLAIN)
-    return run_tool(name, {}, context_of(root, project=given))
+def both(code: ToolProject, **environ: str) -> tuple[Any, Any]:
+    """What git.status and git.diff give."""
+    return code.use("git.status", environ=environ), code.use("git.diff", environ=environ)
 
 
-def both(root: Path, project: Path, environ: dict[str, str] | None = None) -> tuple[ToolResult, ToolResult]:
-    """git.status and git.diff."""
-    return ask(root, project, "git.status", environ), ask(root, project, "git.diff", environ)
+def git(directory: Path, *words: str) -> str:
+    """What git says."""
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words]
+    return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout
 
 
 def program(root: Path) -> Path:
@@ -140,9 +136,9 @@ def submodule(project: Path, run: Path) -> None:
     git(inner, "init", "-q")
     (inner / "a.txt").write_text("a\n", encoding="utf-8")
     git(inner, "add", ".")
-    git(inner, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "first")
+    git(inner, "commit", "-qm", "first")
     git(project, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "inner")
-    git(project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "second")
+    git(project, "commit", "-qm", "second")
     (project / "inner" / "a.txt").write_text("b\n", encoding="utf-8")
     git(project / "inner", "config", "filter.x.clean", str(run))
     (project / ".git" / "modules" / "inner" / "info").mkdir(exist_ok=True)
@@ -171,13 +167,13 @@ RUNS_SOMETHING: dict[str, Callable[[Path, Path], None]] = {
 
 
 @pytest.mark.parametrize("name", RUNS_SOMETHING)
-def test_nothing_runs(tmp_path: Path, name: str) -> None:
+def test_nothing_runs(repository: ToolProject, tmp_path: Path, name: str) -> None:
     """What a repository would have git run is not run; git itself runs it, so that the test can tell."""
-    project, run = repository(tmp_path), program(tmp_path)
+    project, run = repository.home, program(tmp_path)
     edited(project)
     RUNS_SOMETHING[name](project, run)
     before = {path: path.read_bytes() for path in (project / ".git").rglob("*") if path.is_file()}
-    assert both(tmp_path, project)[0].status == "success"
+    assert both(repository)[0]["status"] == "success"
     assert not (tmp_path / "ran").exists()
     assert {p: p.read_bytes() for p in (project / ".git").rglob("*") if p.is_file()} == before
     writes_index = [("add", ".")] if name.startswith("hooks") else []  # status need not write it
@@ -199,33 +195,35 @@ def test_nothing_runs(tmp_path: Path, name: str) -> None:
     ],
     ids=lambda variables: ",".join(variables),
 )
-def test_nothing_of_the_environment_runs(tmp_path: Path, variables: dict[str, str]) -> None:
+def test_nothing_of_the_environment_runs(
+    repository: ToolProject, tmp_path: Path, variables: dict[str, str]
+) -> None:
     """Neither variables of git nor the user's own configuration have anything run."""
-    project, run, home = repository(tmp_path), program(tmp_path), tmp_path / "home"
+    project, run, home = repository.home, program(tmp_path), tmp_path / "home"
     for path in (home / ".gitconfig", home / "xdg" / "git" / "config"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"[core]\n\tfsmonitor = {run}\n", encoding="utf-8")
     edited(project)
-    environ = PLAIN | {
+    own = {
         key: value.replace("PROGRAM", str(run)).replace("HOME", str(home)) for key, value in variables.items()
     }
-    status, diff = both(tmp_path, project, environ)
-    assert (status.status, diff.data["files"]) == ("success", 1)
+    status, diff = both(repository, **own)
+    assert (status["status"], diff["data"]["files"]) == ("success", 1)
     assert not (tmp_path / "ran").exists()
-    subprocess.run(["git", "diff", "HEAD"], cwd=project, env=environ, capture_output=True, check=False)
+    subprocess.run(["git", "diff", "HEAD"], cwd=project, env=PLAIN | own, capture_output=True, check=False)
     assert (tmp_path / "ran").exists()
 
 
-def test_git_of_the_project_is_not_run(tmp_path: Path) -> None:
+def test_git_of_the_project_is_not_run(repository: ToolProject, tmp_path: Path) -> None:
     """A program `git` that lies in the project is not taken for git, nor one of the current directory."""
-    project, run = repository(tmp_path), program(tmp_path)
+    project, run = repository.home, program(tmp_path)
     (project / "bin").mkdir()
     (tmp_path / "bin").mkdir()
     for place in (project / "git", project / "bin" / "git"):
         os.link(run, place)
     (tmp_path / "bin" / "git").symlink_to(project / "git")
     path = os.pathsep.join([".", "", str(project / "bin"), str(tmp_path / "bin"), os.environ["PATH"]])
-    assert both(tmp_path, project, {**PLAIN, "PATH": path})[0].status == "success"
+    assert both(repository, PATH=path)[0]["status"] == "success"
     assert not (tmp_path / "ran").exists()
 
 
@@ -254,37 +252,36 @@ def bare(project: Path, run: Path, folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", [".", "sub"])
-def test_directory_that_looks_like_a_repository(tmp_path: Path, folder: str) -> None:
+def test_directory_that_looks_like_a_repository(code: ToolProject, tmp_path: Path, folder: str) -> None:
     """Only a `.git` makes a repository: files of the project that git would take for one are files."""
-    project, run = tmp_path / "project", program(tmp_path)
-    project.mkdir()
+    project, run = code.home, program(tmp_path)
     bare(project, run, folder)
-    for result in both(tmp_path, project / folder):
-        assert "in no git repository" in str(result.error)
+    for result in both(code.at(project / folder)):
+        assert "in no git repository" in result["error"]
     assert not (tmp_path / "ran").exists()
     words = ["git", "diff", "HEAD", "--"]
     subprocess.run(words, cwd=project / folder, env=PLAIN, capture_output=True, timeout=60, check=False)
     assert (tmp_path / "ran").exists()
 
 
-def test_part_of_a_repository(tmp_path: Path) -> None:
+def test_part_of_a_repository(repository: ToolProject) -> None:
     """A project that is a part of a repository sees its own files, by the repository's git directory."""
-    project = repository(tmp_path)
+    project = repository.home
     (project / "part").mkdir()
     (project / "part" / "a.txt").write_text("a\n", encoding="utf-8")
     edited(project)
-    status, diff = both(tmp_path, project / "part")
-    assert (status.data["changes"], diff.data["files"]) == (["?? part/a.txt"], 0)
+    status, diff = both(repository.at(project / "part"))
+    assert (status["data"]["changes"], diff["data"]["files"]) == (["?? part/a.txt"], 0)
 
 
-def test_linked_work_tree_and_submodule(tmp_path: Path) -> None:
+def test_linked_work_tree_and_submodule(repository: ToolProject, tmp_path: Path) -> None:
     """Linked work trees and submodules are refused: their git directory lies elsewhere."""
-    project = repository(tmp_path)
+    project = repository.home
     git(project, "worktree", "add", "-q", str(tmp_path / "linked"))
     submodule(project, program(tmp_path))
     for place in (tmp_path / "linked", project / "inner"):
-        for result in both(tmp_path, place):
-            assert "a linked work tree or submodule" in str(result.error)
+        for result in both(repository.at(place)):
+            assert "a linked work tree or submodule" in result["error"]
     assert not (tmp_path / "ran").exists()
 
 
@@ -351,62 +348,63 @@ def own_pointer(project: Path, other: Path) -> None:
         written("reftable/tables.list", "x\n"),
     ],
 )
-def test_git_directory_that_leads_elsewhere(tmp_path: Path, leads: Callable[[Path, Path], None]) -> None:
+def test_git_directory_that_leads_elsewhere(
+    repository: ToolProject, tmp_path: Path, leads: Callable[[Path, Path], None]
+) -> None:
     """What leads to another repository, or to a place that tools could write, is refused."""
-    project, other = tmp_path / "project", repository(tmp_path).rename(tmp_path / "other")
+    project = repository.home
+    other = project.rename(tmp_path / "other")
     (other / "secret").write_text("a secret\n", encoding="utf-8")
     project.mkdir()
     leads(project, other)
-    for result in both(tmp_path, project):
-        assert result.status == "error"
-        assert "secret" not in str(result.error)
+    for result in both(repository):
+        assert result["status"] == "error"
+        assert "secret" not in result["error"]
 
 
 @pytest.mark.parametrize("name", ["../other/secret", "/./other/secret", "a/./ther/secret", ".git/her/secret"])
-def test_index_that_names_a_file_outside(tmp_path: Path, name: str) -> None:
+def test_index_that_names_a_file_outside(code: ToolProject, tmp_path: Path, name: str) -> None:
     """An index that somebody made by hand, with a path that leads outside, is refused and shows nothing."""
-    project = tmp_path / "project"
+    project = code.home
     (project / "xx" / "other").mkdir(parents=True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "secret").write_text("a secret\n", encoding="utf-8")
     (project / "xx" / "other" / "secret").write_text("b\n", encoding="utf-8")
     git(project, "init", "-q")
-    git(
-        project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "--allow-empty", "-m", "first"
-    )
+    git(project, "commit", "-q", "--allow-empty", "-m", "first")
     git(project, "add", ".")
     index = project / ".git" / "index"
     changed = index.read_bytes()[:-20].replace(b"xx/other/secret", name.encode())
     index.write_bytes(changed + hashlib.sha1(changed).digest())
-    for result in both(tmp_path, project):
-        assert "no file of the work tree" in str(result.error)
+    for result in both(code):
+        assert "no file of the work tree" in result["error"]
     if name.startswith(".."):
         assert "a secret" in git(project, "diff", "HEAD")
 
 
-def test_index_with_a_file_behind_a_link(tmp_path: Path) -> None:
+def test_index_with_a_file_behind_a_link(repository: ToolProject, tmp_path: Path) -> None:
     """A file of the index whose directory has become a link is gone: what is behind the link is not read."""
-    project = repository(tmp_path)
+    project = repository.home
     (project / "sub").mkdir()
     (project / "sub" / "a.txt").write_text("a\n", encoding="utf-8")
     git(project, "add", ".")
-    git(project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "second")
+    git(project, "commit", "-qm", "second")
     (project / "sub").rename(tmp_path / "elsewhere")
     (tmp_path / "elsewhere" / "a.txt").write_text("a secret\n", encoding="utf-8")
     (project / "sub").symlink_to(tmp_path / "elsewhere")
-    status, diff = both(tmp_path, project)
-    assert " D sub/a.txt" in status.data["changes"]
-    assert "a secret" not in diff.data["diff"]
+    status, diff = both(repository)
+    assert " D sub/a.txt" in status["data"]["changes"]
+    assert "a secret" not in diff["data"]["diff"]
 
 
-def test_as_git_says(tmp_path: Path) -> None:
+def test_as_git_says(repository: ToolProject) -> None:
     """Without filters and helpers, the answers are git's own: renamed, deleted, ignored, modes, CRLF."""
-    project = repository(tmp_path)
+    project = repository.home
     (project / "b c.txt").write_text("one\ntwo\nthree\nfour\n", encoding="utf-8")
     (project / "crlf.txt").write_bytes(b"a\r\nb\r\n")
     (project / ".gitignore").write_text("*.log\n", encoding="utf-8")
     git(project, "add", ".")
-    git(project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "second")
+    git(project, "commit", "-qm", "second")
     git(project, "mv", "b c.txt", "d e.txt")
     (project / "crlf.txt").touch()
     (project / "x.log").write_text("x", encoding="utf-8")
@@ -417,20 +415,20 @@ def test_as_git_says(tmp_path: Path) -> None:
     (project / "größe.txt").write_text("neu\n", encoding="utf-8")
     git(project, "add", "-N", "größe.txt")
     expected = git(project, "-c", "core.quotePath=false", "status", "--porcelain", "--untracked-files=all")
-    status, diff = both(tmp_path, project)
+    status, diff = both(repository)
     renamed = 'R  "b c.txt" -> "d e.txt"'
     assert renamed in expected
-    assert status.data["changes"] == [
+    assert status["data"]["changes"] == [
         "R  d e.txt (was b c.txt)" if line == renamed else line for line in expected.splitlines()
     ]
-    assert diff.data["diff"] == git(project, "-c", "core.quotePath=false", "diff", "HEAD")
-    assert diff.data["files"] == len(git(project, "diff", "HEAD", "--name-only").splitlines())
+    assert diff["data"]["diff"] == git(project, "-c", "core.quotePath=false", "diff", "HEAD")
+    assert diff["data"]["files"] == len(git(project, "diff", "HEAD", "--name-only").splitlines())
 
 
 @pytest.mark.parametrize("way", ["split index", "packed refs", "detached", "sparse", "sha256", "unborn"])
-def test_forms_of_repositories(tmp_path: Path, way: str) -> None:
+def test_forms_of_repositories(repository: ToolProject, way: str) -> None:
     """The usual forms of index, refs and objects are understood."""
-    project = repository(tmp_path)
+    project = repository.home
     if way == "split index":
         git(project, "update-index", "--split-index")
     elif way == "packed refs":
@@ -441,7 +439,7 @@ def test_forms_of_repositories(tmp_path: Path, way: str) -> None:
         (project / "away").mkdir()
         (project / "away" / "a.txt").write_text("a\n", encoding="utf-8")
         git(project, "add", ".")
-        git(project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "second")
+        git(project, "commit", "-qm", "second")
         git(project, "sparse-checkout", "set", "--cone", "--sparse-index", "nothing")
         assert not (project / "away").exists()
     else:
@@ -449,36 +447,36 @@ def test_forms_of_repositories(tmp_path: Path, way: str) -> None:
         git(project, "init", "-q", *(["--object-format=sha256"] if way == "sha256" else []))
         git(project, "add", ".")
         if way == "sha256":
-            git(project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "first")
+            git(project, "commit", "-qm", "first")
     edited(project)
-    status, diff = both(tmp_path, project)
-    changes = status.data["changes"]
+    status, diff = both(repository)
+    changes = status["data"]["changes"]
     if way == "unborn":
         assert "AM totals.py" in changes
-        assert diff.data["files"] == len(git(project, "ls-files").splitlines())
+        assert diff["data"]["files"] == len(git(project, "ls-files").splitlines())
     else:
-        assert (changes, diff.data["files"]) == ([" M totals.py"], 1)
+        assert (changes, diff["data"]["files"]) == ([" M totals.py"], 1)
 
 
-def test_many_changes(tmp_path: Path) -> None:
+def test_many_changes(repository: ToolProject) -> None:
     """A status of more than 200 kB is counted to the last file, and each entry that is shown is whole."""
-    project = repository(tmp_path)
+    project = repository.home
     for number in range(3000):
         (project / f"{number:04d}_{'x' * 90}.txt").write_text("", encoding="utf-8")
-    status = ask(tmp_path, project, "git.status")
-    assert status.claims[0].text == "3000 files differ from the last commit"
-    assert status.data["left_out"] == 2500
-    assert status.data["changes"][0] == f"?? 0000_{'x' * 90}.txt"
+    status = repository.use("git.status")
+    assert status["claims"][0]["text"] == "3000 files differ from the last commit"
+    assert status["data"]["left_out"] == 2500
+    assert status["data"]["changes"][0] == f"?? 0000_{'x' * 90}.txt"
 
 
-def test_hostile_names(tmp_path: Path) -> None:
+def test_hostile_names(repository: ToolProject) -> None:
     """Names are bytes: line breaks, quotes and other encodings make one line each."""
-    project = repository(tmp_path)
+    project = repository.home
     names = [b"a\nb.txt", b"caf\xe9.txt", b'"q".txt', b" s .txt", b"\x1b[31m.txt", b"## 2. x", b"a -> b"]
     for name in names:
         (project / os.fsdecode(name)).write_text("x", encoding="utf-8")
-    status = ask(tmp_path, project, "git.status")
-    assert sorted(status.data["changes"]) == sorted(
+    status = repository.use("git.status")
+    assert sorted(status["data"]["changes"]) == sorted(
         [
             *(
                 "?? a\\x0ab.txt",
@@ -493,14 +491,14 @@ def test_hostile_names(tmp_path: Path) -> None:
     )
 
 
-def test_long_diff(tmp_path: Path) -> None:
+def test_long_diff(repository: ToolProject) -> None:
     """A diff that is too long is cut at the end, after a whole line; all its files are counted."""
-    project = repository(tmp_path)
+    project = repository.home
     (project / "a.txt").write_text("diff --git a b\n" * 20_000, encoding="utf-8")
     git(project, "add", ".")
     edited(project)
-    diff: Any = ask(tmp_path, project, "git.diff")
-    assert diff.claims[0].text == "2 files differ from the last commit"
-    assert diff.data["diff"].startswith("diff --git a/a.txt b/a.txt\n")
-    assert diff.data["diff"].endswith("\n+diff --git a b\n")
-    assert "bytes at the end of the diff are left out" in diff.claims[1].text
+    diff = repository.use("git.diff")
+    assert diff["claims"][0]["text"] == "2 files differ from the last commit"
+    assert diff["data"]["diff"].startswith("diff --git a/a.txt b/a.txt\n")
+    assert diff["data"]["diff"].endswith("\n+diff --git a b\n")
+    assert "bytes at the end of the diff are left out" in diff["claims"][1]["text"]

@@ -1,78 +1,43 @@
-"""Files of a project while somebody else does something to them: kills the process, swaps a directory."""
+"""Files of a project while somebody kills the process, blocks its files or swaps a directory."""
 
-import os
 import signal
 import sys
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from panda.store.layout import Layout
-from panda.store.validate import check_store
-from panda.tools.project import Project
-from tests.code_mode import SOURCE, call, code_script, replies, repository
-from tests.code_turns import run_code
-from tests.kills import FORKSERVER
-from tests.script import Script
-from tests.scripted_model import ScriptedModel
-from tests.scripted_turns import scripted_app
+from tests.script import Script, step_of
+from tests.tools.tool_project import SOURCE, ToolProject
 
-LINES = 20_000
 EDITED = SOURCE.replace("add_up", "total")
+EDIT = {"tool": "file.edit", "arguments": {"path": "totals.py", "old": "def add_up(", "new": "def total("}}
+DONE = {"tool": "done"}
+KILLED = """
+import os, signal
+rename = os.rename
+def killed(source, target, **options):
+    is_edit = str(target).endswith("totals.py")
+    if is_edit and not AFTER:
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(source, target, **options)
+    if is_edit:
+        os.kill(os.getpid(), signal.SIGKILL)
+os.rename = killed
+from panda.cli.main import main
+main()
+"""
 
 
-def whole(number: int) -> str:
-    """A text of some size, of one line over and over."""
-    return f"{number:08d}\n" * LINES
-
-
-def write_on_and_on(root: Path, tell: Connection) -> None:
-    """Writes a file again and again, and tells of each time."""
-    project = Project(root, query="a.txt")
-    for number in range(1, 1_000_000):
-        project.write("a.txt", whole(number))
-        tell.send(number)
-
-
-@pytest.mark.parametrize("writes", [1, 3, 6])
-def test_killed_while_it_writes(tmp_path: Path, writes: int) -> None:
-    """A process that is killed at any moment leaves a file as it was or as it was to become."""
-    project = Project(tmp_path, query="a.txt")
-    project.write("a.txt", whole(0))
-    told, tell = FORKSERVER.Pipe(duplex=False)
-    child = FORKSERVER.Process(target=write_on_and_on, args=(tmp_path, tell))
-    child.start()
-    for _ in range(writes):
-        told.recv()
-    child.kill()
-    child.join(60)
-    assert child.exitcode == -signal.SIGKILL
-    found = project.read("a.txt")
-    assert found == whole(int(found[:8]))
-    assert int(found[:8]) >= writes
-    assert list(project.files()) == ["a.txt"]
-
-
-def edit_and_die(root: Path, project: Path, *, after: bool) -> None:
-    """A turn whose process is killed before or after the rename of the file that it edits."""
-    rename = os.rename
-
-    def killed(source: Any, target: Any, **options: Any) -> None:
-        if not str(target).endswith("totals.py") or after:
-            rename(source, target, **options)
-        if str(target).endswith("totals.py"):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    vars(os)["rename"] = killed
-    run_code(root, project, editing())
-
-
-def editing() -> Script:
-    """The replies of a turn that edits a file."""
-    edit = call("file.edit", path="totals.py", old="def add_up(", new="def total(")
-    return code_script(replies(edit), answer={"items": []})
+def coding(*calls: dict[str, Any]) -> Script:
+    """A model that makes these calls, one a round."""
+    return Script(
+        retrieval={"relevant": []},
+        synthesis={"lines": []},
+        planner={"tools": [], "next_step": "coordinator"},
+        coordinator=[*({"calls": [call]} for call in calls), DONE],
+        answer={"items": []},
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,43 +50,51 @@ def editing() -> Script:
     ids=["before the rename", "after the rename", "edited by somebody else"],
 )
 def test_turn_killed_at_its_edit(
-    tmp_path: Path, *, after: bool, meanwhile: str | None, status: str, left: str
+    repository: ToolProject, *, after: bool, meanwhile: str | None, status: str, left: str
 ) -> None:
     """A turn that is killed as it edits neither edits twice, nor loses the edit, nor somebody else's."""
-    project = repository(tmp_path)
-    child = FORKSERVER.Process(target=edit_and_die, args=(tmp_path, project), kwargs={"after": after})
-    child.start()
-    child.join(60)
-    assert child.exitcode == -signal.SIGKILL
-    assert (project / "totals.py").read_text() == (EDITED if after else SOURCE)
+    place = repository.home / "totals.py"
+    repository.server.script = coding(EDIT)
+    repository.program = (sys.executable, "-c", KILLED.replace("AFTER", str(after)))
+    query = "Rename add_up in totals.py to total."
+    assert repository.process("turn", "--mode", "code", "--", query).code == -signal.SIGKILL
+    assert place.read_text() == (EDITED if after else SOURCE)
+    assert repository.use("file.list")["data"]["files"] == ["check_totals.py", "totals.py"]
     if meanwhile is not None:
-        (project / "totals.py").write_text(meanwhile)
-    layout = Layout(tmp_path / "store")
-    app = scripted_app(layout, ScriptedModel(editing(), scores=False), project=project)
-    turn = app.resume_turn(3)
-    app.run_turn(turn)
-    assert (project / "totals.py").read_text() == left
-    assert [step.status for step in turn.steps()] == [status]
-    assert turn.folder.read_metadata().status == "approved"
-    assert [one for one in check_store(layout) if "temporary" not in one.message] == []
+        place.write_text(meanwhile)
+    turn = repository.resume(3, script=coding(EDIT))
+    assert place.read_text() == left
+    assert [step["status"] for step in turn.steps] == [status]
+    assert turn.status == "approved"
+    assert [problem for problem in repository.problems() if "temporary" not in problem] == []
 
 
-def test_directory_that_becomes_a_symlink(tmp_path: Path) -> None:
+def test_a_change_that_cannot_be_announced_is_not_made(repository: ToolProject) -> None:
+    """Where the step cannot be written before it, the file stays as it was."""
+    script = coding(EDIT)
+
+    def block_steps(asked: Any) -> Any:
+        if step_of(asked) == "coordinator":
+            steps = repository.turn_file(3, "steps")
+            steps.rmdir() if steps.is_dir() else steps.unlink(missing_ok=True)
+            steps.write_text("no directory")
+        return script(asked)
+
+    repository.turn("Rename add_up in totals.py to total.", "--mode", "code", script=block_steps)
+    assert (repository.home / "totals.py").read_text() == SOURCE
+
+
+def test_directory_that_becomes_a_symlink(repository: ToolProject, tmp_path: Path) -> None:
     """A directory that a test replaces by a link to somewhere else is not written through."""
-    project = repository(tmp_path)
-    (project / "sub").mkdir()
-    (project / "sub" / "a.txt").write_text("a\n")
+    repository.write("sub/a.txt", "a\n")
     (tmp_path / "elsewhere").mkdir()
     swap = "import os; os.rename('sub', 'was'); os.symlink('../elsewhere', 'sub')"
-    toml = f'[test_commands]\nswap = ["{sys.executable}", "-c", "{swap}"]\n'
-    (project / "panda.toml").write_text(toml, encoding="utf-8")
-    calls = replies(
-        call("file.write", path="sub/a.txt", content="b\n"),
-        call("test.run", command="swap"),
-        call("file.write", path="sub/a.txt", content="c\n"),
-    )
-    ran = run_code(tmp_path, project, code_script(calls, answer={"items": []}))
-    assert [step.status for step in ran.turn.steps()] == ["success", "success", "error"]
-    assert "symlink" in str(ran.turn.steps()[2].error)
+    repository.write("panda.toml", f'[test_commands]\nswap = ["{sys.executable}", "-c", "{swap}"]\n')
+    writes = [{"tool": "file.write", "arguments": {"path": "sub/a.txt", "content": text}} for text in "bc"]
+    swapped = {"tool": "test.run", "arguments": {"command": "swap"}}
+    script = coding(writes[0], swapped, writes[1])
+    turn = repository.turn("Change sub/a.txt and run swap.", "--mode", "code", "--trust", script=script)
+    assert [step["status"] for step in turn.steps] == ["success", "success", "error"]
+    assert "symlink" in turn.steps[2]["error"]
     assert list((tmp_path / "elsewhere").iterdir()) == []
-    assert (project / "was" / "a.txt").read_text() == "b\n"
+    assert (repository.home / "was" / "a.txt").read_text() == "b"
