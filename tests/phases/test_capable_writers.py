@@ -72,7 +72,6 @@ def ask_for_a_bike(ann: ScriptedPanda, shorten: Any) -> tuple[Turn, dict[str, An
     write_note(ann.user_directory, "bikes.md", f"# Bikes\n\n{BIKES}\n")
     turn = ann.turn("How much is the bike of shop 3?", script=Drafting(shorten))
     assert turn.status == "approved"
-    assert ann("validate", "3", "--json").data["problems"] == []
     text = (ann.store / "logs" / "executions.jsonl").read_text(encoding="utf-8")
     (entry,) = [entry for line in text.splitlines() if (entry := json.loads(line)).get("document") == "§2"]
     return turn, entry
