@@ -1,86 +1,75 @@
 """The lines that phase 2.2 is offered, and how close they are to the query."""
 
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from panda.index.vectors import VectorStore
-from panda.language.reading import Reading
-from panda.memory.budget import LoadedDocument
-from panda.memory.node import Node, SourceType, node_lines
-from panda.models.kept_encoder import KeptEncoder
-from panda.phases.evidence import ClosestLines, chosen_lines, gather, read_lines
-from panda.store.layout import Layout
-from panda.store.records import Line
-from tests.scripted_model import ScriptedEncoder
-from tests.stores import NOW
+import pytest
+
+from tests.api import LAPTOPS, PRICE_QUESTION, Panda, ScriptedPanda, Turn
+from tests.script import PRICE, PRICE_NODE, loaded_lines
+from tests.store_files import write_note, write_turn
 
 
-def document(id_: str, kind: SourceType, *texts: str, heading: str = "") -> LoadedDocument:
-    """A loaded document of these lines."""
-    items = tuple(Line(text, "default", 0.9, NOW, heading=heading) for text in texts)
-    node = Node(id_, kind, PurePosixPath(id_.partition(":")[2]).stem, f"{id_}.md", NOW, items)
-    return LoadedDocument(node, node.items, 0, 0)
+@pytest.fixture
+def panda(tmp_path: Path) -> Panda:
+    """Ann's laptops, with the models that come with panda."""
+    return Panda(tmp_path / "project", LAPTOPS, user="ann")
 
 
-def read(query: str, *documents: LoadedDocument) -> list[Line]:
-    """The lines of these documents as 2.2 is offered them."""
-    return read_lines(query, documents, ClosestLines(None))
+def gathered(turn: Turn) -> Sequence[Mapping[str, Any]]:
+    """The lines of evidence.json that phase 2 was offered, with the reasons for which some were taken."""
+    lines: Sequence[Mapping[str, Any]] = turn.file("evidence.json")["gathered"]
+    return lines
 
 
-def test_every_document_keeps_a_line() -> None:
-    """Where there are too many lines and no words in common, no document is crowded out by long ones."""
-    lines = read(
-        "how much can I spend",
-        document("memory:budget", "preference", "budget: $500-800"),
-        *(document(f"turn:{n}", "turn_summary", *(f"line {n} {i}" for i in range(15))) for n in (9, 8, 7)),
-    )
-    assert len(lines) == 40
-    assert [line.node_ids for line in lines[:2]] == [("memory:budget",), ("turn:9",)]
+def test_analysis_query_and_loaded_nodes_go_in(ann: ScriptedPanda) -> None:
+    """A model that writes the draft sees the query as it was asked, its analysis and the loaded lines."""
+    (request,) = ann.turn().asked("synthesis")
+    query = request.text.partition("===== §0 User Query =====")[2]
+    assert query.startswith(f"\n## 0. User Query\n\n{PRICE_QUESTION}\n")
+    assert "query_type: informational" in query
+    assert query.rstrip().endswith(f"User query: {PRICE_QUESTION}\n\nCompile the sections.")
+    assert (PRICE_NODE, PRICE) in loaded_lines(request)
 
 
-def test_close_lines_come_before_others() -> None:
+def test_every_document_keeps_a_line(panda: Panda) -> None:
+    """Where there are more than forty lines, no document is crowded out by long ones."""
+    for number in (3, 4, 5):
+        lines = [f"Line {number} {n} of the harbour." for n in range(18)]
+        write_turn(panda.user_directory, number, query=f"Tell {number}", response="\n\n".join(lines))
+    turn = panda.turn("How much can I spend on the harbour?")
+    assert len(gathered(turn)) == 40
+    candidates = {candidate["node_id"] for candidate in turn.file("retrieval_plan.json")["candidates"]}
+    assert {"memory:budget", "turn:1", "turn:3"} <= candidates
+    assert {line["node"] for line in gathered(turn)} == candidates
+
+
+def test_close_lines_come_before_others(panda: Panda) -> None:
     """Beside one line a document, those closest to the query stay, wherever they stand."""
-    lines = read(
-        "When does the ferry leave?",
-        document("turn:2", "turn_summary", *(f"line {i}" for i in range(45)), "the ferry leaves at eight"),
-        document("turn:1", "turn_summary", "nothing of note", "a ferry left late"),
-    )
-    assert {"the ferry leaves at eight", "a ferry left late"} <= {line.text for line in lines}
+    lines = [f"Line {n} of the log." for n in range(45)]
+    late = "A ferry left late that day."
+    response = "\n\n".join([*lines, "The ferry leaves at eight.", late])
+    write_turn(panda.user_directory, 3, query="Tell me.", response=response)
+    turn = panda.turn("When does the ferry leave?")
+    assert {"The ferry leaves at eight.", late} <= {line["text"] for line in gathered(turn)}
+    assert "The ferry leaves at eight." in turn.response
 
 
-def test_what_a_turn_repeats_is_offered_once() -> None:
-    """The earlier document keeps a line that two have."""
-    lines = read("x", document("fact:a", "fact", "a: 1"), document("turn:1", "turn_summary", "a: 1", "b"))
-    assert [(line.node_ids, line.text) for line in lines] == [(("fact:a",), "a: 1"), (("turn:1",), "b")]
-
-
-def test_a_line_is_read_with_what_it_stands_below() -> None:
-    """Of a note a line has folder, name and headings before it; what was said in a turn stands for itself."""
-    note = document("knowledge:garden/front_bed.md", "fact", "Monday: Ann", heading="Who waters. Week")
-    price = Line("Lenovo LOQ 15: price $697", "price", 0.9, NOW)
-    page = Node("visit:v", "visit_record", "Lenovo LOQ 15", "x", NOW, (price,))
-    said = document("turn:3", "turn_summary", "Ann waters it.").node
-    assert [text for _, text in node_lines(said)] == ["Ann waters it."]
-    above = [node.items[0].above for node in (note.node, page, said)]
-    assert above == ["garden. front bed. Who waters. Week", "", ""]
-
-
-def test_closest_lines_by_meaning(tmp_path: Path) -> None:
-    """An encoder finds the line in other words; without one words decide. Four at most are read."""
-    lines = document("turn:1", "turn_summary", "the tent costs 90", *(f"line {n}" for n in range(9))).items
-    encoder = KeptEncoder(ScriptedEncoder({"price": "costs"}), VectorStore(Layout(tmp_path)))
-    (first, *others) = ClosestLines(encoder).closest("price", lines)
-    assert (first.text, others) == ("the tent costs 90", [])
-    assert ClosestLines(None).closest("line 7", lines)[0].text == "line 7"
-    assert len(ClosestLines(None).closest("line", lines)) == 4
-
-
-def test_a_draft_holds_what_a_rule_put_into_the_plan() -> None:
-    """Of a candidate that a rule chose the closest line is taken, whatever 2.2 chose; each says why."""
-    loaded = [
-        document("turn:1", "turn_summary", "chosen"),
-        document("turn:2", "turn_summary", "no", "ruled x"),
+def test_what_a_turn_repeats_is_offered_once(panda: Panda) -> None:
+    """Of a source and a turn that repeats it, the source keeps the line, with the headings above it."""
+    line = "The shed key hangs by the door."
+    write_note(panda.user_directory, "garden/front_bed.md", f"# Shed\n\n## Keys\n\n- {line}\n")
+    write_turn(panda.user_directory, 3, query="Where is the key?", response=f"{line}\n\nThe shed is old.")
+    lines = gathered(panda.turn("Where does the shed key hang?"))
+    assert [(one["node"], one["above"]) for one in lines if one["text"] == line] == [
+        ("knowledge:garden/front_bed.md", "garden. front bed. Shed. Keys")
     ]
-    lines, nodes = read("x", *loaded), {one.node.id: one.node for one in loaded}
-    taken = gather("x", Reading(), lines, chosen_lines(lines, ["L1"]), nodes, ["turn:2"])
-    reasons = {line.text: line.why for line in taken}
-    assert reasons == {"chosen": ("closest",), "ruled x": ("asked for",)}
+    assert ["above" in one for one in lines if one["node"] == "turn:3"] == [False]
+
+
+def test_a_draft_holds_what_the_query_names(panda: Panda) -> None:
+    """Of a turn that the query names a line is taken, whatever seems closer, and says why."""
+    lines = gathered(panda.turn("What did turn 2 say of the best laptop?"))
+    reasons = {line["text"]: line["why"] for line in lines if line["node"] == "turn:2" and "why" in line}
+    assert "asked for" in reasons["Assam it is."]

@@ -2,15 +2,13 @@
 
 import os
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from panda.store.layout import Layout
 from tests.api import Panda
-from tests.script import Script
-from tests.scripted_model import ScriptedEncoder
-from tests.scripted_turns import laptop_store, run_turn
 
 KEY = "The spare key of the cabin lies under the blue pot."
 LIMIT_BYTES = 5_000_000
@@ -29,23 +27,14 @@ def write_notes(directory: Path, *, notes: int, lines: int) -> None:
 
 @pytest.mark.parametrize(("notes", "lines"), [(1, 1500), (6, 300)])
 def test_a_turn_encodes_few_lines(notes: int, lines: int, tmp_path: Path) -> None:
-    """However long the notes, the vectors of 200 texts are computed, beside those of no note."""
-    layout = laptop_store(tmp_path / "store")
-    write_notes(Layout(layout.root).of("ann").knowledge, notes=notes, lines=lines)
-    encoder = ScriptedEncoder()
-    ran = run_turn(layout, "Where is the spare key of the cabin?", Script(), encoder=encoder)
-    assert ran.turn.folder.read_metadata().status is not None
-    encoded = {text for text in encoder.asked if "arcel" in text or "spare key of the cabin lies" in text}
-    assert 0 < len(encoded) <= 200
-    assert any(KEY in text for text in encoded)
-
-
-def test_the_line_is_found_in_a_long_note(tmp_path: Path) -> None:
-    """A turn over a long note quotes the line that shares the query's rare words."""
+    """However long the notes, a turn computes some 200 vectors, and quotes the line that answers."""
     panda = Panda(tmp_path / "project")
     panda("init")
-    write_notes(panda.store / NOTES, notes=1, lines=1500)
-    assert KEY in panda.turn("Where is the spare key of the cabin?").data["response"]
+    write_notes(panda.store / NOTES, notes=notes, lines=lines)
+    assert KEY in panda.turn("Where is the spare key of the cabin?").response
+    with closing(sqlite3.connect(panda.store / "indexes" / "vectors.db")) as database:
+        ((encoded,),) = database.execute("SELECT count(*) FROM vectors")
+    assert 0 < encoded <= 230
 
 
 @pytest.fixture
@@ -78,7 +67,7 @@ def test_odd_notes_are_told_and_not_read(odd: Panda) -> None:
     checked = odd("validate", str(odd.store), "--json")
     findings = [problem for problem in checked.data["problems"] if problem["message"] == told]
     assert [Path(problem["path"]).name for problem in findings] == ["huge.md"]
-    asked = odd.process("turn", "Where is the spare key of the cabin?")
+    asked = odd("turn", "Where is the spare key of the cabin?")
     assert (asked.code, KEY in asked.out, asked.err.count(told)) == (0, True, 0)
     assert asked.err.count("notes that cannot be read: 4") == 1
     for name in ("pipe.md", "socket.md", "device.md"):
