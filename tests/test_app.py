@@ -1,21 +1,17 @@
 """Turns from the outside: what may start one, what halts it, and what a hostile query can do."""
 
+import json
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from panda.errors import HaltError, ModelTimeoutError, Problem, QueryError, RecipeError
-from panda.models.cl100k import count_tokens
-from panda.models.contract import Completion, Usage
-from panda.store.layout import METADATA_JSON, Layout, UserStore, asset
-from tests.builders import still_clock, tree
-from tests.script import APPROVED, PRICE_NODE, Script, step_of
-from tests.scripted_model import Asked, Reply, ScriptedModel
-from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn, scripted_app
+from tests.api import PRICE_QUESTION, ROOT, ScriptedPanda, Turn, tree
+from tests.script import APPROVED, PRICE_NODE, Asked, Request, Script, step_of
 
 LOADED_LATER = {
     "httpx",
@@ -75,81 +71,84 @@ HOSTILE = {
     "path": "../../../../etc/passwd turn 99999999999999999999 visit:../../x",
     "many lines": "\n".join(["a"] * 200),
 }
+FORGERIES = (
+    "headings",
+    "escaped heading",
+    "open fence",
+    "open tilde fence",
+    "meta",
+    "bare meta",
+    "front matter",
+    "CRLF",
+    "control characters",
+)
+"""What a model could take for, or make of, a part of a document."""
 
 
-def numbers(layout: Layout) -> list[int]:
-    """Numbers of ann's turns."""
-    return UserStore(layout.root, USER, still_clock).numbers()
-
-
-def check_halted(ran: Ran, phase: int, kind: str) -> None:
-    """The turn halted in that phase and left one intervention of that type, and a clean store."""
-    assert isinstance(ran.error, HaltError)
-    metadata = ran.metadata
-    assert metadata.status == "halted"
-    assert metadata.next is not None
-    assert metadata.next.phase == phase
-    (intervention,) = ran.interventions()
+def check_halted(panda: ScriptedPanda, turn: Turn, *, phase: int, kind: str) -> None:
+    """Check that a turn halted in that phase and left an intervention of that type, and a sound store."""
+    assert turn.code == 20
+    assert turn.status == "halted"
+    assert turn.metadata["next"]["phase"] == phase
+    (intervention,) = turn.interventions
     assert (intervention["type"], intervention["phase"], intervention["turn"]) == (kind, phase, 3)
-    assert intervention["id"] == metadata.intervention
+    assert intervention["id"] == turn.metadata["intervention"]
     assert intervention["recipe"].startswith(f"pipeline/phase{phase}")
     assert intervention["what_to_do"] or kind == "model_timeout"
-    assert not (ran.folder.paths / "summary.json").exists()
-    assert ran.problems == []
+    assert not (turn.directory / "summary.json").exists()
+    assert panda.problems() == []
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("", "empty"),
         (" \t\n\u00a0\u3000", "empty"),
         ("caf\udce9", "UTF-8"),
         ("word " * 20_000, "tokens"),
         ("🦙" * 3000, "tokens"),
+        ("Lenovo" + " price" * 499, "501 tokens, 1 more than the 500"),
     ],
-    ids=["empty", "white", "bytes", "100 kB", "3,000 emoji"],
+    ids=["empty", "white", "bytes", "100 kB", "3,000 emoji", "501 tokens"],
 )
-def test_query_that_cannot_start(tmp_path: Path, query: str, said: str) -> None:
+def test_query_that_cannot_start(ann: ScriptedPanda, query: str, message: str) -> None:
     """A query that is empty, no text or too long is wrong usage and leaves the store as it was."""
-    layout = laptop_store(tmp_path)
-    before = tree(tmp_path)
-    with pytest.raises(QueryError, match=said) as caught:
-        scripted_app(layout, ScriptedModel(Script())).start_turn(query, "chat")
-    assert caught.value.exit_code == 2
-    assert tree(tmp_path) == before
-    if said == "tokens":
-        assert "knowledge/" in str(caught.value.fix)
+    before = tree(ann.store)
+    turn = ann.turn(query)
+    assert turn.code == 2
+    assert message in turn.error["message"]
+    assert ("knowledge/" in turn.error["fix"]) == ("tokens" in message)
+    assert tree(ann.store) == before
 
 
-def test_longest_query(tmp_path: Path) -> None:
+def test_longest_query(ann: ScriptedPanda) -> None:
     """A query of exactly 500 tokens is taken, kept whole, and the turn goes through."""
     query = "Lenovo" + " price" * 498
-    assert count_tokens(query) == 500
-    ran = run_turn(laptop_store(tmp_path), query)
-    assert ran.body(0) == query
-    assert ran.metadata.status == "approved"
-    with pytest.raises(QueryError, match="501 tokens, 1 more than the 500"):
-        ran.app.start_turn(query + " price", "chat")
+    turn = ann.turn(query)
+    assert turn.status == "approved"
+    assert turn.body(0) == query
+
+
+def plain_lines(text: str) -> list[str]:
+    """Return the lines of a text, whatever ends them."""
+    return re.split(r"\r\n|\r|\n", text.strip("\n"))
 
 
 @pytest.mark.parametrize("query", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_query(tmp_path: Path, query: str) -> None:
-    """No query can forge a section, a fence or a _meta block: it is kept as it is, and the store is clean."""
-    ran = run_turn(laptop_store(tmp_path), query, Script(**WITH_TOOLS, answer={"items": []}))
-    assert ran.error is None
-    assert ran.metadata.status == "approved"
-    assert ran.body(0) == query
-    assert ran.sections() == [0, 1, 2, 3, 4, 5, 6]
-    assert ran.problems == []
-    again = run_turn(ran.layout, query, Preferring("PROCEED", "Lenovo"), writes=False, scores=True)
-    assert again.error is None
-    assert again.body(0) == query
-    assert again.problems == []
+def test_hostile_query(ann: ScriptedPanda, query: str) -> None:
+    """No query can forge a section, a fence or a _meta block: it is kept as it is, and the store is sound."""
+    turn = ann.turn(query, script=Script(**WITH_TOOLS, answer={"items": []}))
+    assert turn.status == "approved"
+    assert turn.metadata["query"] == query
+    assert [line.removeprefix("\\") for line in plain_lines(turn.body(0))] == plain_lines(query)
+    assert turn.sections == [0, 1, 2, 3, 4, 5, 6]
+    assert ann.problems() == []
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_model(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("name", FORGERIES)
+def test_hostile_model(ann: ScriptedPanda, name: str) -> None:
     """No text of a model can forge a section either, wherever it writes."""
+    text = HOSTILE[name]
     script = Script(
         analyzer={
             **APPROVED["analyzer"],
@@ -161,47 +160,55 @@ def test_hostile_model(tmp_path: Path, text: str) -> None:
         validator={"verdict": "FAIL", "reason": text[:200]},
         summary={"summary": text[:400], "topics": []},
     )
-    ran = run_turn(laptop_store(tmp_path), answer=script)
-    assert ran.error is None
-    assert ran.metadata.status == "failed"
-    assert ran.sections() == [0, 1, 2, 3, 5, 6]
-    assert ran.meta(6)["verdict"] == "FAIL"
-    assert ran.problems == []
+    turn = ann.turn(script=script)
+    assert turn.status == "failed"
+    assert turn.sections == [0, 1, 2, 3, 5, 6]
+    assert turn.meta(6)["verdict"] == "FAIL"
+    assert ann.problems() == []
 
 
-@pytest.mark.parametrize("step", PHASE_OF)
-def test_timeout_halts(tmp_path: Path, step: str) -> None:
-    """A model that takes too long halts the turn at once, in every phase."""
-    ran = run_turn(
-        laptop_store(tmp_path), answer=Script(**{**WITH_TOOLS, step: ModelTimeoutError("too slow")})
-    )
-    check_halted(ran, PHASE_OF[step], "model_timeout")
-    assert len(ran.asked(step)) == 1
-
-
-@pytest.mark.parametrize("step", PHASE_OF)
-def test_invalid_reply_halts(tmp_path: Path, step: str) -> None:
-    """A reply that stays invalid after its retries halts the turn and is kept in the intervention."""
-    ran = run_turn(laptop_store(tmp_path), answer=Script(**{**WITH_TOOLS, step: "no JSON at all"}))
-    check_halted(ran, PHASE_OF[step], "invalid_reply")
-    assert len(ran.asked(step)) > 1
-    assert ran.interventions()[0]["raw_output"] == "no JSON at all"
-
-
-def test_reply_that_was_cut(tmp_path: Path) -> None:
-    """A reply cut at its token limit is a failure even if what is there would do."""
+@pytest.mark.parametrize("step", ["reflection", "answer"])
+def test_timeout_halts(ann: ScriptedPanda, step: str) -> None:
+    """A model that takes too long halts the turn at once, in whatever phase."""
+    models = (ann.home / "models.yaml").read_text(encoding="utf-8")
+    ann.write("models.yaml", models.replace("writes: true", "writes: true, timeout_seconds: 0.4"))
     script = Script()
 
-    def answer(asked: Asked) -> Reply:
-        reply = script(asked)
-        if step_of(asked) == "planner" and isinstance(reply, str):
-            return Completion(reply, "length", Usage(1, 0, 1), 0.0)
-        return reply
+    def answer(asked: Asked) -> object:
+        if step_of(asked) == step:
+            time.sleep(0.8)
+        return script(asked)
 
-    check_halted(run_turn(laptop_store(tmp_path), answer=answer), 3, "invalid_reply")
+    turn = ann.turn(script=answer)
+    check_halted(ann, turn, phase=PHASE_OF[step], kind="model_timeout")
+    assert len(turn.asked(step)) == 1
 
 
-def test_most_executions(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", PHASE_OF)
+def test_invalid_reply_halts(ann: ScriptedPanda, step: str) -> None:
+    """A reply that stays invalid after its retries halts the turn and is kept in the intervention."""
+    turn = ann.turn(script=Script(**{**WITH_TOOLS, step: "no JSON at all"}))
+    check_halted(ann, turn, phase=PHASE_OF[step], kind="invalid_reply")
+    assert len(turn.asked(step)) > 1
+    assert turn.interventions[0]["raw_output"] == "no JSON at all"
+
+
+def test_reply_that_was_cut(ann: ScriptedPanda) -> None:
+    """A reply cut at its token limit is a failure even if what is there would do."""
+    answer_whole = ann.server.answer
+
+    def answer(body: dict[str, Any]) -> Any:
+        answered = answer_whole(body)
+        assert isinstance(answered, tuple)
+        if step_of(Request(body)) != "planner":
+            return answered
+        return answered[0], answered[1].replace(b'"finish_reason": "stop"', b'"finish_reason": "length"')
+
+    ann.server.answer = answer
+    check_halted(ann, ann.turn(), phase=3, kind="invalid_reply")
+
+
+def test_most_executions(ann: ScriptedPanda) -> None:
     """A turn that would need a 26th recipe execution halts; retries within one count."""
     twice = {
         step: ["no JSON", reply] * 20 for step, reply in APPROVED.items() if step not in ("answer", "planner")
@@ -220,74 +227,49 @@ def test_most_executions(tmp_path: Path) -> None:
             "validator": ["no JSON", {"verdict": "REVISE"}] * 3,
         }
     )
-    ran = run_turn(laptop_store(tmp_path), answer=script)
-    assert isinstance(ran.error, HaltError)
-    assert "more than 25 recipe executions" in ran.error.message
-    assert len(ran.model.asked) == 25
-    assert ran.metadata.status == "halted"
-    assert ran.problems == []
+    turn = ann.turn(script=script)
+    assert turn.status == "halted"
+    assert "more than 25 recipe executions" in turn.error["message"]
+    assert len(turn.prompts) == 25
+    assert ann.problems() == []
 
 
-def test_damaged_turn_of_the_session(tmp_path: Path) -> None:
+def test_damaged_turn_of_the_session(ann: ScriptedPanda) -> None:
     """An earlier turn of the session that does not read halts the turn and names the file."""
-    layout = laptop_store(tmp_path)
-    run_turn(layout)
-    path = layout.of(USER).turn(1) / METADATA_JSON
+    ann.turn(PRICE_QUESTION, "--session", "default")
+    path = ann.turn_file(1, "metadata.json")
     path.write_text("{", encoding="utf-8")
-    ran = run_turn(layout)
-    assert ran.metadata.status == "halted"
-    (intervention,) = ran.interventions()
+    turn = ann.turn(PRICE_QUESTION, "--session", "default")
+    assert turn.status == "halted"
+    (intervention,) = turn.interventions
     assert intervention["type"] == "memory_error"
     assert str(path) in intervention["where"]
-    assert {problem.path for problem in ran.problems} == {str(path)}
+    assert {problem.partition(": ")[0] for problem in ann.problems()} == {str(path)}
 
 
-BROKEN = {
-    "key": ("model_layer: REFLEX", "model_laier: REFLEX", "model_laier"),
-    "layer": ("model_layer: REFLEX", "model_layer: REFLUX", "model_layer"),
-    "budget": ("total: 2200", "total: 100", "token_budget"),
-    "prompt": ("pipeline/phase1_reflection.md", "pipeline/gone.md", "prompt_files"),
-    "schema": ("{type: string, maxLength: 200}", "{type: string, not: {const: x}}", "output_schema"),
-}
-
-
-@pytest.mark.parametrize(("old", "new", "key"), BROKEN.values(), ids=BROKEN.keys())
-def test_broken_recipe(tmp_path: Path, old: str, new: str, key: str) -> None:
+def test_broken_recipe(ann: ScriptedPanda) -> None:
     """A broken recipe is found before a number is claimed, named with file and key, and written down."""
-    layout = laptop_store(tmp_path / "store")
-    recipe = tmp_path / "project" / "recipes" / "pipeline" / "phase1_reflection.yaml"
-    recipe.parent.mkdir(parents=True)
-    text = (asset("recipes") / "pipeline" / recipe.name).read_text(encoding="utf-8")
-    assert old in text
-    recipe.write_text(text.replace(old, new), encoding="utf-8")
-    app = scripted_app(layout, ScriptedModel(Script()), project=tmp_path / "project")
-    with pytest.raises(RecipeError) as caught:
-        app.start_turn("How much?", "chat")
-    assert caught.value.exit_code == 2
-    assert str(recipe) in str(caught.value.where)
-    assert key in str(caught.value.where)
-    assert numbers(layout) == [1, 2]
-    (path,) = layout.interventions.glob("*.json")
-    assert '"config_error"' in path.read_text(encoding="utf-8")
+    name = "recipes/pipeline/phase1_reflection.yaml"
+    text = (ROOT / name).read_text(encoding="utf-8")
+    path = ann.write(name, text.replace("model_layer: REFLEX", "model_layer: REFLUX"))
+    turn = ann.turn()
+    assert turn.code == 2
+    assert turn.error["where"].startswith(str(path))
+    assert "model_layer" in turn.error["where"]
+    assert [saved["turn"] for saved in ann.json("list")["turns"]] == [1, 2]
+    assert [intervention["type"] for intervention in turn.interventions] == ["config_error"]
 
 
-def test_project_recipe_overrides(tmp_path: Path) -> None:
-    """A recipe in the project's own folder is used in the place of the packaged one."""
-    layout = laptop_store(tmp_path / "store")
-    folder = tmp_path / "project" / "prompts" / "pipeline"
-    folder.mkdir(parents=True)
-    (folder / "phase3_planner.md").write_text("Plan as a pirate would.\n\n# Task\nPlan.\n", encoding="utf-8")
-    model = ScriptedModel(Script(), scores=False)
-    app = scripted_app(layout, model, project=tmp_path / "project")
-    app.run_turn(app.start_turn("How much is the Lenovo LOQ 15?", "chat"))
-    (asked,) = [asked for asked in model.asked if step_of(asked) == "planner"]
-    assert "Plan as a pirate would." in asked.text
+def test_project_prompt_overrides(ann: ScriptedPanda) -> None:
+    """A prompt in the project's own folder is used in the place of the packaged one."""
+    ann.write("prompts/pipeline/phase3_planner.md", "Plan as a pirate would.\n\n# Task\nPlan.\n")
+    (request,) = ann.turn().asked("planner")
+    assert "Plan as a pirate would." in request.text
 
 
-def test_mode_without_recipes(tmp_path: Path) -> None:
+def test_mode_without_recipes(ann: ScriptedPanda) -> None:
     """A mode that has no recipes starts no turn."""
-    layout = laptop_store(tmp_path)
-    with pytest.raises(Problem, match="verse") as caught:
-        scripted_app(layout, ScriptedModel(Script())).start_turn("How much?", "verse")
-    assert caught.value.exit_code == 2
-    assert numbers(layout) == [1, 2]
+    turn = ann.turn("How much?", "--mode", "verse")
+    assert turn.code == 2
+    assert "verse" in json.dumps(turn.error)
+    assert [saved["turn"] for saved in ann.json("list")["turns"]] == [1, 2]
