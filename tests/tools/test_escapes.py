@@ -173,7 +173,7 @@ def test_what_programs_look_for_is_written_only_with_trust(project: ToolProject,
 DONE = {"tool": "done"}
 
 
-def turn_that_writes(project: ToolProject, query: str, *paths: str, trust: bool = False) -> Turn:
+def turn_that_writes(project: ToolProject, query: str, *paths: str, option: str = "--no-stdin") -> Turn:
     """A turn of code mode in which the model writes files."""
     calls = [{"tool": "file.write", "arguments": {"path": path, "content": "x"}} for path in paths]
     script = Script(
@@ -183,7 +183,7 @@ def turn_that_writes(project: ToolProject, query: str, *paths: str, trust: bool 
         coordinator=[{"calls": calls[:4]}, {"calls": calls[4:]} if calls[4:] else DONE, DONE],
         answer={"items": []},
     )
-    return project.turn(query, "--mode", "code", *(["--trust"] if trust else []), script=script)
+    return project.turn(query, "--mode", "code", option, script=script)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_new_file_is_made_only_if_the_query_names_it(
     assert not [path for path in paths if (project.home / path).exists()]
     for ended in (
         turn_that_writes(project, f"Write {' and '.join(paths)}.", *paths),
-        turn_that_writes(project, "Tidy up.", *(f"t/{path}" for path in paths), trust=True),
+        turn_that_writes(project, "Tidy up.", *(f"t/{path}" for path in paths), option="--trust"),
     ):
         assert [step["status"] for step in ended.steps] == ["success"] * len(paths)
 
