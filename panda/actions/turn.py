@@ -17,7 +17,6 @@ from panda.index.sources import list_notes
 from panda.memory.gathered import answer_items
 from panda.models.cl100k import count_tokens
 from panda.models.contract import Model
-from panda.phases.evidence import WORDED
 from panda.phases.turn import Turn, check_query
 from panda.pipeline import mark_turn
 from panda.recipes.messages import Request, build_messages
@@ -41,6 +40,7 @@ from panda.store.layout import (
     SUMMARY_JSON,
     TOOLRESULTS_MD,
 )
+from panda.store.reason import Reason
 from panda.store.records import (
     Evidence,
     GatheredContext,
@@ -202,7 +202,7 @@ def _quotes(evidence: Evidence | None) -> Callable[[GatheredItem, str], str | No
     """Return what gives the quote of a node under an item, by the lines that were offered to phase 5."""
     offered = evidence.offered if evidence else ()
     answers = {line.item: line for line in offered}
-    lines = {line.id: line for line in offered if WORDED not in line.why}
+    lines = {line.id: line for line in offered if Reason.WORDED_BY_MODEL not in line.why}
 
     def quote(item: GatheredItem, node_id: str) -> str | None:
         line = answers.get(item)
@@ -211,7 +211,7 @@ def _quotes(evidence: Evidence | None) -> Callable[[GatheredItem, str], str | No
                 lines[id_].text for id_ in line.rests_on if id_ in lines and node_id in lines[id_].node_ids
             ]
             return "\n".join(dict.fromkeys(texts)) or None
-        if line is not None and WORDED not in line.why:
+        if line is not None and Reason.WORDED_BY_MODEL not in line.why:
             return line.text
         of_node = [one.text for one in lines.values() if node_id in one.node_ids]
         nearest = max(of_node, key=lambda text: share_of_words(item.text, text), default=None)

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from panda.documents.text import escape_marks, escape_quote
+from panda.store.reason import Reason
 from panda.store.records import GatheredItem, Line
 
 _MARK = re.compile(r"[ \t]?\[(\d{1,3}(?:[ ]*,[ ]*\d{1,3})*)\](?!\()")
 _FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
-SIDE_BY_SIDE = "set side by side"  # why of what a comparison quotes
 MOST_ITEMS = 12  # lines of one list that are quoted
 _ALIKE = 0.8
 _FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
@@ -95,7 +95,7 @@ def render_answer(
     for name, group in groupby(zip(names, lines, strict=True), key=lambda pair: pair[0]):
         together = [line for _, line in group]
         marks = ["".join(f" [{numbers[node_id]}]" for node_id in line.node_ids) for line in together]
-        if name == SIDE_BY_SIDE and len(together) > 1:
+        if name == Reason.COMPARED and len(together) > 1:
             blocks += [_comparison(together, marks)]
         elif name and (len(together) > 1 or left_out.get(name)):
             blocks += _list_blocks(together, marks)
@@ -115,8 +115,8 @@ def render_answer(
 
 
 def _group_name(line: Line) -> str:
-    is_field = SIDE_BY_SIDE in line.why and line.text.startswith(f"{line.above}: ")
-    return SIDE_BY_SIDE if is_field else list_name(line)
+    is_field = Reason.COMPARED in line.why and line.text.startswith(f"{line.above}: ")
+    return Reason.COMPARED if is_field else list_name(line)
 
 
 def _comparison(lines: Sequence[Line], marks: Sequence[str]) -> str:

@@ -17,13 +17,14 @@ from panda.language.words import split_terms
 from panda.memory.budget import is_usable
 from panda.memory.node import Node
 from panda.memory.reader import NodeReader, find_node
-from panda.phases.answer_text import MOST_ITEMS, SIDE_BY_SIDE
+from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.evidence import PAGE, score_of
 from panda.phases.from_session import lists_of, name_of
 from panda.phases.turn import Turn
 from panda.retrieval.candidates import planned_nodes
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
+from panda.store.reason import Reason
 from panda.store.records import Computed, Line, RetrievalPlan
 
 _WITHIN = 0.15  # how far behind the first line another one's list still counts
@@ -67,11 +68,11 @@ def by_value(turn: Turn, offered: Sequence[Line], reader: NodeReader, *, answere
         about = {term for row in rows for term in split_terms(f"{row.about} {row.name} {row.text}")}
         is_named = not asked.isdisjoint(about)
         if lines and (len(meant) < len(rows) or is_comparison) and (not place or is_named):
-            why = SIDE_BY_SIDE if is_comparison else "meant by its value"
+            why = Reason.COMPARED if is_comparison else Reason.MATCHES_VALUE
             return [replace(line, why=(why,)) for line in (_side_by_side(meant) if is_comparison else lines)]
         is_closest = sum(line.text == near.text for near in closest[:2] for line in lines) > 1
         if not place and is_closest and (answered or is_named):
-            whole = [replace(line, why=("the list that is closest",)) for line in lines]
+            whole = [replace(line, why=(Reason.CLOSEST_LIST,)) for line in lines]
     return whole
 
 
@@ -90,11 +91,13 @@ def _total(turn: Turn, closest: Sequence[Line], reader: NodeReader) -> list[Line
     total, rows = max(known, key=lambda pair: pair[0].named, default=(None, list[_Row]()))
     if total is None or not (total.named or shared_terms(turn.meant, rows[0].about)):
         return []
-    lines = [replace(line, why=("added up",)) for at in total.places for line in rows[at].lines]
+    lines = [replace(line, why=(Reason.ADDED_UP,)) for at in total.places for line in rows[at].lines]
     first, *others = dict.fromkeys(line.node for line in lines)
     expression, _, value = total.sum.rpartition(" = ")
     added = Computed(value, expression, tuple(line.id for line in lines))
-    whole = Line(f"Together: {total.sum}", node=first, also=tuple(others), computed=(added,), why=("a sum",))
+    whole = Line(
+        f"Together: {total.sum}", node=first, also=tuple(others), computed=(added,), why=(Reason.SUM,)
+    )
     return [whole, *lines][:MOST_ITEMS]
 
 

@@ -12,9 +12,10 @@ from panda.documents.times import last_seen, parse_time, without_last_seen
 from panda.memory.gathered import node_caption
 from panda.memory.node import Node, trace
 from panda.memory.reader import NodeLoader, find_node
-from panda.phases.evidence import WORDED, line_of
+from panda.phases.evidence import line_of
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import share_of_words
+from panda.store.reason import Reason
 from panda.store.records import Evidence, GatheredContext, GatheredItem, Line, Step
 
 _MOST_JUDGED_BY = 8  # lines of one node beside an item that is judged
@@ -94,7 +95,7 @@ class Cited:
     def _lines_of(self, item: GatheredItem, node_id: str) -> list[Line]:
         """The lines of a node that an item names; none where it names one that a model worded."""
         mine = [line for line in self._named(item) if node_id in line.node_ids]
-        return [] if any(WORDED in line.why for line in mine) else mine
+        return [] if any(Reason.WORDED_BY_MODEL in line.why for line in mine) else mine
 
     def _named(self, item: GatheredItem) -> list[Line]:
         return [self._lines[id_] for id_ in self.line(item).rests_on if id_ in self._lines]

@@ -71,6 +71,7 @@ from panda.retrieval.candidates import (
     ruled_nodes,
 )
 from panda.retrieval.relevance import find_names, measure_closeness, share_of_words
+from panda.store.reason import Reason
 from panda.store.records import (
     ContextMetrics,
     Coverage,
@@ -85,7 +86,6 @@ from panda.store.records import (
     Verdict,
 )
 
-_FURTHER = "further from the query than others"
 _GAP = "nothing that was gathered seems to answer the query"
 _MOST_CANDIDATES, _MOST_RANKED = 30, 60  # what a model that writes chooses from; where none reads them
 _WIDER = 4
@@ -505,7 +505,11 @@ class ContextGatherer:
             chosen = self.closest.passages(turn.query, [line for line in read if line.node in own])
         lines = gather(turn.meant, turn.reading, read, chosen, nodes, _ruled(plan))
         taken = {line.id for line in lines}
-        others = (structs.replace(line, left_out=_FURTHER) for line in read if line.id not in taken)
+        others = (
+            structs.replace(line, left_out=Reason.FURTHER_THAN_OTHERS)
+            for line in read
+            if line.id not in taken
+        )
         return draft_of_lines(lines, nodes), [*lines, *others]
 
     def _judge(self, turn: Turn, sections: Sequence[GatheredSection], lines: Sequence[Line]) -> _Judgement:

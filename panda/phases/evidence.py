@@ -30,12 +30,11 @@ from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, measure_centrality, measure_closeness, share_of_words
 from panda.session.registry import uses_excluded
+from panda.store.reason import Reason
 from panda.store.records import Evidence, GatheredItem, GatheredSection, Line, Step
 from panda.store.turn_documents import DOCUMENT
 
 PAGE = "visit:"
-CLAIMED, FOUND, WORDED = "claimed by a tool", "found by a tool", "worded by a model"
-HANDED_OVER = "in a document that was handed over"
 LOOKING_UP = ("memory.query", "doc.search")  # tools that only look into the store
 _TOLD = ("turn:", "research:")  # nodes that tell of things what was so then
 _CURRENT, _NOTED = (PAGE, "research:"), ("knowledge:", "fact:")
@@ -88,7 +87,7 @@ class ClosestLines:
                 ranked = [replace(line, score=value) for line, value in zip(own, values, strict=True)]
             best = sorted(ranked, key=score_of, reverse=True)[:most]
             near = {line.id for line in best if score_of(line) >= score_of(best[0]) - _WITHIN}
-            passages += [reason(line, HANDED_OVER) for line in ranked if line.id in near]
+            passages += [reason(line, Reason.FROM_DOCUMENT) for line in ranked if line.id in near]
         return passages
 
     def closest(self, query: str, lines: Sequence[Line]) -> list[Line]:
@@ -114,7 +113,7 @@ def score_of(line: Line) -> float:
     return line.score or 0.0
 
 
-def reason(line: Line, why: str) -> Line:
+def reason(line: Line, why: Reason) -> Line:
     """The line with one reason more that brought it in."""
     return line if why in line.why else replace(line, why=(*line.why, why), left_out="")
 
@@ -151,14 +150,14 @@ def gather(
     details of a page when it asks for them, and the whole list where a line introduces one, or belongs to one
     and the query asks for all there are.
     """
-    lines = {line.id: reason(line, "closest") for line in chosen}
+    lines = {line.id: reason(line, Reason.CLOSEST) for line in chosen}
     for why, line in by_rule(query, reading, read, nodes, ruled, {line.node for line in chosen}):
         lines[line.id] = reason(lines.get(line.id, line), why)
     for line in list(lines.values()):
         node = nodes[line.node]
         whole = wanted_list(line, node.items, node.title, query, all_=reading.all)
         for other in [part for part in whole if is_usable(part)][:_MOST_LISTED]:
-            lines[other.id] = reason(lines.get(other.id, other), "rest of a list")
+            lines[other.id] = reason(lines.get(other.id, other), Reason.REST_OF_LIST)
     return list(lines.values())
 
 
@@ -169,17 +168,17 @@ def by_rule(
     nodes: Mapping[str, Node],
     ruled: Sequence[str],
     shown: Collection[str],
-) -> Iterator[tuple[str, Line]]:
+) -> Iterator[tuple[Reason, Line]]:
     """Lines that come in whatever was chosen, each with the reason; *shown* nodes have a line already."""
     best = {line.node: line for line in sorted(read, key=score_of)}
     asked = list(dict.fromkeys([*ruled, *reading.turns]))
-    yield from (("asked for", best[id_]) for id_ in asked if id_ in best and id_ not in shown)
+    yield from ((Reason.ASKED_FOR, best[id_]) for id_ in asked if id_ in best and id_ not in shown)
     if reading.details:
         details = [line for line in read if line.node.startswith(PAGE) and line.content_type == _SPEC]
         pages = {line.node: share_of_words(query, nodes[line.node].title) for line in details}
         pages |= {id_: 1.0 for id_ in asked if id_ in pages}
         top = max(pages.values(), default=0.0)
-        yield from (("detail of the page", line) for line in details if top and pages[line.node] == top)
+        yield from ((Reason.PAGE_DETAIL, line) for line in details if top and pages[line.node] == top)
 
 
 # phase 5: what is offered to the answer
@@ -206,7 +205,7 @@ def line_of(item: GatheredItem) -> Line:
         node=item.node_ids[0] if item.node_ids else "",
         also=item.node_ids[1:],
         computed=item.computed,
-        why=(WORDED,),
+        why=(Reason.WORDED_BY_MODEL,),
     )
 
 
@@ -223,7 +222,7 @@ def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = No
     lines, load = [], cache(partial(find_node, reader))
     for step in turn.steps() if steps is None else steps:
         own = f"turn:{turn.turn}" if step.tool == "memory.create" else f"step:{step.step}"
-        why = FOUND if step.tool in LOOKING_UP else CLAIMED
+        why = Reason.FOUND_BY_TOOL if step.tool in LOOKING_UP else Reason.CLAIMED_BY_TOOL
         for claim in step.claims:
             node = load(claim.node_id) if claim.node_id else None
             same = (line for line in node.items if line.text == without_last_seen(claim.text)) if node else ()
@@ -265,7 +264,7 @@ def look_at(turn: Turn, lines: Sequence[Line], *, quotes: bool, refused: Collect
     if turn.reading.details and any(line.node.startswith(PAGE) for line in standing([*unique.values()])):
         for text, line in unique.items():
             if not (line.left_out or line.node.startswith(PAGE)):
-                unique[text] = replace(line, left_out="no detail of a page")
+                unique[text] = replace(line, left_out=Reason.NO_PAGE_DETAIL)
     return [*unique.values()]
 
 
@@ -279,27 +278,27 @@ class _Filters:
         self._current = [line for line in lines if line.node.startswith(_CURRENT) and _prices(line)]
         self._found = ordered_findings(turn, steps)
 
-    def in_order(self, *, quotes: bool) -> Iterator[tuple[str, Callable[[Line], bool]]]:
+    def in_order(self, *, quotes: bool) -> Iterator[tuple[Reason, Callable[[Line], bool]]]:
         reading, carry = self._turn.reading, self._turn.present_carry
         if quotes and self._found:
-            why = "not what the ordered research found"
+            why = Reason.NOT_ORDERED
             if self._turn.reading.of_documents:
-                why = "not in what was handed over"
+                why = Reason.NOT_IN_DOCUMENTS
             yield why, lambda line: line.node not in self._found
         if quotes and (documents := self._turn.document_nodes):
             yield (
-                "of a document of an earlier turn",
+                Reason.OF_EARLIER_DOCUMENT,
                 lambda line: line.node.startswith(DOCUMENT) and line.node not in documents,
             )
-        yield "read anew since", self._is_stale
+        yield Reason.READ_ANEW, self._is_stale
         if named_pages(self._turn):
-            yield "the address of another page", self._is_address
-        yield "put aside by the user", lambda line: bool(uses_excluded([line.text], carry))
+            yield Reason.OTHER_PAGE_ADDRESS, self._is_address
+        yield Reason.EXCLUDED_BY_USER, lambda line: bool(uses_excluded([line.text], carry))
         if self._prices_now:
-            yield "an older price", self._is_outdated
+            yield Reason.OLDER_PRICE, self._is_outdated
         if quotes and reading.mood == "asks" and not (reading.details or reading.address):
-            yield "an address, which the sources tell", self._is_address
-        yield "refused before", lambda line: line.text in self._refused
+            yield Reason.ADDRESS, self._is_address
+        yield Reason.REFUSED_BEFORE, lambda line: line.text in self._refused
 
     def dated(self, line: Line) -> Line:
         """With when it was seen, where a turn may know a newer price or stock, or that was long ago."""
@@ -314,7 +313,7 @@ class _Filters:
         return _ADDRESS.search(without_last_seen(line.text)) is not None
 
     def _is_stale(self, line: Line) -> bool:
-        if not self._read_anew or CLAIMED in line.why:
+        if not self._read_anew or Reason.CLAIMED_BY_TOOL in line.why:
             return False
         told = line.node.startswith(_TOLD) and _changes(line)
         of_another = not self._others.isdisjoint(map(str.lower, split_words(line.text)))

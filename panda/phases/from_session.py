@@ -30,6 +30,7 @@ from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
 from panda.store.carry import clip
+from panda.store.reason import Reason
 from panda.store.records import GatheredContext, GatheredItem, Line
 from panda.store.visits import TurnRecord, load_turn
 
@@ -117,7 +118,7 @@ def _named(turn: Turn, named: Sequence[str], reader: NodeReader) -> SessionAnswe
         lines = [line for line in lines if shared_terms(words, line.text)] or lines or [_exchange(record)]
         if len(nodes) > 1:
             leads[lines[0].item] = f"Turn {number}: "
-        quoted += [replace(line, why=("of a turn that is named",)) for line in lines]
+        quoted += [replace(line, why=(Reason.OF_NAMED_TURN,)) for line in lines]
     if not quoted:
         return None
     rest = len(quoted) - MOST_ITEMS
@@ -151,7 +152,7 @@ def _exchange(record: TurnRecord) -> Line:
     said = clip(one_line(strip_citations(record.response)), _SAID_CHARS) if record.answered else ""
     said = f"“{said}”" if said.endswith("?") else said
     asked = f"“{clip(record.query, _ASKED_CHARS)}” – {said or 'no answer was found'}"
-    return Line(asked, node=f"turn:{record.number}", why=("the session was about it",))
+    return Line(asked, node=f"turn:{record.number}", why=(Reason.SESSION_TOPIC,))
 
 
 def name_of(line: Line) -> str:
@@ -183,7 +184,7 @@ def _step(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
         numbered = [line for line in _lines(reader, node_id) if line.number is not None and is_usable(line)]
         shown = [line.number for line in numbered if line.text in said and line.number is not None]
         number = wanted.number((shown[-1:] or [0])[0], len(numbered))
-        steps = [replace(line, why=("the step asked for",)) for line in numbered if line.number == number]
+        steps = [replace(line, why=(Reason.STEP_ASKED_FOR,)) for line in numbered if line.number == number]
         if steps:
             return SessionAnswer((steps[0],))
     return None
@@ -209,7 +210,7 @@ def _what_counts(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     for line in best.lines:
         if uses_excluded([line.text], turn.present_carry):
             reasons.setdefault(line.id, "what you put aside")
-    kept = [replace(line, why=("still counts",)) for line in asked if line.id not in reasons]
+    kept = [replace(line, why=(Reason.STILL_COUNTS,)) for line in asked if line.id not in reasons]
     if not kept or not (reasons or len(asked) < len(best.lines)):
         return None
     count, by = len(best.lines) - len(kept), ", ".join(dict.fromkeys(reasons.values()))
@@ -238,7 +239,7 @@ def _wanted(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
 
 def _whole(shown: ShownList, lines: Sequence[Line]) -> SessionAnswer:
     told = [*shown.heads, *lines[:MOST_ITEMS]]
-    return SessionAnswer(tuple(replace(line, why=("the list asked for",)) for line in told))
+    return SessionAnswer(tuple(replace(line, why=(Reason.LIST_ASKED_FOR,)) for line in told))
 
 
 def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:

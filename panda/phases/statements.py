@@ -23,6 +23,7 @@ from panda.phases.kept import terms_of
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, measure_closeness
 from panda.store.fact import Assertion, SaidKind, Subject, Value
+from panda.store.reason import Reason
 from panda.store.records import GatheredItem, Line, Noted, Staged, StagedMemory
 
 _CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
@@ -272,7 +273,7 @@ def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_
     is_on = reference and is_statement(reference.node_id.removeprefix("fact:"))
     on = reference.source_turn if reference and is_on else None  # the turn that told it
     nodes = [node for node in reader.statements() if node.source_turn != turn.turn and node.at is not None]
-    scored = closest.scored(turn.meant, [replace(n.items[0], why=("told since",)) for n in nodes])
+    scored = closest.scored(turn.meant, [replace(n.items[0], why=(Reason.TOLD_SINCE,)) for n in nodes])
     told = []
     for node, line in zip(nodes, scored, strict=True):
         is_asked_on = node.source_turn == on

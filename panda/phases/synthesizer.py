@@ -26,7 +26,6 @@ from panda.phases.by_value import asks_by_value, by_value
 from panda.phases.cited import Cited
 from panda.phases.contract import Advance
 from panda.phases.evidence import (
-    HANDED_OVER,
     PAGE,
     ClosestLines,
     as_options,
@@ -51,6 +50,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.store.layout import RESPONSE_MD, step_name
+from panda.store.reason import Reason
 from panda.store.records import Computed, Evidence, GatheredItem, Line
 from panda.store.turn_documents import DOCUMENT
 
@@ -161,9 +161,9 @@ class Synthesizer:
             [*offered, *(line for line in read if line.left_out)],
             ordered_findings(turn, turn.steps()),
         )
-        chosen = [line for line in offered if HANDED_OVER in line.why]
+        chosen = [line for line in offered if Reason.FROM_DOCUMENT in line.why]
         chosen = chosen or self._reply(turn, offered, turn.reason) or _of_references(turn, offered)
-        chosen = chosen or [reason(line, "found as ordered") for line in offered if line.node in found]
+        chosen = chosen or [reason(line, Reason.FOUND_AS_ORDERED) for line in offered if line.node in found]
         lines = by_value(turn, offered, self._reader, answered=bool(chosen)) if offered else []
         lines = lines or self._with_lists(turn, chosen, offered)
         lines = [*_contested(turn, lines), *lines]
@@ -172,7 +172,7 @@ class Synthesizer:
             lead = session.left_out if shown == [*session.lines] else ""
             return _Answer(shown, read, session.leads, lead)
         lines = without_doubles(_without(rejected, lines))
-        if any(HANDED_OVER in line.why for line in lines):
+        if any(Reason.FROM_DOCUMENT in line.why for line in lines):
             names = ", ".join(document.name for document in turn.documents)
             return _Answer(lines, read, lead=f"Closest in {names}, word for word:")
         since = told_since(turn, lines, self._reader, self._closest)
@@ -213,7 +213,7 @@ class Synthesizer:
         for line in _said(reply, sources, offered):
             text = _tidy(line.text)
             text = without_greeting(text) if turn.carry.flow.greeted else text
-            lines += [reason(known.get(text) or replace(line, text=text), "answers")] if text else []
+            lines += [reason(known.get(text) or replace(line, text=text), Reason.ANSWERS)] if text else []
         return lines
 
     def _caption(self, turn: Turn, line: Line) -> str:
@@ -263,7 +263,7 @@ class Synthesizer:
             part for part in whole if is_usable(part) and not uses_excluded([part.text], turn.present_carry)
         ]
         most = MOST_ITEMS + sum(part.heads is not None for part in whole)
-        shown = [reason(part, "of the list of a line that answers") for part in whole[:most]]
+        shown = [reason(part, Reason.LIST_OF_ANSWER) for part in whole[:most]]
         if line.heads and not whole and not is_alone:
             return []
         return shown if asked or any(part.id == line.id for part in shown) else [line, *shown]
@@ -324,7 +324,7 @@ def _line_numbers(lines: Sequence[Line], read: Sequence[Line]) -> dict[str, list
 
 def _evidence(turn: Turn, lines: Sequence[Line], read: Sequence[Line]) -> Evidence:
     cited = {line.text for line in lines}
-    others = (line if line.left_out else replace(line, left_out="others answer better") for line in read)
+    others = (line if line.left_out else replace(line, left_out=Reason.OTHERS_ANSWER_BETTER) for line in read)
     offered = (*lines, *(line for line in others if line.text not in cited))
     record = turn.folder.find(Evidence)
     return replace(record, offered=offered) if record else Evidence((), offered)
@@ -338,7 +338,7 @@ def _without(rejected: Sequence[GatheredItem], lines: Sequence[Line]) -> Sequenc
 def _contested(turn: Turn, lines: Sequence[Line]) -> list[Line]:
     """Contradictions that this turn's research found: an answer shows them whatever else it says."""
     contested = [
-        Line(text, node=f"research:{step.data['topic']}", why=("contested",))
+        Line(text, node=f"research:{step.data['topic']}", why=(Reason.CONTESTED,))
         for step in turn.steps()
         if step.tool == "internet.research" and step.status == "success"
         for text in step.data["conflicts"][:_MOST_CONTESTED]
@@ -358,7 +358,8 @@ def _of_references(turn: Turn, offered: Sequence[Line]) -> list[Line]:
     labels = [set(split_terms(known.label)) for known in turn.carry.registry.records if known.ref in refs]
     named = [line for line in offered if any(label <= set(split_terms(line.text)) for label in labels)]
     return [
-        reason(line, "names what is meant") for line in sorted(named, key=lambda line: -(line.score or 0))[:1]
+        reason(line, Reason.NAMES_WHAT_IS_MEANT)
+        for line in sorted(named, key=lambda line: -(line.score or 0))[:1]
     ]
 
 
