@@ -74,6 +74,17 @@ def test_second_visit_is_conditional(ann: ScriptedPanda, site: Site) -> None:
     assert second["fields"] == first["fields"]
 
 
+def test_stamps_go_only_to_the_address_that_gave_them(ann: ScriptedPanda, site: Site) -> None:
+    """Where a page is redirected, the address that redirects gets none."""
+    site.add_file("/end", "shop_json_ld.html", STAMPED)
+    url = site.add("/a", status=301, headers={"Location": "/end"})
+    fetch(ann, url)
+    asked = len(site.asked)
+    fetch(ann, url, days=1)
+    stamped = {asked.path: "if-none-match" in asked.headers for asked in site.asked[asked:]}
+    assert (stamped["/a"], stamped["/end"]) == (False, True)
+
+
 def test_changed_page(ann: ScriptedPanda, site: Site) -> None:
     """A page that has changed is read anew."""
     url = site.add_file("/p", "shop_plain.html", STAMPED)

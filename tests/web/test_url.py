@@ -3,7 +3,6 @@
 import httpx
 import pytest
 
-from panda.errors import WebError
 from panda.web.addresses import parse_url
 
 
@@ -32,22 +31,3 @@ def test_dots_at_the_end() -> None:
         "https://x.org/a/",
         "https://x.org/",
     ]
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "ftp://x.org",
-        "x.org",
-        "https://",
-        "https://x:y",
-        "https://a:b:1",
-        "https://[x]/",
-        "http://a b/",
-        "http://a@b/",
-    ],
-)
-def test_refused(url: str) -> None:
-    """What cannot be asked for is an error of its own."""
-    with pytest.raises(WebError):
-        parse_url(url)
