@@ -31,6 +31,8 @@ TRUE = [
     ("According to the page it has an RTX™ 4050 for US$697.", [PRICE_NODE]),
     ("At $697 it is $103 below the top of your budget of $800.", [PRICE_NODE, BUDGET]),
     ("Both limits fit: it costs $697, and your budget is $500 to $800.", [PRICE_NODE, BUDGET]),
+    ("The price is 697 $.", [PRICE_NODE]),
+    ("LOQ 15: 697", [PRICE_NODE]),
     ("Overall, the Lenovo LOQ 15 won; see https://shop.example/review.", [TURN]),
 ]
 FAITHFUL = {

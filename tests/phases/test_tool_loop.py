@@ -25,47 +25,42 @@ def searches(first: int, number: int) -> list[dict[str, Any]]:
     return [call("memory.query", query=f"Lenovo {n}") for n in range(first, first + number)]
 
 
-def test_most_rounds(ann: ScriptedPanda) -> None:
-    """After ten rounds the loop ends as limited, and says so in §4 and in the plan."""
-    replies = [calls(*searches(n, 1)) for n in range(12)]
+@pytest.mark.parametrize(
+    ("replies", "ending", "reason", "steps", "rounds"),
+    [
+        ([calls(*searches(n, 1)) for n in range(12)], "limited", "10 rounds", 10, 10),
+        ([calls(*searches(4 * n, 4)) for n in range(6)], "limited", "20 tool calls", 20, 6),
+        (
+            [calls(call("memory.query", query=n)) for n in range(3)],
+            "blocked",
+            "3 calls in a row failed",
+            3,
+            3,
+        ),
+        (
+            [calls(called) for n in range(4) for called in (call("doc.search", query=n), *searches(n, 1))],
+            "blocked",
+            "doc.search failed 3 times",
+            5,
+            5,
+        ),
+    ],
+    ids=["rounds", "calls", "failures in a row", "failures of one tool"],
+)
+def test_the_loop_has_limits(
+    ann: ScriptedPanda, replies: list[dict[str, Any]], ending: str, reason: str, steps: int, rounds: int
+) -> None:
+    """Ten rounds, twenty calls, three failures in a row or of one tool end it; §4 and the plan say so."""
     turn = ann.turn(script=Script(planner=ROUTE, coordinator=replies))
-    assert len(turn.asked("coordinator")) == len(turn.steps) == 10
-    assert "**Ended:** limited (10 rounds)" in turn.body(4)
     progress = turn.file("plan.json")["progress"]
-    assert (progress["ending"], progress["rounds"], progress["calls"]) == ("limited", 10, 10)
+    assert (progress["ending"], progress["rounds"], progress["calls"]) == (ending, rounds, steps)
+    assert reason in progress["reason"]
+    assert f"**Ended:** {ending} (" in turn.body(4)
+    assert (len(turn.steps), len(turn.asked("coordinator"))) == (steps, rounds)
+    is_hopeless = all(step["status"] == "error" for step in turn.steps)
+    assert [goal["status"] for goal in progress["goals"]] == ["blocked" if is_hopeless else "done"]
     assert turn.status == "approved"
     assert ann.problems() == []
-
-
-def test_most_calls(ann: ScriptedPanda) -> None:
-    """No more than twenty calls are made, however many a round asks for."""
-    replies = [calls(*searches(4 * n, 4)) for n in range(6)]
-    turn = ann.turn(script=Script(planner=ROUTE, coordinator=replies, rewording=""))
-    assert len(turn.steps) == 20
-    assert "**Ended:** limited (20 tool calls)" in turn.body(4)
-    assert turn.steps[-1]["round"] == 6 - 1
-
-
-def test_three_failures_in_a_row(ann: ScriptedPanda) -> None:
-    """Three failing calls in a row end the loop as blocked; the answer says what could not be done."""
-    wrong = [calls(call("memory.query", query=n)) for n in range(3)]
-    turn = ann.turn(script=Script(planner=ROUTE, coordinator=wrong, answer={"items": []}))
-    progress = turn.file("plan.json")["progress"]
-    assert progress["ending"] == "blocked"
-    assert "3 calls in a row failed" in progress["reason"]
-    assert [goal["status"] for goal in progress["goals"]] == ["blocked"]
-    assert "**Ended:** blocked" in turn.body(4)
-    assert len(turn.asked("coordinator")) == 3
-
-
-def test_one_tool_that_fails_three_times(ann: ScriptedPanda) -> None:
-    """A tool that failed three times blocks the loop, also if other calls went well in between."""
-    replies = []
-    for n in range(4):
-        replies += [calls(call("doc.search", query=n)), calls(*searches(n, 1))]
-    turn = ann.turn(script=Script(planner=ROUTE, coordinator=replies))
-    assert "doc.search failed 3 times" in turn.file("plan.json")["progress"]["reason"]
-    assert len(turn.steps) == 5
 
 
 def test_every_call_is_kept_whole(ann: ScriptedPanda) -> None:
