@@ -1,176 +1,138 @@
 """The example of every help, run as it stands in one directory with a store from `panda init --demo`."""
 
-import inspect
 import json
-import os
 import re
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from panda.cli.main import COMMANDS, build_program
-from tests.api import ROOT
-from tests.cli.programs import Ended, run_words
+from tests.api import COMMANDS, ROOT, Panda, run_here
 from tests.history.exports import chatgpt, said, write_export
 
-PANDA = str(Path(sys.executable).with_name("panda"))
-FIRST = (
-    "init",
-    "turn",
-    "replay",
-    "memory merge",
-    "memory resolve",
-)  # make what examples of other commands name
-LAST = (
-    "forget",
-    "memory set",
-    "memory retract",
-    "recipe eject",
-    "session close",
-)  # take away what they name
-SERVERS = ("serve", "view")  # run until Ctrl-C
+FIRST = ("init", "turn", "replay", "memory merge", "memory resolve")
+"""Make what examples of other commands name."""
+LAST = ("forget", "memory set", "memory retract", "recipe eject", "session close")
+"""Take away what they name."""
+SERVERS = ("serve", "view")
+"""Run until Ctrl-C."""
 NEEDS_PACKAGE = {"tune": "sklearn"}
 TURN = {"user": "demo", "session": "tea", "at": "2026-01-04T14:30:00Z", "query": "Tea?", "response": "Assam."}
-FACT = {
-    "entity": "user:demo",
-    "relation": "budget",
-    "value": {"type": "string", "v": "$2000"},
-    "source": "user:ann",
-    "confidence": 0.95,
-    "scope": "local",
-    "kind": "preference",
-    "valid_until": None,
-    "asserted_at": "2026-11-22T15:00:00Z",
-    "content_type": "preference",
-}
+FACT = json.loads("""
+{"id": "fact-0123456789abcdef", "hlc": "1795359845001.000", "source_turn": null, "entity": "user:demo",
+ "relation": "budget", "value": {"type": "string", "v": "$2000"}, "source": "user:ann", "confidence": 0.95,
+ "scope": "local", "kind": "preference", "valid_until": null, "asserted_at": "2026-11-22T15:00:00Z",
+ "content_type": "preference"}
+""")
 
 
-def example_of(target: str) -> list[str]:
+def example_of(command: str) -> list[str]:
     """The words of a command's example, without `panda`."""
-    module, function = target.split(":")
-    told = inspect.getdoc(getattr(import_module(module), function)) or ""
-    (line,) = [line for line in told.splitlines() if line.startswith("Example: panda ")]
-    return shlex.split(line.removeprefix("Example: panda "))
+    text = run_here((*command.split(), "--help")).out
+    example = text.partition("Example: panda ")[2].partition("\n\n")[0]
+    return shlex.split(" ".join(example.split()))
 
 
-EXAMPLES = {entry.words: example_of(entry.target) for entry in COMMANDS}
-
-
-def place(words: str) -> int:
+def place(command: str) -> int:
     """Where in the order of all commands one comes."""
-    return (
-        FIRST.index(words) - len(FIRST) if words in FIRST else LAST.index(words) + 1 if words in LAST else 0
-    )
+    if command in FIRST:
+        return FIRST.index(command) - len(FIRST)
+    return LAST.index(command) + 1 if command in LAST else 0
 
 
 @pytest.fixture
-def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Ended]:
-    """Runs commands in a directory with the files that examples name."""
-    monkeypatch.chdir(tmp_path)
-    Path("turns.jsonl").write_text(json.dumps(TURN), encoding="utf-8")
-    Path("queries.jsonl").write_text('{"id": "a", "query": "my favorite tea is Assam"}\n', encoding="utf-8")
-    write_export(Path("export.zip"), chatgpt(said("user", "Tea?"), said("assistant", "Assam.")))
-    Path("notes.md").write_text("# Shops\n\nThe cheapest laptop cost $697.\n" * 50, encoding="utf-8")
-    ann = Path("other/users/ann")
-    ann.mkdir(parents=True)
-    fact = {"id": "fact-0123456789abcdef", "hlc": "1795359845001.000", "source_turn": None, **FACT}
-    (ann / "memory.jsonl").write_text(json.dumps(fact) + "\n", encoding="utf-8")
-    (ann / "conflicts.jsonl").touch()
-    plain = {"HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}
-    return lambda words, **environ: run_words(build_program(), words, capsys, {**plain, **environ})
+def panda(tmp_path: Path) -> Panda:
+    """A directory with the files that examples name, where the present is now."""
+    panda = Panda(tmp_path / "project", PANDA_ROOT="", PANDA_NOW="", PANDA_TRUST="")
+    panda.environ["HOME"] = str(tmp_path / "home")
+    panda.store = panda.home / "panda-system-docs"
+    panda.write_lines("turns.jsonl", TURN)
+    panda.write_lines("queries.jsonl", {"id": "a", "query": "my favorite tea is Assam"})
+    write_export(panda.home / "export.zip", chatgpt(said("user", "Tea?"), said("assistant", "Assam.")))
+    panda.write("notes.md", "# Shops\n\nThe cheapest laptop cost $697.\n" * 50)
+    panda.write_lines("other/users/ann/memory.jsonl", FACT)
+    panda.write("other/users/ann/conflicts.jsonl", "")
+    return panda
 
 
-def stand_in(words: Sequence[str], shell: Callable[..., Ended]) -> list[str]:
+def stand_in(words: Sequence[str], panda: Panda) -> list[str]:
     """The words with ids and hashes that this store has, for those of the example."""
-    names = {"3f2a9c": version, "20260105t143000z-demo-12": intervention}
-    for name, find in names.items():
+    for name, find in (("3f2a9c", version), ("20260105t143000z-demo-12", intervention)):
         if any(name in word for word in words):
-            words = [word.replace(name, find(shell)) for word in words]
+            words = [word.replace(name, find(panda)) for word in words]
     return list(words)
 
 
-def version(shell: Callable[..., Ended]) -> str:
+def version(panda: Panda) -> str:
     """The hash of a recipe's version that ran."""
-    found = shell(["recipe", "history", "pipeline/phase1_reflection", "--json"]).value["data"]["versions"]
-    return str(found[0]["version"])
+    versions = panda.json("recipe", "history", "pipeline/phase1_reflection")["versions"]
+    return str(versions[0]["version"])
 
 
-def intervention(shell: Callable[..., Ended]) -> str:
+def intervention(panda: Panda) -> str:
     """The id of an intervention; without one a turn is made to halt."""
-    words = ["intervention", "list", "--user", "demo", "--json"]
-    if not shell(words).value["data"]["interventions"]:
-        pages = list(Path("panda-system-docs/users/demo/turns").rglob("manifest.json"))
-        kept = [page.read_bytes() for page in pages]
+    words = ("intervention", "list", "--user", "demo")
+    if not panda.json(*words)["interventions"]:
+        pages = list(panda.store.glob("users/demo/turns/**/manifest.json"))
+        contents = [page.read_bytes() for page in pages]
         for page in pages:
             page.write_text("{", encoding="utf-8")
-        assert shell(["turn", "How much does the Lenovo LOQ 15 cost?", "--user", "demo"]).code == 20
-        for page, data in zip(pages, kept, strict=True):
-            page.write_bytes(data)
-    return str(shell(words).value["data"]["interventions"][0]["id"])
+        assert panda("turn", "How much does the Lenovo LOQ 15 cost?", "--user", "demo").code == 20
+        for page, content in zip(pages, contents, strict=True):
+            page.write_bytes(content)
+    return str(panda.json(*words)["interventions"][0]["id"])
 
 
 @pytest.mark.asks_for("www.bestbuy.com")
-def test_every_example_runs(shell: Callable[..., Ended]) -> None:
+def test_every_example_runs(panda: Panda) -> None:
     """Each ends with 0 and says something; what one needs is a file, an id or a turn that is there."""
-    for words in sorted(EXAMPLES, key=place):
-        if words in (*SERVERS, "mcp") or find_spec(NEEDS_PACKAGE.get(words, "panda")) is None:
+    for command in sorted(COMMANDS, key=place):
+        if command in (*SERVERS, "mcp") or find_spec(NEEDS_PACKAGE.get(command, "panda")) is None:
             continue
-        ended = shell(stand_in(EXAMPLES[words], shell))
-        assert ended.code == 0, (words, ended)
-        assert ended.out or ended.err, words
+        ended = panda(*stand_in(example_of(command), panda))
+        assert ended.code == 0, (command, ended)
+        assert ended.out or ended.err, command
 
 
-@pytest.mark.parametrize("words", SERVERS)
-def test_the_examples_of_servers_run(words: str, demo: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", SERVERS)
+def test_the_examples_of_servers_run(command: str, demo: Path, panda: Panda) -> None:
     """A server says its address and ends at Ctrl-C."""
-    shutil.copytree(demo, tmp_path / "panda-system-docs")
-    environ = {**os.environ, "BROWSER": "true"}
-    example = [word.replace("813", "811") for word in EXAMPLES[words]]
-    with subprocess.Popen(
-        [PANDA, *example], stdout=subprocess.PIPE, cwd=tmp_path, env=environ, text=True
-    ) as process:
+    shutil.copytree(demo, panda.store)
+    example = [word.replace("813", "811") for word in example_of(command)]
+    with panda.running(*example, BROWSER="true") as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) in (0, 130)
 
 
-def test_the_readme_shows_what_comes_out(shell: Callable[..., Ended]) -> None:
+def test_the_example_of_mcp_runs(demo: Path, panda: Panda) -> None:
+    """A server for a client ends with its client."""
+    shutil.copytree(demo, panda.store)
+    ended = panda.process(*example_of("mcp"))
+    assert (ended.code, ended.out) == (0, "")
+
+
+def test_the_readme_shows_what_comes_out(panda: Panda) -> None:
     """The first block is the output of that turn, and each command of the second ends with 0, but servers."""
     blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    shown, commands = blocks[0].removeprefix("$ make turn\n"), blocks[1].splitlines()
-    for line in commands[1:]:
+    for line in blocks[1].splitlines()[1:]:
         piped, _, command = line.removeprefix("$ ").rpartition(" | ")
         words = shlex.split(command.removeprefix("panda "), comments=True)
         if piped:
             words += ["--with", str(ROOT / piped.removeprefix("cat "))]
         if words[0] not in SERVERS:
-            ended = shell(words)
+            ended = panda(*words)
             assert ended.code == 0, (line, ended)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (query,) = re.findall(r"^Q \?= (.*)$", makefile, re.MULTILINE)
-    here = {"PANDA_ROOT": "fresh"}
-    assert shell(["init", "--demo"], **here).code == 0
-    (words,) = re.findall(r"^\t@\S+/panda turn --root \S+ (.*) -- \"\$\$Q\"$", makefile, re.MULTILINE)
-    ended = shell(["turn", *words.split(), "--", query], **here)
-    root = str(Path("fresh").absolute())
-    assert (ended.err + ended.out).replace(root, "/home/you/panda/demo/panda-system-docs") == shown
-
-
-def test_the_example_of_mcp_runs(demo: Path, tmp_path: Path) -> None:
-    """A server for a client ends with its client."""
-    shutil.copytree(demo, tmp_path / "panda-system-docs")
-    done = subprocess.run(
-        [PANDA, *EXAMPLES["mcp"]], stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, b"")
+    (options,) = re.findall(r"^\t@\S+/panda turn --root \S+ (.*) -- \"\$\$Q\"$", makefile, re.MULTILINE)
+    assert panda("init", "--demo", PANDA_ROOT="fresh").code == 0
+    ended = panda("turn", *options.split(), "--", query, PANDA_ROOT="fresh")
+    expected = blocks[0].removeprefix("$ make turn\n")
+    shown = ended.err + ended.out
+    assert shown.replace(str(panda.home / "fresh"), "/home/you/panda/demo/panda-system-docs") == expected
