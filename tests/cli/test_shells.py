@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from typer import _completion_shared
 
-from panda.store.files import REPORT_MARK
 from tests.api import LAPTOPS, Panda
 
+REPORT = "<!-- a report of panda: the next one takes its place --><testsuite/>"
 BIN = Path(sys.executable).parent
 PATIENCE_SECONDS = 30
 HOSTILE = (
@@ -241,9 +241,9 @@ def test_unknown_shells_get_nothing(instruction: str, tmp_path: Path) -> None:
 def test_tab_erases_no_report(command: str, option: str, tmp_path: Path) -> None:
     """A report that the line names is as it was after Tab."""
     panda = Panda(tmp_path)
-    report = panda.write("report", f"{REPORT_MARK}<testsuite/>")
+    report = panda.write("report", REPORT)
     ask(panda, "bash", f"panda {command} {option} {report} ")
-    assert report.read_text() == f"{REPORT_MARK}<testsuite/>"
+    assert report.read_text() == REPORT
 
 
 def test_tab_runs_no_program_of_the_directory(tmp_path: Path) -> None:

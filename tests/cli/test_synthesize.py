@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from panda.store.layout import Layout
-from tests.api import Ended, run_here
-from tests.builders import tree
+from tests.api import Ended, Panda, tree
 from tests.scope_vectors import NOW_TEXT, VECTORS, Vector
 
 FACT: dict[str, Any] = {
@@ -26,23 +24,19 @@ RIVAL = {**FACT, "id": "b", "value": {"type": "string", "v": "Assam, black"}, "c
 OPTIONS = {"entity": "--entity", "relation": "--relation", "min_confidence": "--min-confidence"}
 
 
-class Asking:
+class Asking(Panda):
     """Runs `panda synthesize` on a file of facts."""
 
-    def __init__(self, directory: Path) -> None:
-        self.file = directory / "facts.json"
-
-    def __call__(self, document: object, *words: str) -> Ended:
-        text = document if isinstance(document, str) else json.dumps(document)
-        self.file.write_text(text, encoding="utf-8")
-        words = ("synthesize", *words, "--facts", str(self.file))
-        return run_here(words, {"PANDA_NOW": NOW_TEXT})
+    def ask(self, document: object, *words: str) -> Ended:
+        """Put the document into the file, and ask."""
+        self.write("facts.json", document if isinstance(document, str) else json.dumps(document))
+        return self("synthesize", *words, "--facts", "facts.json")
 
 
 @pytest.fixture
-def ask(tmp_path: Path) -> Asking:
-    """A question to a file."""
-    return Asking(tmp_path)
+def panda(tmp_path: Path) -> Asking:
+    """A project without a store."""
+    return Asking(tmp_path / "project", PANDA_NOW=NOW_TEXT)
 
 
 def words_of(vector: Vector) -> list[str]:
@@ -55,14 +49,14 @@ def words_of(vector: Vector) -> list[str]:
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
-def test_vectors(vector: Vector, ask: Asking) -> None:
+def test_vectors(vector: Vector, panda: Asking) -> None:
     """`--json` gives each worked case's envelope as its data."""
-    vector.check(ask(vector.document, *words_of(vector), "--json").value["data"])
+    vector.check(panda.ask(vector.document, *words_of(vector), "--json").data)
 
 
-def test_contradiction_stands_out(ask: Asking) -> None:
+def test_contradiction_stands_out(panda: Asking) -> None:
     """A contradicted entry shows the mark and both values, with types where they look alike."""
-    ended = ask({"facts": [RIVAL, FACT, {**FACT, "id": "c", "relation": "cup"}]}, "--scope", "local")
+    ended = panda.ask({"facts": [RIVAL, FACT, {**FACT, "id": "c", "relation": "cup"}]}, "--scope", "local")
     assert ended.rows == [
         "user:default\tcup\tAssam, black\t0.9\t\t\t",
         "user:default\ttea\tAssam, black (text)\t0.9\tCONTRADICTED\tAssam, black (string)\t0.4",
@@ -81,56 +75,54 @@ def test_contradiction_stands_out(ask: Asking) -> None:
         (("--scope", "local", "--as-of", "soon"), "--as-of"),
     ],
 )
-def test_wrong_options(words: tuple[str, ...], option: str, ask: Asking) -> None:
+def test_wrong_options(words: tuple[str, ...], option: str, panda: Asking) -> None:
     """A wrong option is an error that names it, also as JSON."""
-    assert f"where: {option}\n" in ask({"facts": []}, *words).err
-    ended = ask({"facts": []}, *words, "--json")
-    assert (ended.code, ended.value["error"]["where"]) == (2, option)
+    assert f"where: {option}\n" in panda.ask({"facts": []}, *words).err
+    ended = panda.ask({"facts": []}, *words, "--json")
+    assert (ended.code, ended.error["where"]) == (2, option)
 
 
-def test_scope_is_needed(ask: Asking) -> None:
+def test_scope_is_needed(panda: Asking) -> None:
     """Without a scope nothing is shown."""
-    assert ask({"facts": []}).code == 2
+    assert panda.ask({"facts": []}).code == 2
 
 
-def test_wrong_file(ask: Asking) -> None:
+def test_wrong_file(panda: Asking) -> None:
     """A wrong fact is named by its index and key; NaN is no JSON."""
-    ended = ask({"facts": [FACT, {**RIVAL, "confidence": 2}]}, "--scope", "local")
+    ended = panda.ask({"facts": [FACT, {**RIVAL, "confidence": 2}]}, "--scope", "local")
     assert (ended.code, ended.err.splitlines()[:2]) == (
         2,
         [
             "error: confidence must be a number from 0 to 1, but is 2",
-            f"where: {ask.file} (facts[1].confidence)",
+            "where: facts.json (facts[1].confidence)",
         ],
     )
-    assert "NaN is no JSON number" in ask('{"facts": [NaN]}', "--scope", "local").err
-    assert ask("[", "--scope", "local").code == 2
+    assert "NaN is no JSON number" in panda.ask('{"facts": [NaN]}', "--scope", "local").err
+    assert panda.ask("[", "--scope", "local").code == 2
 
 
-def test_memory_of_the_user(tmp_path: Path) -> None:
+def test_memory_of_the_user(panda: Asking) -> None:
     """Without --facts the user's memory is asked: log, conflict records, and what was just edited by hand."""
-    layout = Layout(tmp_path)
-    words = ["synthesize", "--scope", "local", "--root", str(tmp_path), "--user", "ann", "--json"]
-    assert run_here(words).code == 2
-    layout.of("ann").home.mkdir(parents=True)
-    assert run_here(words).value["data"]["fact_count"] == 0
+    words = ("synthesize", "--scope", "local", "--user", "ann")
+    assert panda(*words).code == 2
+    ann = panda.store / "users/ann"
+    ann.mkdir(parents=True)
+    assert panda.json(*words)["fact_count"] == 0
     more = {"kind": "fact", "source_turn": 1, "asserted_at": NOW_TEXT, "content_type": "general_fact"}
-    lines = [json.dumps({**one, **more}) for one in (FACT, RIVAL)]
-    layout.of("ann").memory_log.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert run_here(words).value["data"]["contradiction_count"] == 1
+    log = panda.write_lines("store/users/ann/memory.jsonl", {**FACT, **more}, {**RIVAL, **more})
+    assert panda.json(*words)["contradiction_count"] == 1
     settled = {"conflict_id": "k", "fact_a": "a", "fact_b": "b", "status": "resolved", "resolution_fact": "b"}
-    layout.of("ann").conflicts_log.write_text(f"{json.dumps(settled)}\n", encoding="utf-8")
-    (entry,) = run_here(words).value["data"]["summary"]
+    panda.write_lines("store/users/ann/conflicts.jsonl", settled)
+    (entry,) = panda.json(*words)["summary"]
     assert (entry["value"]["type"], entry["contradicted"]) == ("string", False)
-    before = tree(tmp_path)
-    layout.of("ann").preferences.write_text("---\ncup: blue\n---\n", encoding="utf-8")
-    summary = run_here(words).value["data"]["summary"]
-    assert ("user:ann", "cup", "blue") in [
-        (one["entity"], one["relation"], one["value"]["v"]) for one in summary
-    ]
-    layout.of("ann").preferences.unlink()
-    assert tree(tmp_path) == before
-    with layout.of("ann").memory_log.open("a", encoding="utf-8") as file:
+    before = tree(panda.store)
+    (ann / "preferences.md").write_text("---\ncup: blue\n---\n", encoding="utf-8")
+    entries = panda.json(*words)["summary"]
+    by_hand = [(entry["entity"], entry["relation"], entry["value"]["v"]) for entry in entries]
+    assert ("user:ann", "cup", "blue") in by_hand
+    (ann / "preferences.md").unlink()
+    assert tree(panda.store) == before
+    with log.open("a", encoding="utf-8") as file:
         file.write(json.dumps({**FACT, **more, "id": "c", "scope": "world"}) + "\n")
-    ended = run_here(words)
-    assert ended.value["error"]["where"].startswith(f"{layout.of('ann').memory_log}:3")
+    ended = panda(*words, "--json")
+    assert ended.error["where"].startswith(f"{log}:3")
