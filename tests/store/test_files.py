@@ -1,67 +1,30 @@
-"""Files of the store: whole or not at all, errors with path and reason, locks that name their holder."""
+"""Writes of the store: whole or not at all, whatever they find, and whatever signal arrives."""
 
-import fcntl
 import json
-import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from panda.errors import FileFormatError, LockHeldError, StoreError
+from panda.errors import FileFormatError
 from panda.store.files import (
+    Terminated,
     append_json_line,
-    held_lock,
+    held_temporary,
+    interrupt,
+    interrupt_thread,
     read_json,
-    read_text,
-    write_atomic,
-    write_json,
+    sweep,
+    uninterrupted,
 )
 from panda.store.lines import load_lines
-
-
-def test_a_written_file_holds_exactly_the_text_and_nothing_else_is_left(tmp_path: Path) -> None:
-    """Line breaks stay as they are; the directory holds only the file."""
-    path = tmp_path / "deep" / "a.md"
-    write_atomic(path, "former")
-    write_atomic(path, "a\r\nb\rc\n\u202e")
-    assert read_text(path) == "a\r\nb\rc\n\u202e"
-    assert [one.name for one in path.parent.iterdir()] == ["a.md"]
-
-
-def test_a_write_that_fails_names_path_and_reason_and_leaves_nothing(tmp_path: Path) -> None:
-    """A directory in the way is a StoreError; the temporary file is gone."""
-    path = tmp_path / "a.md"
-    path.mkdir()
-    with pytest.raises(StoreError, match=r"cannot write .*a\.md: Is a directory"):
-        write_atomic(path, "text")
-    assert [one.name for one in tmp_path.iterdir()] == ["a.md"]
-
-
-def test_a_parent_that_is_a_file_is_a_store_error(tmp_path: Path) -> None:
-    """Missing directories cannot be made below a file."""
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"Not a directory|File exists"):
-        write_json(tmp_path / "file" / "a.json", {})
-
-
-def test_reading_tells_missing_files_from_broken_ones(tmp_path: Path) -> None:
-    """Missing: StoreError. Not UTF-8, not JSON, NaN: FileFormatError with file and line."""
-    with pytest.raises(StoreError, match="No such file"):
-        read_text(tmp_path / "none.json")
-    (tmp_path / "a.json").write_bytes(b'{\n"a": "\xff"}')
-    with pytest.raises(FileFormatError, match="0xff at offset 8") as caught:
-        read_json(tmp_path / "a.json")
-    assert caught.value.where == f"{tmp_path / 'a.json'}:2"
-    for text, line in (('{\n"a" 1}', 2), ('{"a": NaN}', 1)):
-        (tmp_path / "b.json").write_text(text)
-        with pytest.raises(FileFormatError, match="not valid JSON") as caught:
-            read_json(tmp_path / "b.json")
-        assert caught.value.where == f"{tmp_path / 'b.json'}:{line}"
 
 
 @pytest.mark.parametrize(
@@ -75,108 +38,133 @@ def test_reading_tells_missing_files_from_broken_ones(tmp_path: Path) -> None:
     ],
 )
 def test_appending_repairs_what_a_crash_left(tmp_path: Path, before: str | None, after: list[object]) -> None:
-    """A torn last line goes, a whole one without its line break is completed."""
+    """A torn last line goes and is read by nobody, a whole one without its line break is completed."""
     path = tmp_path / "calls.jsonl"
     if before is not None:
         path.write_text(before)
+        assert load_lines(dict, path) == after[:-1]
     append_json_line(path, {"n": 1})
     assert [json.loads(line) for line in path.read_text().splitlines()] == after
 
 
-def test_reading_lines_leaves_out_a_torn_last_line_and_names_a_broken_one(tmp_path: Path) -> None:
-    """Only the last line may be torn."""
-    path = tmp_path / "calls.jsonl"
-    path.write_text('{"n": 0}\n{"n"')
-    assert load_lines(dict, path) == [{"n": 0}]
-    path.write_text('{"n": 0}\nnonsense\n')
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'{\n"a": "\xff"}', 2),
+        (b'{\n"a" 1}', 2),
+        (b'{"a": NaN}', 1),
+        *((b'{"a": %b}' % text, 1) for text in (b"1e999", b"-1e999", b"[" * 100_000, b"9" * 10_000)),
+    ],
+)
+def test_json_that_is_none_is_named_with_its_line(tmp_path: Path, content: bytes, line: int) -> None:
+    """Neither other encodings nor numbers and nesting beyond reason are read."""
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
     with pytest.raises(FileFormatError) as caught:
-        load_lines(dict, path)
-    assert caught.value.where == f"{path}:2"
+        read_json(path)
+    assert caught.value.where == f"{path}:{line}"
 
 
-def test_a_held_lock_names_its_holder_and_is_free_afterwards(tmp_path: Path) -> None:
-    """A second taker waits the time given, then is told who holds it; later it succeeds."""
-    path = tmp_path / "sessions" / "lock"
-    with held_lock(path, holder="panda turn 812", wait_seconds=0):
-        with (
-            pytest.raises(LockHeldError, match="held by panda turn 812; waited 0 s"),
-            held_lock(path, holder="other", wait_seconds=0),
-        ):
-            pytest.fail("two hold the lock")
-        assert path.read_text() == "panda turn 812"
-    with held_lock(path, holder="other", wait_seconds=0):
-        assert path.read_text() == "other"
-
-
-def test_a_waiting_taker_hears_who_holds_the_lock_and_gets_it_when_it_is_free(tmp_path: Path) -> None:
-    """The holder is logged once; the lock is taken as soon as the holder lets go."""
-    path = tmp_path / "lock"
-    told: list[str] = []
-    asked = threading.Event()
-
-    class Handler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            told.append(record.getMessage())
-            asked.set()
-
-    def wait_for_it() -> None:
-        with held_lock(path, holder="second", wait_seconds=20):
-            told.append(path.read_text())
-
-    waiter, log, handler = threading.Thread(target=wait_for_it), logging.getLogger("panda"), Handler()
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    with held_lock(path, holder="first", wait_seconds=0):
-        waiter.start()
-        assert asked.wait(20)
-    waiter.join(20)
-    log.removeHandler(handler)
-    assert told == ["waiting for first", "second"]
-
-
-@pytest.mark.parametrize("text", ["1e999", "-1e999", "[" * 100_000, "9" * 10_000])
-def test_numbers_and_nesting_beyond_reason(tmp_path: Path, text: str) -> None:
-    """A number that no float holds, and JSON nested too deeply, are invalid JSON."""
-    (tmp_path / "a.json").write_text(f'{{"a": {text}}}', encoding="utf-8")
-    with pytest.raises(FileFormatError, match="not valid JSON"):
-        read_json(tmp_path / "a.json")
-
-
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
-    """A named pipe would block for ever; it is a StoreError."""
-    os.mkfifo(tmp_path / "a.json")
-    with pytest.raises(StoreError, match="not a regular file"):
-        read_json(tmp_path / "a.json")
-
-
-def test_half_a_surrogate_pair_is_read_as_a_character(tmp_path: Path) -> None:
-    """Half of a character is written as a JSON escape; read, it is U+FFFD, so that nothing after fails."""
-    write_json(tmp_path / "a.json", {"a": "\udcff"})
+def test_half_a_character_is_read_as_a_character(tmp_path: Path) -> None:
+    """It is written as a JSON escape; read, it is U+FFFD, so that nothing after fails."""
     append_json_line(tmp_path / "a.jsonl", {"a": "\ud800"})
-    assert read_json(tmp_path / "a.json") == {"a": "\ufffd"}
     assert load_lines(dict, tmp_path / "a.jsonl") == [{"a": "\ufffd"}]
 
 
-def test_a_line_that_waited_goes_into_the_file_that_is_there(tmp_path: Path) -> None:
-    """A log that is replaced while a command waits for its lock gets the line; the former file does not."""
-    log = tmp_path / "users" / "ann" / "memory.jsonl"
-    words = ["memory", "set", "budget", "900", "--root", str(tmp_path), "--user", "ann"]
-    command = [sys.executable, "-c", "from panda.cli.main import main; main()", *words]
-    (tmp_path / "users" / "ann").mkdir(parents=True)
-    log.touch()
-    with log.open("rb") as former:
-        fcntl.flock(former, fcntl.LOCK_EX)
-        process = subprocess.Popen(command, stderr=subprocess.PIPE)
-        while not is_waiting(process.pid) and process.poll() is None:
-            time.sleep(0.01)
-        write_atomic(log, "")
-        fcntl.flock(former, fcntl.LOCK_UN)
-        assert process.communicate(timeout=60)[1].decode().endswith("remembered: 1\n")
-        assert former.read() == b""
-    assert [one["value"]["v"] for one in load_lines(dict, log)] == ["900"]
+@pytest.mark.parametrize("is_directory", [False, True])
+def test_sweeping_while_others_begin(tmp_path: Path, is_directory: bool) -> None:
+    """A file that is swept between being made and being held is made again: its writer notices nothing."""
+    child = os.fork()
+    while child == 0:
+        sweep(tmp_path)
+    try:
+        for number in range(500):
+            with held_temporary(tmp_path / "a", directory=is_directory) as temporary:
+                temporary.rename(tmp_path / f"{number}")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert len(list(tmp_path.iterdir())) == 500
 
 
-def is_waiting(pid: int) -> bool:
-    """Whether a process waits for a lock of a file."""
-    locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
-    return any("->" in line and f" {pid} " in line for line in locks)
+BYTES = 60_000_000
+WRITER = f"""
+import os, signal, sys, threading
+from pathlib import Path
+from panda.store.files import append_json_line, interrupt, write_atomic
+
+directory, number, how = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+path = directory / "file"
+
+def watch():  # another thread, like those of llama.cpp: the system may hand the signal to it
+    while not any(entry.stat().st_size for entry in directory.iterdir()):
+        pass
+    os.kill(os.getpid(), number)
+
+signal.signal(number, interrupt)
+threading.Thread(target=watch).start()
+try:
+    write_atomic(path, b"x" * {BYTES}) if how == "atomic" else append_json_line(path, "x" * {BYTES})
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("how", "size"), [("atomic", BYTES), ("append", BYTES + 3)])
+def test_a_write_that_is_interrupted(tmp_path: Path, number: signal.Signals, how: str, size: int) -> None:
+    """A signal that arrives during a write takes effect when the file is whole; nothing else is left."""
+    done = subprocess.run(
+        [sys.executable, "-c", WRITER, str(tmp_path), str(int(number)), how],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+    assert [(path.name, path.stat().st_size) for path in tmp_path.iterdir()] == [("file", size)]
+
+
+@pytest.fixture
+def _handled() -> Iterator[None]:
+    """Signals as a command has them."""
+    former = [(number, signal.signal(number, interrupt)) for number in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    for number, handler in former:
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("_handled")
+def test_a_signal_takes_effect_once_after_the_outermost_block() -> None:
+    """A second one takes effect at once."""
+    seen: list[str] = []
+    with pytest.raises(Terminated), uninterrupted():  # noqa: PT012  # what happens between is the test
+        with uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+            seen.append("inner")
+        seen.append("outer")
+    assert seen == ["inner", "outer"]
+    with pytest.raises(KeyboardInterrupt), uninterrupted():  # noqa: PT012  # what happens between is the test
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("the second signal waited")
+
+
+def test_another_thread_is_interrupted_after_its_write() -> None:
+    """In a thread whose call is cancelled a write at hand is finished, and nothing comes after it."""
+    steps: list[str] = []
+    began = threading.Event()
+
+    def work() -> None:
+        with suppress(KeyboardInterrupt):
+            with uninterrupted():
+                began.set()
+                time.sleep(0.3)
+                steps.append("written")
+            steps.append("went on")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    began.wait()
+    interrupt_thread(thread)
+    thread.join()
+    assert steps == ["written"]

@@ -1,244 +1,167 @@
-"""Temporary files and directories: who holds them, and when they are swept."""
+"""Files of commands that run, wait or were killed: held while they live, swept by the next that writes."""
 
+import fcntl
 import os
 import signal
-import tempfile
+import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from panda.store.files import (
-    begin_writing,
-    end_writing,
-    held_temporary,
-    is_abandoned,
-    is_temporary,
-    sweep,
-    sweep_below,
-    watch_store,
-    work_directory,
-    write_atomic,
-)
-from panda.store.validate import check_store
-from tests.builders import build_store
+from tests.api import LAPTOPS, PRICE_QUESTION, Panda, ScriptedPanda, tree
+from tests.script import Asked, Script
 
-HOUR = 3_600.0
+LEFT = ".a.0123456789ab.panda.tmp"
 
 
-def left_by(act: Callable[[], object], *, kill: bool = True) -> int:
-    """Run something in a process of its own that then waits; returns its number, dead or alive."""
-    ready, done = os.pipe()
-    child = os.fork()
-    if child == 0:
+@pytest.fixture
+def panda(tmp_path: Path) -> Panda:
+    """A project with ann's laptops, whose links are not followed."""
+    return Panda(tmp_path / "project", LAPTOPS, user="ann", PANDA_TRUST="")
+
+
+def write_something(panda: Panda) -> None:
+    """Run a command that writes and so sweeps."""
+    assert panda("memory", "set", "tea", f"at {time.monotonic()}").code == 0
+
+
+def temporaries(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.rglob(".*.tmp"))
+
+
+@contextmanager
+def running_turn(ann: ScriptedPanda) -> Iterator[None]:
+    """Run a turn in a process of its own that waits for its model, kill it at the end."""
+    is_asked, may_end = threading.Event(), threading.Event()
+    script = Script()
+
+    def reply(asked: Asked) -> str | Exception:
+        is_asked.set()
+        may_end.wait(60)
+        return script(asked)
+
+    ann.server.script = reply
+    with ann.start("turn", "--json", "--", PRICE_QUESTION) as process:
         try:
-            kept = act()  # noqa: F841 - what it holds is held until the process ends
-            os.write(done, b"x")
-            time.sleep(120)
+            assert process.stdin is not None
+            process.stdin.close()
+            assert is_asked.wait(60)
+            yield
         finally:
-            os._exit(1)
-    os.close(done)
-    assert os.read(ready, 1)
-    os.close(ready)
-    if kill:
-        end(child)
-    return child
+            process.send_signal(signal.SIGKILL)
+            may_end.set()
 
 
-def entered(context: AbstractContextManager[object]) -> object:
-    """The context, entered and never left."""
-    context.__enter__()
-    return context
+def test_a_living_writer_is_left_alone(ann: ScriptedPanda) -> None:
+    """Another command sweeps nothing of one that is at work; once it is killed, the next one sweeps all."""
+    with running_turn(ann):
+        (mark,) = temporaries(ann.store)
+        os.utime(ann.store / mark, (0, 0))
+        write_something(ann)
+        assert temporaries(ann.store) == [mark]
+        assert ann.problems() == []
+    write_something(ann)
+    assert temporaries(ann.store) == []
+    assert ann.problems() == []
 
 
-def end(child: int) -> None:
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-
-
-def temporaries(directory: Path) -> list[Path]:
-    return [path for path in directory.rglob(".*") if is_temporary(path)]
-
-
-@pytest.mark.parametrize("is_directory", [False, True])
-def test_swept_once_its_process_is_dead(tmp_path: Path, is_directory: bool) -> None:
-    """What a living process holds is neither swept nor a leftover, however old; of a dead one it is both."""
-
-    def act() -> object:
-        made = held_temporary(tmp_path / "a", directory=is_directory)
-        path = made.__enter__()
-        if is_directory:
-            (path / "file").write_text("x")
-        return made
-
-    child = left_by(act, kill=False)
-    (path,) = temporaries(tmp_path)
-    os.utime(path, (0, 0))
-    sweep(tmp_path)
-    assert (path.exists(), is_abandoned(path)) == (True, False)
-    end(child)
-    assert is_abandoned(path)
-    sweep(tmp_path)
-    assert not path.exists()
-
-
-def test_a_child_that_lives_on_holds_it(tmp_path: Path) -> None:
-    """A forked process that has it open holds it as well: it may be writing."""
-
-    def act() -> None:
-        with held_temporary(tmp_path / "a"):
-            (tmp_path / "grandchild").write_text(str(left_by(lambda: True, kill=False)))
-            os.kill(os.getpid(), signal.SIGSTOP)
-
-    child = os.fork()
-    if child == 0:
-        act()
-        os._exit(0)
-    os.waitpid(child, os.WUNTRACED)
-    sweep(tmp_path)
-    assert temporaries(tmp_path)
-    end(child)
-    sweep(tmp_path)
-    assert temporaries(tmp_path)
-    os.kill(int((tmp_path / "grandchild").read_text()), signal.SIGKILL)
-    while temporaries(tmp_path):
-        sweep(tmp_path)
-
-
-def test_nothing_else_is_swept(tmp_path: Path) -> None:
-    """Files with other names, links, and what lies deeper stay."""
-    names = (
-        "notes.md",
-        ".hidden",
-        ".a.tmp",
-        ".a.0123456789ab.tmp.md",
-        ".tmp-abcdefgh",
-        "a.0123456789ab.panda.tmp",
+def test_only_temporaries_are_swept(panda: Panda) -> None:
+    """Anywhere in the store, of this version and of earlier ones; other names, links and notes stay."""
+    swept = (f"users/ann/{LEFT}", f"users/ann/turns/turn_000002/attempts/{LEFT}", ".b.0123456789ab.tmp")
+    staying = (
+        *("notes.md", ".hidden", ".a.tmp", ".a.0123456789ab.tmp.md", ".tmp-abcdefgh"),
+        *("a.0123456789ab.panda.tmp", f"users/ann/knowledge/{LEFT}"),
     )
-    for name in names:
-        (tmp_path / name).write_text("x")
-    (tmp_path / ".link.0123456789ab.panda.tmp").symlink_to(tmp_path / "notes.md")
-    (tmp_path / "below").mkdir()
-    (tmp_path / "below" / ".a.0123456789ab.panda.tmp").write_text("x")
-    sweep(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        [*names, ".link.0123456789ab.panda.tmp", "below"]
-    )
-    assert (tmp_path / "below" / ".a.0123456789ab.panda.tmp").exists()
+    for name in (*swept, *staying):
+        panda.write(f"store/{name}", "x")
+    (panda.store / ".c.0123456789ab.tmp").mkdir()
+    panda.write("store/.writing.0123456789ab.panda.tmp", "")  # of a command that was killed
+    (panda.store / ".link.0123456789ab.panda.tmp").symlink_to(panda.store / "notes.md")
+    reported = [problem for problem in panda.problems() if "temporary file left" in problem]
+    assert len(reported) == 4
+    write_something(panda)
+    assert [name for name in swept if (panda.store / name).exists()] == []
+    assert [name for name in staying if not (panda.store / name).exists()] == []
+    assert not (panda.store / ".c.0123456789ab.tmp").exists()
+    assert (panda.store / ".link.0123456789ab.panda.tmp").is_symlink()
 
 
-def test_leftovers_of_earlier_versions_go_too(tmp_path: Path) -> None:
-    """What a version before this one left in a store, by another name, is swept alike."""
-    (tmp_path / ".a.0123456789ab.tmp").write_text("x")
-    (tmp_path / ".b.0123456789ab.tmp").mkdir()
-    sweep(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_work_directories_are_private_and_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copies of a store among the system's temporary files are for the user alone, and go after a kill."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    left_by(lambda: entered(work_directory("judge")))
-    (dead,) = temporaries(tmp_path)
-    with work_directory("judge") as made:
-        assert made.stat().st_mode & 0o777 == 0o700
-        assert temporaries(tmp_path) == [made]
-        assert made != dead
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_store_is_walked_after_a_kill(tmp_path: Path) -> None:
-    """What a killed writer left deep in a store or in the project goes when the next one begins."""
-    layout = build_store(tmp_path / "store")
-    outside = tmp_path / "project"
+@pytest.mark.parametrize("way", ["{outside}", "{store}/../../outside", "{store}/users/link"])
+def test_a_mark_names_nothing_outside(way: str, panda: Panda, tmp_path: Path) -> None:
+    """A mark that a stranger left in a store has nothing swept but in the store; a pipe is no mark."""
+    outside = tmp_path / "outside"
     outside.mkdir()
-    deep = layout.of("demo").turn(2) / "attempts"
-    deep.mkdir()
-
-    def act() -> object:
-        begin_writing(layout.root)
-        kept = [held_temporary(path) for path in (deep / "a.md", outside / "b.py")]
-        for one in kept:
-            one.__enter__()
-        return kept
-
-    left_by(act)
-    assert len(temporaries(tmp_path)) == 3  # with the mark
-    assert [problem.message.split()[0] for problem in check_store(layout)] == ["temporary"]
-    begin_writing(layout.root, outside)
-    end_writing()
-    assert temporaries(tmp_path) == []
-    assert check_store(layout) == []
-
-
-@pytest.mark.parametrize("way", ["{outside}", "{store}/../outside", "{store}/users/link"])
-def test_a_mark_names_nothing_outside(way: str, tmp_path: Path) -> None:
-    """A mark that a stranger left in a store has nothing swept but in the store and the project."""
-    root, outside, project = build_store(tmp_path / "store").root, tmp_path / "outside", tmp_path / "project"
-    left = [place / ".a.0123456789ab.panda.tmp" for place in (outside, project)]
+    left = [place / LEFT for place in (outside, panda.user_directory)]
     for path in left:
-        write_atomic(path, "a stranger's")
-    (root / "users/link").symlink_to(outside)
-    names = [way.format(outside=outside, store=root), str(project)]
-    (root / ".writing.0123456789ab.panda.tmp").write_bytes("".join(f"{name}\0" for name in names).encode())
-    os.mkfifo(root / ".writing.aaaaaaaaaaaa.panda.tmp")
-    watch_store(root, lambda link, target: False)
-    begin_writing(root, project)
-    end_writing()
+        path.write_text("a stranger's")
+    (panda.store / "users" / "link").symlink_to(outside)
+    named = f"{way.format(outside=outside, store=panda.store)}\0"
+    panda.write("store/.writing.0123456789ab.panda.tmp", named)
+    os.mkfifo(panda.store / ".writing.aaaaaaaaaaaa.panda.tmp")
+    write_something(panda)
     assert [path.exists() for path in left] == [True, False]
 
 
-def test_a_living_writer_is_left_alone(tmp_path: Path) -> None:
-    """A second writer sweeps nothing of one that is at work, and the user's notes are never looked at."""
-    layout = build_store(tmp_path / "store")
-    note = layout.of("demo").knowledge / ".a.0123456789ab.panda.tmp"
-    write_atomic(note, "the user's own")
-
-    def act() -> object:
-        begin_writing(layout.root)
-        made = held_temporary(layout.of("demo").turn(1) / "a.md")
-        made.__enter__()
-        return made
-
-    child = left_by(act, kill=False)
-    begin_writing(layout.root)
-    end_writing()
-    sweep_below(layout.root)
-    assert check_store(layout) == []
-    assert len(temporaries(layout.root)) == 3  # its mark, its file, the note
-    end(child)
-    begin_writing(layout.root)
-    end_writing()
-    assert temporaries(layout.root) == [note]
+def test_a_file_of_the_longest_name_is_written(panda: Panda) -> None:
+    """A name as long as names may be needs no longer one beside it."""
+    name = "ä" * 127
+    panda.write("notes.md", "# Fans\n\nFans are loud.\n")
+    assert panda("compress", "notes.md", "--budget", "200", "--out", name).code == 0
+    assert "Fans are loud." in (panda.home / name).read_text(encoding="utf-8")
+    assert temporaries(panda.home) == []
 
 
-def test_long_names_have_temporaries(tmp_path: Path) -> None:
-    """A file whose name is as long as names may be can be written."""
-    path = tmp_path / ("ä" * 127)
-    write_atomic(path, "x")
-    assert path.read_text() == "x"
-    assert temporaries(tmp_path) == []
+@pytest.mark.parametrize("kind", ["directory", "pipe"])
+def test_what_stands_in_the_way_is_told(panda: Panda, kind: str) -> None:
+    """A directory or pipe in the place of a memory file is an error of it; nothing else is written."""
+    path = panda.user_directory / "facts.md"
+    if kind == "directory":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    before = tree(panda.user_directory)
+    ended = panda("memory", "set", "pet", "cat", "--kind", "fact")
+    assert ended.code in (2, 74), ended.err
+    assert str(path) in ended.err
+    assert tree(panda.user_directory) == {**before, "memory.lock": b""}
+    assert temporaries(panda.store) == []
 
 
-@pytest.mark.parametrize("is_directory", [False, True])
-def test_sweeping_while_others_begin(tmp_path: Path, is_directory: bool) -> None:
-    """What is swept between being made and being held is made again: whoever writes notices nothing."""
-    sweepers = [_sweeping(tmp_path) for _ in range(2)]
-    try:
-        for number in range(1_000):
-            with held_temporary(tmp_path / "a", directory=is_directory) as made:
-                made.rename(tmp_path / f"{number}")
-    finally:
-        for child in sweepers:
-            end(child)
-    assert len(list(tmp_path.iterdir())) == 1_000
+def is_waiting(pid: int) -> bool:
+    """Say whether a process waits for a lock of a file."""
+    locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    return any("->" in line and f" {pid} " in line for line in locks)
 
 
-def _sweeping(directory: Path) -> int:
-    """A process that sweeps a directory until it is killed."""
-    child = os.fork()
-    while child == 0:
-        sweep(directory)
-    return child
+def test_a_waiting_command_says_so_and_goes_on(panda: Panda) -> None:
+    """It takes the lock as soon as its holder lets go."""
+    with panda.lock("users/ann/memory.lock"):
+        process = panda.start("memory", "set", "tea", "Assam", "--wait", "60", "-v")
+        assert process.stderr is not None
+        reported = process.stderr.readline()
+    with process:
+        err = process.communicate(timeout=60)[1]
+    assert (process.returncode, "waiting for" in reported, "remembered" in err) == (0, True, True), (
+        reported + err
+    )
+
+
+def test_a_line_that_waited_goes_into_the_file_that_is_there(panda: Panda) -> None:
+    """A log that is replaced while a command waits for its lock gets the line; the former file does not."""
+    log = panda.user_directory / "memory.jsonl"
+    log.touch()
+    with log.open("rb") as former:
+        fcntl.flock(former, fcntl.LOCK_EX)
+        process = panda.start("memory", "set", "budget", "900")
+        while not is_waiting(process.pid) and process.poll() is None:
+            time.sleep(0.01)
+        log.with_name("new").touch()
+        log.with_name("new").rename(log)
+        fcntl.flock(former, fcntl.LOCK_UN)
+        with process:
+            assert process.communicate(timeout=60)[1].endswith("remembered: 1\n")
+        assert former.read() == b""
+    assert '"900"' in log.read_text(encoding="utf-8")
