@@ -40,9 +40,10 @@ from panda.store import layout as names
 from panda.store.fact import Assertion, Subject
 from panda.store.interventions import intervention_id
 from panda.store.layout import METADATA_JSON, UserStore
+from panda.store.node_id import NodeKind, kind_of
 from panda.store.records import Metadata, check_json, load
 from panda.store.seals import SEAL, seal_files, seal_value, text_digest
-from panda.store.turn_documents import DOCUMENT, document_node
+from panda.store.turn_documents import document_node
 from panda.store.turns import CONTEXT_SCHEMA
 from panda.store.unfinished import FORGETTING_JSON, SAME_COMMAND, read_cut_short, write_cut_short
 from panda.store.visits import visit_ids
@@ -390,7 +391,7 @@ class Forgetting:
         for path in self._store.turns.glob(f"*/webpage_cache/*/{names.MANIFEST_JSON}"):
             if _load(path).get("visit_id") == name:
                 values = (_load(place) for place in path.parents[2].rglob("*.json"))
-                texts = tuple(text for value in values for text in _quotes(f"visit:{name}", value))
+                texts = tuple(text for value in values for text in _quotes(NodeKind.VISIT.id(name), value))
                 return Wanted(texts, users, visit=path.parent, visit_id=name)
         for path in self._store.turns.glob("*/research.*"):
             data = _read(path)
@@ -603,7 +604,7 @@ class _Walk:
         about = _object(data.get(metadata, b""))
         is_held, made = about.get("forgotten_at") == eraser.at, dict(data)
         is_held |= wanted.visit is not None and directory in wanted.visit.parents
-        documents = [node for node in wanted.nodes if node.startswith(DOCUMENT)]
+        documents = [node for node in wanted.nodes if kind_of(node) is NodeKind.DOCUMENT]
         is_held |= any(_names(path, documents) for path in paths if path.name in _QUOTING)  # they go
         for path in filter(lambda path: eraser.count(data[path]), data):
             is_held |= eraser.clean(path, data[path]) != data[path]
@@ -853,7 +854,7 @@ def _is_telling(line: str) -> bool:
 
 def _is_of_node(node: str, value: Mapping[str, Any]) -> bool:
     """Return whether a line of gathered context or evidence is quoted of a node, and of no other one."""
-    if node.startswith(DOCUMENT) and value.get("node") == node:
+    if kind_of(node) is NodeKind.DOCUMENT and value.get("node") == node:
         return True  # of pages the evidence's lines are not taken: other turns may say the same
     return value.get("node_ids") == [node] or value.get("node_id") == node
 

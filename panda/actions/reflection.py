@@ -20,6 +20,7 @@ from panda.recipes.messages import Request
 from panda.store.fact import Assertion
 from panda.store.files import write_atomic
 from panda.store.lines import load_lines
+from panda.store.node_id import NodeKind
 from panda.store.records import Proposal
 from panda.store.visits import TurnRecord, load_turn
 from panda.tools.lessons import Candidate, choose_facts, find_candidates
@@ -126,7 +127,14 @@ def _proposal(one: Candidate, batch: tuple[int, ...], app: App) -> Proposal:
 
 
 def _assertion(one: Proposal, user: str) -> Assertion:
-    said = ("", f"user:{user}", one.relation, typed_value(one.value), f"turn:{one.source_turn}", REFLECTED)
+    said = (
+        "",
+        f"user:{user}",
+        one.relation,
+        typed_value(one.value),
+        NodeKind.TURN.id(one.source_turn),
+        REFLECTED,
+    )
     return Assertion(*said, "local", source_turn=one.source_turn)
 
 

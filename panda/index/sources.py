@@ -22,6 +22,7 @@ from panda.language.dates import day_of
 from panda.store import layout
 from panda.store.files import check_links, may_pass, read_memory_file, read_note_encoded
 from panda.store.layout import FACTS_MD, PREFERENCES_MD, TurnPaths, UserStore, turn_name, turn_number
+from panda.store.node_id import NodeKind
 from panda.store.records import QueryAnalysis, Research, Step, load
 from panda.store.seals import text_digest
 from panda.store.visits import SAVED_STATUSES, load_turn, load_visit
@@ -349,7 +350,7 @@ def _turn_entry(
     header = " ".join((turn.summary or turn.query)[: 2 * _HEADER_CHARS].split())
     is_marked = "[" in turn.response or "ource" in turn.response
     topic = turn.research_topic or "".join(one.node_id.partition(":")[2] for one in research)
-    about = (number, f"turn:{number}", "turn_summary", f"Turn {number}: {header}", _seconds(turn.at))
+    about = (number, NodeKind.TURN.id(number), "turn_summary", f"Turn {number}: {header}", _seconds(turn.at))
     entry = IndexEntry(
         *(0, source, *about),
         session=turn.session,
@@ -408,7 +409,7 @@ def _research_entry(place: str, source: str) -> IndexEntry:
     research = load(Research, Path(f"{place}/{layout.RESEARCH_JSON}"))
     topic, path = one_line(research.topic), f"{source}/{layout.RESEARCH_JSON}"
     header = f"Research {topic}: {one_line(research.summary)}"
-    about = (f"research:{research.topic}", "research_cache", header, _seconds(research.created_at))
+    about = (NodeKind.RESEARCH.id(research.topic), "research_cache", header, _seconds(research.created_at))
     entry = IndexEntry(
         *(0, path, turn_of(source), *about),
         quality=research.quality_score,
@@ -429,7 +430,7 @@ def _visit_entry(place: str, source: str, name: str) -> IndexEntry:
     lines = [line for zone in visit.extracted.zones or () if zone.is_quotable for line in zone.items]
     header, seconds = f"Visit of {site}: {one_line(visit.title)}", _seconds(manifest.visited_at)
     entry = IndexEntry(
-        *(0, path, turn_of(source), f"visit:{manifest.visit_id}", "visit_record", header, seconds),
+        *(0, path, turn_of(source), NodeKind.VISIT.id(manifest.visit_id), "visit_record", header, seconds),
         summary=visit.title,
         topics=manifest.page_type or "",
         names=site,

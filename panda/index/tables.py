@@ -31,6 +31,7 @@ from panda.index.sources import (
 )
 from panda.language.words import split_terms
 from panda.store.layout import FACTS_MD, PREFERENCES_MD, UserStore
+from panda.store.node_id import NodeKind, kind_of
 from panda.store.records import Ranges
 
 Integers = npt.NDArray[np.int64]
@@ -103,7 +104,7 @@ def session_key(session: str) -> int:
 def _numbers_of(entry: IndexEntry, length: int) -> tuple[int, ...]:
     """What ranking has to know of an entry with so many terms, in the order of _NUMBERS."""
     session = 0 if entry.session is None else session_key(entry.session)
-    cut = _CUT if entry.node_id.startswith("knowledge:") else ""
+    cut = _CUT if kind_of(entry.node_id) is NodeKind.KNOWLEDGE else ""
     said = "\0".join([cut + entry.node_id, *(getattr(entry, column) for column in COLUMNS)])
     content = int.from_bytes(hashlib.blake2b(said.encode(), digest_size=8).digest(), "big", signed=True)
     return entry.row, entry.turn, length, session, entry.seconds, content

@@ -12,6 +12,7 @@ from panda.memory.gathered import freshness
 from panda.memory.node import Node
 from panda.memory.reader import NOTE, NodeReader
 from panda.models.cl100k import count_tokens
+from panda.store.node_id import key_of
 from panda.store.records import Line
 
 DOCUMENTS_TOKENS = 3_000
@@ -146,7 +147,7 @@ def _rank(node: Node) -> tuple[int, int]:
     if node.source_type in _FIRST:
         is_document = node.id.startswith(NOTE)
         return (len(_FIRST) if is_document else _FIRST.index(node.source_type)), 0
-    return len(_FIRST) + 1, -int(node.id.removeprefix("turn:"))
+    return len(_FIRST) + 1, -int(key_of(node.id))
 
 
 def long_lines(node: Node) -> list[str]:

@@ -14,6 +14,7 @@ from panda.documents.records import decode, encode
 from panda.documents.text import escape_item, unescape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, claim_type, level, mean_by_recency
 from panda.memory.node import Node, SourceType, near_text
+from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import GatheredItem, GatheredSection, LeftOutLine, Line
 
 TITLES: Mapping[SourceType, str] = {
@@ -186,7 +187,7 @@ def render_line(
     the turn's number, unless *now* is None the page's age or the confidence of a preference.
     """
     marks = "".join(f" [{section.node_ids.index(node_id) + 1}]" for node_id in item.node_ids)
-    turns = [node_id.removeprefix("turn:") for node_id in item.node_ids if node_id.startswith("turn:")]
+    turns = [key_of(node_id) for node_id in item.node_ids if kind_of(node_id) is NodeKind.TURN]
     cited = [nodes[node_id] for node_id in item.node_ids if node_id in nodes]
     told = freshness(cited[0], now, item.text) if now and cited and section.title != CONSTRAINTS else ""
     if now and cited and section.source_type == "preference":
@@ -233,7 +234,7 @@ def node_caption(node: Node, now: datetime) -> str:
 
 
 def node_label(node: Node, now: datetime) -> str:
-    parts = ["note" if node.id.startswith("knowledge:") else node.source_type.replace("_", " ")]
+    parts = ["note" if kind_of(node.id) is NodeKind.KNOWLEDGE else node.source_type.replace("_", " ")]
     parts += [f"{node.at:%Y-%m-%d}", _age(node.at, now)] if node.at else []
     parts += ["stale"] if is_stale(node, now) else []
     parts += [f"quality {node.quality:.2f}"] if node.quality is not None else []

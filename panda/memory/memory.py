@@ -21,6 +21,7 @@ from panda.memory.synthesis import CONTRADICTED, find_alternative
 from panda.store.fact import Assertion, Conflict, SaidKind, Scalar, Subject, entity_name
 from panda.store.files import append_json_lines, held_lock, write_atomic
 from panda.store.layout import UserStore
+from panda.store.node_id import NodeKind
 from panda.store.records import Staged
 
 Action = Literal["sets", "adds", "removes", "retracts"]
@@ -249,7 +250,7 @@ def _statements(log: MemoryLog, staged: Sequence[Staged], now: datetime) -> list
 
 
 def _statement(staged: Staged, log: MemoryLog, now: datetime) -> Assertion | None:
-    value, action, source = staged.value.v, staged.action, f"turn:{staged.source_turn}"
+    value, action, source = staged.value.v, staged.action, NodeKind.TURN.id(staged.source_turn)
     winner = next(iter(log.contenders(Subject("local", staged.entity, staged.relation), now=now)), None)
     if action in ("adds", "removes"):
         value = listed(winner.value.v if winner else None, value, action)

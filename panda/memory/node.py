@@ -17,6 +17,7 @@ from panda.language.numbers import states_price
 from panda.language.wording import plain_mood
 from panda.language.words import NOT_COUNTED, split_terms, split_words
 from panda.memory.confidence import MISSING, TURN_STARTS, claim_type, confidence_at, field_type
+from panda.store.node_id import NodeKind
 from panda.store.records import Line, Research
 from panda.store.visits import TurnRecord, Visit
 
@@ -152,11 +153,11 @@ def turn_lines(turn: TurnRecord, now: datetime) -> tuple[Line, ...]:
     own = turn.own_answer if turn.answered else ""
     if turn.summary.strip() and turn.answered:
         text = one_line(turn.summary)
-        found.setdefault(text, line(text, None if own == turn.response else f"turn:{turn.number}"))
+        found.setdefault(text, line(text, None if own == turn.response else NodeKind.TURN.id(turn.number)))
     for statement in turn.statements:
         for text in [passage.text for passage in split_passages(statement)] or [one_line(statement)]:
             if text and not any(text in one_line(kept) for kept, _ in turn.quotes):
-                origin = f"turn:{turn.number}" if plain_mood(text) == "orders" else None
+                origin = NodeKind.TURN.id(turn.number) if plain_mood(text) == "orders" else None
                 found.setdefault(text, line(text, origin))
     said = split_passages(strip_citations(own))
     introduced = _introductions(said)

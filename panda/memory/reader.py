@@ -25,6 +25,7 @@ from panda.memory.node import Node, note_lines, research_lines, turn_lines, visi
 from panda.memory.things import ToldThing, find_told_things
 from panda.store.files import read_bytes, read_note, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, UserStore
+from panda.store.node_id import NodeKind, kind_of
 from panda.store.records import Line, Manifest, Research, load
 from panda.store.turn_documents import load_document
 from panda.store.visits import (
@@ -259,7 +260,7 @@ class NodeReader:
         return self._memory_known
 
     def _memory(self, node_id: str, name: str) -> Node:
-        kind: Kind = "preference" if node_id.startswith("memory:") else "fact"
+        kind: Kind = "preference" if kind_of(node_id) is NodeKind.MEMORY else "fact"
         for node in self._remembered(kind):
             if node.id == node_id:
                 return node
@@ -283,7 +284,7 @@ class NodeReader:
             provenance=self._relative(paths / CONTEXT_MD),
             at=record.at,
             items=turn_lines(record, self._clock()),
-            links=(f"research:{record.research_topic}",) if record.research_topic else (),
+            links=(NodeKind.RESEARCH.id(record.research_topic),) if record.research_topic else (),
         )
 
     def _document(self, node_id: str, name: str) -> Node:
@@ -365,7 +366,7 @@ class NodeReader:
             provenance=self._relative(path),
             at=record.created_at,
             items=tuple(research_lines(record, self._clock())),
-            links=tuple(f"visit:{visit_id}" for visit_id in record.webpage_cache),
+            links=tuple(NodeKind.VISIT.id(visit_id) for visit_id in record.webpage_cache),
             expires_at=record.expires_at,
             warnings=_assumed(node_id, "quality_score", record.quality_score) if record.summary else (),
             quality=record.quality_score,

@@ -51,6 +51,7 @@ from panda.store.layout import (
     turn_number,
     users_of,
 )
+from panda.store.node_id import NodeKind
 from panda.store.records import (
     GatheredContext,
     GatheredSection,
@@ -165,7 +166,7 @@ def _altered(store: UserStore, state: Projection) -> Iterator[Problem]:
         turn = turn_number(staged.parent.name)
         memory = load(StagedMemory, staged) if turn is not None and sealed(turn) else None
         for told in memory.staged if memory and memory.applied else ():
-            if (f"turn:{turn}", told.entity, told.relation) not in said:
+            if (NodeKind.TURN.id(turn), told.entity, told.relation) not in said:
                 yield Problem(f"{told.relation} of turn {turn} is not there", path, fix=_RESTORE)
 
 

@@ -18,18 +18,19 @@ from panda.memory.budget import is_usable
 from panda.memory.node import Node
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.answer_text import MOST_ITEMS
-from panda.phases.evidence import PAGE, score_of
+from panda.phases.evidence import score_of
 from panda.phases.from_session import lists_of, name_of
 from panda.phases.turn import Turn
 from panda.retrieval.candidates import planned_nodes
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
+from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import Computed, Line, RetrievalPlan
 
 _WITHIN = 0.15  # how far behind the first line another one's list still counts
 _FEW = 4  # so many things are compared where the query names none of them
-_KINDS = ("knowledge:", "research:", PAGE)
+_KINDS = (NodeKind.KNOWLEDGE, NodeKind.RESEARCH, NodeKind.VISIT)
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,11 @@ def _groups(
     plan = turn.folder.load(RetrievalPlan)
     planned = planned_nodes(plan)
     if is_comparison:  # of two that are named one may be all that is close
-        planned += [node_id for node_id in planned_nodes(plan, chosen=False) if node_id.startswith(PAGE)]
+        planned += [
+            node_id for node_id in planned_nodes(plan, chosen=False) if kind_of(node_id) is NodeKind.VISIT
+        ]
     ids = dict.fromkeys([*(line.node for line in closest), *planned])
-    nodes = [node for id_ in ids if id_.startswith(_KINDS) and (node := find_node(reader, id_))]
+    nodes = [node for id_ in ids if kind_of(id_) in _KINDS and (node := find_node(reader, id_))]
     texts = {line.text for line in closest}
     near, others = list[list[_Row]](), list[list[_Row]]()
     for node in nodes:

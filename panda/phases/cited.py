@@ -15,6 +15,7 @@ from panda.memory.reader import NodeLoader, find_node
 from panda.phases.evidence import line_of
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import share_of_words
+from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import Evidence, GatheredContext, GatheredItem, Line, Step
 
@@ -106,10 +107,10 @@ class Cited:
 
     def _whole_text(self, node_id: str, near: str) -> str:
         """All that a node says; of a long one what is near to a text."""
-        if node_id == f"turn:{self._turn.turn}":
+        if node_id == NodeKind.TURN.id(self._turn.turn):
             return self._turn.query
         told = step_texts(self._steps, node_id)
-        if node_id.startswith("step:"):
+        if kind_of(node_id) is NodeKind.STEP:
             return f"{node_id.replace(':', ' ')}\n{told}" if told else ""
         node = self._nodes(node_id)
         if node is None:
@@ -146,7 +147,7 @@ def step_texts(steps: Sequence[Step], node_id: str) -> str:
     """What the tools of this turn told of a node; of a step, as "step:2", everything that it gave."""
     texts: list[str] = []
     for step in steps:
-        own = node_id == f"step:{step.step}" and step.status == "success"
+        own = node_id == NodeKind.STEP.id(step.step) and step.status == "success"
         texts += [claim.text for claim in step.claims if own or claim.node_id == node_id]
         texts += [step.text, *_strings(step.data)] if own else []
     return "\n".join(texts)

@@ -71,6 +71,7 @@ from panda.retrieval.candidates import (
     ruled_nodes,
 )
 from panda.retrieval.relevance import find_names, measure_closeness, share_of_words
+from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.reason import Reason
 from panda.store.records import (
     ContextMetrics,
@@ -234,7 +235,7 @@ class ContextGatherer:
         asked_for = [
             *turn.document_nodes,
             *(one for node_id in ruled for one in origins.get(node_id, (node_id,))),
-            *(f"turn:{number}" for number in recalled_turns(turn) if f"turn:{number}" in ids),
+            *(NodeKind.TURN.id(number) for number in recalled_turns(turn) if NodeKind.TURN.id(number) in ids),
         ]
         taken = {*reply.values["relevant"], *asked_for}
         chosen = [one.node_id for one in candidates if one.node_id in taken]
@@ -242,7 +243,7 @@ class ContextGatherer:
             turn.warn("no saved source is relevant to the query")
         plan = build_plan(
             candidates,
-            next((self.reader.load(one) for one in chosen if one.startswith("research:")), None),
+            next((self.reader.load(one) for one in chosen if kind_of(one) is NodeKind.RESEARCH), None),
             self.clock(),
             scores=relevant.scores if relevant else {},
             chosen=reply.values["relevant"],
@@ -357,11 +358,11 @@ class ContextGatherer:
         analysis = turn.analysis
         named = turn.reading.turns
         recent = turn.recent(1)
-        previous = f"turn:{recent[0][0]}" if recent else None
+        previous = NodeKind.TURN.id(recent[0][0]) if recent else None
         reference = analysis.content_reference
         must = [*named, *filter(None, [previous]), *([reference.node_id] if reference else [])]
         must += analysis.reference_nodes
-        must += [f"turn:{number}" for number in recalled_turns(turn)]
+        must += [NodeKind.TURN.id(number) for number in recalled_turns(turn)]
         image = turn.described_image
         shown = find_names(image.description) if image else []
         asked = [analysis.resolved_query, reference.title if reference else None, *shown]
@@ -371,14 +372,20 @@ class ContextGatherer:
         self._warn_of_unread(turn, self.retriever.problems)
         if self.retriever.behind:
             turn.warn(f"the index lacks {self.retriever.behind} changed files: another process is writing it")
-        if reference and is_statement(reference.node_id.removeprefix("fact:")):
+        if (
+            reference
+            and kind_of(reference.node_id) is NodeKind.FACT
+            and is_statement(key_of(reference.node_id))
+        ):
             source = reference.source_turn
-            own = f"fact:{statement_key(source or 0, 1)[:-1]}"  # what is asked goes on from there
-            known = {f"turn:{source}", *(one.node_id for one in found if one.node_id.startswith(own))}
+            own = NodeKind.FACT.id(statement_key(source or 0, 1)[:-1])  # what is asked goes on from there
+            known = {NodeKind.TURN.id(source), *(one.node_id for one in found if one.node_id.startswith(own))}
             found = [one for one in found if one.node_id not in known]
         if named:
             self._check_named(turn, {one.node_id for one in found})
-            found = [one for one in found if one.node_id in named or not one.node_id.startswith("turn:")]
+            found = [
+                one for one in found if one.node_id in named or kind_of(one.node_id) is not NodeKind.TURN
+            ]
         return found, previous
 
     def _documents(self, turn: Turn, nodes: dict[str, Node]) -> list[Candidate]:
@@ -400,7 +407,7 @@ class ContextGatherer:
         missing = [node_id for node_id in named if node_id not in there]
         if not missing:
             return
-        numbers = ", ".join(node_id.removeprefix("turn:") for node_id in missing)
+        numbers = ", ".join(key_of(node_id) for node_id in missing)
         message = f"the query names turns that are not saved: {numbers}"
         if len(missing) == 1:
             message = f"the query names turn {numbers}, which is not saved"
@@ -428,11 +435,11 @@ class ContextGatherer:
     def _followed(
         self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]
     ) -> tuple[list[Candidate], dict[str, tuple[str, ...]]]:
-        named = {*turn.reading.turns, *(f"turn:{number}" for number in recalled_turns(turn))}
+        named = {*turn.reading.turns, *(NodeKind.TURN.id(number) for number in recalled_turns(turn))}
         found: dict[str, Candidate] = {}
         replaced: dict[str, tuple[str, ...]] = {}
         for one in candidates:
-            is_turn = one.node_id.startswith("turn:") and one.node_id not in named
+            is_turn = kind_of(one.node_id) is NodeKind.TURN and one.node_id not in named
             node = next(iter(self._known([one.node_id] if is_turn else [], nodes)), None)
             for origin in self._known(node.origins if node else (), nodes):
                 text = shorten(f"{origin.title}: {origin.text}", _CHARS)

@@ -30,14 +30,14 @@ from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, measure_centrality, measure_closeness, share_of_words
 from panda.session.registry import uses_excluded
+from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.reason import Reason
 from panda.store.records import Evidence, GatheredItem, GatheredSection, Line, Step
-from panda.store.turn_documents import DOCUMENT
 
-PAGE = "visit:"
 LOOKING_UP = ("memory.query", "doc.search")  # tools that only look into the store
-_TOLD = ("turn:", "research:")  # nodes that tell of things what was so then
-_CURRENT, _NOTED = (PAGE, "research:"), ("knowledge:", "fact:")
+_TOLD = (NodeKind.TURN, NodeKind.RESEARCH)  # nodes that tell of things what was so then
+_CURRENT = (NodeKind.VISIT, NodeKind.RESEARCH)
+_NOTED = (NodeKind.KNOWLEDGE, NodeKind.FACT)
 _SPEC = "product_spec"
 _MOST_READ, _MOST_LINES, _MOST_LISTED = 4, 40, 12
 _MOST_PASSAGES, _LEAST_PASSAGES = 6, 2  # of all documents that were handed over, and of each
@@ -174,7 +174,9 @@ def by_rule(
     asked = list(dict.fromkeys([*ruled, *reading.turns]))
     yield from ((Reason.ASKED_FOR, best[id_]) for id_ in asked if id_ in best and id_ not in shown)
     if reading.details:
-        details = [line for line in read if line.node.startswith(PAGE) and line.content_type == _SPEC]
+        details = [
+            line for line in read if kind_of(line.node) is NodeKind.VISIT and line.content_type == _SPEC
+        ]
         pages = {line.node: share_of_words(query, nodes[line.node].title) for line in details}
         pages |= {id_: 1.0 for id_ in asked if id_ in pages}
         top = max(pages.values(), default=0.0)
@@ -210,8 +212,8 @@ def line_of(item: GatheredItem) -> Line:
 
 
 def _named(turn: Turn, line: Line) -> Line:
-    is_named = turn.reading.turns and line.node.startswith("turn:")
-    return replace(line, above=f"Turn {line.node.removeprefix('turn:')}") if is_named else line
+    is_named = turn.reading.turns and kind_of(line.node) is NodeKind.TURN
+    return replace(line, above=f"Turn {key_of(line.node)}") if is_named else line
 
 
 def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = None) -> list[Line]:
@@ -221,7 +223,7 @@ def tool_lines(turn: Turn, reader: NodeLoader, steps: Sequence[Step] | None = No
     """
     lines, load = [], cache(partial(find_node, reader))
     for step in turn.steps() if steps is None else steps:
-        own = f"turn:{turn.turn}" if step.tool == "memory.create" else f"step:{step.step}"
+        own = NodeKind.TURN.id(turn.turn) if step.tool == "memory.create" else NodeKind.STEP.id(step.step)
         why = Reason.FOUND_BY_TOOL if step.tool in LOOKING_UP else Reason.CLAIMED_BY_TOOL
         for claim in step.claims:
             node = load(claim.node_id) if claim.node_id else None
@@ -261,9 +263,11 @@ def look_at(turn: Turn, lines: Sequence[Line], *, quotes: bool, refused: Collect
     for text, line in unique.items():
         left_out = next((why for why, leaves in filters.in_order(quotes=quotes) if leaves(line)), "")
         unique[text] = replace(filters.dated(line), left_out=left_out)
-    if turn.reading.details and any(line.node.startswith(PAGE) for line in standing([*unique.values()])):
+    if turn.reading.details and any(
+        kind_of(line.node) is NodeKind.VISIT for line in standing([*unique.values()])
+    ):
         for text, line in unique.items():
-            if not (line.left_out or line.node.startswith(PAGE)):
+            if not (line.left_out or kind_of(line.node) is NodeKind.VISIT):
                 unique[text] = replace(line, left_out=Reason.NO_PAGE_DETAIL)
     return [*unique.values()]
 
@@ -275,7 +279,7 @@ class _Filters:
         labels = " ".join(entity.label for step in steps for entity in step.entities)
         self._others = folded_names(turn.meant) - set(map(str.lower, split_words(labels)))
         self._prices_now = turn.analysis.data_requirements.needs_current_prices
-        self._current = [line for line in lines if line.node.startswith(_CURRENT) and _prices(line)]
+        self._current = [line for line in lines if kind_of(line.node) in _CURRENT and _prices(line)]
         self._found = ordered_findings(turn, steps)
 
     def in_order(self, *, quotes: bool) -> Iterator[tuple[Reason, Callable[[Line], bool]]]:
@@ -288,7 +292,7 @@ class _Filters:
         if quotes and (documents := self._turn.document_nodes):
             yield (
                 Reason.OF_EARLIER_DOCUMENT,
-                lambda line: line.node.startswith(DOCUMENT) and line.node not in documents,
+                lambda line: kind_of(line.node) is NodeKind.DOCUMENT and line.node not in documents,
             )
         yield Reason.READ_ANEW, self._is_stale
         if named_pages(self._turn):
@@ -303,8 +307,8 @@ class _Filters:
     def dated(self, line: Line) -> Line:
         """With when it was seen, where a turn may know a newer price or stock, or that was long ago."""
         told_by = (*(_TOLD if self._read_anew else ()), *(_NOTED if self._prices_now else ()))
-        may_be_old = line.node.startswith(told_by) and _changes(line)
-        may_be_old = may_be_old or (line.node.startswith(_CURRENT) and has_faded(line))
+        may_be_old = kind_of(line.node) in told_by and _changes(line)
+        may_be_old = may_be_old or (kind_of(line.node) in _CURRENT and has_faded(line))
         if line.at is None or not may_be_old or find_days(line.text):
             return line
         return replace(line, text=with_last_seen(line.text, line.at))
@@ -315,13 +319,13 @@ class _Filters:
     def _is_stale(self, line: Line) -> bool:
         if not self._read_anew or Reason.CLAIMED_BY_TOOL in line.why:
             return False
-        told = line.node.startswith(_TOLD) and _changes(line)
+        told = kind_of(line.node) in _TOLD and _changes(line)
         of_another = not self._others.isdisjoint(map(str.lower, split_words(line.text)))
         return not self._read_anew.isdisjoint(line.node_ids) or (told and not of_another)
 
     def _is_outdated(self, line: Line) -> bool:
         confirmed = {price for current in self._current for price in _prices(current)}
-        if not line.node.startswith("turn:") or _prices(line) <= confirmed:
+        if kind_of(line.node) is not NodeKind.TURN or _prices(line) <= confirmed:
             return False
         words = set(split_terms(line.text))
         return any(len(words & set(split_terms(current.text))) >= _SAME_THING for current in self._current)

@@ -30,13 +30,14 @@ from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
 from panda.store.carry import clip
+from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.reason import Reason
 from panda.store.records import GatheredContext, GatheredItem, Line
 from panda.store.visits import TurnRecord, load_turn
 
 _MOST_TURNS = 8
 _ASKED_CHARS, _SAID_CHARS = 120, 240
-_NOTED = ("knowledge:", "fact:")
+_NOTED = (NodeKind.KNOWLEDGE, NodeKind.FACT)
 _MOST_WHOLE = 3  # so many named turns are shown line by line
 _LOOKED_AT = 4  # how many turns of the session are looked at for a list that was shown
 
@@ -77,7 +78,7 @@ def recalled_turns(turn: Turn) -> tuple[int, ...]:
 
 def recalled(turn: Turn, reader: NodeReader, writes: bool) -> list[Option]:
     """What the session answers, as a choice is told of it: turns, or lines unless the model *writes*."""
-    turns = [Option(f"turn:{number}", f"Turn {number}", (), 1.0) for number in recalled_turns(turn)]
+    turns = [Option(NodeKind.TURN.id(number), f"Turn {number}", (), 1.0) for number in recalled_turns(turn)]
     answer = None if turns or writes else session_answer(turn, reader)
     lines = answer.lines if answer else ()
     return turns or [Option(f"l{n}", line.text, line.node_ids, 1.0) for n, line in enumerate(lines, 1)]
@@ -109,7 +110,7 @@ def _named(turn: Turn, named: Sequence[str], reader: NodeReader) -> SessionAnswe
     words = " ".join(find_query_words(_without_turns(turn)))
     nodes = [node for node_id in dict.fromkeys(named) if (node := find_node(reader, node_id))]
     for node in nodes:
-        number = int(node.id.removeprefix("turn:"))
+        number = int(key_of(node.id))
         record = load_turn(turn.store.turn(number), number)
         answer = one_line(strip_citations(record.response)) if record.answered else ""
         lines = [
@@ -152,7 +153,7 @@ def _exchange(record: TurnRecord) -> Line:
     said = clip(one_line(strip_citations(record.response)), _SAID_CHARS) if record.answered else ""
     said = f"“{said}”" if said.endswith("?") else said
     asked = f"“{clip(record.query, _ASKED_CHARS)}” – {said or 'no answer was found'}"
-    return Line(asked, node=f"turn:{record.number}", why=(Reason.SESSION_TOPIC,))
+    return Line(asked, node=NodeKind.TURN.id(record.number), why=(Reason.SESSION_TOPIC,))
 
 
 def name_of(line: Line) -> str:
@@ -178,7 +179,9 @@ def _step(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     wanted, last = asked_step(turn.query), turn.earlier[-1:]
     if wanted is None or not last:
         return None
-    quoted = [line for line in _lines(reader, f"turn:{last[0]}") if (line.origin or "").startswith(_NOTED)]
+    quoted = [
+        line for line in _lines(reader, NodeKind.TURN.id(last[0])) if kind_of(line.origin or "") in _NOTED
+    ]
     for node_id in dict.fromkeys(line.origin for line in quoted if line.origin):
         said = {line.text for line in quoted if line.origin == node_id}
         numbered = [line for line in _lines(reader, node_id) if line.number is not None and is_usable(line)]
@@ -227,7 +230,7 @@ def _opened(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
 def _wanted(turn: Turn, reader: NodeReader) -> SessionAnswer | None:
     known = []
     for line in _gathered(turn) if turn.reading.all else ():
-        node = find_node(reader, line.node) if line.node.startswith("knowledge:") else None
+        node = find_node(reader, line.node) if kind_of(line.node) is NodeKind.KNOWLEDGE else None
         for shown in lists_of(node) if node else ():
             is_quoted = line.text in {own.text for own in (*shown.heads, *shown.lines)}
             known += [shown] if is_quoted and len(shown.lines) > 1 else []
@@ -247,12 +250,12 @@ def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
     quoted = {
         (line.origin, line.text): None
         for number in reversed(turn.earlier[-_LOOKED_AT:])
-        for line in _lines(reader, f"turn:{number}")
-        if line.origin and line.origin.startswith(_NOTED)
+        for line in _lines(reader, NodeKind.TURN.id(number))
+        if line.origin and kind_of(line.origin) in _NOTED
     }
     steps = turn.steps() if turn.phase > Phase.CONTEXT_GATHERER else ()
     claimed = [claim.node_id for step in steps for claim in step.claims if claim.node_id]
-    gathered = [id_ for id_ in [*(line.node for line in _gathered(turn)), *claimed] if id_.startswith(_NOTED)]
+    gathered = [id_ for id_ in [*(line.node for line in _gathered(turn)), *claimed] if kind_of(id_) in _NOTED]
     known = [
         shown
         for node_id in dict.fromkeys([*(node_id for node_id, _ in quoted if node_id), *gathered])

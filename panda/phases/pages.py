@@ -10,6 +10,7 @@ from panda.memory.node import Node
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, share_of_words
+from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import RetrievalPlan, Step
 from panda.store.visits import visit_ids
 
@@ -54,7 +55,7 @@ def fresh_visits(turn: Turn, reader: NodeReader) -> set[str]:
     match = plan.research_cache_match if plan else None
     if match is None or match.reuse_recommendation != "full":
         return set()
-    research = find_node(reader, f"research:{match.topic}")
+    research = find_node(reader, NodeKind.RESEARCH.id(match.topic))
     return set(research.links) if research else set()
 
 
@@ -89,7 +90,7 @@ def read_anew(steps: Sequence[Step]) -> set[str]:
             continue
         known = step.data.get("refreshes") or []
         replaced = [known] if isinstance(known, str) else known
-        found |= {f"visit:{visit_id}" for visit_id in (*replaced, *step.data.get("away", ()))}
+        found |= {NodeKind.VISIT.id(visit_id) for visit_id in (*replaced, *step.data.get("away", ()))}
     return found
 
 
@@ -99,7 +100,7 @@ def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
     visits: list[Node] = []
     while waiting:
         node_id = waiting.pop(0)
-        if node_id in seen or not node_id.startswith(("visit:", "research:", "turn:")):
+        if node_id in seen or kind_of(node_id) not in (NodeKind.VISIT, NodeKind.RESEARCH, NodeKind.TURN):
             continue
         seen.add(node_id)
         try:
@@ -108,8 +109,8 @@ def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
             turn.warn(exc.message)
             continue
         waiting += node.links
-        if node_id.startswith("turn:"):
-            made = turn.store.turn(int(node_id.removeprefix("turn:"))).directory
-            waiting += (f"visit:{visit_id}" for visit_id in visit_ids(made))
-        visits += [node] if node_id.startswith("visit:") else []
+        if kind_of(node_id) is NodeKind.TURN:
+            made = turn.store.turn(int(key_of(node_id))).directory
+            waiting += (NodeKind.VISIT.id(visit_id) for visit_id in visit_ids(made))
+        visits += [node] if kind_of(node_id) is NodeKind.VISIT else []
     return visits

@@ -19,6 +19,7 @@ from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.registry import uses_excluded
+from panda.store.node_id import NodeKind
 from panda.store.records import GatheredContext, Plan, ResearchCacheMatch, RetrievalPlan
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
@@ -143,7 +144,7 @@ def _fresh_research(turn: Turn) -> list[Option]:
     if match is None or match.reuse_recommendation != "full" or turn.reading.mood != "asks":
         return []
     is_enough = gathered is not None and gathered.verdict.status == "pass"
-    return [Option("f1", f"research:{match.topic}", (), 1.0)] if is_enough else []
+    return [Option("f1", NodeKind.RESEARCH.id(match.topic), (), 1.0)] if is_enough else []
 
 
 def _new_search(turn: Turn) -> list[Option]:

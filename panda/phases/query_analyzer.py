@@ -82,6 +82,7 @@ from panda.session.registry import (
 )
 from panda.store.carry import Carry, Entity
 from panda.store.layout import DOCUMENTS_JSON, IMAGE_JSON
+from panda.store.node_id import NodeKind, kind_of
 from panda.store.records import (
     ContentReference,
     DataRequirements,
@@ -95,7 +96,6 @@ from panda.store.turns import load_picture
 _MOST_NODES = 6
 _MOST_WORDS = 3  # how many telling words a query has whose pronoun says what it is about
 _LEAST_LISTED = 2
-_NODES = ("turn:", "memory:", "fact:", "research:", "visit:", "knowledge:", "document:")
 _MOST_ENTITIES = 24
 _MOST_KEPT = 40  # how many kept things, the newest, a model that writes may forget
 _RECENT = 3
@@ -202,9 +202,9 @@ def references_read(reading: Reading, turn: Turn) -> References:
 def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
     """The node that holds an entity, and the turn that it comes from, which stands in for a missing node."""
     source = int((one.source or "t0").removeprefix("t").partition("_")[0])
-    is_node = one.target is not None and one.target.startswith(_NODES)
+    is_node = one.target is not None and kind_of(one.target) is not None
     node = find_node(reader, one.target or "") if is_node else None
-    return (node.id if node else f"turn:{source}"), source
+    return (node.id if node else NodeKind.TURN.id(source)), source
 
 
 def subject_of(turn: Turn, reader: NodeReader, references: References) -> tuple[str, ContentReference] | None:
@@ -219,14 +219,14 @@ def subject_of(turn: Turn, reader: NodeReader, references: References) -> tuple[
     is_asked_on = pronoun is not None or names_nothing(query) or (leaves_out(query) and not speaks_to)
     if not last or not is_asked_on or len(find_query_words(query)) > _MOST_WORDS:
         return None
-    quoted = {one.origin for one in reader.load(f"turn:{last[0]}").items if one.origin}
+    quoted = {one.origin for one in reader.load(NodeKind.TURN.id(last[0])).items if one.origin}
     told = [node for node in reader.statements() if node.source_turn == last[0]]
     if told and quoted <= {node.id for node in told}:
         said = " ".join(node.items[0].text for node in told)
         return f"{query} {said}", ContentReference(said, told[-1].id, last[0])
     listing = turn.carry.registry.listing
     note = next(iter(quoted)) if len(quoted) == 1 else ""
-    if not note.startswith("knowledge:"):
+    if kind_of(note) is not NodeKind.KNOWLEDGE:
         return None
     if listing.turn != last[0] or len(listing.items) < _LEAST_LISTED:
         before = " ".join(find_query_words(turn.carry.recent_turns[-1].user))
@@ -346,7 +346,9 @@ def entity_options(carry: Carry) -> list[Option]:
 
 def _turns_named(turn: Turn) -> list[Referred]:
     named = named_turns(turn.query).items()
-    return [Referred(words, tuple(f"turn:{number}" for number in numbers)) for words, numbers in named]
+    return [
+        Referred(words, tuple(NodeKind.TURN.id(number) for number in numbers)) for words, numbers in named
+    ]
 
 
 def _names_only_turns(query: str, named: Sequence[Referred]) -> bool:
@@ -598,11 +600,11 @@ class QueryAnalyzer:
     def _targets(self, recent: Sequence[tuple[int, str]]) -> list[Option]:
         found: dict[str, Option] = {}
         for number, _ in reversed(recent):
-            waiting = list(self.reader.load(f"turn:{number}").links)
+            waiting = list(self.reader.load(NodeKind.TURN.id(number)).links)
             while waiting:
                 node_id = waiting.pop(0)
                 node = self.reader.load(node_id)
                 waiting += [link for link in node.links if link not in found]
-                if node_id.startswith("visit:"):
+                if kind_of(node_id) is NodeKind.VISIT:
                     found.setdefault(node_id, Option(node_id, node.title, (node_id,)))
         return list(found.values())

@@ -23,12 +23,13 @@ from panda.phases.kept import terms_of
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, measure_closeness
 from panda.store.fact import Assertion, SaidKind, Subject, Value
+from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.reason import Reason
 from panda.store.records import GatheredItem, Line, Noted, Staged, StagedMemory
 
 _CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
 """How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""
-_OLDER = ("knowledge:", "memory:", "fact:", "turn:")
+_OLDER = (NodeKind.KNOWLEDGE, NodeKind.MEMORY, NodeKind.FACT, NodeKind.TURN)
 """What a statement may be newer than; pages and research have dates of their own."""
 _OF_ONE_THING, _ASKED_FOR = 0.5, 0.3
 """How close a statement is to the line that it outdates, and to the query."""
@@ -113,7 +114,7 @@ class _Staging:
         if corrected is not None:
             replaces = str(corrected.value.v)
             self._stage("statement", corrected.relation, replaces, one.text, "retracts")
-        return Noted(one.text, f"fact:{key}", None, None, replaces)
+        return Noted(one.text, NodeKind.FACT.id(key), None, None, replaces)
 
     def _corrected(self, text: str) -> Assertion | None:
         standing = list(self._standing())
@@ -229,7 +230,7 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
     for item in [item for item in every if item not in told]:  # a key that a quoted statement gave
         value, node = item.text.partition(": ")[2].casefold(), every[item].node
         source = next((said for said in every if said in told and value in said.text.casefold()), None)
-        if value and source is not None and node.startswith(("memory:", "fact:")):
+        if value and source is not None and kind_of(node) in (NodeKind.MEMORY, NodeKind.FACT):
             every[source] = replace(every[source], also=(*every[source].also, node))
             del every[item]
     leads = {line.item: f"Told on {told[item].at:%Y-%m-%d}: " for item, line in every.items() if item in told}
@@ -241,7 +242,7 @@ def told_since(turn: Turn, lines: Sequence[Line], reader: NodeReader, closest: C
 
 def _later_than(line: Line, told: Sequence[_Told], reader: NodeReader) -> Sequence[_Told]:
     places = [place for place, one in enumerate(told, 1) if one.line.item == line.item]
-    node = find_node(reader, line.node) if line.node.startswith(_OLDER) else None
+    node = find_node(reader, line.node) if kind_of(line.node) in _OLDER else None
     if places or node is None:
         return told[places[0] :] if places else []
     return [one for one in told if all(one.at > at for at in (node.at, node.changed_at) if at is not None)]
@@ -270,7 +271,9 @@ def _values(text: str) -> set[tuple[str, str]]:
 def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_Told]:
     """What the user told in other turns, the oldest first."""
     reference = turn.analysis.content_reference
-    is_on = reference and is_statement(reference.node_id.removeprefix("fact:"))
+    is_on = (
+        reference and kind_of(reference.node_id) is NodeKind.FACT and is_statement(key_of(reference.node_id))
+    )
     on = reference.source_turn if reference and is_on else None  # the turn that told it
     nodes = [node for node in reader.statements() if node.source_turn != turn.turn and node.at is not None]
     scored = closest.scored(turn.meant, [replace(n.items[0], why=(Reason.TOLD_SINCE,)) for n in nodes])

@@ -26,7 +26,6 @@ from panda.phases.by_value import asks_by_value, by_value
 from panda.phases.cited import Cited
 from panda.phases.contract import Advance
 from panda.phases.evidence import (
-    PAGE,
     ClosestLines,
     as_options,
     chosen_lines,
@@ -50,9 +49,9 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.store.layout import RESPONSE_MD, step_name
+from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import Computed, Evidence, GatheredItem, Line
-from panda.store.turn_documents import DOCUMENT
 
 _STEP = "phase5_synthesizer"
 _MOST_CONTESTED = 2
@@ -97,7 +96,7 @@ class Synthesizer:
         if turn.reading.is_about_memory:
             return self._of_memory(turn)
         noted, kept, only_tells = self._noting.of(turn), kept_again(turn), turn.reading.only_tells
-        told = [Line(text, node=f"turn:{turn.turn}") for text in dict.fromkeys(n.text for n in noted)]
+        told = [Line(text, node=NodeKind.TURN.id(turn.turn)) for text in dict.fromkeys(n.text for n in noted)]
         is_written = writes(self._executor, _STEP, turn)
         answer = self._written(turn, told, kept) if is_written else self._quoted(turn, kept)
         own = {line.item for line in told}
@@ -230,7 +229,7 @@ class Synthesizer:
             said.append(answer_to_forgetting(turn, self._reader, self._left_by_forgetting(turn.reading)))
         if turn.reading.not_stored:
             said.append(NOT_STORED)
-        body, node_id = "\n\n".join(said), f"turn:{turn.turn}"
+        body, node_id = "\n\n".join(said), NodeKind.TURN.id(turn.turn)
         meta = {"answered": True, "items": [], "node_ids": [node_id], "provenance": ["§0.raw_query"]}
         turn.folder.write_text(RESPONSE_MD, f"{body}\n")
         return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), answered=True, to=Phase.SAVE)
@@ -240,7 +239,7 @@ class Synthesizer:
         lines: dict[str, Line] = {}
         for line in chosen:
             together = [line]
-            if turn.reading.details and line.node.startswith(PAGE):
+            if turn.reading.details and kind_of(line.node) is NodeKind.VISIT:
                 together += [other for other in offered if other.node_ids == line.node_ids]
             elif list_name(line):
                 listed = [other for other in chosen if list_name(other) == list_name(line)]
@@ -272,16 +271,20 @@ class Synthesizer:
         """How many lines of each list are not quoted, where that has to be told."""
         counts = {}
         for line in lines:
-            if line.list_id and line.node != f"turn:{turn.turn}" and (name := list_name(line)) not in counts:
+            if (
+                line.list_id
+                and line.node != NodeKind.TURN.id(turn.turn)
+                and (name := list_name(line)) not in counts
+            ):
                 shown = sum(list_name(other) == name and not other.heads for other in lines)
                 size = sum(other.list_id == line.list_id for other in self._reader.load(line.node).items)
                 counts[name] = size - shown if shown > 1 or turn.reading.all else 0
         return counts
 
     def _provenance(self, turn: Turn, node_id: str) -> str:
-        if node_id == f"turn:{turn.turn}":
+        if node_id == NodeKind.TURN.id(turn.turn):
             return "§0.raw_query"
-        if node_id.startswith("step:"):
+        if kind_of(node_id) is NodeKind.STEP:
             return f"turns/{turn.folder.paths.directory.name}/{step_name(int(node_id[5:]))}"
         try:
             return self._reader.load(node_id).provenance
@@ -317,7 +320,7 @@ def _line_numbers(lines: Sequence[Line], read: Sequence[Line]) -> dict[str, list
     numbers: dict[str, set[int]] = {}
     for line in lines:
         for cited in (line, *(places[id_] for id_ in line.rests_on if id_ in places)):
-            if cited.node.startswith(DOCUMENT) and cited.line is not None:
+            if kind_of(cited.node) is NodeKind.DOCUMENT and cited.line is not None:
                 numbers.setdefault(cited.node, set()).add(cited.line)
     return {node_id: sorted(own) for node_id, own in numbers.items()}
 
@@ -338,7 +341,7 @@ def _without(rejected: Sequence[GatheredItem], lines: Sequence[Line]) -> Sequenc
 def _contested(turn: Turn, lines: Sequence[Line]) -> list[Line]:
     """Contradictions that this turn's research found: an answer shows them whatever else it says."""
     contested = [
-        Line(text, node=f"research:{step.data['topic']}", why=(Reason.CONTESTED,))
+        Line(text, node=NodeKind.RESEARCH.id(step.data["topic"]), why=(Reason.CONTESTED,))
         for step in turn.steps()
         if step.tool == "internet.research" and step.status == "success"
         for text in step.data["conflicts"][:_MOST_CONTESTED]
@@ -415,7 +418,7 @@ def _computed(figure: Mapping[str, Any], offered: Sequence[Line]) -> Computed:
 def _step_lines(turn: Turn) -> list[Line]:
     """What tools gave besides claims, each step as a whole."""
     steps = [step for step in turn.steps() if step.status == "success" and not step.claims]
-    return [Line(f"{step.tool}: what it gave, in §4", node=f"step:{step.step}") for step in steps]
+    return [Line(f"{step.tool}: what it gave, in §4", node=NodeKind.STEP.id(step.step)) for step in steps]
 
 
 def _guidance(turn: Turn, refused: Collection[str]) -> str | None:

@@ -21,6 +21,7 @@ from panda.memory.reader import Moment
 from panda.models.cl100k import count_tokens
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows
+from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import (
     JudgedCandidate,
     QueryAnalysis,
@@ -28,7 +29,6 @@ from panda.store.records import (
     RetrievalPlan,
     TurnRelevance,
 )
-from panda.store.turn_documents import DOCUMENT
 
 _SHARES = 3
 _NEWEST_TURNS = 8
@@ -140,7 +140,7 @@ def _candidate(entry: IndexEntry, score: float, worded: Collection[str]) -> Cand
     text = shorten(f"{entry.summary}: {entry.response}", _TEXT_CHARS)
     if entry.number is not None:
         text = shorten(f"{entry.query} {entry.response}", _TURN_CHARS)
-    elif entry.node_id.startswith(("memory:", "fact:")):
+    elif kind_of(entry.node_id) in (NodeKind.MEMORY, NodeKind.FACT):
         text = one_line(entry.header)
     return Candidate(entry.node_id, text, round(score, 4), entry.node_id in worded)
 
@@ -177,7 +177,7 @@ def ruled_nodes(analysis: QueryAnalysis, offered: Sequence[str], previous: str |
     elif previous and analysis.reference_resolution.status == "failed":
         wanted.append(previous)
     if analysis.intent == "commerce" and (reading.mood == "orders" or reading.limits):
-        keys = (node_id for node_id in offered if node_id.startswith("memory:"))
+        keys = (node_id for node_id in offered if kind_of(node_id) is NodeKind.MEMORY)
         buying = phrases("topic_words.txt", "buying")
         wanted += [node_id for node_id in keys if buying.search(node_id.replace("_", " "))]
     return [node_id for node_id in dict.fromkeys(wanted) if node_id in offered]
@@ -200,7 +200,7 @@ def build_plan(
     that writes or how close they are to the query, *by_rule* those that a rule took.
     """
     relevant = [one for one in candidates if one.node_id in chosen or one.node_id in by_rule]
-    turns = [one for one in relevant if one.node_id.startswith("turn:")]
+    turns = [one for one in relevant if kind_of(one.node_id) is NodeKind.TURN]
     best = max((scores.get(one.node_id, 0.0) for one in turns), default=0.0)
 
     def relevance(one: Candidate) -> TurnRelevance:
@@ -211,18 +211,18 @@ def build_plan(
         scored = "" if score is None else f"; {chosen_by} and index together {score:.2f}"
         return TurnRelevance("high" if (score or 0.0) >= best else "medium", words + scored)
 
-    visits = [_name(node_id) for node_id in research.links] if research else []
+    visits = [key_of(node_id) for node_id in research.links] if research else []
 
-    def names(*prefixes: str) -> tuple[str, ...]:
-        return tuple(_name(one.node_id) for one in relevant if one.node_id.startswith(prefixes))
+    def keys(*kinds: NodeKind) -> tuple[str, ...]:
+        return tuple(key_of(one.node_id) for one in relevant if kind_of(one.node_id) in kinds)
 
     return RetrievalPlan(
-        relevant_turns=tuple(map(int, names("turn:"))),
-        turn_relevance={_name(one.node_id): relevance(one) for one in turns},
-        relevant_memory_keys=names("memory:", "fact:"),
-        relevant_knowledge=names("knowledge:"),
+        relevant_turns=tuple(map(int, keys(NodeKind.TURN))),
+        turn_relevance={key_of(one.node_id): relevance(one) for one in turns},
+        relevant_memory_keys=keys(NodeKind.MEMORY, NodeKind.FACT),
+        relevant_knowledge=keys(NodeKind.KNOWLEDGE),
         research_cache_match=_research(research, now),
-        webpage_cache_needed=tuple(dict.fromkeys([*names("visit:"), *visits])),
+        webpage_cache_needed=tuple(dict.fromkeys([*keys(NodeKind.VISIT), *visits])),
         candidates=tuple(
             JudgedCandidate(
                 node_id=one.node_id,
@@ -234,12 +234,8 @@ def build_plan(
             for one in candidates
         ),
         reasoning=reasoning,
-        relevant_documents=names(DOCUMENT) or UNSET,
+        relevant_documents=keys(NodeKind.DOCUMENT) or UNSET,
     )
-
-
-def _name(node_id: str) -> str:
-    return node_id.partition(":")[2]
 
 
 def planned_nodes(plan: RetrievalPlan, *, chosen: bool = True) -> list[str]:
@@ -257,7 +253,7 @@ def _research(node: Node | None, now: datetime) -> ResearchCacheMatch:
     stale = is_stale(node, now)
     return ResearchCacheMatch(
         matched=True,
-        topic=_name(node.id),
+        topic=key_of(node.id),
         freshness=None if node.at is None else f"{age_days(node.at, now) * 24:.1f} hours",
         quality=quality,
         reuse_recommendation=(

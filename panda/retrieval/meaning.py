@@ -25,6 +25,7 @@ from panda.memory.node import line_text, node_lines
 from panda.memory.reader import NodeReader
 from panda.models.kept_encoder import KeptEncoder, unpack
 from panda.store.layout import Layout, UserStore
+from panda.store.node_id import NodeKind, kind_of
 
 TEXTS_BEFORE, TEXTS_AFTER = 150, 50
 """Most texts that a turn computes of what is there when it begins, and when it has ended."""
@@ -324,7 +325,7 @@ def row_text(entry: IndexEntry) -> str:
     """What a row says, clipped: of a turn query and answer, of anything else title and content."""
     if entry.number is not None:
         return shorten(f"{entry.query} {entry.response}", _TURN_CHARS)
-    if entry.node_id.startswith(("memory:", "fact:")):
+    if kind_of(entry.node_id) in (NodeKind.MEMORY, NodeKind.FACT):
         return line_text("", entry.header)
     return shorten(line_text(entry.summary, entry.response), _TEXT_CHARS)
 

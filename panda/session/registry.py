@@ -37,6 +37,7 @@ from panda.store.carry import (
     State,
     clip,
 )
+from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import StepEntity
 
 _MOST, _MOST_BYTES = 500, 90_000
@@ -93,8 +94,12 @@ def carry_registry(
     for step in files.steps:
         for found in step.entities if step.status == "success" else ():
             _add_found(known, found, files.turn, f"t{files.turn}_s{step.step}")
-    own = (f"turn:{files.turn}",)
-    noted = {t for t, ids in files.statements if ids == own or is_statement(ids[0].removeprefix("fact:"))}
+    own = (NodeKind.TURN.id(files.turn),)
+    noted = {
+        t
+        for t, ids in files.statements
+        if ids == own or (kind_of(ids[0]) is NodeKind.FACT and is_statement(key_of(ids[0])))
+    }
     statements = [text for text, _ in files.statements if text not in noted]
     told = [part for part in reply.split("\n\n") if part.strip() and not any(text in part for text in noted)]
     answer = "\n\n".join(told)  # what was only noted lists nothing
@@ -178,7 +183,7 @@ def _add_said(
             return one.ref
     cited = (ids for said, ids in files.statements if said and (said in text or text in said))
     ref, source = f"t{files.turn}_item_{at}", f"t{files.turn}"
-    target = [*next(cited, ()), f"turn:{files.turn}"][0]
+    target = [*next(cited, ()), NodeKind.TURN.id(files.turn)][0]
     turns = (files.turn,)
     known[ref] = Entity(
         ref=ref, type="item", label=label, target=target, state="active", turns=turns, source=source

@@ -16,18 +16,17 @@ class NodeKind(StrEnum):
     STEP = "step"
     """A step of the running turn: what a tool gave is no source that is kept by itself."""
 
+    def id(self, key: object) -> str:
+        """
+        Return the id of the node of this kind with a key.
+
+        >>> NodeKind.TURN.id(811)
+        'turn:811'
+        """
+        return f"{self}:{key}"
+
 
 _KINDS = {str(kind): kind for kind in NodeKind}
-
-
-def node_id(kind: NodeKind, key: object) -> str:
-    """
-    Return the id of a node.
-
-    >>> node_id(NodeKind.TURN, 811)
-    'turn:811'
-    """
-    return f"{kind}:{key}"
 
 
 def kind_of(identifier: str) -> NodeKind | None:

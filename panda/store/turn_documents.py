@@ -12,6 +12,7 @@ from msgspec import structs
 from panda.errors import FileFormatError, NotFoundError
 from panda.store.files import make_directory, read_text, write_atomic
 from panda.store.layout import DOCUMENTS, DOCUMENTS_JSON, TurnPaths
+from panda.store.node_id import NodeKind
 from panda.store.records import TurnDocument, TurnDocuments, find, save
 
 _NAME_CHARS = 80
@@ -50,16 +51,12 @@ def document_name(title: str, taken: Collection[str]) -> str:
     return name
 
 
-DOCUMENT = "document:"
-"""How the id of a turn's document begins."""
-
-
 def document_node(turn: int, name: str) -> str:
     """
     >>> document_node(813, "contract.pdf")
     'document:813/contract.pdf'
     """
-    return f"{DOCUMENT}{turn}/{name}"
+    return NodeKind.DOCUMENT.id(f"{turn}/{name}")
 
 
 def digest_of(data: bytes) -> str:

@@ -15,6 +15,7 @@ from panda.documents.context import Phase, parse_context
 from panda.errors import FileFormatError, StoreError
 from panda.store.files import read_text, write_atomic
 from panda.store.layout import CONTENT_MD, CONTEXT_MD, MANIFEST_JSON, RESPONSE_MD, TurnPaths
+from panda.store.node_id import NodeKind
 from panda.store.records import (
     Extracted,
     FileRecord,
@@ -87,7 +88,7 @@ def load_turn(
     clauses = analysis.reading.clauses if analysis and not is_pasted else ()
     answer, own, quotes = ("", "", ()) if saved.status not in SAVED_STATUSES else _answer(directory, read)
     noted = [
-        (value.text, f"fact:{value.relation}")
+        (value.text, NodeKind.FACT.id(value.relation))
         for value in (staged.staged if staged else ())
         if value.kind == "statement" and value.action == "sets"
     ]
@@ -121,7 +122,7 @@ def _answer(directory: str, read: Callable[[str], str]) -> tuple[str, str, tuple
     items: Any = synthesis.meta.get("items")
     if items is None:  # imported, or older than the record of sources
         return synthesis.text, synthesis.text, ()
-    own_node = f"turn:{document.front.turn}"
+    own_node = NodeKind.TURN.id(document.front.turn)
     quotes = [
         (str(item["text"]), str(node_id))
         for item in items

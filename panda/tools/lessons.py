@@ -8,6 +8,7 @@ from panda.choosing.decision import Option
 from panda.documents.text import one_line
 from panda.language.statements import find_statements, read_habit
 from panda.language.text import is_question, split_sentences
+from panda.store.node_id import NodeKind
 from panda.store.visits import TurnRecord
 from panda.tools.contract import Ask
 
@@ -66,7 +67,7 @@ def choose_facts(
     """
     known = {f"s{n}": candidate for n, candidate in enumerate(candidates, 1)}
     options = [
-        Option(id_, candidate.text, (f"turn:{candidate.turn}",), 1.0 if lasts(candidate) else 0.0)
+        Option(id_, candidate.text, (NodeKind.TURN.id(candidate.turn),), 1.0 if lasts(candidate) else 0.0)
         for id_, candidate in known.items()
     ]
     queries = "\n".join(f"Turn {turn.number}: {one_line(turn.query)}" for turn in turns)

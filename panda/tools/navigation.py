@@ -19,6 +19,7 @@ from panda.language.words import read_words
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node, visit_lines
 from panda.retrieval.relevance import share_of_words
+from panda.store.node_id import NodeKind
 from panda.store.records import Claim
 from panda.store.visits import Visit, write_visit
 from panda.tools.contract import Ask, ToolContext, ToolResult
@@ -178,7 +179,7 @@ class _Walk:
         visit, manifest, node = look.visit, look.visit.manifest, None
         if self.context.folder is not None:  # a tool that is run by hand has no turn to keep anything in
             write_visit(look.directory, visit)
-            node = self.context.reader.load(f"visit:{manifest.visit_id}")
+            node = self.context.reader.load(NodeKind.VISIT.id(manifest.visit_id))
             self.nodes.append(node)
         self.refreshes += [manifest.refreshes] if manifest.refreshes else []
         rated = []

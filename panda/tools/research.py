@@ -15,6 +15,7 @@ from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node
 from panda.retrieval.relevance import share_of_words
 from panda.store.layout import RESEARCH_JSON, RESEARCH_MD
+from panda.store.node_id import NodeKind
 from panda.store.records import Claim, Research, ResearchClaim, ResearchConflict, Source, find
 from panda.store.visits import Visit
 from panda.tools.contract import Ask, ToolContext, ToolResult
@@ -104,12 +105,16 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
     last_seen = [claim for visit_id in record.away for claim in last_seen_claims(visit_id, context)]
     claims = [
         Claim(
-            c.text, min(m.confidence or 0.0 for m in c.claims), source, f"research:{record.topic}", expires_at
+            c.text,
+            min(m.confidence or 0.0 for m in c.claims),
+            source,
+            NodeKind.RESEARCH.id(record.topic),
+            expires_at,
         )
         for c in record.conflicts
     ]
     claims += [
-        Claim(c.claim, c.confidence, c.provenance or source, f"visit:{c.visit_id}", expires_at)
+        Claim(c.claim, c.confidence, c.provenance or source, NodeKind.VISIT.id(c.visit_id), expires_at)
         for c in record.claims
         if c.claim not in contested
     ]
@@ -117,7 +122,7 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
         tried = f"; {len(record.failed)} could not be read: {record.failed[0]}" if record.failed else ""
         message = f"internet.research: nothing on the query in {len(record.webpage_cache)} pages{tried}"
         return ToolResult("error", error=message, claims=tuple(last_seen))
-    nodes = [context.reader.load(f"visit:{visit_id}") for visit_id in record.webpage_cache]
+    nodes = [context.reader.load(NodeKind.VISIT.id(visit_id)) for visit_id in record.webpage_cache]
     return ToolResult(
         "success",
         data={
@@ -154,7 +159,7 @@ def _read(
             away += [known.manifest.visit_id] if known else []
             continue
         visit_id, url = visit.manifest.visit_id, visit.manifest.url
-        node = context.reader.load(f"visit:{visit_id}")
+        node = context.reader.load(NodeKind.VISIT.id(visit_id))
         lines = [
             ResearchClaim(
                 claim=item.text,
@@ -201,7 +206,7 @@ def _choose_claims(pages: Sequence[_Page], query: str, kind: str, ask: Ask) -> l
     lines = _told_lines(pages, ask)
     ranked = sorted(lines, key=lambda line: -share_of_words(query, line.claim))[:_MOST_LINES]
     options = [
-        (Option(f"c{n}", c.claim, (f"visit:{c.visit_id}",), share_of_words(query, c.claim)), c)
+        (Option(f"c{n}", c.claim, (NodeKind.VISIT.id(c.visit_id),), share_of_words(query, c.claim)), c)
         for n, c in enumerate(ranked, 1)
     ]
     claims = choose(ask, "phase4_research_claims", "claims", options)

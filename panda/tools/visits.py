@@ -12,6 +12,7 @@ from panda.errors import MemoryNodeError, WebError
 from panda.memory.node import Node, visit_lines
 from panda.retrieval.relevance import share_of_words
 from panda.store.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
+from panda.store.node_id import NodeKind
 from panda.store.records import Claim, Extracted, Line, Manifest, StepEntity
 from panda.store.visits import Visit, place_visit, write_visit
 from panda.tools.contract import ToolContext, ToolResult
@@ -42,7 +43,7 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
         visit_id, place = known.manifest.visit_id, f" ({exc.where})" if exc.where else ""
         seen = f"the page was last seen {render_time(known.manifest.visited_at)}"
         claims = tuple(last_seen_claims(visit_id, context))
-        entity = StepEntity(f"visit:{visit_id}", "visit", known.title)
+        entity = StepEntity(NodeKind.VISIT.id(visit_id), "visit", known.title)
         error = f"web.fetch: {exc.message}{place}; {seen}"
         return ToolResult("error", error=error, claims=claims, entities=(entity,))
     return _result(visit, context, origin=origin)
@@ -103,7 +104,7 @@ def _result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResult:
         items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
         told = tuple(Claim(item.text, round(item.confidence, 2), manifest.url) for item in items)
         return ToolResult("success", data=data, claims=told)
-    node = context.reader.load(f"visit:{manifest.visit_id}")
+    node = context.reader.load(NodeKind.VISIT.id(manifest.visit_id))
     return ToolResult(
         "success",
         data=data,
@@ -149,7 +150,7 @@ def make_visit(page: Page, known: Visit | None, context: ToolContext) -> tuple[V
 def last_seen_claims(visit_id: str, context: ToolContext) -> list[Claim]:
     """What a page said when it was last read, each line with that date; [] if the visit cannot be read."""
     try:
-        node = context.reader.load(f"visit:{visit_id}")
+        node = context.reader.load(NodeKind.VISIT.id(visit_id))
     except MemoryNodeError:
         return []
     items = _telling_items(node, node.url or "", context.query, expired=True)
