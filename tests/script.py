@@ -51,10 +51,15 @@ class Request:
 
     @property
     def params(self) -> object:
-        """The schema of the reply, or None."""
-        wanted = self.body.get("response_format")
-        return SimpleNamespace(schema=wanted["json_schema"]["schema"] if wanted else None)
+        """The schema of the reply, or None; some servers are told it in words."""
+        structure = self.body.get("response_format", {}).get("json_schema")
+        if structure:
+            return SimpleNamespace(schema=structure["schema"])
+        words = self.body["messages"][-1]["content"].partition(_SCHEMA_IN_WORDS)[2]
+        return SimpleNamespace(schema=json.JSONDecoder().raw_decode(words)[0] if words else None)
 
+
+_SCHEMA_IN_WORDS = "of this schema, and nothing else:\n"
 
 STEPS: Mapping[str, str] = {
     "resolved_query": "analyzer",

@@ -1,18 +1,15 @@
 """Whole turns with a served model, whatever the dialect of its server: the same answer, and no halt."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from panda.store.validate import check_store
-from tests.loopback import Server, reply
-from tests.script import Script
-from tests.scripted_turns import laptop_store, run_turn
-from tests.served_turns import Served
+from tests.api import ScriptedPanda
+from tests.loopback import reply
 
 Answer = Callable[[dict[str, Any]], Any]
 Wrap = Callable[[dict[str, Any], Answer], Any]
@@ -60,30 +57,20 @@ DIALECTS: dict[str, Wrap] = {
 }
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    """A model server on loopback."""
-    running = Server()
-    yield running
-    running.close()
-
-
 @pytest.mark.usefixtures("pauses")
 @pytest.mark.parametrize("name", DIALECTS)
-def test_a_turn_in_each_dialect(name: str, server: Server, tmp_path: Path) -> None:
+def test_a_turn_in_each_dialect(name: str, ann: ScriptedPanda, tmp_path: Path) -> None:
     """The answer is that of a plain server; thoughts are in calls.jsonl, and nowhere else of the turn."""
-    model = Served(server, Script(), structured=None, thinking_tokens=1000)
-    plain = server.answer
-    server.answer = lambda body: DIALECTS[name](body, plain)
-    layout = laptop_store(tmp_path)
-    ran = run_turn(layout, model=model)
-    model.close()
-    assert ran.error is None, ran.error
-    assert "Lenovo LOQ 15" in ran.folder.read_text("response.md")
+    ann.environ["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    models = ann.server.models().replace("structured: json_schema", "thinking_tokens: 1000")
+    ann.write("models.yaml", models)
+    plain = ann.server.answer
+    ann.server.answer = lambda body: DIALECTS[name](body, plain)
+    turn = ann.turn()
+    assert turn.status == "approved"
+    assert "Lenovo LOQ 15" in turn.response
     holders = {
-        path.name
-        for path in ran.folder.paths.directory.rglob("*")
-        if path.is_file() and THOUGHT in path.read_text()
+        path.name for path in turn.directory.rglob("*") if path.is_file() and THOUGHT in path.read_text()
     }
     assert holders == ({"calls.jsonl"} if name in ("<think>", "reasoning_content", "null content") else set())
-    assert check_store(layout) == []
+    assert ann.problems() == []
