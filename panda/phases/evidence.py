@@ -113,9 +113,9 @@ def score_of(line: Line) -> float:
     return line.score or 0.0
 
 
-def reason(line: Line, why: Reason) -> Line:
-    """The line with one reason more that brought it in."""
-    return line if why in line.why else replace(line, why=(*line.why, why), left_out="")
+def reason(line: Line, added: Reason) -> Line:
+    """Return the line with one more reason that brought it in."""
+    return line if added in line.why else replace(line, why=(*line.why, added), left_out="")
 
 
 # phase 2: what is read, and what of it comes into §2

@@ -16,14 +16,14 @@ class NodeKind(StrEnum):
     STEP = "step"
     """A step of the running turn: what a tool gave is no source that is kept by itself."""
 
-    def id(self, key: object) -> str:
+    def id(self, value: object) -> str:
         """
         Return the id of the node of this kind with a key.
 
         >>> NodeKind.TURN.id(811)
         'turn:811'
         """
-        return f"{self}:{key}"
+        return f"{self}:{value}"
 
 
 _KINDS = {str(kind): kind for kind in NodeKind}
