@@ -95,27 +95,7 @@ class Price(Slot):
 class Quantity(Slot):
     """(number, unit): each unit with its other writings and with units that it is not."""
 
-    units: ClassVar[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-        "GB": (("GB", "gigabytes"), ("TB", "MB", "Gb", "hours")),
-        "km": (("km", "kilometres", "kilometers"), ("m", "miles", "km/h", "cm")),
-        "W": (("W", "watts"), ("V", "kW", "mW", "Wh")),
-        "V": (("V", "volts"), ("W", "A", "kV", "mV")),
-        "mW": (("mW", "milliwatts"), ("MW", "W", "kW")),
-        "mg": (("mg", "milligrams"), ("g", "µg", "ml", "kg")),
-        "kg": (("kg", "kilograms", "kilos"), ("g", "lb", "mg", "t")),
-        "%": (("%", "percent", "per cent"), ("‰", "dollars", "°C")),
-        "min": (("min", "minutes"), ("hours", "seconds", "days")),
-        "h": (("h", "hours", "hrs"), ("minutes", "days", "weeks")),
-        "m²": (("m²", "square metres", "sq m"), ("m", "km²", "ft²", "m³")),
-        "inch": (('"', "inches", "-inch"), ("cm", "mm", "feet")),
-        "A": (("A", "amps"), ("V", "mA", "W")),
-        "Mbit/s": (("Mbit/s", "Mbps"), ("MB/s", "Gbit/s", "kbit/s")),
-        "mph": (("mph", "miles per hour"), ("km/h", "miles", "m/s")),
-        "°C": (("°C", "degrees Celsius", "°\u00a0C"), ("°F", "%", "K")),
-        "ml": (("ml", "millilitres"), ("l", "mg", "cl")),
-        "flurbs": (("flurbs",), ("grops", "zinks", "GB", "kg")),
-        "Hz": (("Hz", "hertz"), ("kHz", "GHz", "dB")),
-    }
+    units: ClassVar[dict[str, list[list[str]]]] = WORDS["units"]
 
     def draw(self, rng: random.Random) -> Any:
         number = rng.choice([Decimal(rng.randint(2, 900)), Decimal(rng.randint(11, 990)) / 10])

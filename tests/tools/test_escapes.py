@@ -1,6 +1,7 @@
 """Attempts to get out of a project, or to plant what other programs obey, through the tools of code mode."""
 
 import ctypes
+import json
 import os
 import threading
 from pathlib import Path
@@ -11,6 +12,8 @@ from tests.api import Turn
 from tests.script import Script
 from tests.tools.tool_project import ToolProject
 
+NAMES: dict[str, list[str]] = json.loads(Path(__file__).with_name("names.json").read_text(encoding="utf-8"))
+"""Names of files: what leads outside, what others obey, what programs look for, ordinary ones."""
 INSIDE, OUTSIDE = "inside\n", "a secret of somebody else\n"
 
 
@@ -44,31 +47,7 @@ def everything(project: ToolProject, *names: str) -> dict[str, bytes | str]:
     }
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *(
-            "..",
-            "../other/a.txt",
-            "src/../../other/a.txt",
-            "./../other/a.txt",
-            "src/deep/../../../other/a.txt",
-        ),
-        *("/etc/passwd", "//etc/passwd", "~/a.txt", "~root/a.txt", "..\\other\\a.txt", "C:\\a.txt"),
-        *("file", "folder/a.txt", "folder/deep/a.txt", "folder/../other/a.txt", "folder/new.txt", "nowhere"),
-        *("back/a.txt", "src/up/other/a.txt", "src/root/etc/passwd", "circle", "circle/a.txt", "src/a.txt/x"),
-        *(
-            "a\0b",
-            "a\nb",
-            "a\rb",
-            "a\x1b[2Jb",
-            "a\u2028b",
-            "x" * 300,
-        ),
-        *("pipe", "src", ".", "./", "src/deep"),
-    ],
-    ids=ascii,
-)
+@pytest.mark.parametrize("path", NAMES["outside"], ids=ascii)
 def test_no_way_out(project: ToolProject, path: str) -> None:
     """What leads outside, passes a link, or is no file is neither read nor written nor listed."""
     before = everything(project)
@@ -155,7 +134,7 @@ LOOKED_FOR = (
 )
 
 
-@pytest.mark.parametrize("name", LOOKED_FOR, ids=ascii)
+@pytest.mark.parametrize("name", NAMES["looked for"], ids=ascii)
 def test_what_programs_look_for_is_written_only_with_trust(project: ToolProject, name: str) -> None:
     """Neither if it is there nor if the user names it; the error says why, and what allows it."""
     arguments = {"path": name, "content": "x"}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.api import PROGRAM
 from tests.script import Script, step_of
 from tests.tools.tool_project import SOURCE, ToolProject
 
@@ -24,8 +25,6 @@ def killed(source, target, **options):
     if is_edit:
         os.kill(os.getpid(), signal.SIGKILL)
 os.rename = killed
-from panda.cli.main import main
-main()
 """
 
 
@@ -55,7 +54,7 @@ def test_turn_killed_at_its_edit(
     """A turn that is killed as it edits neither edits twice, nor loses the edit, nor somebody else's."""
     place = repository.home / "totals.py"
     repository.server.script = coding(EDIT)
-    repository.program = (sys.executable, "-c", KILLED.replace("AFTER", str(after)))
+    repository.program = (*PROGRAM[:2], KILLED.replace("AFTER", str(after)) + PROGRAM[2])
     query = "Rename add_up in totals.py to total."
     assert repository.process("turn", "--mode", "code", "--", query).code == -signal.SIGKILL
     assert place.read_text() == (EDITED if after else SOURCE)
