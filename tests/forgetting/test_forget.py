@@ -1,375 +1,268 @@
-"""`panda forget`: a secret that was told is found nowhere any more, byte by byte."""
+"""`panda forget`: what a key, a node, a turn or a text names is in no file any more; nothing else goes."""
 
 import json
 import os
 import pty
-import re
-import shutil
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from panda.cli.main import build_program
-from panda.index.vectors import VectorStore
-from panda.session.file import load_session
-from panda.store.files import held_lock
-from panda.store.layout import Layout
-from panda.store.seals import seal_files
-from tests.api import copy_models
-from tests.builders import import_line
-from tests.cli.programs import Ended, run_words
-from tests.kills import Kill, kills_of, run_killed
-from tests.stores import write_visit
+from tests.api import LAPTOPS, Panda, digest, tree
+from tests.forgetting.traces import MARK, assert_sound, copy_project, holding, make_project, open_project
+from tests.kills import kills_of, run_killed
+from tests.store_files import import_line, write_note, write_visit
 
-PANDA = str(Path(sys.executable).with_name("panda"))
 SECRET = "hunter2-zebra"
 QUOTED = 'p"w\\d é\u2019s 77'
-MARK = re.compile(rb"\[forgotten \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\]")
-
-Shell = Callable[..., Ended]
-
-
-class Place:
-    """A store and its cache."""
-
-    def __init__(self, base: Path) -> None:
-        self.layout, self.cache = Layout(base / "store"), base / "cache" / "panda"
-        self.environ = {**os.environ, "HOME": str(base), "XDG_CACHE_HOME": str(base / "cache")}
-
-    def panda(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """Run a command in a process of its own."""
-        own = [PANDA, *words, "--root", str(self.layout.root), "--user", "ann"]
-        return subprocess.run(own, input=stdin, capture_output=True, env=self.environ, check=False)
-
-    def holding(self, *texts: str) -> list[str]:
-        """The files of store and cache, models aside, that hold one of the texts in any form."""
-        forms = [form.encode() for text in texts for form in _forms(text)]
-        files = [path for place in (self.layout.root, self.cache) for path in place.rglob("*")]
-        return [
-            str(path)
-            for path in files
-            if path.is_file() and path.suffix != ".gguf" and any(one in path.read_bytes() for one in forms)
-        ]
-
-    def sound(self) -> None:
-        """Check that nothing is wrong with the store, nothing is half done and no kept state is left."""
-        checked = self.panda("validate")
-        assert checked.returncode == 0, checked.stdout.decode()
-        assert not (self.layout.root / "forgetting.json").exists()
-        assert not list(self.cache.rglob("*.state"))
-        assert self.panda("session", "verify").returncode == 0
-
-
-def _forms(text: str) -> set[str]:
-    coded = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
-    return {text, text.lower(), *coded, *(json.dumps(one)[1:-1] for one in coded)}
-
-
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store in which real turns were told a password and quote it; the model is that of all tests."""
-    base = tmp_path_factory.mktemp("told")
-    place = Place(base)
-    copy_models(place.cache)
-    place.layout.of("ann").home.mkdir(parents=True)
-    for query in (f"My wifi password is {SECRET}.", "What is my wifi password?"):
-        answered = place.panda("turn", query, "--session", "default")
-        assert SECRET in answered.stdout.decode(), answered
-    place.panda("replay", "1")
-    VectorStore(place.layout).save({b"0" * 16: b"1" * 384})
-    reports = place.cache / "reports"
-    reports.mkdir()
-    (reports / "panda-bug-1.txt").write_text(f"arguments: ['turn', 'it is {SECRET}']\n", encoding="utf-8")
-    return base
+DERIVED = ("indexes/", "users/ann/memory")
 
 
 @pytest.fixture
-def place(told: Path, tmp_path: Path) -> Place:
-    """A copy of that store."""
-    shutil.copytree(told, tmp_path / "copy", ignore=shutil.ignore_patterns("*.gguf"))
-    return Place(tmp_path / "copy")
+def ann(tmp_path: Path) -> Panda:
+    """A project without a turn."""
+    return make_project(tmp_path / "project")
 
 
-@pytest.fixture
-def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
-    """Commands in this process, on a store of imported turns."""
-    root = tmp_path / "store"
-    Layout(root).of("ann").home.mkdir(parents=True)
-
-    def run(*words: str) -> Ended:
-        environ = {"HOME": str(tmp_path)}
-        return run_words(build_program(), [*words, "--root", str(root), "--user", "ann"], capsys, environ)
-
-    return run
+def import_turns(panda: Panda, *turns: tuple[str, str], user: str = "ann") -> None:
+    """Save turns with these queries and replies, counted from 1."""
+    lines = [import_line(user=user, turn=n, query=q, response=r) for n, (q, r) in enumerate(turns, 1)]
+    panda.write_lines("turns.jsonl", *lines)
+    assert panda("import", "turns.jsonl").code == 0
 
 
-def _imports(tmp_path: Path, shell: Shell, *told: tuple[str, str]) -> Layout:
-    lines = [import_line(user="ann", turn=n, query=q, response=r) for n, (q, r) in enumerate(told, 1)]
-    (tmp_path / "turns.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
-    assert shell("import", str(tmp_path / "turns.jsonl")).code == 0
-    return Layout(tmp_path / "store")
-
-
-@pytest.mark.parametrize("words", [["wifi_password"], ["fact:said_t1_1"], ["--text", "-"]])
-def test_a_password_is_nowhere(place: Place, words: list[str]) -> None:
-    """After a key, its node or the text itself is forgotten no file of store or cache holds the password."""
-    assert place.holding(SECRET)
-    done = place.panda("forget", "--yes", *words, stdin=f"{SECRET}\n".encode())
-    assert done.returncode == 0, done.stderr
-    assert SECRET.encode() not in done.stdout + done.stderr
-    assert place.holding(SECRET) == []
-    assert not place.layout.vectors.exists()
-    place.sound()
-    assert MARK.search((place.layout.of("ann").turn(1) / "context.md").read_bytes())
-    judged = place.panda("validate", "1-2", "--strict")
-    assert (judged.returncode, judged.stdout.count(b"forgotten")) == (0, 0), judged.stdout
-    assert place.panda("memory", "get", "wifi_password").returncode == 2
-    assert b"[forgotten " in place.panda("memory", "history", "wifi_password").stdout
-
-
-def test_parts_of_a_password_go_with_its_key(place: Place) -> None:
-    """What a derived file made of a part of the password is gone too."""
-    topics = (place.layout.of("ann").turn(1) / "index_summary.json").read_text(encoding="utf-8")
-    place.panda("forget", "--yes", "wifi_password")
-    assert place.holding(*SECRET.split("-")) == []
-    assert "hunter2" in topics
-
-
-def test_a_dry_run_changes_nothing(place: Place) -> None:
-    """--dry-run lists every file that holds the text, with counts, and writes nothing."""
-    before = {path: path.read_bytes() for path in place.layout.root.rglob("*") if path.is_file()}
-    done = place.panda("forget", "wifi_password", "--dry-run", "--json")
-    data = json.loads(done.stdout)["data"]
-    assert (done.returncode, data["dry_run"], data["left"]) == (0, True, [])
-    assert {one["path"] for one in data["places"]} == set(place.holding(SECRET))
-    assert all(one["count"] > 0 for one in data["places"])
-    assert {path: path.read_bytes() for path in place.layout.root.rglob("*") if path.is_file()} == before
-
-
-def test_a_turn_goes_as_a_whole(place: Place) -> None:
-    """Of a turn number and mark remain; what quotes it elsewhere, its session and the memory forget it."""
-    assert place.panda("forget", "--yes", "1").returncode == 0
-    assert place.holding(SECRET) == []
-    place.sound()
-    left = sorted(path.name for path in place.layout.of("ann").turn(1).directory.iterdir())
-    assert left == ["context.md", "metadata.json"]
-    assert b"forgotten" in place.panda("list").stdout
-    session = load_session(place.layout.of("ann"), "default")
-    assert session is not None
-    assert [one.turn for one in session.turns] == [2]
-    again = place.panda("replay", "1", "--mode", "rerun", "--json")
-    assert (again.returncode, b"what was asked in turn 1 was forgotten at" in again.stdout) == (3, True)
-    assert place.panda("forget", "--yes", "1").returncode == 0
-    assert place.layout.of("ann").turn_counter.read_text(encoding="utf-8") == "2\n"
-
-
-def test_a_page_that_nothing_quotes_goes_alone(place: Place) -> None:
-    """Its turn stays with its seal; and a text that could be a missing address takes no directory along."""
-    turn = place.layout.of("ann").turn(2).directory
-    page = write_visit(place.layout, 2, "visit_page", {"title": "Tides"}, quality=0.9, user="ann")
-    metadata = json.loads((turn / "metadata.json").read_text(encoding="utf-8"))
-    metadata["seal"] = seal_files(turn, metadata)
-    (turn / "metadata.json").write_text(json.dumps(metadata), encoding="utf-8")
-    assert place.panda("forget", "--yes", "visit:visit_page").returncode == 0
-    assert not page.exists()
-    assert (turn / "response.md").is_file()
-    place.sound()
-    place.panda("forget", "--yes", "--text", "none")
-    assert (turn / "response.md").is_file()
-    place.sound()
-
-
-def _forget(base: str, words: list[str]) -> None:
-    """The command, in this process."""
-    place = Place(Path(base))
-    from panda.cli.boundary import run
-
-    run(
-        build_program(),
-        ["forget", "--yes", *words, "--root", str(place.layout.root), "--user", "ann"],
-        place.environ,
+def memory_files(panda: Panda) -> str:
+    """Return what the user's memory log and preferences hold."""
+    names = ("memory.jsonl", "preferences.md")
+    return "".join(
+        path.read_text(encoding="utf-8") for path in panda.user_directory.rglob("*") if path.name in names
     )
 
 
-@pytest.mark.parametrize("words", [["wifi_password"], ["--text", SECRET], ["1"]])
+@pytest.mark.parametrize("words", [("1",), ("--text", "-")])
+def test_nothing_is_forgotten_unasked_without_a_terminal(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """In a script the command is wrong usage without --yes, and names that option; with it all goes."""
+    panda = Panda(tmp_path, LAPTOPS, user="ann")
+    assert panda("forget", *words, "--dry-run", stdin="Lenovo").code == 0
+    before = digest(panda.store, *DERIVED)
+    refused = panda("forget", *words, stdin="Lenovo")
+    assert refused.code == 2
+    assert "error: no terminal to ask on: nothing was forgotten" in refused.err
+    assert "--yes" in refused.err
+    assert digest(panda.store, *DERIVED) == before
+    assert panda("forget", *words, "--yes", stdin="Lenovo").code in (0, 3)
+    assert digest(panda.store, *DERIVED) != before
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 2)])
+def test_a_terminal_is_asked(ann: Panda, answer: str, code: int) -> None:
+    """On a terminal the places are shown first, and only a yes forgets; no text of it is shown."""
+    ann("memory", "set", "code", SECRET)
+    master, slave = pty.openpty()
+    os.write(master, f"{answer}\n".encode())
+    words = [*ann.program, "forget", "code"]
+    ended = subprocess.run(
+        words, stdin=slave, capture_output=True, check=False, cwd=ann.home, env=ann.environ, text=True
+    )
+    os.close(slave)
+    os.close(master)
+    assert ended.returncode == code
+    assert "for good? [y/N]" in ended.stderr
+    assert SECRET not in ended.stderr + ended.stdout
+    assert bool(holding(ann, SECRET)) == (code == 2)
+
+
+def test_a_dry_run_changes_nothing(panda: Panda) -> None:
+    """--dry-run lists every file that holds the text, with counts, and writes nothing."""
+    holders = {path for path in holding(panda, "4471-k") if path.startswith(str(panda.store))}
+    before = tree(panda.store)
+    data = panda.json("forget", "locker_code", "--dry-run")
+    assert (data["dry_run"], data["left"]) == (True, [])
+    assert {place["path"] for place in data["places"]} == holders
+    assert all(place["count"] > 0 for place in data["places"])
+    assert tree(panda.store) == before
+
+
+def test_a_turn_goes_as_a_whole(panda: Panda) -> None:
+    """Of a turn number and mark remain; what quotes it elsewhere, its session and the memory forget it."""
+    assert panda.turn("What is my locker code?", "--session", "talk").code == 0
+    assert panda("forget", "--yes", "1").code == 0
+    assert holding(panda, "4471-k") == []
+    assert_sound(panda)
+    assert sorted(path.name for path in panda.turn_file(1, ".").iterdir()) == ["context.md", "metadata.json"]
+    assert "forgotten" in panda("list").out
+    session = json.loads((panda.user_directory / "sessions" / "talk" / "session.json").read_bytes())
+    assert [turn["turn"] for turn in session["turns"]] == [2, 3, 4, 5, 6]
+    again = panda("replay", "1", "--mode", "rerun", "--json")
+    assert (again.code, "what was asked in turn 1 was forgotten at" in again.out) == (3, True)
+    assert panda("forget", "--yes", "1").code == 0
+    assert (panda.user_directory / "turn_counter").read_text(encoding="utf-8") == "6\n"
+
+
+def test_a_page_that_nothing_quotes_goes_alone(panda: Panda) -> None:
+    """Its turn stays with its seal; and a text that could be a missing address takes no directory along."""
+    page = write_visit(panda.user_directory, 2, "visit_page", {"title": "Tides"}, quality=0.9)
+    assert panda("forget", "--yes", "visit:visit_page").code == 0
+    assert not page.exists()
+    assert panda.turn_file(2, "response.md").is_file()
+    assert_sound(panda)
+    panda("forget", "--yes", "--text", "none")
+    assert panda.turn_file(2, "response.md").is_file()
+    assert_sound(panda)
+
+
+def test_a_page_goes_with_what_quotes_it(demo: Path, tmp_path: Path) -> None:
+    """A visit is removed with the lines that name it as their only source; the store stays sound."""
+    panda = Panda(tmp_path, demo, user="demo")
+    assert panda("forget", "--yes", "visit:visit_abc123").code == 0
+    assert panda.problems() == []
+    assert not list(panda.turn_file(811, "webpage_cache").glob("bestbuy*"))
+    step = panda.turn_file(811, "steps/step_01.json").read_text(encoding="utf-8")
+    assert "Lenovo LOQ 15 with RTX 4050 @ $697" not in step
+
+
+def forget(home: str, words: list[str]) -> None:
+    """Run the command that is killed below."""
+    assert open_project(Path(home))("forget", "--yes", *words).code == 0
+
+
+@pytest.mark.parametrize("words", [["locker_code"], ["--text", "4471-k"], ["1"]])
 def test_killed_at_any_moment_it_is_ended_by_the_same_command(
     told: Path, tmp_path: Path, words: list[str]
 ) -> None:
     """kill -9 at writes all along: every file is whole, and the same command ends the work."""
-    shutil.copytree(told, tmp_path / "a", ignore=shutil.ignore_patterns("*.gguf"))
-    kills = list(kills_of(_forget, str(tmp_path / "a"), words))
+    whole = copy_project(told, tmp_path / "whole")
+    kills = list(kills_of(forget, str(whole.home), words))
     assert len(kills) > 15
     for kill in kills[:: len(kills) // 3]:
-        base = tmp_path / f"k{kill.write}{kill.torn}"
-        shutil.copytree(told, base, ignore=shutil.ignore_patterns("*.gguf"))
-        run_killed(Kill(kill.write, kill.torn), _forget, str(base), words)
-        place = Place(base)
-        for path in place.layout.users.rglob("*.json"):
+        panda = copy_project(told, tmp_path / f"{kill.write}{kill.torn}")
+        run_killed(kill, forget, str(panda.home), words)
+        for path in panda.user_directory.rglob("*.json"):
             json.loads(path.read_bytes() or b"{}")
-        again = place.panda("forget", "--yes", *words)
-        assert again.returncode == 0, (kill, again.stderr)
-        assert place.holding(SECRET) == [], kill
-        place.sound()
+        again = panda("forget", "--yes", *words)
+        assert again.code == 0, (kill, again.err)
+        assert holding(panda, "4471-k") == [], kill
+        assert_sound(panda)
 
 
-def test_a_reader_sees_the_former_or_the_new_file(place: Place) -> None:
+def test_a_reader_sees_the_former_or_the_new_file(panda: Panda) -> None:
     """While it works, every read of a file gives whole content."""
-    path = place.layout.of("ann").turn(2) / "calls.jsonl"
+    path = panda.turn_file(1, "calls.jsonl")
     former = path.read_bytes()
-    with subprocess.Popen(
-        [PANDA, "forget", "--yes", "wifi_password", "--root", str(place.layout.root), "--user", "ann"],
-        env=place.environ,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        seen = set()
+    contents = set()
+    with panda.running("forget", "--yes", "locker_code") as process:
         while process.poll() is None:
-            seen.add(path.read_bytes())
+            contents.add(path.read_bytes())
     assert process.returncode == 0
-    assert seen <= {former, path.read_bytes()}
+    assert path.read_bytes() != former
+    assert contents <= {former, path.read_bytes()}
 
 
-def test_a_running_turn_is_waited_for(place: Place) -> None:
+def test_a_running_turn_is_waited_for(panda: Panda) -> None:
     """While a session is locked nothing is changed, and the command ends with 75."""
-    with held_lock(place.layout.of("ann").session_lock("default"), holder="panda turn", wait_seconds=0):
-        assert place.panda("forget", "--yes", "wifi_password", "--wait", "0").returncode == 75
-    assert place.holding(SECRET)
+    with panda.lock("users/ann/sessions/talk/lock"):
+        assert panda("forget", "--yes", "locker_code", "--wait", "0").code == 75
+    assert holding(panda, "4471-k")
 
 
-def test_a_word_stays_where_it_was_not_told(tmp_path: Path, shell: Shell) -> None:
+def test_a_word_stays_where_it_was_not_told(ann: Panda) -> None:
     """A short value of a key goes from memory and the turns that told it; for others --text is told of."""
-    layout = _imports(tmp_path, shell, ("Which whales are blue?", "The blue whale is blue."))
-    shell("memory", "set", "favourite_color", "blue")
-    before = (layout.of("ann").turn(1) / "context.md").read_bytes()
-    assert "short values and pieces of it need --text" in shell("forget", "favourite_color", "--dry-run").err
-    ended = shell("forget", "--yes", "favourite_color", "--json")
-    assert (ended.code, ended.value["data"]["left"]) == (0, [])
-    assert (layout.of("ann").turn(1) / "context.md").read_bytes() == before
-    assert b"blue" not in layout.of("ann").memory_log.read_bytes() + layout.of("ann").preferences.read_bytes()
-    assert shell("validate").code == 0
-    assert shell("forget", "--text", "blue", "--yes").code == 0
-    assert b"blue" not in (layout.of("ann").turn(1) / "context.md").read_bytes()
+    import_turns(ann, ("Which whales are blue?", "The blue whale is blue."))
+    ann("memory", "set", "favourite_color", "blue")
+    before = ann.turn_file(1, "context.md").read_bytes()
+    assert "short values and pieces of it need --text" in ann("forget", "favourite_color", "--dry-run").err
+    assert ann.json("forget", "--yes", "favourite_color")["left"] == []
+    assert ann.turn_file(1, "context.md").read_bytes() == before
+    assert "blue" not in memory_files(ann)
+    assert ann.problems() == []
+    assert ann("forget", "--text", "blue", "--yes").code == 0
+    assert b"blue" not in ann.turn_file(1, "context.md").read_bytes()
 
 
-def test_the_values_of_others_stay(tmp_path: Path, shell: Shell) -> None:
-    """What another user said, and turns of which the number only begins alike, are left alone."""
-    layout = _imports(tmp_path, shell, (f"It is {SECRET}.", "Noted."))
-    ben = tmp_path / "ben.jsonl"
-    ben.write_text(json.dumps(import_line(user="ben", turn=1, query=f"Mine is {SECRET}.")), encoding="utf-8")
-    assert shell("import", str(ben)).code == 0
-    shell("memory", "set", "code", SECRET)
-    assert shell("forget", "--yes", "code", "1").code == 0
-    assert SECRET in (layout.of("ben").turn(1) / "context.md").read_text(encoding="utf-8")
-    assert SECRET not in (layout.of("ann").turn(1) / "context.md").read_text(encoding="utf-8")
-    assert shell("forget", "--yes", "--text", SECRET).code == 0
-    assert SECRET not in (layout.of("ben").turn(1) / "context.md").read_text(encoding="utf-8")
+def test_the_values_of_others_stay(ann: Panda) -> None:
+    """What another user said is left alone, unless the text itself is named."""
+    import_turns(ann, (f"It is {SECRET}.", "Noted."))
+    import_turns(ann, (f"Mine is {SECRET}.", "Noted."), user="ben")
+    ben = ann.store / "users" / "ben" / "turns" / "turn_000001" / "context.md"
+    ann("memory", "set", "code", SECRET)
+    assert ann("forget", "--yes", "code", "1").code == 0
+    assert SECRET in ben.read_text(encoding="utf-8")
+    assert SECRET not in ann.turn_file(1, "context.md").read_text(encoding="utf-8")
+    assert ann("forget", "--yes", "--text", SECRET).code == 0
+    assert SECRET not in ben.read_text(encoding="utf-8")
 
 
-def test_short_texts_are_words(tmp_path: Path, shell: Shell) -> None:
+def test_short_texts_are_words(ann: Panda) -> None:
     """A text of fewer than four characters is taken out only as a word of its own."""
-    layout = _imports(tmp_path, shell, ("Is the cat in the catalogue?", "The cat concatenates."))
-    assert shell("forget", "--yes", "--text", "cat").code == 0
-    text = (layout.of("ann").turn(1) / "response.md").read_text(encoding="utf-8")
-    assert MARK.sub(b"*", text.encode()) == b"The * concatenates."
+    import_turns(ann, ("Is the cat in the catalogue?", "The cat concatenates."))
+    assert ann("forget", "--yes", "--text", "cat").code == 0
+    response = ann.turn_file(1, "response.md").read_text(encoding="utf-8")
+    assert MARK.sub("*", response) == "The * concatenates."
 
 
-def test_a_text_that_is_nowhere_is_told(tmp_path: Path, shell: Shell) -> None:
+def test_what_is_not_there_is_told(ann: Panda) -> None:
     """Beside a turn that goes, too: who misspells a password would believe that it is gone."""
-    _imports(tmp_path, shell, (f"It is {SECRET}.", "Noted."))
-    ended = shell("forget", "1", "--text", "hunter2-zebre", "--dry-run")
+    import_turns(ann, (f"It is {SECRET}.", "Noted."))
+    ended = ann("forget", "1", "--text", "hunter2-zebre", "--dry-run")
     assert (ended.code, "the text of --text is nowhere" in ended.err) == (0, True)
-    assert "nowhere" not in shell("forget", "1", "--text", SECRET, "--dry-run").err
+    assert "nowhere" not in ann("forget", "1", "--text", SECRET, "--dry-run").err
+    assert ann("memory", "set", "tea", "Assam").code == 0
+    assert "nothing is left" not in ann("forget", "--yes", "tea").err
+    assert "nothing is left of it" in ann("forget", "--yes", "tea").err
 
 
-def test_what_was_forgotten_before_is_told(tmp_path: Path, shell: Shell) -> None:
-    """The second time says that nothing is left."""
-    assert shell("memory", "set", "tea", "Assam").code == 0
-    assert "nothing is left" not in shell("forget", "--yes", "tea").err
-    assert "nothing is left of it" in shell("forget", "--yes", "tea").err
-
-
-def test_notes_are_only_named(tmp_path: Path, shell: Shell) -> None:
+def test_notes_are_only_named(ann: Panda) -> None:
     """A note that holds the text is named and stays as it is; the command ends with 3."""
-    layout = _imports(tmp_path, shell, (f"It is {SECRET}.", "Noted."))
-    note = layout.of("ann").knowledge / "router.md"
-    note.parent.mkdir()
-    note.write_text(f"# Router\n\n{SECRET}\n", encoding="utf-8")
-    ended = shell("forget", "--yes", "--text", SECRET, "--json")
+    import_turns(ann, (f"It is {SECRET}.", "Noted."))
+    note = write_note(ann.user_directory, "router.md", f"# Router\n\n{SECRET}\n")
+    ended = ann("forget", "--yes", "--text", SECRET, "--json")
     assert ended.code == 3
-    assert [one["path"] for one in ended.value["data"]["left"]] == [str(note)]
+    assert [place["path"] for place in ended.data["left"]] == [str(note)]
     assert SECRET in note.read_text(encoding="utf-8")
-    assert SECRET not in (layout.of("ann").turn(1) / "context.md").read_text(encoding="utf-8")
+    assert SECRET not in ann.turn_file(1, "context.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("value", [QUOTED, "4711-0815", "zwei Wörter: [ja]", "!../" * 30])
-def test_values_of_any_spelling(tmp_path: Path, shell: Shell, value: str) -> None:
+def test_values_of_any_spelling(ann: Panda, value: str) -> None:
     """Quotes, backslashes, accents and brackets hide nothing, in JSON, YAML and SQLite."""
-    _imports(tmp_path, shell, (f"The code is {value}, remember.", f"Noted: {value}"))
-    shell("memory", "set", "door code", value)
-    shell("index", "rebuild")
-    assert shell("forget", "--yes", "door code").code == 0  # the imported turn says it too
-    place = Place(tmp_path)
-    assert place.holding(value) == []
-    assert shell("validate").code == 0
-    assert shell("index", "rebuild").code == 0
+    import_turns(ann, (f"The code is {value}, remember.", f"Noted: {value}"))
+    ann("memory", "set", "door code", value)
+    ann("index", "rebuild")
+    assert holding(ann, value)
+    assert ann("forget", "--yes", "door code").code == 0  # the imported turn says it too
+    assert holding(ann, value) == []
+    assert ann.problems() == []
+    assert ann("index", "rebuild").code == 0
 
 
 @pytest.mark.parametrize(("value", "kind"), [("90817", "number"), ("true", "boolean")])
-def test_values_that_are_no_texts(tmp_path: Path, shell: Shell, value: str, kind: str) -> None:
+def test_values_that_are_no_texts(ann: Panda, value: str, kind: str) -> None:
     """A number or a yes is taken from log and files."""
-    layout = _imports(tmp_path, shell, ("My PIN is 90817.", "Noted."))
-    shell("memory", "set", "pin", value, "--type", kind)
-    assert shell("forget", "--yes", "pin").code == 0
-    assert shell("memory", "list").out == ""
-    assert value.encode() not in layout.of("ann").preferences.read_bytes()
-    assert shell("validate").code == 0
+    import_turns(ann, ("My PIN is 90817.", "Noted."))
+    ann("memory", "set", "pin", value, "--type", kind)
+    assert ann("forget", "--yes", "pin").code == 0
+    assert ann("memory", "list").out == ""
+    assert value not in (ann.user_directory / "preferences.md").read_text(encoding="utf-8")
+    assert ann.problems() == []
 
 
-def test_only_the_text_goes_from_a_longer_statement(tmp_path: Path, shell: Shell) -> None:
-    """With --text the rest of what is remembered stays, in log and files alike."""
-    layout = _imports(tmp_path, shell, ("Hello.", "Hello."))
-    shell("memory", "set", "router", f"in the cellar, {SECRET}")
-    shell("memory", "set", "guest", SECRET)
-    assert shell("forget", "--yes", "--text", SECRET).code == 0
-    assert MARK.sub(b"*", shell("memory", "get", "router").out.encode()) == b"in the cellar, *\n"
-    assert shell("memory", "get", "guest").code == 2
-    assert shell("validate").code == 0
-    assert SECRET.encode() not in layout.of("ann").memory_log.read_bytes()
+def test_only_the_text_goes_from_a_longer_statement(ann: Panda) -> None:
+    """With --text the rest of what is remembered stays; an exclamation mark behind it changes nothing."""
+    import_turns(ann, (f"It is {SECRET}!", f"Noted: {SECRET}"))
+    ann("memory", "set", "router", f"in the cellar, {SECRET}")
+    ann("memory", "set", "guest", SECRET)
+    assert ann("forget", "--yes", "--text", f"{SECRET}!").code == 0
+    assert MARK.sub("*", ann("memory", "get", "router").out) == "in the cellar, *\n"
+    assert ann("memory", "get", "guest").code == 2
+    assert holding(ann, SECRET) == []
+    assert ann.problems() == []
 
 
-def test_the_end_of_a_sentence_belongs_to_no_text(tmp_path: Path, shell: Shell) -> None:
-    """--text with an exclamation mark takes the value, too, that is kept without it."""
-    layout = _imports(tmp_path, shell, (f"It is {SECRET}!", f"Noted: {SECRET}"))
-    shell("memory", "set", "code", SECRET)
-    assert shell("forget", "--yes", "--text", f"{SECRET}!").code == 0
-    assert Place(tmp_path).holding(SECRET) == []
-    assert layout.of("ann").memory_log.is_file()
-
-
-@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2), ("", 2)])
-def test_a_terminal_is_asked(tmp_path: Path, shell: Shell, answer: str, code: int) -> None:
-    """On a terminal the places are shown first, and only a yes forgets; no text of it is shown."""
-    layout = _imports(tmp_path, shell, ("Hello.", "Hello."))
-    shell("memory", "set", "code", SECRET)
-    master, slave = pty.openpty()
-    os.write(master, f"{answer}\n".encode())
-    words = [PANDA, "forget", "code", "--root", str(layout.root), "--user", "ann"]
-    ended = subprocess.run(words, stdin=slave, capture_output=True, check=False)
-    os.close(slave)
-    os.close(master)
-    assert ended.returncode == code
-    assert b"for good? [y/N]" in ended.stderr
-    assert SECRET.encode() not in ended.stderr + ended.stdout
-    assert (SECRET.encode() in layout.of("ann").memory_log.read_bytes()) == (code == 2)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_what_cannot_be_forgotten(ann: Panda) -> None:
+    """Nothing of that name, or a note: 2, with a fix, and nothing is changed."""
+    import_turns(ann, ("Hello.", "Hello."))
+    before = digest(ann.store, *DERIVED)
+    for words in (
         [],
         ["unknown_key"],
         ["99"],
@@ -379,27 +272,8 @@ def test_a_terminal_is_asked(tmp_path: Path, shell: Shell, answer: str, code: in
         ["--text", "nowhere-at-all"],
         ["--text", " "],
         ["--text", "forgotten"],
-    ],
-)
-def test_what_cannot_be_forgotten(tmp_path: Path, shell: Shell, words: list[str]) -> None:
-    """Nothing of that name, or a note: 2, with a fix, and nothing is changed."""
-    _imports(tmp_path, shell, ("Hello.", "Hello."))
-    ended = shell("forget", "--yes", *words)
-    assert (ended.code, ended.out) == (2, "")
-    assert "fix: " in ended.err
-
-
-def test_a_page_goes_with_what_quotes_it(demo: Path, tmp_path: Path, capsys: Any) -> None:
-    """A visit is removed with the lines that name it as their only source; the store stays sound."""
-    root = tmp_path / "store"
-    shutil.copytree(demo, root)
-    words = ["--root", str(root), "--user", "demo"]
-    environ = {"HOME": str(tmp_path)}
-    assert (
-        run_words(build_program(), ["forget", "--yes", "visit:visit_abc123", *words], capsys, environ).code
-        == 0
-    )
-    assert run_words(build_program(), ["validate", *words], capsys, environ).code == 0
-    assert not list(root.glob("users/demo/turns/turn_000811/webpage_cache/bestbuy*"))
-    step = (root / "users/demo/turns/turn_000811/steps/step_01.json").read_text(encoding="utf-8")
-    assert "Lenovo LOQ 15 with RTX 4050 @ $697" not in step
+    ):
+        ended = ann("forget", "--yes", *words)
+        assert (ended.code, ended.out) == (2, ""), words
+        assert "fix: " in ended.err, words
+    assert digest(ann.store, *DERIVED) == before

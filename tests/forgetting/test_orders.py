@@ -3,21 +3,15 @@
 import asyncio
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.api import ROOT, Panda, tree
+from tests.api import ROOT, Panda
+from tests.forgetting.traces import assert_sound, copy_project, holding, open_project, say
+from tests.kills import kills_of, run_killed
 
-TOLD = (
-    "My locker code is 4471-k.",
-    "My wifi password is kornblume77 and the guest password is tulpe88.",
-    "remember that the gate code of the allotment is 5582-m",
-    "no, the gate code is 5528-m, not 5582-m",
-    "Lena takes the room and Tom brings the cake.",
-)
 EVERYDAY = (
     "My locker code is 4471-k and I like it",
     "I always forget my locker code.",
@@ -37,35 +31,9 @@ EVERYDAY = (
 )
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store in which five turns told something."""
-    panda = Panda(tmp_path_factory.mktemp("told") / "project", user="ann")
-    (panda.store / "users" / "ann").mkdir(parents=True)
-    for sentence in TOLD:
-        assert panda.turn(sentence, "--session", "talk").code == 0
-    return panda.store
-
-
-@pytest.fixture
-def panda(told: Path, tmp_path: Path) -> Panda:
-    """A project with a copy of that store."""
-    return Panda(tmp_path / "project", told, user="ann")
-
-
-def say(panda: Panda, query: str, session: str = "talk") -> tuple[int, str]:
-    """A turn's exit code and what it answers or asks."""
-    ended = panda.turn(query, "--session", session)
-    return ended.code, ended.data["response"] or ended.data["question"]
-
-
 def memory(panda: Panda) -> str:
+    """Return what `panda memory list` shows."""
     return panda("memory", "list").out
-
-
-def holding(panda: Panda, *texts: str) -> list[str]:
-    """The files of the store that hold one of some texts."""
-    return [name for name, data in tree(panda.store).items() if any(text.encode() in data for text in texts)]
 
 
 def test_everyday_sentences_remove_nothing(panda: Panda) -> None:
@@ -80,25 +48,28 @@ def test_everyday_sentences_remove_nothing(panda: Panda) -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "gone", "left"),
+    "order",
     [
-        ("forget my locker code", "4471-k", "5528-m"),
-        ("ok, please forget my locker code, I moved out", "4471-k", "5528-m"),
-        ("Forget what I told you about the locker!", "4471-k", "5528-m"),
+        "forget my locker code",
+        "ok, please forget my locker code, I moved out",
+        "Forget what I told you about the locker!",
+        "forget my locker code 4471-k, delete it please",
     ],
 )
-def test_an_order_that_one_thing_fits_is_carried_out(panda: Panda, order: str, gone: str, left: str) -> None:
-    """It says what it took and from which turn, and what else is known stays."""
-    code, said = say(panda, order)
-    assert (code, said) == (0, "Forgotten: locker code (told in turn 1).")
-    assert holding(panda, gone) == []
-    assert holding(panda, left)
-    assert panda("validate", str(panda.store), "--strict").code == 0
+def test_an_order_that_one_thing_fits_is_carried_out(panda: Panda, order: str) -> None:
+    """It says what it took and from which turn, and what else is known stays; it is answered no more."""
+    assert holding(panda, "4471-k")
+    assert say(panda, order) == (0, "Forgotten: locker code (told in turn 1).")
+    assert holding(panda, "4471-k") == []
+    assert_sound(panda)
+    assert "[forgotten" not in say(panda, "What is my locker code?", "later")[1]
+    assert "5528-m" in say(panda, "What is the gate code of the allotment?", "later")[1]
+    assert holding(panda, "4471-k") == []
 
 
 def test_corrected_values_are_the_same_thing(panda: Panda) -> None:
     """What a correction replaced goes with it, whether a turn or the command forgets."""
-    again = Panda(panda.home.with_name("again"), panda.store, user="ann")
+    again = copy_project(panda.home, panda.home.with_name("again"))
     assert say(panda, "forget the gate code") == (0, "Forgotten: gate code (told in turns 3, 4).")
     assert holding(panda, "5528-m", "5582-m") == []
     assert again("forget", "gate_code", "--yes").code == 0
@@ -112,24 +83,59 @@ def test_turns_that_quote_it_lose_it_too(panda: Panda) -> None:
     assert "4471-k" in say(panda, "What is my locker code?")[1]
     assert panda("forget", "locker_code", "--yes").code == 0
     assert holding(panda, "4471-k") == []
-    assert panda("validate", str(panda.store), "--strict").code == 0
+    assert_sound(panda)
 
 
 def test_the_rest_of_a_sentence_stays(panda: Panda) -> None:
     """Of two clauses the one that is meant goes; the other is known, as a sentence of its own."""
-    code, said = say(panda, "forget that Lena takes the room")
-    assert (code, said) == (0, "Forgotten: what you told (told in turn 5).\nStill kept: Tom brings the cake")
+    answer = "Forgotten: what you told (told in turn 5).\nStill kept: Tom brings the cake"
+    assert say(panda, "forget that Lena takes the room") == (0, answer)
     assert holding(panda, "Lena takes the room") == []
     assert "Tom brings the cake." in memory(panda)
-    assert panda("validate", str(panda.store), "--strict").code == 0
+    assert_sound(panda)
+
+
+def test_clauses_of_a_sentence_go_too(panda: Panda) -> None:
+    """What was read by itself of a sentence that is forgotten is in no file either."""
+    assert say(panda, "honey room code is 3391-k, sold 9 jars today", "honey")[1].startswith("Noted: ")
+    answer = "Forgotten: honey room code (told in turn 6).\nStill kept: sold 9 jars today"
+    assert say(panda, "pls forget the honey room code again", "honey") == (0, answer)
+    assert holding(panda, "3391-k") == []
+    assert "9 jars" in say(panda, "how many jars were sold", "later")[1]
+    assert_sound(panda)
+
+
+def test_an_order_that_nothing_fits_is_answered_so(panda: Panda) -> None:
+    """Where nothing of the kind is kept that is said, nothing is noted and nothing goes."""
+    answer = (0, "Nothing of the kind is kept.")
+    assert say(panda, "please forget what I told you about the dentist") == answer
+    assert "dentist" not in memory(panda)
+    assert holding(panda, "4471-k")
+
+
+def order(home: str) -> None:
+    """Run the turn that is killed below."""
+    assert say(open_project(Path(home)), "forget my locker code")[0] == 0
+
+
+def test_an_order_that_was_cut_short_is_ended(told: Path, tmp_path: Path) -> None:
+    """kill -9 at writes all along: what takes up turns that were cut short ends it."""
+    whole = copy_project(told, tmp_path / "whole")
+    kills = list(kills_of(order, str(whole.home)))
+    for kill in kills[len(kills) // 2 :: len(kills) // 3]:
+        panda = copy_project(told, tmp_path / f"{kill.write}{kill.torn}")
+        run_killed(kill, order, str(panda.home))
+        assert panda("turn", "--resume-all").code == 0
+        assert holding(panda, "4471-k") == [], kill
+        assert_sound(panda)
 
 
 def test_other_wishes_are_asked_about(panda: Panda) -> None:
     """A polite request and words that fit two things are answered with a list; only a choice forgets."""
-    code, said = say(panda, "could you forget my locker code?")
-    assert (code, "4471-k" in said) == (21, True)
-    code, said = say(panda, "please forget the password")
-    assert (code, "kornblume77" in said, "tulpe88" in said) == (21, True, True)
+    code, answer = say(panda, "could you forget my locker code?")
+    assert (code, "4471-k" in answer) == (21, True)
+    code, answer = say(panda, "please forget the password")
+    assert (code, "kornblume77" in answer, "tulpe88" in answer) == (21, True, True)
     assert say(panda, "the first floor is nice")[0] == 0
     assert holding(panda, "tulpe88")
     assert say(panda, "please forget the password")[0] == 21
@@ -195,11 +201,11 @@ def test_an_answer_counts_in_the_next_turn_alone(panda: Panda) -> None:
 )
 def test_what_is_not_to_be_stored_is_nowhere(panda: Panda, query: str) -> None:
     """It is neither noted nor left in the files of its own turn; a question beside it is answered."""
-    code, said = say(panda, query)
-    assert (code, said.splitlines()[0][:20]) == (0, "Not stored, as you a")
-    assert ("Tom brings" in said) == ("cake" in query)
+    code, answer = say(panda, query)
+    assert (code, answer.splitlines()[0][:20]) == (0, "Not stored, as you a")
+    assert ("Tom brings" in answer) == ("cake" in query)
     assert holding(panda, "90817-z") == []
-    assert panda("validate", str(panda.store), "--strict").code == 0
+    assert_sound(panda)
 
 
 def test_clients_forget_nothing(panda: Panda) -> None:
@@ -211,17 +217,17 @@ def test_clients_forget_nothing(panda: Panda) -> None:
     )
 
     async def act() -> list[str]:
-        said = []
+        results = []
         async with Client(server) as client:
             for query in ("forget my locker code", "please forget the password", "both"):
                 arguments = {"query": query, "session": "talk"}
                 result = await client.call_tool("run_turn", arguments)
-                said.append(json.dumps(result.structured_content))
-        return said
+                results.append(json.dumps(result.structured_content))
+        return results
 
-    said = asyncio.run(act())
-    assert "over MCP nothing is" in said[0]
-    assert "over MCP nothing is" in said[1]
+    results = asyncio.run(act())
+    assert "over MCP nothing is" in results[0]
+    assert "over MCP nothing is" in results[1]
     assert holding(panda, "4471-k")
     assert holding(panda, "tulpe88")
 
@@ -255,7 +261,7 @@ def test_a_forgetting_that_was_cut_short_is_told_as_such(panda: Panda) -> None:
     (problem,) = ended.data["problems"]
     assert (ended.code, problem["fix"]) == (3, "give the same panda forget again")
     assert panda("forget", "locker_code", "--yes").code == 0
-    assert panda("validate", str(panda.store), "--strict").code == 0
+    assert_sound(panda)
 
 
 def test_names_that_are_not_utf8_stop_nothing(panda: Panda) -> None:
@@ -270,30 +276,26 @@ def test_names_that_are_not_utf8_stop_nothing(panda: Panda) -> None:
 
 
 @pytest.mark.parametrize(
-    "moment",
-    [
-        "9999-12-31T23:59:59Z",
-        "2026-02-30T00:00:00Z",
-        "0001-01-01T00:00:00Z",
-        "9999-12-31T23:59:59-14:00",
-        "0001-01-01T00:00:00+14:00",
-    ],
-)
-@pytest.mark.parametrize(
     ("name", "key"), [("metadata.json", "created_at"), ("gathered_context.json", "gathered_at")]
 )
 def test_times_at_the_end_of_the_calendar_are_findings(
-    demo: Path, tmp_path: Path, name: str, key: str, moment: str
+    demo: Path, tmp_path: Path, name: str, key: str
 ) -> None:
     """An instant from which no day can be counted is a finding of its file."""
     panda = Panda(tmp_path / "project", demo, user="demo")
     path = panda.turn_file(812, name)
     value = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**value, key: moment}), encoding="utf-8")
-    ended = panda("validate", "812", "--json")
-    assert (ended.code, key in ended.out) == (3, True)
-    assert panda("list").code in (0, 2)
-    shutil.rmtree(panda.home)
+    for moment in (
+        "9999-12-31T23:59:59Z",
+        "2026-02-30T00:00:00Z",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59-14:00",
+        "0001-01-01T00:00:00+14:00",
+    ):
+        path.write_text(json.dumps({**value, key: moment}), encoding="utf-8")
+        ended = panda("validate", "812", "--json")
+        assert (ended.code, key in ended.out) == (3, True), moment
+        assert panda("list").code in (0, 2), moment
 
 
 def test_an_order_to_delete_is_asked_about(panda: Panda) -> None:

@@ -1,9 +1,12 @@
-"""Exports of ChatGPT and Claude as these programs write them, in small."""
+"""Exports of ChatGPT and Claude as these programs write them, in small, and the turns that come of them."""
 
 import json
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.api import Panda
 
 START = 1_700_000_000.25
 """When the first message of a conversation was said, in seconds since 1970: 2023-11-14T22:13:20Z."""
@@ -92,3 +95,36 @@ def write_export(path: Path, *conversations: Any) -> Path:
         archive.writestr("conversations.json", text)
         archive.writestr("chat.html", "<html></html>")
     return path
+
+
+@dataclass(frozen=True)
+class SavedTurn:
+    """A turn that came in."""
+
+    number: int
+    session: str
+    at: str
+    query: str
+    response: str
+
+
+def saved_turns(panda: Panda, user: str = "ann") -> list[SavedTurn]:
+    """Return the turns of a user in order of their numbers."""
+    turns = []
+    for directory in sorted(panda.store.glob(f"users/{user}/turns/turn_*")):
+        metadata = json.loads((directory / "metadata.json").read_text(encoding="utf-8"))
+        response = (directory / "response.md").read_text(encoding="utf-8")
+        turn = SavedTurn(
+            number=metadata["turn"],
+            session=metadata["session_id"],
+            at=metadata["created_at"],
+            query=metadata["query"],
+            response=response,
+        )
+        turns.append(turn)
+    return turns
+
+
+def exchanges(panda: Panda) -> list[tuple[str, str]]:
+    """Return query and reply of ann's turns."""
+    return [(turn.query, turn.response) for turn in saved_turns(panda)]

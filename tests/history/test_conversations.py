@@ -1,72 +1,114 @@
 """What of an export becomes turns: ChatGPT's tree, Claude's list, and what neither can give."""
 
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from panda.exchange.chatgpt import parse_chatgpt
-from panda.exchange.claude import parse_claude
-from panda.exchange.conversation import Conversation, ConversationError, Kind, exchanges_of
-from panda.exchange.files import ExportFile, find_source
-from tests.history.exports import chatgpt, claude, said, write_export
+from tests.api import Panda
+from tests.history.exports import chatgpt, claude, exchanges, said, saved_turns, write_export
+
+UNTIMED: dict[str, Any] = {"untimed": True}
+PICTURE = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1", "width": 1}
+ATTACHMENTS = [{"name": "a.pdf", "mime_type": "application/pdf"}, {"name": "b.png", "mime_type": "image/png"}]
+SPOKEN = {"content_type": "audio_transcription", "text": "Hello there", "direction": "in"}
+SOUND = {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://1"}
+CODE = {"content_type": "code", "language": "python", "text": "print(1)"}
+CITATION = "\ue200cite\ue202turn0search3\ue201"
+REFERENCES = [
+    {"matched_text": CITATION, "alt": "([Shop](https://shop.example))"},
+    {"matched_text": " ", "alt": "x"},
+]
+BLOCKS = [
+    {"type": "thinking", "thinking": "hm"},
+    {"type": "text", "text": "It is"},
+    {"type": "tool_use", "name": "search"},
+    {"type": "tool_result", "content": []},
+    {"type": "text", "text": "seven."},
+    5,
+]
 
 
-def turns(conversation: Conversation) -> list[tuple[str, str]]:
-    return [(one.query, one.response) for one in exchanges_of(conversation)[0]]
-
-
-def left(conversation: Conversation) -> dict[Kind, int]:
-    return dict(exchanges_of(conversation)[1])
-
-
-def test_a_message_and_its_reply_are_a_turn() -> None:
-    """Time in whole seconds of the message; the session is the conversation's id."""
-    found = parse_chatgpt(chatgpt(said("user", "How deep?"), said("assistant", "20 cm.")))
-    assert found.session == "chatgpt-00000001-0000-4000-8000-000000000000"
-    (exchange,) = exchanges_of(found)[0]
-    assert (exchange.query, exchange.response) == ("How deep?", "20 cm.")
-    assert exchange.at.isoformat() == "2023-11-15T22:14:20+00:00"
-    assert left(found) == {}
-
-
-def test_the_branch_that_was_shown_last_counts() -> None:
-    """An edited question and a reply made anew: what is not on the way to current_node is counted."""
+def edited() -> dict[str, Any]:
+    """Return a talk of ChatGPT with an edited question, whose branch is current."""
     value = chatgpt(
         said("user", "First"), said("assistant", "One"), said("user", "Old"), said("assistant", "No")
     )
-    nodes = value["mapping"]
-    nodes["edit"] = {
-        "message": said("user", "New", create_time=1.8e9),
-        "parent": "node-2",
-        "children": ["again"],
-    }
-    nodes["again"] = {
-        "message": said("assistant", "Yes", create_time=1.8e9),
-        "parent": "edit",
-        "children": [],
-    }
-    found = parse_chatgpt({**value, "current_node": "again"})
-    assert turns(found) == [("First", "One"), ("New", "Yes")]
-    assert left(found) == {"message of another branch": 2}
+    for key, parent, message in (
+        ("edit", "node-2", said("user", "New", create_time=1.8e9)),
+        ("again", "edit", said("assistant", "Yes", create_time=1.8e9)),
+    ):
+        value["mapping"][key] = {"message": message, "parent": parent, "children": []}
+    return {**value, "current_node": "again"}
 
 
-@pytest.mark.parametrize("current", [None, "gone"])
-def test_without_a_current_node_the_newest_branch_counts(current: str | None) -> None:
+def without_current(current: str | None) -> dict[str, Any]:
+    """Return a talk with a newer reply, whose current node is not there."""
     value = chatgpt(said("user", "A"), said("assistant", "old"), current_node=current)
     value["mapping"]["new"] = {"message": said("assistant", "new", create_time=1.9e9), "parent": "node-1"}
-    assert turns(parse_chatgpt(value)) == [("A", "new")]
+    return value
 
 
-def test_a_circle_of_parents_ends() -> None:
+def circular() -> dict[str, Any]:
+    """Return a talk whose parents go round."""
     value = chatgpt(said("user", "A"), said("assistant", "B"))
     value["mapping"]["node-1"]["parent"] = "node-2"
-    assert turns(parse_chatgpt(value)) == [("A", "B")]
+    return value
 
 
-def test_what_nobody_saw_is_left_out() -> None:
-    """System and hidden messages, custom instructions, thoughts, calls of tools and what they gave."""
-    found = parse_chatgpt(
+def in_text_alone() -> dict[str, Any]:
+    """Return a talk as an older Claude wrote it."""
+    talk = claude(("human", "How many?"), ("assistant", "Seven."))
+    for message in talk["chat_messages"]:
+        del message["content"]
+    return talk
+
+
+def branched(current: int | None = None) -> dict[str, Any]:
+    """Return a talk of Claude whose third message was said anew: two branches."""
+    talk = claude(("human", "A"), ("assistant", "a"), ("human", "old"), ("assistant", "no"), ("human", "new"))
+    talk["chat_messages"] += claude(("assistant", "yes"), number=2)["chat_messages"]
+    ids = [message["uuid"] for message in talk["chat_messages"]]
+    for message, parent in zip(talk["chat_messages"], (None, 0, 1, 2, 1, 4), strict=True):
+        root = "00000000-0000-4000-8000-000000000000"
+        message["parent_message_uuid"] = root if parent is None else ids[parent]
+    return talk if current is None else {**talk, "current_leaf_message_uuid": ids[current]}
+
+
+def with_damage(at: int, damage: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the talk of two branches with a message that does not read."""
+    talk = branched()
+    message = talk["chat_messages"][at]
+    talk["chat_messages"][at] = 5 if damage is None else {**message, **damage}
+    return talk
+
+
+def with_files() -> dict[str, Any]:
+    """Return a talk of Claude with blocks and files."""
+    talk = claude(("human", "How many?"), ("assistant", BLOCKS))
+    attachments = [{"file_name": "a.txt", "extracted_content": "x"}]
+    talk["chat_messages"][0] |= {"attachments": attachments, "files": [{}]}
+    return talk
+
+
+IMPORTS: Mapping[str, tuple[dict[str, Any], Sequence[tuple[str, str]], Mapping[str, int]]] = {
+    "the branch that was shown last counts": (
+        edited(),
+        [("First", "One"), ("New", "Yes")],
+        {"message of another branch": 2},
+    ),
+    "without a current node the newest branch counts": (
+        without_current(None),
+        [("A", "new")],
+        {"message of another branch": 1},
+    ),
+    "a current node that is gone does not count": (
+        without_current("gone"),
+        [("A", "new")],
+        {"message of another branch": 1},
+    ),
+    "a circle of parents ends": (circular(), [("A", "B")], {}),
+    "what nobody saw is left out": (
         chatgpt(
             said("system", ""),
             said("user", content_type="user_editable_context", user_profile="I am Ann"),
@@ -77,67 +119,51 @@ def test_what_nobody_saw_is_left_out() -> None:
             said("tool", "1", content_type="execution_output"),
             said("assistant", content_type="reasoning_recap"),
             said("assistant", "Done."),
-        )
-    )
-    assert turns(found) == [("Plot it", "Done.")]
-    assert left(found) == {"thought": 2, "tool message": 2}
-
-
-def test_pictures_and_files_are_counted() -> None:
-    """The words beside a picture come in; a message that is a picture alone is no query."""
-    picture = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1", "width": 1}
-    attachments = [
-        {"name": "a.pdf", "mime_type": "application/pdf"},
-        {"name": "b.png", "mime_type": "image/png"},
-    ]
-    found = parse_chatgpt(
+        ),
+        [("Plot it", "Done.")],
+        {"thought": 2, "tool message": 2},
+    ),
+    "words beside a picture come in, a picture alone is no query": (
         chatgpt(
             said(
                 "user",
-                picture,
+                PICTURE,
                 "What is this?",
                 content_type="multimodal_text",
-                metadata={"attachments": attachments},
+                metadata={"attachments": ATTACHMENTS},
             ),
             said("assistant", "A cat."),
-            said("user", picture, content_type="multimodal_text"),
+            said("user", PICTURE, content_type="multimodal_text"),
             said("assistant", "A dog."),
             said("user", "Draw one"),
-            said("assistant", picture, content_type="multimodal_text"),
-        )
-    )
-    assert turns(found) == [("What is this?", "A cat.")]
-    assert left(found) == {"picture": 3, "file": 1, "reply without a query": 1, "query without a reply": 1}
-
-
-def test_what_was_spoken_is_text() -> None:
-    spoken = {"content_type": "audio_transcription", "text": "Hello there", "direction": "in"}
-    sound = {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://1"}
-    talk = chatgpt(said("user", spoken, sound, content_type="multimodal_text"), said("assistant", "Hi!"))
-    assert turns(parse_chatgpt(talk)) == [("Hello there", "Hi!")]
-
-
-def test_code_that_was_shown_is_a_fence() -> None:
-    code = {"content_type": "code", "language": "python", "text": "print(1)"}
-    talk = chatgpt(said("user", "Code?"), {**said("assistant"), "content": code})
-    assert turns(parse_chatgpt(talk)) == [("Code?", "```python\nprint(1)\n```")]
-
-
-def test_marks_give_way_to_what_they_stand_for() -> None:
-    """References to sources are links in the reply that was shown; others are nothing there."""
-    cite, name = "\ue200cite\ue202turn0search3\ue201", "\ue200entity\ue202[1]\ue201"
-    refs = [
-        {"matched_text": cite, "alt": "([Shop](https://shop.example))"},
-        {"matched_text": " ", "alt": "x"},
-    ]
-    reply = said("assistant", f"It costs $9 {cite} in {name}Rome.", metadata={"content_references": refs})
-    ((_, text),) = turns(parse_chatgpt(chatgpt(said("user", "Price?"), reply)))
-    assert text == "It costs $9 ([Shop](https://shop.example)) in Rome."
-
-
-def test_nothing_is_invented() -> None:
-    """Messages in a row are one; a query without a reply, and a reply without a query, are no turn."""
-    found = parse_chatgpt(
+            said("assistant", PICTURE, content_type="multimodal_text"),
+        ),
+        [("What is this?", "A cat.")],
+        {"picture": 3, "file": 1, "reply without a query": 1, "query without a reply": 1},
+    ),
+    "what was spoken is text": (
+        chatgpt(said("user", SPOKEN, SOUND, content_type="multimodal_text"), said("assistant", "Hi!")),
+        [("Hello there", "Hi!")],
+        {"file": 1},
+    ),
+    "code that was shown is a fence": (
+        chatgpt(said("user", "Code?"), {**said("assistant"), "content": CODE}),
+        [("Code?", "```python\nprint(1)\n```")],
+        {},
+    ),
+    "references are links, other marks are nothing": (
+        chatgpt(
+            said("user", "Price?"),
+            said(
+                "assistant",
+                f"It costs $9 {CITATION} in \ue200entity\ue202[1]\ue201Rome.",
+                metadata={"content_references": REFERENCES},
+            ),
+        ),
+        [("Price?", "It costs $9 ([Shop](https://shop.example)) in Rome.")],
+        {},
+    ),
+    "messages in a row are one, and nothing is invented": (
         chatgpt(
             said("assistant", "Welcome!"),
             said("user", "One"),
@@ -145,125 +171,138 @@ def test_nothing_is_invented() -> None:
             said("assistant", "A"),
             said("assistant", "B"),
             said("user", "Three"),
-        )
-    )
-    assert turns(found) == [("One\n\nTwo", "A\n\nB")]
-    assert left(found) == {"reply without a query": 1, "query without a reply": 1}
-
-
-def test_a_damaged_message_joins_nothing() -> None:
-    """Its neighbours are not made one: who asked what is not known there."""
-    found = parse_chatgpt(
+        ),
+        [("One\n\nTwo", "A\n\nB")],
+        {"reply without a query": 1, "query without a reply": 1},
+    ),
+    "a damaged message joins nothing": (
         chatgpt(
             said("user", "One"),
             {"author": 5},
             said("assistant", "?"),
             said("user", "Two"),
             said("assistant", "B"),
-        )
-    )
-    assert turns(found) == [("Two", "B")]
-    assert left(found) == {
-        "damaged message": 1,
-        "query without a reply": 1,
-        "reply without a query": 1,
-    }
+        ),
+        [("Two", "B")],
+        {"damaged message": 1, "query without a reply": 1, "reply without a query": 1},
+    ),
+    "halves of characters are replaced": (
+        chatgpt(said("user", "a\ud83d"), said("assistant", "\udc00b"), title="\ud83d"),
+        [("a\ufffd", "\ufffdb")],
+        {},
+    ),
+    "Claude says it in blocks": (
+        with_files(),
+        [("How many?", "It is\n\nseven.")],
+        {"thought": 1, "tool message": 2, "other content": 1, "file": 2},
+    ),
+    "an older Claude says it in text alone": (in_text_alone(), [("How many?", "Seven.")], {}),
+    "Claude branches by parents": (
+        branched(),
+        [("A", "a"), ("new", "yes")],
+        {"message of another branch": 2},
+    ),
+    "the current message says which branch": (
+        branched(3),
+        [("A", "a"), ("old", "no")],
+        {"message of another branch": 2},
+    ),
+    "an unknown sender joins nothing": (
+        claude(("human", "A"), ("robot", "beep"), ("assistant", "a")),
+        [],
+        {"damaged message": 1, "query without a reply": 1, "reply without a query": 1},
+    ),
+}
 
 
-def test_times_that_are_missing() -> None:
-    """The reply's, else what was said before, else the conversation's; none at all is no turn."""
-    none: dict[str, Any] = {"untimed": True}
-    messages = (said("user", "A", **none), said("assistant", "a", **none))
-    first = exchanges_of(parse_chatgpt(chatgpt(*messages)))[0]
-    assert [one.at.isoformat() for one in first] == ["2023-11-15T22:13:20+00:00"]
-    late = exchanges_of(parse_chatgpt(chatgpt(*messages, *messages, said("assistant", "b"))))[0]
-    assert [one.at.isoformat() for one in late] == ["2023-11-15T22:13:20+00:00", "2023-11-15T22:18:20+00:00"]
-    nowhen = parse_chatgpt(chatgpt(*messages, create_time=None, update_time=None))
-    assert (turns(nowhen), left(nowhen)) == ([], {"exchange without a time": 1})
-    never = parse_chatgpt(chatgpt(*messages, create_time=1e300, update_time=-1e300))
-    assert left(never) == {"exchange without a time": 1}
+def take_in(panda: Panda, *conversations: object, source: str = "") -> dict[str, Any]:
+    """Import an export of these conversations and return what the command says of it."""
+    path = write_export(panda.home / "conversations.json", *conversations)
+    words = ["--from", source] if source else []
+    data = panda.json("import", str(path), *words)
+    assert isinstance(data, dict)
+    return data
+
+
+@pytest.mark.parametrize(("value", "turns", "left_out"), IMPORTS.values(), ids=IMPORTS)
+def test_conversations_become_turns(
+    panda: Panda,
+    value: dict[str, Any],
+    turns: Sequence[tuple[str, str]],
+    left_out: Mapping[str, int],
+) -> None:
+    """Each message of the user with its reply is a turn; what cannot be one is counted by its kind."""
+    assert take_in(panda, value)["left_out"] == left_out
+    assert exchanges(panda) == turns
 
 
 @pytest.mark.parametrize(
-    "value",
+    ("value", "session", "at"),
     [
-        None,
-        [],
-        "x",
-        {},
-        {"mapping": []},
-        {"mapping": {}},
-        {"mapping": {"a": 1}},
-        {**chatgpt(said("user", "A")), "title": 5},
-        {**chatgpt(said("user", "A")), "create_time": [10**400]},
+        (
+            chatgpt(said("user", "How deep?"), said("assistant", "20 cm.")),
+            "chatgpt-00000001-0000-4000-8000-000000000000",
+            ["2023-11-15T22:14:20Z"],
+        ),
+        (
+            claude(("human", "How deep?"), ("assistant", "20 cm.")),
+            "claude-00000001-1111-4000-8000-000000000000",
+            ["2024-05-01T12:00:00Z"],
+        ),
+        (
+            chatgpt(said("user", "A", **UNTIMED), said("assistant", "a", **UNTIMED)),
+            "chatgpt-00000001-0000-4000-8000-000000000000",
+            ["2023-11-15T22:13:20Z"],
+        ),
+        (
+            chatgpt(
+                *[said("user", "A", **UNTIMED), said("assistant", "a", **UNTIMED)] * 2, said("assistant", "b")
+            ),
+            "chatgpt-00000001-0000-4000-8000-000000000000",
+            ["2023-11-15T22:13:20Z", "2023-11-15T22:18:20Z"],
+        ),
     ],
 )
-def test_what_is_no_conversation_is_told(value: object) -> None:
-    with pytest.raises(ConversationError):
-        parse_chatgpt(value)
-    with pytest.raises(ConversationError):
-        parse_claude(value)
+def test_times_and_sessions(panda: Panda, value: dict[str, Any], session: str, at: list[str]) -> None:
+    """The message's time, else the reply's, what was said before, the conversation's; its id is a session."""
+    take_in(panda, value)
+    assert [(turn.session, turn.at) for turn in saved_turns(panda)] == [(session, time) for time in at]
 
 
-def test_halves_of_characters_are_replaced() -> None:
-    found = parse_chatgpt(chatgpt(said("user", "a\ud83d"), said("assistant", "\udc00b"), title="\ud83d"))
-    assert (turns(found), found.title) == ([("a\ufffd", "\ufffdb")], "\ufffd")
-
-
-def test_claude_says_it_in_blocks() -> None:
-    """Blocks of text come in; tools and thoughts do not, nor what stands in their place in `text`."""
-    blocks = [
-        {"type": "thinking", "thinking": "hm"},
-        {"type": "text", "text": "It is"},
-        {"type": "tool_use", "name": "search"},
-        {"type": "tool_result", "content": []},
-        {"type": "text", "text": "seven."},
-        5,
-    ]
-    talk = claude(("human", "How many?"), ("assistant", blocks))
-    talk["chat_messages"][0] |= {
-        "attachments": [{"file_name": "a.txt", "extracted_content": "x"}],
-        "files": [{}],
-    }
-    found = parse_claude(talk)
-    assert found.session == "claude-00000001-1111-4000-8000-000000000000"
-    assert turns(found) == [("How many?", "It is\n\nseven.")]
-    assert left(found) == {"thought": 1, "tool message": 2, "other content": 1, "file": 2}
-    assert exchanges_of(found)[0][0].at.isoformat() == "2024-05-01T12:00:00+00:00"
-
-
-def test_an_older_claude_says_it_in_text_alone() -> None:
-    talk = claude(("human", "How many?"), ("assistant", "Seven."))
-    for message in talk["chat_messages"]:
-        del message["content"]
-    assert turns(parse_claude(talk)) == [("How many?", "Seven.")]
-
-
-def branched() -> dict[str, Any]:
-    """A talk of Claude whose third message was said anew: two branches."""
-    talk = claude(("human", "A"), ("assistant", "a"), ("human", "old"), ("assistant", "no"), ("human", "new"))
-    talk["chat_messages"] += claude(("assistant", "yes"), number=2)["chat_messages"]
-    parents = (None, 0, 1, 2, 1, 4)
-    ids = [one["uuid"] for one in talk["chat_messages"]]
-    for message, parent in zip(talk["chat_messages"], parents, strict=True):
-        message["parent_message_uuid"] = (
-            "00000000-0000-4000-8000-000000000000" if parent is None else ids[parent]
-        )
-    return talk
-
-
-def test_claude_branches_by_parents() -> None:
-    """The branch that ends with the current message, or with the last one, is followed."""
-    talk = branched()
-    found = parse_claude(talk)
-    assert turns(found) == [("A", "a"), ("new", "yes")]
-    assert left(found) == {"message of another branch": 2}
-    back = parse_claude({**talk, "current_leaf_message_uuid": talk["chat_messages"][3]["uuid"]})
-    assert turns(back) == [("A", "a"), ("old", "no")]
+@pytest.mark.parametrize(("created", "updated"), [(None, None), (1e300, -1e300)])
+def test_without_any_time_nothing_comes_in(
+    panda: Panda, created: float | None, updated: float | None
+) -> None:
+    """An exchange of which nobody knows when it was is counted."""
+    messages = (said("user", "A", **UNTIMED), said("assistant", "a", **UNTIMED))
+    data = take_in(panda, chatgpt(*messages, create_time=created, update_time=updated))
+    assert (exchanges(panda), data["left_out"]) == ([], {"exchange without a time": 1})
 
 
 @pytest.mark.parametrize(
-    ("at", "damage", "said", "lost"),
+    ("source", "values"),
+    [
+        (
+            "chatgpt",
+            [
+                {"mapping": []},
+                {"mapping": {}},
+                {"mapping": {"a": 1}},
+                {**chatgpt(said("user", "A"), said("assistant", "b")), "title": 5},
+                {**chatgpt(said("user", "A"), said("assistant", "b")), "create_time": [1]},
+            ],
+        ),
+        ("claude", [{"chat_messages": 5}, {**claude(("human", "A"), ("assistant", "b")), "name": 5}]),
+    ],
+)
+def test_what_is_no_conversation_is_counted(panda: Panda, source: str, values: list[object]) -> None:
+    """Other values, and conversations with keys of other types."""
+    data = take_in(panda, *values, None, [], "x", {}, source=source)
+    assert (exchanges(panda), data["left_out"]) == ([], {"damaged conversation": len(values) + 4})
+
+
+@pytest.mark.parametrize(
+    ("at", "damage", "turns", "lost"),
     [
         (1, {"sender": 5}, [("new", "yes")], {"damaged message": 1, "message of another branch": 2}),
         (1, None, [("new", "yes")], {"damaged message": 1, "message of another branch": 2}),
@@ -272,19 +311,13 @@ def test_claude_branches_by_parents() -> None:
     ],
 )
 def test_a_damaged_message_leaves_the_branches_apart(
-    at: int, damage: dict[str, Any] | None, said: list[tuple[str, str]], lost: dict[str, int], tmp_path: Path
+    panda: Panda,
+    at: int,
+    damage: dict[str, Any] | None,
+    turns: list[tuple[str, str]],
+    lost: dict[str, int],
 ) -> None:
     """One message that does not read costs its own turn alone; what was said anew stays left out."""
-    talk = branched()
-    message = talk["chat_messages"][at]
-    talk["chat_messages"][at] = 5 if damage is None else {**message, **damage}
-    path = write_export(tmp_path / "conversations.json", talk)
-    (found,) = ExportFile(path, path.name, find_source(path, path.name)).conversations()
-    assert isinstance(found, Conversation)
-    assert turns(found) == said
-    assert left(found).items() >= lost.items()
-
-
-def test_an_unknown_sender_joins_nothing() -> None:
-    found = parse_claude(claude(("human", "A"), ("robot", "beep"), ("assistant", "a")))
-    assert (turns(found), left(found)["damaged message"]) == ([], 1)
+    data = take_in(panda, with_damage(at, damage))
+    assert exchanges(panda) == turns
+    assert data["left_out"].items() >= lost.items()

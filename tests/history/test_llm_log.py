@@ -2,8 +2,6 @@
 
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,9 +12,8 @@ import pytest
 import sqlite_utils
 from llm import migrations
 
-from panda.errors import ImportFileError
-from panda.exchange.conversation import Conversation, exchanges_of
-from panda.exchange.llm import LlmLog
+from tests.api import Panda
+from tests.history.exports import exchanges, saved_turns
 
 _MIGRATIONS: Any = migrations  # its functions have no types
 
@@ -67,23 +64,32 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def said(path: Path) -> list[list[tuple[str, str]]]:
-    return [[(one.query, one.response) for one in exchanges_of(each)[0]] for each in read(path)]
+def take_in(panda: Panda, path: Path) -> dict[str, Any]:
+    """Import a log and return what the command says of it."""
+    data = panda.json("import", "--from", "llm", str(path))
+    assert isinstance(data, dict)
+    return data
 
 
-def read(path: Path) -> list[Conversation]:
-    return list(LlmLog(path, path.name).conversations())
+def sessions(panda: Panda) -> list[list[tuple[str, str]]]:
+    """Return query and reply of each turn, by session, in order of time."""
+    by_session: dict[str, list[tuple[str, str]]] = {}
+    for turn in saved_turns(panda):
+        by_session.setdefault(turn.session, []).append((turn.query, turn.response))
+    return list(by_session.values())
 
 
-def test_the_message_store(written: Path) -> None:
+def test_the_message_store(panda: Panda, written: Path) -> None:
     """What was typed and answered; a tool's call joins question and answer; files are counted."""
-    found = said(written)
-    assert found[0] == [("abc", "cba"), ("d\x00\x1b[2Jf", "fJ2[\x1b\x00d")]
-    assert [one[0][0] for one in found[1:]] == ["xyz", "xyz", "xyz", "What is 2+3?"]
-    assert found[-1] == [("What is 2+3?", "The sum is 5")]
-    left = [dict(exchanges_of(one)[1]) for one in read(written)]
-    assert left == [{}, {"picture": 1}, {"file": 1}, {}, {"tool message": 2}]
-    assert LlmLog(written, "").count() == 7
+    data = take_in(panda, written)
+    assert data["left_out"] == {"picture": 1, "file": 1, "tool message": 2}
+    assert data["created"] == 6
+    assert sorted(sessions(panda)) == [
+        [("What is 2+3?", "The sum is 5")],
+        [("abc", "cba"), ("d\x00\x1b[2Jf", "fJ2[\x1b\x00d")],
+        *[[("xyz", "zyx")]] * 2,
+        [("xyz", f"zyx\n{' yah' * 50}")],
+    ]
 
 
 def older(path: Path, until: str) -> sqlite_utils.Database:
@@ -109,7 +115,7 @@ def response(number: int, conversation: str | None, **more: Any) -> dict[str, An
 
 
 @pytest.mark.parametrize("until", ["m010", "m014", "m022"])
-def test_the_table_of_responses(until: str, tmp_path: Path) -> None:
+def test_the_table_of_responses(panda: Panda, until: str, tmp_path: Path) -> None:
     """Of every age: one row a call, by conversation; a call that stands alone is a conversation."""
     path = tmp_path / "logs.db"
     database = older(path, until)
@@ -122,24 +128,27 @@ def test_the_table_of_responses(until: str, tmp_path: Path) -> None:
     ]
     database.table("responses").insert_all(rows)
     database.close()
-    assert said(path) == [
-        [("Question 2?", "Answer 2.")],
-        [("Question 1?", "Answer 1."), ("Question 3?", "Answer 3.")],
+    assert take_in(panda, path)["left_out"] == {"query without a reply": 1}
+    turns = saved_turns(panda)
+    assert [(turn.session, turn.query, turn.response) for turn in turns] == [
+        ("llm-01conv", "Question 1?", "Answer 1."),
+        ("llm-01aaaaaaaaaaaaaaaaaaaaaaa2", "Question 2?", "Answer 2."),
+        ("llm-01conv", "Question 3?", "Answer 3."),
     ]
-    assert [one.session for one in read(path)] == ["llm-01aaaaaaaaaaaaaaaaaaaaaaa2", "llm-01conv"]
-    assert dict(exchanges_of(read(path)[1])[1]) == {"query without a reply": 1}
-    assert exchanges_of(read(path)[0])[0][0].at.isoformat() == "2023-08-02T10:00:00+00:00"
+    assert turns[1].at == "2023-08-02T10:00:00Z"
 
 
-def test_an_empty_reply_is_not_joined_to_the_next_question(tmp_path: Path) -> None:
+def test_an_empty_reply_is_not_joined_to_the_next_question(panda: Panda, tmp_path: Path) -> None:
+    """The question that got it is no turn."""
     path = tmp_path / "logs.db"
     database = older(path, "m022")
     database.table("responses").insert_all([response(1, "c", response=""), response(2, "c")])
     database.close()
-    assert said(path) == [[("Question 2?", "Answer 2.")]]
+    take_in(panda, path)
+    assert exchanges(panda) == [("Question 2?", "Answer 2.")]
 
 
-def test_both_generations_in_one_log(written: Path, tmp_path: Path) -> None:
+def test_both_generations_in_one_log(panda: Panda, written: Path, tmp_path: Path) -> None:
     """A call that stands in both tables comes in once, and a conversation goes on from one to the other."""
     path = Path(shutil.copy(written, tmp_path / "logs.db"))
     database = sqlite_utils.Database(path)
@@ -147,12 +156,13 @@ def test_both_generations_in_one_log(written: Path, tmp_path: Path) -> None:
     rows = [response(1, first["thread_id"]), response(2, None, id=first["id"])]
     database.table("responses").insert_all(rows, alter=True)
     database.close()
-    found = said(path)
-    assert [len(one) for one in found] == [3, 1, 1, 1, 1]
-    assert found[0][:2] == [("Question 1?", "Answer 1."), ("abc", "cba")]
+    take_in(panda, path)
+    saved = sessions(panda)
+    assert sorted(map(len, saved)) == [1, 1, 1, 1, 3]
+    assert saved[0][:2] == [("Question 1?", "Answer 1."), ("abc", "cba")]
 
 
-def test_values_of_other_types_are_no_text(tmp_path: Path) -> None:
+def test_values_of_other_types_are_no_text(panda: Panda, tmp_path: Path) -> None:
     """SQLite takes anything: bytes, numbers, text that is no UTF-8, times that are none."""
     path = tmp_path / "logs.db"
     database = older(path, "m022")
@@ -166,53 +176,52 @@ def test_values_of_other_types_are_no_text(tmp_path: Path) -> None:
     database.execute("UPDATE responses SET response = CAST(x'61ff62' AS TEXT) WHERE prompt = 'Question 3?'")
     database.conn.commit()
     database.close()
-    ((conversation),) = read(path)
-    assert [(one.query, one.response) for one in exchanges_of(conversation)[0]] == [
-        ("Question 3?", "a\ufffdb")
-    ]
-    assert dict(exchanges_of(conversation)[1]) == {"reply without a query": 1, "exchange without a time": 1}
+    data = take_in(panda, path)
+    assert data["left_out"] == {"reply without a query": 1, "exchange without a time": 1}
+    assert exchanges(panda) == [("Question 3?", "a\ufffdb")]
 
 
-def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
-    """Another database, a file that is none, a damaged one, one that lacks a column."""
+def refused(panda: Panda, path: Path, message: str) -> None:
+    """Check that a log is refused with these words, and that nothing came in."""
+    ended = panda("import", "--from", "llm", str(path), "--json")
+    assert ended.code == 2, ended.out
+    assert message in ended.error["message"]
+    assert saved_turns(panda) == []
+
+
+def test_what_is_no_log_is_refused(panda: Panda, written: Path, tmp_path: Path) -> None:
+    """Another database, a file that is none, one that lacks a column, one that is torn."""
     other = tmp_path / "other.db"
-    with sqlite3.connect(other) as database:
+    with closing(sqlite3.connect(other)) as database, database:
         database.execute("CREATE TABLE a (b)")
-    text = tmp_path / "text.db"
-    text.write_text("no database at all, but long enough to be looked at " * 20, encoding="utf-8")
     lacking = tmp_path / "lacking.db"
-    with sqlite3.connect(lacking) as database:
+    with closing(sqlite3.connect(lacking)) as database, database:
         database.execute("CREATE TABLE responses (id, prompt)")
-    for path, told in (
-        (other, "neither the table responses nor the table turns"),
-        (text, "file is not a database"),
-        (lacking, "lacks conversation_id, datetime_utc, response"),
-    ):
-        with pytest.raises(ImportFileError, match=told):
-            read(path)
-
-
-def test_a_torn_log_says_so(written: Path, tmp_path: Path) -> None:
-    path = tmp_path / "logs.db"
+    text = panda.write(
+        "text.db", "SQLite format 3\0 no database at all, but long enough to be looked at " * 20
+    )
     data = bytearray(written.read_bytes())
     data[8192:40_000] = b"\xff" * (40_000 - 8192)
-    path.write_bytes(data)
-    with pytest.raises(ImportFileError, match="the log does not read"):
-        read(path)
+    torn = panda.write("torn.db", bytes(data))
+    refused(panda, other, "neither the table responses nor the table turns")
+    refused(panda, text, "file is not a database")
+    refused(panda, lacking, "lacks conversation_id, datetime_utc, response")
+    refused(panda, torn, "the log does not read")
 
 
-def test_a_log_that_may_only_be_read_and_is_in_use(written: Path, tmp_path: Path) -> None:
+def test_a_log_that_is_in_use_is_only_read(panda: Panda, written: Path) -> None:
     """llm may write meanwhile; nothing is written into its directory."""
-    path = Path(shutil.copy(written, tmp_path / "logs.db"))
-    with sqlite3.connect(path) as writer:
+    path = Path(shutil.copy(written, panda.write("logs/logs.db", b"")))
+    with closing(sqlite3.connect(path)) as writer:
         writer.execute("BEGIN IMMEDIATE")
-        assert len(read(path)) == 5
-    assert sorted(one.name for one in tmp_path.iterdir() if "journal" not in one.name) == ["logs.db"]
+        assert take_in(panda, path)["created"] == 6
+    names = [entry.name for entry in path.parent.iterdir() if "journal" not in entry.name]
+    assert names == ["logs.db"]
 
 
 @pytest.mark.parametrize("name", ["responses", "Attachments"])
-def test_rows_without_end_are_refused(written: Path, tmp_path: Path, name: str) -> None:
-    """A view in the place of a table, which may have rows without end, is refused by name, and exit is 2."""
+def test_rows_without_end_are_refused(panda: Panda, written: Path, tmp_path: Path, name: str) -> None:
+    """A view in the place of a table, which may have rows without end, is refused by name."""
     path = Path(shutil.copy(written, tmp_path / "logs.db"))
     with closing(sqlite3.connect(path)) as database, database:
         columns = ", ".join(f'NULL AS "{row[1]}"' for row in database.execute(f"PRAGMA table_info({name})"))
@@ -222,8 +231,4 @@ def test_rows_without_end_are_refused(written: Path, tmp_path: Path, name: str) 
             f"CREATE VIEW {name} AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
             f" SELECT {columns} FROM n"
         )
-    words = ["import", str(path), "--dry-run", "--root", str(tmp_path / "store"), "--user", "ann"]
-    (tmp_path / "store" / "users" / "ann").mkdir(parents=True)
-    command = [sys.executable, "-c", "from panda.cli.main import main; main()", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-    assert (done.returncode, f"{name.lower()} is no table in it" in done.stderr) == (2, True), done.stderr
+    refused(panda, path, f"{name.lower()} is no table in it")
