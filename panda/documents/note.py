@@ -151,14 +151,14 @@ class _FrontMatterReader:
                 yield Passage(one_line(f"{name.value}: {value}"), name.line, (), "line")
 
 
-def _without_front_matter(text: str, why: DocumentError, where: str) -> NoteText:
+def _without_front_matter(text: str, error: DocumentError, where: str) -> NoteText:
     """A note whose first lines look like a front matter and are none: all of it is text, but the borders."""
     lines = text.split("\n")
     borders = [at for at, line in enumerate(lines) if _BORDER.fullmatch(line.lstrip("\ufeff"))]
     for at in borders[:2]:
         lines[at] = ""
-    message = f"{why.message}; it is read as text"
-    fault = _fault(message, where, line=why.line)
+    message = f"{error.message}; it is read as text"
+    fault = _fault(message, where, line=error.line)
     return _without_properties(text, split_passages("\n".join(lines)), (fault,))
 
 

@@ -80,9 +80,9 @@ def attachments(turn: Turn) -> list[str]:
     return [*drafts, "\n".join([f"{would}:\n", f"{fence}diff", *diffs, fence])]
 
 
-def render_response(body: str, attached: Sequence[str]) -> str:
+def render_response(answer: str, attached: Sequence[str]) -> str:
     """response.md: the answer of §5, and what stands below it."""
-    return "\n\n".join([body, *attached]) + "\n"
+    return "\n\n".join([answer, *attached]) + "\n"
 
 
 def kept_again(turn: Turn) -> list[str]:
