@@ -38,95 +38,44 @@ def edited(project: Path) -> None:
     (project / "totals.py").write_text(SOURCE.replace("add_up", "summed"), encoding="utf-8")
 
 
-def missing_blob(project: Path) -> None:
-    """A repository that takes what it lacks from elsewhere, and lacks something."""
-    (project / "totals.py").write_text(SOURCE.replace("add_up", "summed"), encoding="utf-8")
-    blob = git(project, "rev-parse", "HEAD:totals.py").strip()
-    (project / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    git(project, "config", "core.repositoryformatversion", "1")
-    git(project, "config", "extensions.partialClone", "origin")
-    git(project, "config", "remote.origin.promisor", "true")
+def config(*entries: str, attributes: str = "", lacks_blob: bool = False) -> Callable[[Path, Path], None]:
+    """
+    Sets keys of the repository; an included file `more` has git run something, too.
 
-
-def attributes(project: Path, text: str) -> None:
-    """Attributes that no commit holds."""
-    (project / ".git" / "info").mkdir(exist_ok=True)
-    (project / ".git" / "info" / "attributes").write_text(text, encoding="utf-8")
-
-
-def config(**values: str) -> Callable[[Path, Path], None]:
-    """Sets keys of the repository, with the program in the place of PROGRAM."""
+    Args:
+        entries: KEY=VALUE each, with PROGRAM and PROJECT in it.
+        attributes: Of files, in no commit.
+        lacks_blob: Whether the repository lacks something that it takes from elsewhere.
+    """
 
     def act(project: Path, run: Path) -> None:
-        for key, value in values.items():
-            git(project, "config", key.replace("__", "."), value.replace("PROGRAM", str(run)))
+        (project / "more").write_text(f"[core]\n\tfsmonitor = {run}\n", encoding="utf-8")
+        (project / ".git" / "info").mkdir(exist_ok=True)
+        (project / ".git" / "info" / "attributes").write_text(attributes, encoding="utf-8")
+        lacking = ("core.repositoryformatversion=1", "extensions.partialClone=origin")
+        for entry in (*entries, *(lacking if lacks_blob else ())):
+            key, _, value = entry.replace("PROGRAM", str(run)).replace("PROJECT", str(project)).partition("=")
+            git(project, "config", *key.split(), value)
+        if lacks_blob:
+            git(project, "config", "remote.origin.promisor", "true")
+            blob = git(project, "rev-parse", "HEAD:totals.py").strip()
+            (project / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
 
     return act
 
 
-def with_attributes(text: str, **values: str) -> Callable[[Path, Path], None]:
-    """The same for files with an attribute."""
+def hooks(folder: str, *entries: str) -> Callable[[Path, Path], None]:
+    """Hooks that git runs as soon as it writes the index."""
 
     def act(project: Path, run: Path) -> None:
-        config(**values)(project, run)
-        attributes(project, text)
+        (project / folder).mkdir(exist_ok=True)
+        for name in ("post-index-change", "fsmonitor-watchman", "post-checkout"):
+            os.link(run, project / folder / name)
+        config(*entries)(project, run)
+        later = (project / "totals.py").stat().st_mtime + 100
+        os.utime(project / "totals.py", (later, later))
 
     return act
-
-
-def included(project: Path, run: Path) -> None:
-    (project / "more").write_text(f"[core]\n\tfsmonitor = {run}\n", encoding="utf-8")
-    git(project, "config", "include.path", "../more")
-
-
-def included_for_this(project: Path, run: Path) -> None:
-    (project / "more").write_text(f"[core]\n\tfsmonitor = {run}\n", encoding="utf-8")
-    git(project, "config", "includeIf.gitdir:**.path", "../more")
-
-
-def of_the_work_tree(project: Path, run: Path) -> None:
-    git(project, "config", "core.repositoryformatversion", "1")
-    git(project, "config", "extensions.worktreeConfig", "true")
-    git(project, "config", "--worktree", "core.fsmonitor", str(run))
-
-
-def hook(project: Path, run: Path) -> None:
-    for name in ("post-index-change", "fsmonitor-watchman", "post-checkout"):
-        os.link(run, project / ".git" / "hooks" / name)
-    later = (project / "totals.py").stat().st_mtime + 100
-    os.utime(project / "totals.py", (later, later))
-
-
-def other_hooks(project: Path, run: Path) -> None:
-    (project / "hooks").mkdir()
-    os.link(run, project / "hooks" / "post-index-change")
-    git(project, "config", "core.hooksPath", str(project / "hooks"))
-    later = (project / "totals.py").stat().st_mtime + 100
-    os.utime(project / "totals.py", (later, later))
-
-
-def fetched_by_ssh(project: Path, run: Path) -> None:
-    git(project, "config", "remote.origin.url", "ssh://a.invalid/x")
-    git(project, "config", "core.sshCommand", str(run))
-    missing_blob(project)
-
-
-def fetched_by_proxy(project: Path, run: Path) -> None:
-    git(project, "config", "remote.origin.url", "git://a.invalid/x")
-    git(project, "config", "core.gitProxy", str(run))
-    missing_blob(project)
-
-
-def fetched_by_helper(project: Path, run: Path) -> None:
-    git(project, "config", "remote.origin.url", f"ext::{run} %S")
-    git(project, "config", "protocol.ext.allow", "always")
-    missing_blob(project)
-
-
-def fetched_from_program(project: Path, run: Path) -> None:
-    git(project, "config", "remote.origin.url", str(project))
-    git(project, "config", "remote.origin.uploadpack", str(run))
-    missing_blob(project)
 
 
 def submodule(project: Path, run: Path) -> None:
@@ -146,22 +95,26 @@ def submodule(project: Path, run: Path) -> None:
 
 
 RUNS_SOMETHING: dict[str, Callable[[Path, Path], None]] = {
-    "fsmonitor": config(core__fsmonitor="PROGRAM"),
-    "clean": with_attributes("* filter=x\n", filter__x__clean="PROGRAM"),
-    "clean of another name": with_attributes("*.py filter=a.b/c\n", **{"filter.a.b/c.clean": "PROGRAM"}),
-    "process": with_attributes("* filter=x\n", filter__x__process="PROGRAM", filter__x__required="true"),
-    "textconv": with_attributes("* diff=x\n", diff__x__textconv="PROGRAM"),
-    "diff driver": with_attributes("* diff=x\n", diff__x__command="PROGRAM"),
-    "external diff": config(diff__external="PROGRAM"),
-    "include": included,
-    "includeIf": included_for_this,
-    "config.worktree": of_the_work_tree,
-    "hooks": hook,
-    "hooksPath": other_hooks,
-    "sshCommand": fetched_by_ssh,
-    "gitProxy": fetched_by_proxy,
-    "ext::": fetched_by_helper,
-    "uploadpack": fetched_from_program,
+    "fsmonitor": config("core.fsmonitor=PROGRAM"),
+    "clean": config("filter.x.clean=PROGRAM", attributes="* filter=x\n"),
+    "clean of another name": config("filter.a.b/c.clean=PROGRAM", attributes="*.py filter=a.b/c\n"),
+    "process": config("filter.x.process=PROGRAM", "filter.x.required=true", attributes="* filter=x\n"),
+    "textconv": config("diff.x.textconv=PROGRAM", attributes="* diff=x\n"),
+    "diff driver": config("diff.x.command=PROGRAM", attributes="* diff=x\n"),
+    "external diff": config("diff.external=PROGRAM"),
+    "include": config("include.path=../more"),
+    "includeIf": config("includeIf.gitdir:**.path=../more"),
+    "config.worktree": config(
+        "core.repositoryformatversion=1",
+        "extensions.worktreeConfig=true",
+        "--worktree core.fsmonitor=PROGRAM",
+    ),
+    "hooks": hooks(".git/hooks"),
+    "hooksPath": hooks("hooks", "core.hooksPath=PROJECT/hooks"),
+    "sshCommand": config("remote.origin.url=ssh://a.invalid/x", "core.sshCommand=PROGRAM", lacks_blob=True),
+    "gitProxy": config("remote.origin.url=git://a.invalid/x", "core.gitProxy=PROGRAM", lacks_blob=True),
+    "ext::": config("remote.origin.url=ext::PROGRAM %S", "protocol.ext.allow=always", lacks_blob=True),
+    "uploadpack": config("remote.origin.url=PROJECT", "remote.origin.uploadpack=PROGRAM", lacks_blob=True),
     "submodule": submodule,
 }
 
