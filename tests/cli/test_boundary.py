@@ -15,8 +15,8 @@ def broken(*arguments):
     raise ZeroDivisionError("oh\\x1b[2J")
 
 os.listdir = os.scandir = broken
-from panda.cli.main import main
-main()
+import runpy
+runpy.run_module("panda", run_name="__main__")
 """
 """A program in which looking into a directory fails as nothing ever should."""
 CARELESS = """\
@@ -29,8 +29,8 @@ def printing(*arguments, **options):
     return connect(*arguments, **options)
 
 sqlite3.connect = printing
-from panda.cli.main import main
-main()
+import runpy
+runpy.run_module("panda", run_name="__main__")
 """
 """A program with a library that prints."""
 

@@ -33,8 +33,8 @@ def send_once(event, arguments):
             Finalized()
 
 sys.addaudithook(send_once)
-from panda.cli.main import main
-main()
+import runpy
+runpy.run_module("panda", run_name="__main__")
 """
 """Sends itself SIGINT once phase 0 is done, where Python drops exceptions."""
 COMMAND = [sys.executable, "-c", "from panda.cli.main import main; main()"]
