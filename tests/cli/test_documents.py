@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.api import PROGRAM, ROOT, Ended, ModelServer, Panda, run_here
+from tests.api import CASES, PROGRAM, ROOT, Ended, ModelServer, Panda, run_here
 from tests.script import Script, pick
 from tests.web.site import running_site
 
@@ -37,11 +38,10 @@ A price increase of more than 8 % in a year ends the contract.
 RISK = "The main risk is a strike at the port, which delays every delivery by two weeks."
 WRITTEN = "A strike at the port delays deliveries."
 RISK_LINE = 13
+KINDS = yaml.safe_load((CASES / "documents.yaml").read_text(encoding="utf-8"))
 
 
-PAGE = """<html><head><title>Opening hours</title><style>p{color:red}</style></head><body>
-<main><h1>Opening hours</h1><p>The museum opens at 10:15 on Sundays.</p>
-<p>Children under twelve pay nothing at the museum.</p></main></body></html>"""
+PAGE = KINDS["html"]["text"]
 
 
 @pytest.fixture
@@ -128,51 +128,13 @@ def test_a_request_without_a_question_is_about_the_document(panda: Panda, reques
     assert panda.json("memory", "list")["memory"] == []
 
 
-DISKS = """Filesystem      Size  Used Avail Use% Mounted on
-tmpfs           3.2G  2.1M  3.2G   1% /run
-/dev/nvme0n1p2  468G  301G  144G  68% /
-/dev/sda1       1.8T  1.7T   12G 100% /mnt/backup
-"""
-FILES = """total 24
--rw-r--r-- 1 ole ole  812 Nov 28 14:04 budget.txt
--rw-r--r-- 1 ole ole 9120 Nov 27 09:30 invoice.txt
-drwxr-xr-x 3 ole ole 4096 Nov 28 14:04 photos
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "query", "answer", "line"),
-    [
-        (
-            DISKS,
-            "What is the Use% of /mnt/backup?",
-            "Filesystem: /dev/sda1; Size: 1.8T; Used: 1.7T; Avail: 12G; Use%: 100%; Mounted on: /mnt/backup",
-            4,
-        ),
-        (FILES, "When was invoice.txt changed?", "9120; Nov; 27; 09:30; invoice.txt", 3),
-    ],
-    ids=["df", "ls"],
-)
-def test_columns_that_blanks_align_are_a_table(
-    panda: Panda, text: str, query: str, answer: str, line: int
-) -> None:
-    """A piped table is quoted by its rows, with the names of the columns where its first line has them."""
-    ended = panda("turn", "--json", query, stdin=text)
-    assert answer in ended.data["response"]
-    assert f"documents/standard-input.txt:{line}" in ended.data["response"]
-    assert panda.problems() == []
-
-
 def test_several_documents_and_a_question(panda: Panda) -> None:
     """--with is repeatable and goes with standard input; the document that answers a question is cited."""
     panda.write("other/contract.md", "The warranty lasts three years.\n")
     words = ("--with", "contract.md", "--with", "other/contract.md", "How long does the warranty last?")
     ended = panda("turn", "--json", *words, stdin="The office closes at five.\n")
-    assert [one["name"] for one in ended.data["documents"]] == [
-        "contract.md",
-        "contract-2.md",
-        "standard-input",
-    ]
+    names = [document["name"] for document in ended.data["documents"]]
+    assert names == ["contract.md", "contract-2.md", "standard-input"]
     assert "The warranty lasts three years. [1]" in ended.data["response"]
     assert ended.data["sources"][0]["node_id"] == "document:1/contract-2.md"
 
@@ -216,83 +178,33 @@ def test_a_later_turn_goes_on_with_the_document(panda: Panda) -> None:
     assert panda.problems() == []
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "query", "answer", "line"),
-    [
-        (
-            "prices.csv",
-            "name;price;stock\nTent;40 €;3\nLamp;12 €;0\n",
-            "What is the price of the lamp?",
-            "name: Lamp; price: 12 €; stock: 0",
-            3,
-        ),
-        (
-            "order.json",
-            '{"items": [\n\n {"sku": "Lamp L-2", "price": 12.50},\n {"sku": "Tent", "price": 40}]}',
-            "What is the price of the Lamp L-2?",
-            "sku: Lamp L-2; price: 12.50",
-            3,
-        ),
-        (
-            "page.html",
-            PAGE,
-            "When does the museum open on Sundays?",
-            "The museum opens at 10:15 on Sundays.",
-            None,
-        ),
-        (
-            "config.py",
-            "# settings of the server\nTIMEOUT_SECONDS = 45\nRETRIES = 3\n",
-            "What is TIMEOUT_SECONDS?",
-            "TIMEOUT_SECONDS = 45",
-            2,
-        ),
-    ],
-    ids=["csv", "json", "html", "code"],
-)
-def test_kinds_of_documents(
-    panda: Panda, name: str, text: str, query: str, answer: str, line: int | None
-) -> None:
-    """Tables, JSON, pages and code are read as what they are, and cited by the line where they say it."""
-    panda.write(name, text)
-    ended = panda("turn", "--json", "--with", name, query)
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_of_documents(panda: Panda, kind: str) -> None:
+    """
+    Tables, aligned columns, JSON, pages, code and short lines without a title are read as what they are, and
+    cited by the line where they say it.
+    """
+    case = KINDS[kind]
+    name = case.get("name", "standard-input")
+    if "name" in case:
+        panda.write(name, case["text"])
+        ended = panda("turn", "--json", "--with", name, case["query"])
+    else:
+        ended = panda("turn", "--json", case["query"], stdin=case["text"])
     assert ended.code == 0, ended.err
-    assert answer in ended.data["response"].replace("| ", "").replace("\\", "")
-    place = f"documents/{name}.txt:"
-    assert place in ended.data["response"]
-    if line is not None:
-        assert f"{place}{line}" in ended.data["response"]
+    assert case["answer"] in ended.data["response"].replace("| ", "").replace("\\", "")
+    assert f"documents/{name}.txt:{case.get('line', '')}" in ended.data["response"]
     assert panda.problems() == []
-
-
-@pytest.mark.parametrize(
-    ("text", "query", "answer"),
-    [
-        ("rex\n", "Summarise this", "rex"),
-        ("Anna\nBert\nCarla\n", "Summarise this", "Bert"),
-        ("Dear Anna,\n\nThe rent for the flat is 900 euros a month.\n\nTom\n", "What is the rent?", "900"),
-    ],
-    ids=["a word", "names", "a letter"],
-)
-def test_short_lines_without_a_title_are_read(panda: Panda, text: str, query: str, answer: str) -> None:
-    """What stands below no heading and in no titled file is quoted as it is."""
-    ended = panda("turn", "--json", query, stdin=text)
-    assert ended.code == 0, ended.err
-    assert answer in ended.data["response"]
 
 
 def test_the_newest_document_is_the_one_that_is_asked_about(panda: Panda) -> None:
     """What an earlier turn was given does not answer for it; half of a character in it stops nothing."""
-    assert (
-        panda("turn", "--json", "Who is the vet?", stdin='{"vet": "Dr. Amsel", "phone": "0151 222"}').code
-        == 0
-    )
-    ended = panda(
-        "turn", "--json", "Who is the vet?", stdin='{"vet": "Dr. Miller \\ud800", "phone": "0151 333"}'
-    )
+    words = ("turn", "--json", "Who is the vet?")
+    assert panda(*words, stdin='{"vet": "Dr. Amsel", "phone": "0151 222"}').code == 0
+    ended = panda(*words, stdin='{"vet": "Dr. Miller \\ud800", "phone": "0151 333"}')
     assert "Dr. Miller" in ended.data["response"]
     assert "Amsel" not in ended.data["response"]
-    coloured = panda("turn", "--json", "Who is the vet?", stdin="\033[31mThe vet is Dr. Redwood.\033[0m\n")
+    coloured = panda(*words, stdin="\033[31mThe vet is Dr. Redwood.\033[0m\n")
     assert coloured.data["response"].startswith("The vet is Dr. Redwood.")
 
 
