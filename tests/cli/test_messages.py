@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.api import Ended, Panda
+from tests.api import CASES, Ended, Panda
 from tests.code_mode import git
+
+WRONG_FILES = yaml.safe_load((CASES / "wrong_files.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -18,70 +21,14 @@ def panda(tmp_path: Path) -> Panda:
     return panda
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "words", "error", "where", "fix"),
-    [
-        (
-            "q.jsonl",
-            '{"id": "a", "query": "hi", "expct": {}}\n',
-            "batch q.jsonl",
-            "unknown key 'expct'",
-            "q.jsonl:1 (expct)",
-            "did you mean expect?",
-        ),
-        (
-            "q.jsonl",
-            '{"id": "a", "query": "hi", "expect": {"site": "x"}}\n',
-            "batch q.jsonl",
-            "unknown key 'site'",
-            "q.jsonl:1 (expect.site)",
-            "did you mean cites?",
-        ),
-        (
-            "panda.toml",
-            'user = "ann"\nseed == 3\n',
-            "list",
-            "not valid TOML: Invalid value",
-            "panda.toml:2\n",
-            'as in user = "ann"',
-        ),
-        ("panda.toml", 'user = "ann"\n# \udcff\n', "list", "not UTF-8", "panda.toml:2\n", "save it as UTF-8"),
-        (
-            "panda-system-docs/runs/r1-batch/run.json",
-            '{"bad',
-            "validate",
-            "error: problems: 1",
-            "",
-            "mend them",
-        ),
-        (
-            "models.yaml",
-            'models:\n  a: {backend: "llama_cpp}\n',
-            "models list",
-            "a quote is never closed",
-            "models.yaml:2\n",
-            "line",
-        ),
-        (
-            "panda-system-docs/users/default/preferences.md",
-            '---\nbudget: 900\nname: "Ann\n---\n',
-            "memory list",
-            "a quote is never closed",
-            "preferences.md:3\n",
-            "mend that line",
-        ),
-        ("recipes/a/b.yaml", "name: [b\n", "recipe show a/b", "never closed", "b.yaml:1", "warning: "),
-    ],
-)
-def test_wrong_files(
-    panda: Panda, name: str, text: str, words: str, error: str, where: str, fix: str
-) -> None:
+@pytest.mark.parametrize("fault", WRONG_FILES)
+def test_wrong_files(panda: Panda, fault: str) -> None:
     """The error says what is wrong, in which line, and what to do."""
-    panda.write(name, text.encode("utf-8", "surrogateescape"))
-    told = panda(*words.split()).err
-    assert error in told
-    assert where in told
-    assert fix in told
+    case = WRONG_FILES[fault]
+    panda.write(case["name"], case["text"].encode(case.get("encoding", "utf-8")))
+    told = panda(*case["words"].split()).err
+    for part in case["told"]:
+        assert part in told
 
 
 def test_a_broken_memory_file_halts(panda: Panda) -> None:
