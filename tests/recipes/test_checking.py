@@ -1,230 +1,339 @@
-"""Checks without a model: every kind of broken recipe is a problem with file, key and fix."""
+"""Recipes, prompts and registry of a project: validate names each fault, and no turn begins with it."""
 
-import ast
-from collections.abc import Iterator
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from panda.documents.context import HEADINGS
-from panda.errors import (
-    Problem,
-    PromptNotFoundError,
-    RecipeBudgetError,
-    RecipeError,
-    RecipeKeyError,
-    RecipeNotFoundError,
-    RecipeSchemaError,
-)
-from panda.models.contract import ModelInfo
-from panda.recipes.book import RecipeBook
-from panda.recipes.checks import check_recipes, check_recipes_of_mode
-from panda.recipes.steps import STEPS
-from panda.store.layout import asset
-from panda.tools.table import TOOLS
-from tests.recipes.books import PROMPTS, schema_of
+from tests.api import LAPTOPS, ROOT, Panda, ScriptedPanda, models_at, tree
 
 REFLECTION = "pipeline/phase1_reflection"
-CLASSES = {"scorer": "cosine", "prompt": "tests/classes.md"}
+TEXT = {"type": "string"}
+BUDGET = {"total": 1000, "prompt": 300, "input": 500, "output": 100}
+RECIPE: Mapping[str, Any] = {
+    "description": "Judges.",
+    "model_layer": "MIND",
+    "token_budget": BUDGET,
+    "prompt_files": ["tests/judge.md"],
+    "output_format": "json",
+    "output_schema": {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["verdict", "why"],
+        "properties": {"why": TEXT, "verdict": {"enum": ["yes", "no"]}},
+    },
+    "templates": {"why": "Because of “{{query}}”."},
+}
+"""A recipe that is right, but for its name."""
+Faults = list[dict[str, Any]]
 
 
-class Project:
-    """The packaged recipes, and a project's own ones that hide some of them."""
+class Project(Panda):
+    """A project that may hide packaged recipes by its own, with a server as its model."""
 
-    def __init__(self, root: Path) -> None:
-        self.recipes = root / "recipes"
-        self.prompts = root / "prompts"
-        self.models = root / "models.yaml"
-        self.models.write_bytes(asset("models.yaml").read_bytes())
-        (self.prompts / "tests").mkdir(parents=True)
-        for name, text in PROMPTS.items():
-            (self.prompts / "tests" / name).write_text(text, encoding="utf-8")
-        self.book = RecipeBook([self.recipes, asset("recipes")], [self.prompts, asset("prompts")])
+    def __init__(self, home: Path) -> None:
+        super().__init__(home, LAPTOPS, user="ann")
+        self.write("models.yaml", models_at("http://127.0.0.1:9/v1"))
+        self.write("prompts/tests/judge.md", "You judge.\n\n# Task\nJudge.")
 
-    def write(self, key: str, text: str) -> Path:
-        """Put a file into the project's recipes."""
-        path = self.recipes / f"{key}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
+    def write_recipe(self, key: str, **changes: object) -> Path:
+        """Write a recipe of its own; a key that is changed to None is left out."""
+        return self.write_values(key, {"name": key.replace("/", "_"), **RECIPE, **changes})
 
     def change(self, key: str, **changes: object) -> Path:
-        """Hide a packaged recipe by a changed one; a key that is given as None is left out."""
-        values = yaml.safe_load((asset("recipes") / f"{key}.yaml").read_text(encoding="utf-8"))
-        changed = {name: value for name, value in {**values, **changes}.items() if value is not None}
-        return self.write(key, yaml.safe_dump(changed, allow_unicode=True))
+        """Hide a packaged recipe by a changed one; a key that is changed to None is left out."""
+        return self.write_values(key, {**packaged(key), **changes})
 
-    def problems(self) -> list[Problem]:
-        """What a check of everything finds."""
-        folders = [self.recipes, asset("recipes")] if self.recipes.is_dir() else [asset("recipes")]
-        found = check_recipes(folders, [self.prompts, asset("prompts")], self.models, TOOLS)
-        return [one for one in found if "S3 §11.2" not in one.message]  # two recipes are over by decision
+    def write_values(self, key: str, values: Mapping[str, Any]) -> Path:
+        """Write a recipe with the values that are not None."""
+        whole = {name: value for name, value in values.items() if value is not None}
+        return self.write(f"recipes/{key}.yaml", json.dumps(whole, indent=1, ensure_ascii=False))
 
-    def first_fault(self, n_ctx: int = 8192) -> None:
-        """What is looked at before a turn of chat mode."""
-        info = ModelInfo("m", "0", n_ctx, writes=False, scores=True)
-        check_recipes_of_mode(self.book, "chat", model_of=lambda layer: info, tools=TOOLS)
+    def faults(self, *places: str) -> Faults:
+        """What validate finds in recipes, prompts, registry and models, in its order."""
+        ended = self("validate", *(places or ("recipes",)), "--json")
+        assert ended.code in (0, 3), ended.out
+        faults: Faults = ended.data["problems"]
+        return faults
+
+
+def packaged(key: str) -> dict[str, Any]:
+    """The values of a packaged recipe, or of the registry."""
+    values: dict[str, Any] = yaml.safe_load((ROOT / "recipes" / f"{key}.yaml").read_text(encoding="utf-8"))
+    return values
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """A project without recipes of its own."""
-    return Project(tmp_path)
+    return Project(tmp_path / "project")
 
 
-def test_packaged_recipes(project: Project) -> None:
-    """Nothing is wrong with what comes with panda."""
-    assert project.problems() == []
-    project.first_fault()
+def schema(**properties: object) -> dict[str, Any]:
+    """Changes of a recipe: an output schema with these properties alone."""
+    values = {"type": "object", "required": list(properties), "properties": properties}
+    return {"output_schema": values, "templates": None}
 
 
-def reflection(**properties: object) -> dict[str, Any]:
-    """Changes of the reflection recipe: another decision, further properties."""
-    return {"output_schema": schema_of(question={"type": "string"}, **properties)}
-
-
-BROKEN: list[tuple[dict[str, Any], type[RecipeError], str, str]] = [
-    ({"quality_gate": {}}, RecipeKeyError, "quality_gate", "unknown key"),
-    ({"model_layer": "REFLX"}, RecipeKeyError, "model_layer", "'REFLX'"),
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"quality_gate": {}}, "quality_gate", "unknown key"),
+    ({"name": ""}, "name", "must be a text"),
+    ({"description": None}, "description", "missing"),
+    ({"model_layer": "mind"}, "model_layer", "'mind'"),
+    ({"model_layer": ["MIND"]}, "model_layer", "['MIND']"),
+    ({"system_prompt": "x"}, "system_prompt, prompt_files", "either"),
+    ({"prompt_files": None}, "system_prompt, prompt_files", "either"),
+    ({"prompt_files": "tests/judge.md"}, "prompt_files", "a list of texts"),
+    ({"prompt_files": ["tests/gone.md"]}, "prompt_files", "tests/gone.md"),
+    ({"prompt_files": [""]}, "prompt_files", "is not there"),
+    ({"prompt_files": ["tests"]}, "prompt_files", "is not there"),
+    ({"prompt_files": ["x" * 5000]}, "prompt_files", "is not there"),
+    ({"prompt_files": ["../models.yaml"]}, "prompt_files", "leads out of prompts/"),
+    ({"prompt_files": ["tests/../../models.yaml"]}, "prompt_files", "leads out of prompts/"),
+    ({"prompt_files": ["/etc/hostname"]}, "prompt_files", "leads out of prompts/"),
+    ({"prompt_files": ["prompts//etc/hostname"]}, "prompt_files", "leads out of prompts/"),
+    ({"prompt_files": ["a\0b"]}, "prompt_files", "leads out of prompts/"),
+    ({"prompt_files": ["tests/out.md"]}, "prompt_files", "is a link that leads out of prompts/"),
+    ({"prompt_files": ["linked/models.yaml"]}, "prompt_files", "is a link that leads out of prompts/"),
+    ({"token_budget": 7}, "token_budget", "a mapping"),
+    ({"token_budget": {**BUDGET, "prompt": "x"}}, "token_budget.prompt", "a whole number"),
+    ({"token_budget": {**BUDGET, "prompt": -1}}, "token_budget.prompt", "a whole number"),
+    ({"token_budget": {**BUDGET, "outptu": 1}}, "token_budget.outptu", "unknown key"),
+    ({"token_budget": {**BUDGET, "response_reserve": 250}}, "token_budget", "1150 tokens, 150 more"),
+    ({"token_budget": {**BUDGET, "prompt": 10}}, "token_budget.prompt", "more than the prompt budget of 10"),
     (
-        {"token_budget": {"total": 9, "prompt": 600, "input": 0, "output": 0}},
-        RecipeBudgetError,
+        {"token_budget": {"total": 90_000, "prompt": 600, "input": 0, "output": 40_000}},
         "token_budget",
-        "add up to 600 tokens",
+        "more than the window of 32768",
     ),
+    ({"output_format": "xml"}, "output_format", "'xml'"),
+    ({"output_format": "markdown"}, "output_format", "choices need"),
+    ({"output_schema": []}, "output_schema", "a mapping"),
+    ({"output_schema": None, "templates": None}, "output_schema", "needs an output_schema"),
+    ({"mode": 0}, "mode", "mode is 0"),
+    ({"temperature": 3}, "temperature", "a number from 0 to 2"),
+    ({"temperature": True}, "temperature", "a number from 0 to 2"),
+    ({"input_sections": ["§9"]}, "input_sections[0]", "'§9'"),
+    ({"quality_gates": {"max_retries": 1.5}}, "quality_gates.max_retries", "a whole number"),
+    ({"quality_gates": {"timeout_ms": 0}}, "quality_gates.timeout_ms", "at least 1"),
+    ({"quality_gates": {"schema_validation": "yes"}}, "quality_gates.schema_validation", "true or false"),
+    ({"quality_gates": {"below_threshold": "stop"}}, "quality_gates.below_threshold", "'stop'"),
+    ({"compression": {"model_layer": "X"}}, "compression.model_layer", "'X'"),
+    ({"variables": {"a": 1}}, "variables.a", "must be a text"),
+    ({"templates": []}, "templates", "a mapping"),
+    ({"templates": {"why": 7}}, "templates.why", "a template is"),
+    ({"templates": {"why": [["a"], 1]}}, "templates.why", "a template is"),
+    ({"templates": {"why": {"span": "verdict"}}}, "templates.why", "a template is"),
+    ({"templates": {"why": {"spans": "verdict"}}}, "templates.why.spans", "no choice"),
+    ({"templates": {"why": "?", "wyh": "x"}}, "templates.wyh", "no text property"),
+    ({"tools_available": ["doc.serach"]}, "tools_available", "'doc.serach'"),
+    (schema(a={"not": {}}), "output_schema", '"not"'),
+    (schema(a={"type": "strng"}), "output_schema.properties.a.type", "Invalid enum value 'strng'"),
+    (schema(a={"type": "string", "pattern": "(?=a)"}), "output_schema.properties.a.pattern", "linear time"),
+    (schema(a={"type": "boolean", "x-deside": []}), "output_schema.properties.a.x-deside", "unknown key"),
+    (schema(a={"enum": [1, 2]}), "output_schema.properties.a.enum[0]", ""),
+    (schema(a={"enum": "x"}), "output_schema.properties.a.enum", ""),
+    (schema(a={"type": "string", "x-options": "things"}), "output_schema.properties.a.x-options", "things"),
     (
-        {"token_budget": {"total": 2000, "prompt": 10, "input": 0, "output": 0}},
-        RecipeBudgetError,
-        "token_budget.prompt",
-        "more than the prompt budget of 10",
+        schema(a={"type": "array", "x-options": "spans", "x-many": {"max": 0, "at_least": 0, "within": 0}}),
+        "output_schema.properties.a.x-many.max",
+        "",
     ),
+    (schema(a={"type": "array", "x-options": "spans", "x-many": 3}), "output_schema.properties.a.x-many", ""),
+    (schema(a=True), "output_schema.properties.a", ""),
+    (schema(a=[]), "output_schema.properties.a", ""),
     (
-        {"token_budget": {"total": 9000, "prompt": 600, "input": 0, "output": 7000}},
-        RecipeBudgetError,
-        "token_budget",
-        "need 8600 tokens, 408 more than the window of 8192",
+        {"output_schema": {"properties": {}, "required": ["x"]}, "templates": None},
+        "output_schema.required",
+        "'x' is no",
     ),
-    ({"prompt_files": ["tests/gone.md"]}, PromptNotFoundError, "prompt_files", "tests/gone.md"),
-    ({"prompt_files": ["../models.yaml"]}, RecipeKeyError, "prompt_files", "leads out of prompts/"),
-    ({"prompt_files": ["/etc/hostname"]}, RecipeKeyError, "prompt_files", "leads out of prompts/"),
+]  # fmt: skip
+"""Faults that are seen in a recipe whatever asks it: changes, the key that is named, part of the message."""
+
+NO_RECIPES = [
+    "",
+    "[]",
+    "3",
+    "null",
+    "text",
+    "a: [",
+    "a: &a [*a]",
+    "\ufeff",
+    "name: 1\n" * 2,
+    "[" * 9999,
+    "1: 2",
+]
+
+
+@pytest.fixture(scope="module")
+def wrong_faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Faults]:
+    """What validate finds in a project with all of WRONG and NO_RECIPES, by name of the recipe."""
+    project = Project(tmp_path_factory.mktemp("wrong") / "project")
+    (project.home / "prompts/tests/out.md").symlink_to(project.home / "models.yaml")
+    (project.home / "prompts/linked").symlink_to(project.home)
+    for number, (changes, _, _) in enumerate(WRONG):
+        project.write_recipe(f"wrong/case{number}", **changes)
+    for number, text in enumerate(NO_RECIPES):
+        project.write(f"recipes/wrong/none{number}.yaml", text)
+    by_name: dict[str, Faults] = {}
+    for fault in project.faults():
+        by_name.setdefault(Path(fault["path"]).stem, []).append(fault)
+    return by_name
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_a_fault_is_named_by_its_key(number: int, wrong_faults: dict[str, Faults]) -> None:
+    """A broken recipe is a problem with its key, what is wrong, and what to do."""
+    _, key, message = WRONG[number]
+    faults = [fault for fault in wrong_faults[f"case{number}"] if fault["key"] == key]
+    assert any(message in fault["message"] for fault in faults), wrong_faults[f"case{number}"]
+    assert all(fault["fix"] for fault in faults)
+
+
+def test_a_file_that_is_no_recipe_is_named(wrong_faults: dict[str, Faults]) -> None:
+    """Whatever a file holds, it is a problem of that file and nothing else."""
+    assert [number for number in range(len(NO_RECIPES)) if not wrong_faults.get(f"none{number}")] == []
+
+
+def test_a_recipe_may_leave_out_what_has_a_default(project: Project) -> None:
+    """What a recipe leaves out has the documented defaults; the temperature is the layer's."""
+    project.write_recipe("tests/judge")
+    shown = project.json("recipe", "show", "tests/judge")
+    assert (shown["temperature"], shown["mode"], shown["token_budget"]["response_reserve"]) == (0.5, None, 0)
+    gates = shown["quality_gates"]
+    assert (gates["max_retries"], gates["timeout_ms"], gates["below_threshold"]) == (2, 300_000, "proceed")
+    assert shown["compression"]["model_layer"] == "NERVES"
+
+
+def test_every_key_of_a_recipe_is_read(project: Project) -> None:
+    """All keys of the schema come out of `recipe show` as they were written."""
+    values = {
+        "input_sections": ["§0", "§2"],
+        "input_docs": ["context.md", "plan.json"],
+        "variables": {"tone": "{{mode}}"},
+        "quality_gates": {"confidence_threshold": 0.7, "below_threshold": "halt", "evidence_required": True},
+        "compression": {"enabled": False, "preserve": ["section_0", "tool_errors"]},
+        "mode": "code",
+        "tools_available": ["doc.search"],
+        "temperature": 0,
+        "examples": ["{}"],
+    }
+    project.write_recipe("tests/judge", **values)
+    shown = project.json("recipe", "show", "tests/judge")
+    for name, value in values.items():
+        if isinstance(value, dict):
+            assert {key: shown[name][key] for key in value} == value
+        elif name != "input_sections":
+            assert shown[name] == value
+    assert [str(section).strip("§") for section in shown["input_sections"]] == ["0", "2"]
+
+
+def test_parts_over_the_total_are_named_with_their_line(project: Project) -> None:
+    """A budget whose parts are over its total is named with both numbers, file and line."""
+    path = project.write_recipe("tests/judge", token_budget={**BUDGET, "response_reserve": 250})
+    ended = project("validate", str(path))
+    line = path.read_text(encoding="utf-8").partition('"token_budget"')[0].count("\n") + 1
+    assert f"{path}:{line} (token_budget): " in ended.out
+    assert "1150 tokens, 150 more than its total of 1000" in " ".join(ended.out.split())
+
+
+MAPPED: list[tuple[str, dict[str, Any], str, str]] = [
+    (REFLECTION, {"input_docs": ["plan.jsn"]}, "input_docs", "'plan.jsn'"),
     (
+        REFLECTION,
         {"prompt_files": ["tests/judge.md"], "variables": {"a": "{{b}}"}},
-        RecipeKeyError,
         "variables.a",
         "{{b}}",
     ),
-    ({"prompt_files": None, "system_prompt": "{{mod}}"}, RecipeKeyError, "system_prompt", "{{mod}}"),
-    ({"prompt_files": None, "system_prompt": "{{ mode }}"}, RecipeKeyError, "system_prompt", "{{ mode }}"),
-    ({"templates": {"question": "{{x}}"}}, RecipeKeyError, "templates.question", "{{x}}"),
+    (REFLECTION, {"prompt_files": None, "system_prompt": "{{mod}}"}, "system_prompt", "{{mod}}"),
+    (REFLECTION, {"prompt_files": None, "system_prompt": "{{ mode }}"}, "system_prompt", "{{ mode }}"),
+    (REFLECTION, {"templates": {"question": "{{x}}"}}, "templates.question", "{{x}}"),
     (
-        {"templates": {"question": "?", "querstion": "x"}},
-        RecipeKeyError,
-        "templates.querstion",
-        "no text property",
-    ),
-    (
-        {"templates": {"question": {"spans": "decision"}}},
-        RecipeKeyError,
-        "templates.question.spans",
-        "no choice",
-    ),
-    ({"templates": {"question": 7}}, RecipeKeyError, "templates.question", "a template is"),
-    ({"tools_available": ["doc.serach"]}, RecipeKeyError, "tools_available", "'doc.serach'"),
-    ({"input_docs": ["plan.jsn"]}, RecipeKeyError, "input_docs", "'plan.jsn'"),
-    (reflection(decision={"not": {}}), RecipeSchemaError, "output_schema", '"not"'),
-    (
-        reflection(decision={"type": "strng"}),
-        RecipeSchemaError,
-        "output_schema.properties.decision.type",
-        "type is not valid: Invalid enum value 'strng'",
-    ),
-    (
-        reflection(decision={"type": "string", "pattern": "(?=a)"}),
-        RecipeSchemaError,
-        "output_schema.properties.decision.pattern",
-        "linear time",
-    ),
-    (
-        reflection(decision={"type": "boolean", "x-deside": []}),
-        RecipeKeyError,
-        "output_schema.properties.decision.x-deside",
-        "unknown key",
-    ),
-    (
-        reflection(decision={"type": "string", "x-options": "candidates"}),
-        RecipeKeyError,
+        REFLECTION,
+        schema(question=TEXT, decision={"type": "string", "x-options": "candidates"}),
         "output_schema.properties.decision",
         "no phase gives options called 'decision'",
     ),
     (
-        reflection(decision={"enum": ["a"], "x-decide": [{"scorer": "cosine", "over": "evidnce"}]}),
-        RecipeKeyError,
-        "output_schema.properties.decision.x-decide[0].over",
-        "'evidnce'",
+        "pipeline/phase7_summarizer",
+        {"quality_gates": {"below_threshold": "clarify"}},
+        "quality_gates.below_threshold",
+        "cannot ask the user back",
     ),
+    (REFLECTION, schema(question=TEXT), "output_schema", "decision"),
+    (REFLECTION, {"output_format": "text"}, "output_format", ""),
+    ("pipeline/phase6_validator", schema(reason=TEXT), "output_schema", "verdict"),
     (
-        reflection(decision={"enum": ["yes", "no"], "x-decide": [{**CLASSES, "prompt": "tests/judge.md"}]}),
-        RecipeKeyError,
-        "output_schema.properties.decision.x-decide[0].prompt",
-        "no line that begins|examples of",
-    ),
-    (
-        reflection(decision={"enum": ["yes", "maybe"], "x-decide": [CLASSES]}),
-        RecipeKeyError,
-        "output_schema.properties.decision.x-decide[0].prompt",
-        "examples of 1 classes|class 'no'",
-    ),
-    (
-        reflection(decision={"enum": ["a"], "x-decide": [{**CLASSES, "class": "maybe", "choose": "a"}]}),
-        RecipeKeyError,
-        "output_schema.properties.decision.x-decide[0].class",
-        "no class 'maybe'",
-    ),
-    ({"output_format": "markdown"}, RecipeKeyError, "output_format", "choices need"),
-    (
-        {"output_schema": None, "templates": None},
-        RecipeSchemaError,
+        "pipeline/phase5_synthesizer_chat",
+        {"output_schema": {"type": "object", "required": []}},
         "output_schema",
-        "needs an output_schema",
+        "",
     ),
-    (
-        {"output_schema": {"properties": {}, "required": ["x"]}, "templates": None},
-        RecipeKeyError,
-        "output_schema.required",
-        "'x' is no property",
+    *(
+        (key, {"output_schema": {"properties": {name: {"enum": [*values, "MAYBE"]}}}}, name, "'MAYBE'")
+        for key, name, values in (
+            (REFLECTION, "decision", ("PROCEED", "CLARIFY")),
+            ("pipeline/phase2_5_context_validator", "verdict", ("pass", "retry", "clarify")),
+            ("pipeline/phase3_planner_chat", "next_step", ("coordinator", "synthesis", "clarify")),
+            ("pipeline/phase3_planner_chat", "question_kind", ("question", "proposal")),
+            ("pipeline/phase6_validator", "verdict", ("APPROVE", "REVISE", "RETRY", "FAIL")),
+        )
     ),
-]
+]  # fmt: skip
+"""Faults that are seen by what the phase gives and reads: recipe, changes, the key that is named, message."""
 
 
-@pytest.mark.parametrize(("changes", "kind", "key", "says"), BROKEN)
-def test_broken_recipe(
-    project: Project, changes: dict[str, Any], kind: type[RecipeError], key: str, says: str
+@pytest.mark.parametrize(("recipe", "changes", "key", "message"), MAPPED)
+def test_a_recipe_fits_its_phase(
+    project: Project, recipe: str, changes: dict[str, Any], key: str, message: str
 ) -> None:
-    """A broken recipe is a problem with file and key, and the same fault stops a turn before it starts."""
+    """A recipe that asks for what its phase does not give, or lacks what it reads, is named."""
+    path = project.change(recipe, **changes)
+    faults = [fault for fault in project.faults(str(path)) if key in fault["key"]]
+    assert any(message in fault["message"] for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"quality_gate": {}}, "RecipeKeyError"),
+        ({"token_budget": {**BUDGET, "prompt": 600, "output": 400}}, "RecipeBudgetError"),
+        ({"prompt_files": ["tests/gone.md"]}, "PromptNotFoundError"),
+        (schema(question=TEXT, decision={"not": {}}), "RecipeSchemaError"),
+        ({"input_docs": ["plan.jsn"]}, "RecipeKeyError"),
+    ],
+)
+def test_a_fault_stops_a_turn_before_it_begins(project: Project, changes: dict[str, Any], kind: str) -> None:
+    """The same faults end a turn with 2, the recipe's file and an intervention; no number is taken."""
     path = project.change(REFLECTION, **changes)
-    found = [problem for problem in project.problems() if problem.key == key]
-    assert [problem.path for problem in found] == [str(path)] * len(found)
-    assert any(says_one in problem.message for problem in found for says_one in says.split("|"))
-    with pytest.raises(RecipeError) as caught:
-        project.first_fault()
-    assert type(caught.value) is kind
+    before = tree(project.user_directory)
+    ended = project.turn("Which tea?")
+    assert (ended.code, ended.error["type"]) == (2, kind), ended.out
+    assert ended.error["where"].startswith(str(path))
+    assert tree(project.user_directory) == before
+    assert len(ended.interventions) == 1
 
 
-def test_fixes(project: Project) -> None:
-    """Every problem says what to do."""
-    for changes, *_ in BROKEN[:3]:
-        project.change(REFLECTION, **changes)
-        assert all(problem.fix for problem in project.problems())
+def test_a_window_that_is_too_small_stops_a_turn(project: Project) -> None:
+    """A model whose window a recipe does not fit is an error before a turn."""
+    project.write("models.yaml", models_at("http://127.0.0.1:9/v1").replace("32768", "1500"))
+    ended = project.turn("Which tea?")
+    assert (ended.code, ended.error["type"]) == (2, "RecipeBudgetError")
+    assert "window of 1500" in ended.error["message"]
 
 
-def test_all_problems(project: Project) -> None:
-    """All problems of all files are reported, by file; of one whose keys are wrong the first."""
+def test_all_faults_of_all_files_are_told(project: Project) -> None:
+    """All problems of all files are reported, by file; those of models.yaml too."""
+    assert project("validate").code == 0
     project.change(REFLECTION, tools_available=["x", "y"], temperature=1)
     project.change("pipeline/phase6_validator", prompt_files=["a.md", "b.md"])
-    found = [(Path(problem.path).stem, problem.key) for problem in project.problems()]
-    assert found == [
+    project.write("models.yaml", "models: {}\nlayers: {MIND: gone}\n")
+    faults = [(Path(fault["path"]).stem, fault["key"]) for fault in project.faults(".")]
+    assert faults == [
+        ("models", "layers.MIND"),
         ("phase1_reflection", "tools_available"),
         ("phase1_reflection", "tools_available"),
         ("phase6_validator", "prompt_files"),
@@ -233,227 +342,151 @@ def test_all_problems(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "a: [", "a: &a [*a]", "\ufeff", "name: 1\n" * 2, "[" * 9999, "1: 2"]
+    ("text", "line", "message"),
+    [
+        ("a: 1\n\tb: 2", 2, "not valid YAML"),
+        ("a: 1\na: 2", 2, "the key 'a' stands in line 1 and again in line 2"),
+        ("a: &x [1]\nb: *x", 2, "alias"),
+        ("? [a]\n: b", 1, "is no text"),
+        ("a: 1\n---\nb: 2", 2, "a second document"),
+        ("a: !!python/object:os.system x", 1, "the tag"),
+        ("a: !!bool x", 1, "the tag"),
+        ("a: !!binary aGk=", 1, "the tag"),
+        ("a: 1e999", 1, "not a finite number"),
+        ("[" * 101 + "]" * 101, 1, "nested too deeply"),
+        ("[" * 100_000, 1, "nested too deeply"),
+        ("a: " + "9" * 5000, 1, "too large"),
+        (b"a: 1\nb: \xff", 2, "not UTF-8"),
+    ],
+    ids=lambda value: str(value)[:20],
 )
-def test_not_a_recipe(project: Project, text: str) -> None:
-    """A file that holds no recipe at all is a problem, and an error before a turn."""
-    path = project.write(REFLECTION, text)
-    assert {problem.path for problem in project.problems()} == {str(path)}
-    with pytest.raises(RecipeError):
-        project.first_fault()
+def test_yaml_that_is_broken_or_clever_is_named_by_its_line(
+    project: Project, text: str | bytes, line: int, message: str
+) -> None:
+    """YAML that is broken, clever or endless is one error with its line, and stops a turn."""
+    path = project.write(f"recipes/{REFLECTION}.yaml", text)
+    ended = project.turn("Which tea?")
+    assert (ended.code, ended.error["where"]) == (2, f"{path}:{line}")
+    assert message in ended.error["message"]
 
 
-@pytest.mark.parametrize("value", [None, -1, "{{a}}", [1], {"a": {"b": []}}])
-@pytest.mark.parametrize(
-    "key", sorted(yaml.safe_load((asset("recipes") / f"{REFLECTION}.yaml").read_bytes()))
-)
-def test_any_value(project: Project, key: str, value: object) -> None:
-    """Whatever stands under a key, checking ends with problems and nothing else."""
-    text = (asset("recipes") / f"{REFLECTION}.yaml").read_text(encoding="utf-8")
-    path = project.write(REFLECTION, yaml.safe_dump({**yaml.safe_load(text), key: value}))
-    assert {problem.path for problem in project.problems()} <= {str(path)}
-
-
-@pytest.mark.parametrize("value", [None, 1, "x", [1], {"a": 1}])
 @pytest.mark.parametrize(
     "place",
     [
-        ("properties",),
-        ("required",),
-        ("type",),
-        ("properties", "decision"),
-        ("properties", "decision", "enum"),
-    ]
-    + [("properties", "decision", key) for key in ("x-decide", "x-options", "x-many", "x-from", "type")],
+        *sorted(packaged(REFLECTION)),
+        *("output_schema/properties", "output_schema/required", "output_schema/type"),
+        *(
+            f"output_schema/properties/decision{key}"
+            for key in ("", "/enum", "/x-options", "/x-many", "/type")
+        ),
+    ],
 )
-def test_any_schema(project: Project, place: tuple[str, ...], value: object) -> None:
-    """The same for every place of an output schema."""
-    text = (asset("recipes") / f"{REFLECTION}.yaml").read_text(encoding="utf-8")
-    values = yaml.safe_load(text)
-    part = values["output_schema"]
-    for name in place[:-1]:
-        part = part[name]
-    part[place[-1]] = value
-    path = project.write(REFLECTION, yaml.safe_dump(values))
-    assert {problem.path for problem in project.problems()} <= {str(path)}
+def test_whatever_stands_under_a_key_checking_ends(project: Project, place: str) -> None:
+    """Any value under any key ends with problems of that file and nothing else."""
+    values = packaged(REFLECTION)
+    wrong: tuple[object, ...] = (None, -1, [1], {"a": {"b": []}})
+    for value in wrong:
+        *parents, key = place.split("/")
+        part = values
+        for name in parents:
+            part = part[name]
+        part[key] = value
+        path = project.write(f"recipes/{REFLECTION}.yaml", yaml.safe_dump(values))
+        assert {fault["path"] for fault in project.faults(str(path))} <= {str(path)}
 
 
-def registry() -> dict[str, Any]:
-    """The packaged registry."""
-    found = yaml.safe_load((asset("recipes") / "registry.yaml").read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
+ENTRY = {"recipes": {"any": REFLECTION}, "purpose": "x", "risk": "low"}
 
 
 @pytest.mark.parametrize(
-    ("step", "entry", "key", "says"),
+    ("step", "entry", "key", "message"),
     [
-        (
-            "phase9",
-            {"recipes": {"any": REFLECTION}, "purpose": "x", "risk": "low"},
-            "phase9",
-            "no step phase9",
-        ),
-        (
-            "phase1_reflection",
-            {"recipes": {"any": "a/b"}, "purpose": "x", "risk": "low"},
-            "phase1_reflection.recipes.any",
-            "no recipe a/b",
-        ),
+        ("phase9", ENTRY, "phase9", "no step phase9"),
+        ("phase1_reflection", {**ENTRY, "recipes": {"any": "a/b"}}, "phase1_reflection.recipes.any", "a/b"),
+        ("phase1_reflection", {**ENTRY, "recipes": {"any": "../b"}}, "phase1_reflection.recipes.any", ""),
+        ("phase1_reflection", {**ENTRY, "recipes": {"any": ["a"]}}, "phase1_reflection.recipes.any", ""),
+        ("phase1_reflection", {**ENTRY, "recipes": {"talk": "a/b"}}, "phase1_reflection.recipes.talk", ""),
         (
             "phase1_reflection",
-            {"recipes": {"code": REFLECTION}, "purpose": "x", "risk": "low"},
+            {**ENTRY, "recipes": {"code": REFLECTION}},
             "phase1_reflection.recipes",
-            "no recipe for chat mode",
+            "for chat",
         ),
         (
             "phase3_planner",
-            {"recipes": {"any": "pipeline/phase3_planner_chat"}, "purpose": "x", "risk": "low"},
+            {**ENTRY, "recipes": {"any": "pipeline/phase3_planner_chat"}},
             "phase3_planner.recipes.any",
             "is a recipe for chat mode",
         ),
-        ("phase1_reflection", {"recipes": {}, "purpose": "x", "risk": "x"}, "phase1_reflection.risk", "'x'"),
+        ("phase1_reflection", {**ENTRY, "risk": "x"}, "phase1_reflection.risk", "'x'"),
+        ("phase1_reflection", {**ENTRY, "extra": 1}, "phase1_reflection.extra", "unknown key"),
+        ("phase1_reflection", 1, "phase1_reflection", ""),
     ],
-)
-def test_broken_registry(project: Project, step: str, entry: object, key: str, says: str) -> None:
-    """A step that is unknown, or leads to no fitting recipe is a problem of the registry."""
-    entries = {name: value for name, value in {**registry(), step: entry}.items() if value is not None}
-    path = project.write("registry", yaml.safe_dump(entries))
-    found = [problem for problem in project.problems() if (problem.path, problem.key) == (str(path), key)]
-    assert any(says in problem.message for problem in found)
-
-
-def test_missing_recipe_stops_a_turn(project: Project) -> None:
-    """A registry that leads nowhere is an error before a turn."""
-    entries = registry()
-    entries["phase1_reflection"]["recipes"] = {"any": "a/b"}
-    project.write("registry", yaml.safe_dump(entries))
-    with pytest.raises(RecipeNotFoundError):
-        project.first_fault()
-
-
-def test_small_window_stops_a_turn(project: Project) -> None:
-    """A model whose window a recipe does not fit is an error before a turn."""
-    with pytest.raises(RecipeBudgetError, match="window of 1500"):
-        project.first_fault(n_ctx=1500)
-
-
-def test_broken_models_file(project: Project) -> None:
-    """models.yaml is checked too, and the recipes all the same."""
-    project.models.write_text("models: {}\nlayers: {MIND: gone}\n", encoding="utf-8")
-    project.change(REFLECTION, extra=1)
-    assert [(Path(p.path).name, p.key) for p in project.problems()] == [
-        ("models.yaml", "layers.MIND"),
-        ("phase1_reflection.yaml", "extra"),
-    ]
-
-
-def test_stray_files_and_names(project: Project) -> None:
-    """A file that nobody reads and a name that two recipes have are problems."""
-    copy = (asset("recipes") / f"{REFLECTION}.yaml").read_text(encoding="utf-8")
-    project.write("pipeline/second", copy)
-    stray = project.write("stray", copy)
-    found = {(problem.path, problem.message) for problem in project.problems()}
-    assert (str(stray), "this file is not read") in found
-    assert any("also that of pipeline/phase1_reflection" in message for _, message in found)
-
-
-def asks() -> Iterator[tuple[str, set[str], set[str], set[str]]]:
-    """Step, options, variables and documents of every `ask(…)` and `choose(ask, …)` in phases and tools."""
-    package = Path(__file__).parents[2] / "panda"
-    for path in (*(package / "phases").glob("*.py"), *(package / "tools").glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-                continue
-            named = [str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)]
-            if node.func.id == "choose" and len(named) == 2:
-                yield named[0], {named[1]}, set(), set()
-            elif node.func.id == "ask" and named:  # else the step is another caller's
-                given = {
-                    keyword.arg: {
-                        name
-                        for key in keyword.value.keys
-                        for name in ([ast.literal_eval(key)] if key is not None else HEADINGS)
-                    }
-                    for keyword in node.keywords
-                    if isinstance(keyword.value, ast.Dict)
-                }
-                options, variables, documents = (
-                    given.get(name, set()) for name in ("options", "variables", "extra")
-                )
-                yield named[0], options, variables, documents
-
-
-def test_steps_are_what_phases_ask_for() -> None:
-    """The table of steps says what the phases give: options, variables, and documents that are no files."""
-    found = {step: given for step, *given in asks()}
-    others = {step for step in STEPS if step.startswith("compress_")} | {"phase4_memory_statement"}
-    assert set(found) == set(STEPS) - others
-    for step, (options, variables, documents) in found.items():
-        known = STEPS[step]
-        assert (set(known.options), set(known.variables)) == (options, variables), step
-        assert set(known.documents) == {name for name in documents if not name.endswith(".md")}, step
-
-
-DECIDING = [
-    ("phase1_reflection", "[PROCEED, CLARIFY]", "decision"),
-    ("phase2_5_context_validator", "[pass, retry, clarify]", "verdict"),
-    ("phase3_planner_chat", "[coordinator, synthesis, clarify]", "next_step"),
-    ("phase3_planner_chat", "[question, proposal]", "question_kind"),
-    ("phase6_validator", "[APPROVE, REVISE, RETRY, FAIL]", "verdict"),
-]
-
-
-def packaged(name: str, old: str, new: str) -> str:
-    """A recipe of the pipeline with another wording of something in it."""
-    text = (asset("recipes") / "pipeline" / f"{name}.yaml").read_text(encoding="utf-8")
-    assert old in text
-    return text.replace(old, new, 1)
-
-
-@pytest.mark.parametrize(("name", "values", "key"), DECIDING)
-def test_a_value_that_the_phase_does_not_know(project: Project, name: str, values: str, key: str) -> None:
-    """A value of a deciding choice for which the phase does nothing is named."""
-    project.write(f"pipeline/{name}", packaged(name, values, values.replace("]", ", MAYBE]")))
-    place = f"output_schema.properties.{key}"
-    told = [one.message for one in project.problems() if one.key == place]
-    assert any("does nothing for the value 'MAYBE'" in message for message in told)
-
-
-def test_values_that_no_step_chooses(project: Project) -> None:
-    """Values that a model which only chooses can't reach are named as information, others are not."""
-
-    def unreached() -> list[str]:
-        return [f"{one.key}: {one.message}" for one in project.problems() if "no step chooses" in one.message]
-
-    assert unreached() == []
-    written = packaged("phase6_validator", "      x-written: [RETRY, FAIL]\n", "")
-    project.write("pipeline/phase6_validator", written)
-    key = "output_schema.properties.verdict"
-    assert unreached() == [f"{key}: no step chooses RETRY, FAIL under a model that does not write"]
-    project.models.write_text(project.models.read_text().replace("writes: false", "writes: true"))
-    assert unreached() == []
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "key"),
-    [
-        ("phase3_planner_chat", "next_step:\n", "next_step_:\n", "output_schema.properties.next_step"),
-        ("phase6_validator", "required: [verdict]", "required: []", "output_schema.required"),
-        ("phase5_synthesizer_chat", "required: [items]", "required: []", "output_schema.required"),
-        ("phase1_reflection", "output_format: json", "output_format: text", "output_format"),
-    ],
-)
-def test_what_a_phase_reads_must_be_promised(
-    project: Project, name: str, old: str, new: str, key: str
+)  # fmt: skip
+def test_a_broken_registry_is_named(
+    project: Project, step: str, entry: object, key: str, message: str
 ) -> None:
-    """A schema without what its phase reads is an error of the check, not of the turn."""
-    path = project.write(f"pipeline/{name}", packaged(name, old, new))
-    assert key in [one.key for one in project.problems() if one.path == str(path)]
+    """A step that is unknown, or leads to no fitting recipe is a problem of the registry."""
+    path = project.write("recipes/registry.yaml", yaml.safe_dump({**packaged("registry"), step: entry}))
+    faults = [fault for fault in project.faults(str(path)) if fault["key"] == key]
+    assert any(message in fault["message"] for fault in faults), project.faults(str(path))
 
 
-def test_steps_of_later_versions(project: Project) -> None:
+def test_a_missing_recipe_stops_a_turn(project: Project) -> None:
+    """A registry that leads nowhere is an error before a turn, which names the nearest recipe."""
+    entries = packaged("registry")
+    entries["phase1_reflection"]["recipes"] = {"any": "pipeline/phase1_reflecton"}
+    project.write("recipes/registry.yaml", yaml.safe_dump(entries))
+    ended = project.turn("Which tea?")
+    assert (ended.code, ended.error["type"]) == (2, "RecipeNotFoundError")
+    assert ended.error["fix"] == f"did you mean {REFLECTION}?"
+
+
+def test_a_registry_of_before_is_completed(project: Project) -> None:
     """What a project's own registry does not name is served as packaged: one from before goes on."""
-    before = {name: value for name, value in registry().items() if not name.startswith("compress_")}
-    project.write("registry", yaml.safe_dump(before))
-    assert project.problems() == []
+    before = {name: value for name, value in packaged("registry").items() if not name.startswith("compress_")}
+    project.write("recipes/registry.yaml", yaml.safe_dump(before))
+    assert project("validate", "recipes").code == 0
+
+
+def test_stray_files_and_double_names_are_told(project: Project) -> None:
+    """A file that nobody reads and a name that two recipes have are problems."""
+    project.write_values("pipeline/second", packaged(REFLECTION))
+    stray = project.write_values("stray", packaged(REFLECTION))
+    faults = {(fault["path"], fault["message"]) for fault in project.faults()}
+    assert (str(stray), "this file is not read") in faults
+    assert any(f"also that of {REFLECTION}" in message for _, message in faults)
+
+
+def test_links_within_prompts_may_stay(project: Project) -> None:
+    """A prompt that is a link within its folder is read; a recipe or registry that leads out is refused."""
+    (project.home / "prompts/tests/within.md").symlink_to("judge.md")
+    path = project.write_recipe("tests/judge", prompt_files=["tests/within.md"])
+    assert [fault["key"] for fault in project.faults(str(path)) if fault["key"] == "prompt_files"] == []
+    outside = project.write("elsewhere/judge.yaml", path.read_text(encoding="utf-8"))
+    path.unlink()
+    path.symlink_to(outside)
+    (project.home / "recipes/registry.yaml").symlink_to(outside)
+    refused = {Path(fault["path"]).name for fault in project.faults(".") if "link" in fault["message"]}
+    assert refused == {"judge", "registry.yaml"}
+
+
+def test_a_recipe_is_chosen_by_phase_and_mode(ann: ScriptedPanda) -> None:
+    """The registry leads each phase to its recipe of the mode; a project's own is asked in its place."""
+    entries = packaged("registry")
+    entries["phase1_reflection"]["recipes"] = {"chat": "own/reflection", "code": REFLECTION}
+    ann.write("recipes/registry.yaml", yaml.safe_dump(entries))
+    values = {**packaged(REFLECTION), "name": "own"}
+    ann.write("recipes/own/reflection.yaml", yaml.safe_dump(values))
+    turn = ann.turn()
+    assert {call["recipe"] for call in turn.calls if call["phase"] == 1} == {"own/reflection"}
+    turn = ann.turn("Which tea do I like?", "--mode", "code")
+    assert {call["recipe"] for call in turn.calls if call["phase"] == 1} == {REFLECTION}
+
+
+def test_each_call_is_by_a_recipe(ann: ScriptedPanda) -> None:
+    """Whatever the model is asked in a turn is a call of a recipe that there is, and is written down."""
+    turn = ann.turn()
+    assert len(turn.calls) == len(turn.prompts) > 5
+    recipes = {row["recipe"] for row in ann.json("recipe", "list")["recipes"]}
+    assert {call["recipe"] for call in turn.calls} <= recipes
