@@ -75,6 +75,8 @@ def test_sources_that_disagree(site: Site, ann: ScriptedPanda) -> None:
     prices = {claim["claim"]: claim["visit_id"] for claim in value["claims"] if "price" in claim["claim"]}
     assert {text.rpartition(" ")[2] for text in prices} == {"$697.00", "$649.00"}
     assert set(prices.values()) == set(value["webpage_cache"])
+    assert (value["created_at"], value["expires_at"]) == ("2026-01-04T14:30:00Z", "2026-01-04T20:30:00Z")
+    assert value["quality_score"] == 0.67
     both = f"$649.00 ({second}) or $697.00 ({first})"
     text = f"Lenovo LOQ 15 Gaming Laptop: price {both}; the sources disagree"
     assert [conflict["text"] for conflict in value["conflicts"]] == [text]

@@ -1,5 +1,6 @@
 """web.fetch: visits written, refreshed and quoted."""
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -56,6 +57,8 @@ def test_visit_is_written(ann: ScriptedPanda, site: Site) -> None:
     assert (step["data"]["from"], step["data"]["page_type"]) == ("server", "product")
     (directory,) = ann.turn_file(3, "webpage_cache").iterdir()
     assert {path.name for path in directory.iterdir()} == {"manifest.json", "content.md", "extracted.json"}
+    assert json.loads((directory / "extracted.json").read_text())["price"] == "$697.00"
+    assert json.loads((directory / "manifest.json").read_text())["extraction_quality"] == 0.98
     assert {claim["node_id"] for claim in step["claims"]} == {f"visit:{step['data']['visit_id']}"}
     assert "Lenovo LOQ 15 Gaming Laptop: availability In Stock" in texts_of(step)
     assert step["artifacts"][0] == f"webpage_cache/{directory.name}/content.md"
