@@ -7,7 +7,7 @@ quotes; what one that writes words anew must hold in the nodes that it cites.
 """
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +21,6 @@ from panda.documents.memory_file import is_statement, statement_key
 from panda.documents.text import one_line, shorten
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, MemoryNodeError, Problem, ReplyError
-from panda.language.reading import MOST_NAMED_TURNS
 from panda.memory.budget import (
     DOCUMENTS_TOKENS,
     LoadedDocument,
@@ -59,6 +58,7 @@ from panda.phases.evidence import (
     reason,
 )
 from panda.phases.from_session import recalled_turns
+from panda.phases.named_turns import check_named_turns
 from panda.phases.request import ask, question_of, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -382,7 +382,7 @@ class ContextGatherer:
             known = {NodeKind.TURN.id(source), *(one.node_id for one in found if one.node_id.startswith(own))}
             found = [one for one in found if one.node_id not in known]
         if named:
-            self._check_named(turn, {one.node_id for one in found})
+            check_named_turns(turn.reading, {one.node_id for one in found}, turn.store)
             found = [
                 one for one in found if one.node_id in named or kind_of(one.node_id) is not NodeKind.TURN
             ]
@@ -393,31 +393,6 @@ class ContextGatherer:
         loaded = [self.reader.load(node_id) for node_id in turn.document_nodes]
         nodes |= {node.id: node for node in loaded}
         return [Candidate(node.id, shorten(f"{node.title}: {node.text}", _CHARS), 0.0) for node in loaded]
-
-    @staticmethod
-    def _check_named(turn: Turn, there: Collection[str]) -> None:
-        """Raise MemoryNodeError if the query asks for turns that are not saved, or for too many (S1 §9)."""
-        named = turn.reading.turns
-        where = str(turn.store.turns)
-        if turn.reading.mood == "tells":  # what is told of "turn 12" asks for nothing
-            return
-        if len(named) > MOST_NAMED_TURNS:
-            message = f"the query names more than {MOST_NAMED_TURNS} turns"
-            raise MemoryNodeError(message, where=where, fix="ask for fewer turns at once, in a new turn")
-        missing = [node_id for node_id in named if node_id not in there]
-        if not missing:
-            return
-        numbers = ", ".join(key_of(node_id) for node_id in missing)
-        message = f"the query names turns that are not saved: {numbers}"
-        if len(missing) == 1:
-            message = f"the query names turn {numbers}, which is not saved"
-        raise MemoryNodeError(
-            message,
-            where=where,
-            fix=f"ask for turns that `panda list --user {turn.store.user}` shows as saved, in a new turn",
-            expected="saved turns of this user",
-            details={"node_ids": missing},
-        )
 
     @staticmethod
     def _warn_of_unread(turn: Turn, problems: Sequence[Problem]) -> None:

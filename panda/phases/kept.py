@@ -17,6 +17,7 @@ from panda.memory.things import ToldThing
 from panda.phases.evidence import ClosestLines
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words
+from panda.store.node_id import key_of
 from panda.store.records import QueryAnalysis, find
 
 _NEAR, _SHARED, _WITHIN = 0.35, 0.3, 0.1
@@ -82,6 +83,12 @@ def newest_told(reader: NodeReader, limit: int) -> dict[str, str]:
         if not is_statement(node.title) and not is_told:
             told.append((node.source_turn or 0, node.id, node.items[0].text.replace("_", " ")))
     return {node_id: text for _, node_id, text in sorted(told)[-limit:]}
+
+
+def things_of_turns(reader: NodeReader, turn_ids: Collection[str]) -> list[Kept]:
+    """Return what the user told in turns that a message names, the oldest first."""
+    numbers = {int(key_of(turn_id)) for turn_id in turn_ids}
+    return [thing for thing in kept_things(reader) if not numbers.isdisjoint(thing.turns)]
 
 
 @dataclass(frozen=True)
@@ -216,7 +223,14 @@ def forget_question(turn: Turn, reader: NodeReader) -> str | None:
         lead = "Is this to be forgotten, for good? Answer yes or no."
     else:
         lead = "Which of these is to be forgotten, for good? Answer with numbers, all, or none."
-    return "\n".join([lead, "", *lines])
+    after = ["", _how_turns_go(turn)] if turn.reading.turns else []
+    return "\n".join([lead, "", *lines, *after])
+
+
+def _how_turns_go(turn: Turn) -> str:
+    """Say how a turn is forgotten as a whole, which a turn that runs beside it cannot do."""
+    numbers = " ".join(key_of(turn_id) for turn_id in turn.reading.turns)
+    return f"A turn is forgotten as a whole by a command: panda forget {numbers} --user {turn.store.user}"
 
 
 def _shown(one: Kept) -> str:
@@ -238,6 +252,8 @@ def answer_to_forgetting(turn: Turn, reader: NodeReader, left: Sequence[str]) ->
     things = listed_things(turn.reading, reader)
     if not things and asked_to_forget(turn, reader):
         return "Nothing is forgotten."
+    if not things and turn.reading.turns:
+        return f"Not forgotten: nothing that is kept was told there. {_how_turns_go(turn)}"
     if not things:
         return "Nothing of the kind is kept."
     lines = []

@@ -64,8 +64,10 @@ from panda.phases.kept import (
     kept_things,
     meant_to_go,
     newest_told,
+    things_of_turns,
     with_things,
 )
+from panda.phases.named_turns import check_named_turns
 from panda.phases.request import ask
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -81,8 +83,8 @@ from panda.session.registry import (
     replace_references,
 )
 from panda.store.carry import Carry, Entity
-from panda.store.layout import DOCUMENTS_JSON, IMAGE_JSON
-from panda.store.node_id import NodeKind, kind_of
+from panda.store.layout import DOCUMENTS_JSON, IMAGE_JSON, METADATA_JSON
+from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import (
     ContentReference,
     DataRequirements,
@@ -560,6 +562,12 @@ class QueryAnalyzer:
         request = find_forget_request(turn.query)
         if request is None and declines_storing(turn.query):
             request = ForgetRequest("wish", frozenset())
+        if request is not None and request.is_forget and reading.turns:
+            paths = {turn_id: turn.store.turn(int(key_of(turn_id))) for turn_id in reading.turns}
+            saved = [turn_id for turn_id, path in paths.items() if (path / METADATA_JSON).is_file()]
+            check_named_turns(reading, saved, turn.store)
+            told = things_of_turns(self.reader, reading.turns)
+            return Meant(tuple(told)), bool(told)
         if is_written:
             if not reading.forget:
                 return None, False

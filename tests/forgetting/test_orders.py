@@ -305,3 +305,18 @@ def test_an_order_to_delete_is_asked_about(panda: Panda) -> None:
     assert holding(panda, "5528-m")
     assert say(panda, "yes")[0] == 0
     assert holding(panda, "5528-m", "5582-m") == []
+
+
+def test_an_order_about_a_turn_lists_what_was_told_there(panda: Panda) -> None:
+    """A turn that is to be forgotten is asked about, and told how it goes as a whole; it is not shown."""
+    first = panda.turn("my locker code is 5512").number
+    second = panda.turn("what is my locker code?").number
+    asked = panda.turn(f"forget turn {first}")
+    assert (asked.code, "5512" in asked.data["question"]) == (21, True)
+    assert f"panda forget {first}" in asked.data["question"]
+    declined = panda.turn(f"forget turn {second}")
+    assert declined.code == 0
+    assert declined.data["response"].startswith("Not forgotten")
+    assert "5512" not in declined.data["response"]
+    absent = panda.turn("forget turn 999999")
+    assert (absent.code, absent.error["message"]) == (20, "the query names turn 999999, which is not saved")
