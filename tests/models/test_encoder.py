@@ -81,35 +81,3 @@ def test_language_model_is_refused_as_an_encoder_when_it_is_asked(tmp_path: Path
         with pytest.raises(ModelFileError, match="is no encoder") as caught:
             encoder.encode(["a"])
     assert "encoder: null" in str(caught.value.fix)
-
-
-@pytest.mark.parametrize(
-    ("text", "where", "message"),
-    [
-        ("models: {}\nencoder: minilm\n" + _LAYERS, "encoder", "unknown model 'minilm'"),
-        (
-            "models: {lm: {backend: llama_cpp, location: x.gguf, n_ctx: 8}}\nencoder: lm\n" + _LAYERS,
-            "encoder",
-            "the model lm is no encoder",
-        ),
-        (
-            "models: {e: {backend: llama_cpp, location: x.gguf, n_ctx: 8, embeds: true}}\n"
-            "layers: {MIND: e}\n",
-            "layers.MIND",
-            "the model e is an encoder, not a language model",
-        ),
-        (
-            "models: {e: {backend: llama_cpp, location: x.gguf, n_ctx: 8, embeds: true, writes: true}}\n"
-            + _LAYERS,
-            "models.e.writes",
-            "an encoder has no writes",
-        ),
-    ],
-)
-def test_wrong_entries_are_refused(tmp_path: Path, text: str, where: str, message: str) -> None:
-    with pytest.raises(ModelFileError, match=message) as caught:
-        parse_models_file(text, path=tmp_path / "models.yaml")
-    assert (caught.value.path, caught.value.key) == (str(tmp_path / "models.yaml"), where)
-    assert caught.value.line == next(
-        n for n, one in enumerate(text.split("\n"), 1) if where.split(".")[-1] in one
-    )

@@ -1,42 +1,43 @@
-"""models.yaml and the layers built from it."""
+"""models.yaml as `panda models` and turns read it: each fault by its key, layers, servers, encoders."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from panda.errors import ModelFileError, StoreError
-from panda.models.contract import GenerateParams, Message
-from panda.models.layers import Layers
-from panda.models.models_file import LAYERS, load_models_file, parse_models_file
-from panda.models.survey import survey_models
-from tests.api import run_here
-from tests.loopback import Answer
-from tests.models.conftest import Server, reply
+from tests.api import LAPTOPS, PRICE_QUESTION, ROOT, Ended, ModelServer, Panda
+from tests.loopback import Answer, Server, reply
 
-PACKAGED = Path(__file__).parents[2] / "models.yaml"
 LOCAL = "{backend: llama_cpp, location: a.gguf, n_ctx: 2048}"
 SERVED = "{backend: openai, location: 'http://localhost:1/v1', model: m, n_ctx: 2048, api_key_env: KEY}"
 
 
-def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
-    """All text layers share the one embedded model; EYES is unset, and using it says so."""
-    file = load_models_file(PACKAGED)
-    with Layers(file, cache_dir=cache_dir, environ={}) as layers:
-        assert len({id(layers.model(name)) for name in ("REFLEX", "NERVES", "MIND", "VOICE")}) == 1
-        assert [state.info and state.info.name for state in survey_models(file, layers)] == [
-            "smollm2-135m",
-            "minilm-l6",
-        ]
-        encoder = layers.encoder()
-        assert encoder is not None
-        assert encoder.info.name == "minilm-l6"
-        with pytest.raises(ModelFileError, match="EYES has no model") as caught:
-            layers.model("EYES")
-    lines = PACKAGED.read_text(encoding="utf-8").splitlines()
-    eyes = next(number for number, text in enumerate(lines, 1) if text.lstrip().startswith("EYES:"))
-    assert str(caught.value.where).endswith(f"models.yaml:{eyes} (layers.EYES)")
+@pytest.fixture
+def panda(tmp_path: Path) -> Panda:
+    """A project with the store of the laptops."""
+    return Panda(tmp_path / "project", LAPTOPS, user="ann")
+
+
+def list_models(panda: Panda, text: str) -> Ended:
+    """Return what `panda models list` says of a models.yaml."""
+    panda.write("models.yaml", text)
+    return panda("models", "list", "--json")
+
+
+def models_of(panda: Panda, text: str) -> dict[str, dict[str, Any]]:
+    """Return the models of a models.yaml that is right, by name."""
+    return {model["name"]: model for model in list_models(panda, text).data["models"]}
+
+
+def test_the_packaged_file_gives_every_layer_but_eyes(panda: Panda) -> None:
+    """All text layers share the one embedded model, beside the encoder; EYES is unset."""
+    data = panda.json("models", "list")
+    assert set(data["layers"].values()) == {"smollm2-135m", None}
+    assert data["layers"]["EYES"] is None
+    assert [model["name"] for model in data["models"]] == ["smollm2-135m", "minilm-l6"]
+    assert data["encoder"] == "minilm-l6"
 
 
 @pytest.mark.parametrize(
@@ -128,17 +129,34 @@ def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
         ("models: []\nlayers: {}", "models", "a mapping"),
         ("models: {\nlayers: {}", ":2", "correct that line"),
         ("", "top level", "a mapping"),
+        ("models: {}\nencoder: minilm\nlayers: {}", "encoder", ""),
+        (f"models: {{lm: {LOCAL}}}\nencoder: lm\nlayers: {{}}", "encoder", ""),
+        (f"models: {{e: {LOCAL[:-1]}, embeds: true}}}}\nlayers: {{MIND: e}}", "layers.MIND", ""),
+        (f"models: {{e: {LOCAL[:-1]}, embeds: true, writes: true}}}}\nlayers: {{}}", "models.e.writes", ""),
+        ("models: {a: {backend: Ollama}}\nlayers: {}", "models.a.backend", "did you mean ollama?"),
+        (
+            "models: {a: {backend: llama_server}}\nlayers: {}",
+            "models.a.backend",
+            "did you mean llama-server?",
+        ),
+        ("models: {a: {backend: LMStudio}}\nlayers: {}", "models.a.backend", "did you mean lmstudio?"),
+        (
+            "models: {a: {backend: vllm, model: m, location: a.gguf, n_ctx: 9}}\nlayers: {}",
+            "models.a.location",
+            "",
+        ),
     ],
 )
-def test_wrong_entry_is_named(text: str, where: str, fix: str) -> None:
+def test_a_wrong_entry_is_named(panda: Panda, text: str, where: str, fix: str) -> None:
     """Unknown keys, backends, layers and models, and wrong values, name file, key and what to write."""
-    with pytest.raises(ModelFileError) as caught:
-        parse_models_file(text, path=Path("models.yaml"))
-    assert (caught.value.key or f":{caught.value.line}") == where
-    assert fix in str(caught.value.fix)
+    ended = list_models(panda, text)
+    assert (ended.code, ended.error["type"]) == (2, "ModelFileError")
+    assert ended.error["where"].startswith(f"{panda.home}/models.yaml")
+    assert ended.error["where"].endswith((f"({where})", where))
+    assert fix in ended.error["fix"]
 
 
-def test_a_list_of_servers_has_a_width() -> None:
+def test_a_list_of_servers_has_a_width(panda: Panda) -> None:
     """A location may be a list of URLs; the width is how many requests all of them serve at the same time."""
     text = f"""\
 models:
@@ -148,75 +166,45 @@ models:
   here: {LOCAL}
 layers: {{REFLEX: here, MIND: three, EYES: one}}
 """
-    file = parse_models_file(text, path=Path("models.yaml"))
-    one, three, here = (file.models[name] for name in ("one", "three", "here"))
-    assert three.servers == ("http://a/v1", "http://a/v2", "https://a/v1")
-    assert (one.servers, here.servers) == (("http://localhost:1/v1",), ())
-    assert (one.width, three.width, here.width, file.width) == (1, 24, None, 24)
-    narrow = parse_models_file(text.replace("REFLEX: here", "REFLEX: one"), path=Path("models.yaml"))
-    local = parse_models_file(text.replace("MIND: three", "MIND: here"), path=Path("models.yaml"))
-    assert (narrow.width, local.width) == (1, None)
+    models = models_of(panda, text)
+    urls = [server["location"] for server in models["three"]["servers"]]
+    assert urls == ["http://a/v1", "http://a/v2", "https://a/v1"]
+    assert [models[name]["width"] for name in ("one", "three", "here")] == [1, 24, None]
 
 
-def test_relative_location_starts_at_the_file(tmp_path: Path) -> None:
-    """A relative path is looked for next to models.yaml, and a missing file is named."""
-    path = tmp_path / "models.yaml"
-    path.write_text(f"models: {{a: {LOCAL}}}\nlayers: {{MIND: a}}")
-    layers = Layers(load_models_file(path), cache_dir=tmp_path / "cache", environ={})
-    with pytest.raises(ModelFileError, match=r"no model file a\.gguf") as caught:
-        layers.model("MIND")
-    assert caught.value.where == str(tmp_path / "a.gguf")
+def test_what_a_model_lacks_is_told(panda: Panda) -> None:
+    """A missing file is looked for next to models.yaml, and a key of a server in the environment."""
+    models = models_of(
+        panda, f"models: {{a: {LOCAL}, b: {SERVED}}}\nlayers: {{REFLEX: a, MIND: a, VOICE: b}}"
+    )
+    assert "no model file a.gguf" in models["a"]["error"]
+    assert "KEY is not set" in models["b"]["error"]
+    ended = panda.turn("Which tea do I like?")
+    assert (ended.code, ended.error["where"]) == (2, str(panda.home / "a.gguf")), ended.out
 
 
-def test_missing_api_key_names_the_variable(tmp_path: Path) -> None:
-    """A server whose key is not in the environment is an error that says which variable to set."""
-    file = parse_models_file(f"models: {{a: {SERVED}}}\nlayers: {{MIND: a}}", path=tmp_path / "models.yaml")
-    with pytest.raises(ModelFileError, match="KEY is not set"):
-        Layers(file, cache_dir=tmp_path, environ={}).model("MIND")
-    assert Layers(file, cache_dir=tmp_path, environ={"KEY": "k"}).model("MIND").info.scores is False
-
-
-def test_missing_file_is_a_store_error(tmp_path: Path) -> None:
-    """A models.yaml that is not there cannot be read."""
-    with pytest.raises(StoreError, match="No such file"):
-        load_models_file(tmp_path / "models.yaml")
+def test_a_missing_models_file_is_an_error(panda: Panda) -> None:
+    """A models.yaml that the settings name and that is not there cannot be read."""
+    ended = panda("models", "list", "--json", PANDA_MODELS_FILE="gone.yaml")
+    assert ended.code != 0
+    assert "No such file" in ended.error["message"]
 
 
 def documented() -> list[str]:
     """The first five examples of docs/models.md."""
-    page = (PACKAGED.parent / "docs" / "models.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     return [part.split("```")[0] for part in page.split("```yaml\n")[1:6]]
-
-
-@pytest.mark.parametrize("example", [1, 2])
-def test_validate_accepts_the_documented_servers(example: int, demo: Path, tmp_path: Path) -> None:
-    """`panda validate` finds nothing wrong in a project whose models are those of Ollama or llama-server."""
-    (tmp_path / "models.yaml").write_text(documented()[example], encoding="utf-8")
-    environ = {"PANDA_MODELS_FILE": str(tmp_path / "models.yaml")}
-    ended = run_here(["validate", "--root", str(demo), "--user", "demo"], environ)
-    assert ended.code == 0, ended.err
 
 
 @pytest.mark.parametrize(
     ("backend", "port"), [("ollama", 11434), ("llama-server", 8080), ("lmstudio", 1234), ("vllm", 8000)]
 )
-def test_the_program_of_a_server_is_a_backend(backend: str, port: int) -> None:
-    """It stands for its URL on this machine; what else is wrong is told as of any server."""
-    text = f"models: {{a: {{backend: {backend}, model: m, n_ctx: 9}}}}\nlayers: {{}}"
-    spec = parse_models_file(text, path=Path("models.yaml")).models["a"]
-    assert (spec.servers, spec.scores) == ((f"http://localhost:{port}/v1",), False)
-    with pytest.raises(ModelFileError, match="no location for"):
-        parse_models_file(text.replace("n_ctx", "location: a.gguf, n_ctx"), path=Path("models.yaml"))
-
-
-@pytest.mark.parametrize(
-    ("backend", "meant"), [("Ollama", "ollama"), ("llama_server", "llama-server"), ("LMStudio", "lmstudio")]
-)
-def test_another_spelling_of_a_backend(backend: str, meant: str) -> None:
-    """Who writes it otherwise is told how it is written."""
-    with pytest.raises(ModelFileError) as caught:
-        parse_models_file(f"models: {{a: {{backend: {backend}}}}}\nlayers: {{}}", path=Path("models.yaml"))
-    assert (caught.value.key, caught.value.fix) == ("models.a.backend", f"did you mean {meant}?")
+def test_the_program_of_a_server_is_a_backend(panda: Panda, backend: str, port: int) -> None:
+    """It stands for its URL on this machine."""
+    model = models_of(
+        panda, f"models: {{a: {{backend: {backend}, model: m, n_ctx: 9}}}}\nlayers: {{MIND: a}}"
+    )
+    assert (model["a"]["location"], model["a"]["scores"]) == (f"http://localhost:{port}/v1", False)
 
 
 def _like_ollama(body: dict[str, Any]) -> tuple[int, bytes]:
@@ -245,20 +233,20 @@ def _said(body: dict[str, Any]) -> str:
     ("example", "answer", "logprobs"), [(1, _like_ollama, "no"), (2, _like_llama_server, "yes")]
 )
 def test_what_check_finds_of_the_documented_servers(
-    example: int, answer: Answer, logprobs: str, server: Server, tmp_path: Path
+    panda: Panda, example: int, answer: Answer, logprobs: str, tmp_path: Path
 ) -> None:
     """The examples of Ollama and llama-server, but for the port, as `panda models check` tells of them."""
-    server.answer = answer
-    text = documented()[example].replace("{backend:", f"{{location: '{server.url}', backend:")
-    (tmp_path / "models.yaml").write_text(text + "encoder: null\n", encoding="utf-8")
-    environ = {"PANDA_MODELS_FILE": str(tmp_path / "models.yaml"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    ended = run_here(["models", "check"], environ)
+    with closing(Server()) as server:
+        server.answer = answer
+        text = documented()[example].replace("{backend:", f"{{location: '{server.url}', backend:")
+        panda.write("models.yaml", text + "encoder: null\n")
+        ended = panda("models", "check", XDG_CACHE_HOME=str(tmp_path / "cache"))
+        panda.write("models.yaml", text.replace("qwen3:8b", "qwen"))
+        other = panda("models", "check", XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert ended.code == 0, ended.err
     head, row = (line.split("\t") for line in ended.out.splitlines())
     cells = dict(zip(head, row, strict=True))
     assert (cells["replies"], cells["thinks"], cells["logprobs"]) == ("json_schema", "yes", logprobs)
-    (tmp_path / "models.yaml").write_text(text.replace("qwen3:8b", "qwen"), encoding="utf-8")
-    other = run_here(["models", "check"], environ)
     assert (other.code, "HTTP 404: model 'qwen' not found" in other.out) == (
         (3, True) if example == 1 else (0, False)
     )
@@ -274,41 +262,43 @@ def test_what_check_finds_of_the_documented_servers(
         ("models: {}\nlayers: {MIND: null, MIND: a}\n", "MIND", (2, 2)),
     ],
 )
-def test_a_doubled_key_names_both_lines(text: str, key: str, lines: tuple[int, int]) -> None:
+def test_a_doubled_key_names_both_lines(panda: Panda, text: str, key: str, lines: tuple[int, int]) -> None:
     """A key that stands twice in one map is an error with both of its lines, and no last one that wins."""
-    first, second = lines
-    with pytest.raises(ModelFileError) as caught:
-        parse_models_file(text, path=Path("models.yaml"))
-    assert caught.value.where == f"models.yaml:{second}"
-    assert f"the key '{key}' stands in line {first} and again in line {second}" in caught.value.message
+    ended = list_models(panda, text)
+    assert ended.error["where"] == f"{panda.home}/models.yaml:{lines[1]}"
+    assert f"the key '{key}' stands in line {lines[0]} and again in line {lines[1]}" in ended.error["message"]
 
 
-def test_documented_example_is_valid() -> None:
+def test_documented_examples_are_valid(panda: Panda) -> None:
     """The servers, the fleet and the stack shown in docs/models.md are read without complaint."""
-    served, ollama, llama_server, fleet, stack = documented()
-    assert parse_models_file(ollama, path=Path("models.yaml")).models["qwen"].location.endswith(":11434/v1")
-    assert parse_models_file(llama_server, path=Path("models.yaml")).models["qwen"].n_ctx == 16384
-    assert parse_models_file(served, path=Path("models.yaml")).models["thinker"].thinking_tokens == 8192
-    assert parse_models_file(fleet, path=Path("models.yaml")).width == 16
-    assert all(parse_models_file(stack, path=Path("models.yaml")).layers.values())
+    served, ollama, llama_server, fleet, stack = (models_of(panda, text) for text in documented())
+    assert "thinker" in served
+    assert ollama["qwen"]["location"].endswith(":11434/v1")
+    assert llama_server["qwen"]["n_ctx"] == 16384
+    assert 16 in [model["width"] for model in fleet.values()]
+    assert len(stack) >= 4
+    for example in (1, 2):
+        panda.write("models.yaml", documented()[example])
+        assert panda("validate").code == 0
 
 
-def test_each_layer_asks_its_own_server(tmp_path: Path, five_servers: list[Server]) -> None:
-    """Of five models on five servers each layer's calls reach its own, under its own name and keys."""
+def test_each_layer_asks_its_own_server(panda: Panda) -> None:
+    """Of models on several servers each layer's calls reach its own, under its own name, room and keys."""
+    layers = ("REFLEX", "NERVES", "MIND", "VOICE")
+    servers = [ModelServer() for _ in layers]
     entries = [
-        f"  m{n}: {{backend: openai, location: '{server.url}', model: big-{n}, n_ctx: 4096, "
-        f"thinking_tokens: {n}, headers: {{x-layer: '{layer}'}}}}\n"
-        for n, (layer, server) in enumerate(zip(LAYERS, five_servers, strict=True))
+        f"  m{n}: {{backend: openai, location: '{server.url}', model: big-{n}, n_ctx: 32768, writes: true, "
+        f"thinking_tokens: {1000 * n + 16}, structured: json_schema, headers: {{x-layer: '{layer}'}}}}\n"
+        for n, (layer, server) in enumerate(zip(layers, servers, strict=True))
     ]
-    named = ", ".join(f"{layer}: m{n}" for n, layer in enumerate(LAYERS))
-    text = f"models:\n{''.join(entries)}layers: {{{named}}}\n".replace("m4: {", "m4: {writes: true, ")
-    file = parse_models_file(text, path=tmp_path / "models.yaml")
-    with Layers(file, cache_dir=tmp_path, environ={}) as layers:
-        for n, layer in enumerate(LAYERS):
-            params = GenerateParams(temperature=0, max_tokens=10 * n + 10, seed=0, timeout_seconds=10)
-            layers.model(layer).generate((Message("user", layer),), params)
-    for n, (layer, server) in enumerate(zip(LAYERS, five_servers, strict=True)):
-        assert [(a["model"], a["messages"][0]["content"], a["max_tokens"]) for a in server.asked] == [
-            (f"big-{n}", layer, 11 * n + 10)
-        ]
-        assert server.headers[0]["x-layer"] == layer
+    served = ", ".join(f"{layer}: m{n}" for n, layer in enumerate(layers))
+    panda.write("models.yaml", f"models:\n{''.join(entries)}layers: {{{served}}}\nencoder: null\n")
+    turn = panda.turn(PRICE_QUESTION)
+    for server in servers:
+        server.close()
+    assert turn.status == "approved", turn.out
+    reflex, _, mind, voice = servers
+    for n, server in ((0, reflex), (2, mind), (3, voice)):
+        assert {body["model"] for body in server.asked} == {f"big-{n}"}
+        assert {headers["x-layer"] for headers in server.headers} == {layers[n]}
+        assert all(body["max_tokens"] > 1000 * n for body in server.asked)
