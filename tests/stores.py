@@ -143,12 +143,6 @@ def _write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
-def dump_index(layout: Layout) -> list[str]:
-    """Every statement that would make the index file again."""
-    with closing(sqlite3.connect(layout.turn_index)) as connection:
-        return list(connection.iterdump())
-
-
 def dump_vectors(layout: Layout) -> list[str]:
     """Every statement that would make vectors.db again, in one order."""
     with closing(sqlite3.connect(layout.vectors)) as connection:

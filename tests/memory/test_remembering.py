@@ -97,17 +97,6 @@ def test_saving_a_turn_again_remembers_nothing_twice(tmp_path: Path) -> None:
     assert [log.read_bytes(), preferences.read_bytes()] == before
 
 
-def test_a_typed_value_is_used_and_dated(ann: Ann) -> None:
-    """A value typed by hand counts at once with .50; it is dated once, and the file stays as it is."""
-    text = "---\ncity:   Salem   # my town\n---\nNotes.\n"
-    write(ann.preferences, text)
-    entry = ann.listed(PANDA_NOW=TOMORROW)["city"]
-    assert (entry["value"], entry["confidence"], entry["updated_at"]) == ("Salem", 0.5, TOMORROW)
-    ann.listed()
-    assert ann.assertions() == [("city", "Salem", 0.5)]
-    assert ann.preferences.read_text(encoding="utf-8") == text
-
-
 def test_a_value_typed_over_an_entry(ann: Ann) -> None:
     """Typed over inside an entry of panda's, date, turn, confidence and list line follow the new value."""
     ann("set", "budget", "$500")

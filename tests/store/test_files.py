@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import panda.store.files
 from panda.errors import FileFormatError
 from panda.store.files import (
     Terminated,
@@ -131,6 +132,7 @@ def _handled() -> Iterator[None]:
     yield
     for number, handler in former:
         signal.signal(number, handler)
+    vars(panda.store.files)["_raised"].clear()  # else the next turn of this process is interrupted
 
 
 @pytest.mark.usefixtures("_handled")
