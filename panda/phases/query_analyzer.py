@@ -566,8 +566,8 @@ class QueryAnalyzer:
             paths = {turn_id: turn.store.turn(int(key_of(turn_id))) for turn_id in reading.turns}
             saved = [turn_id for turn_id, path in paths.items() if (path / METADATA_JSON).is_file()]
             check_named_turns(reading, saved, turn.store)
-            told = things_of_turns(self.reader, reading.turns)
-            return Meant(tuple(told)), bool(told)
+            things = things_of_turns(self.reader, reading.turns)
+            return Meant(tuple(things)), bool(things)
         if is_written:
             if not reading.forget:
                 return None, False
