@@ -1,33 +1,13 @@
 """Every field of the carry is in the prompt of each of its readers, and in no other."""
 
-from pathlib import Path
+import re
+from typing import Any
 
-from panda.session.file import write_session
-from panda.store.carry import (
-    FIELDS,
-    Archive,
-    ArchiveEntry,
-    CachedStep,
-    Carry,
-    Constraint,
-    Decision,
-    Engagement,
-    Entity,
-    Flow,
-    History,
-    Note,
-    Pending,
-    RecentTurn,
-    Registry,
-    StepRecord,
-    TurnSummary,
-)
-from panda.store.records import Session, SessionTurn
+from tests.api import PRICE_QUESTION, ROOT, ScriptedPanda
 from tests.script import PRICE_NODE, Script, step_of
-from tests.scripted_turns import USER, laptop_store, run_turn
-from tests.session.conversations import CALL, DONE, SESSION, TOOLS
+from tests.session.conversations import CALL, DONE, TOOLS, load_session, write_session
 
-_PHASES = {
+PHASES = {
     "analyzer": 0,
     "reflection": 1,
     "retrieval": 2,
@@ -36,109 +16,110 @@ _PHASES = {
     "answer": 5,
     "validator": 6,
 }
-AT = "2026-01-03T10:00:00Z"
+
+
+def documented_readers() -> dict[str, list[int]]:
+    """Return the phases that read each field, as the table in docs/sessions.md names them."""
+    rows = re.findall(r"(?m)^\| `(\w+)` \| ([\d–, ]+) \|", (ROOT / "docs/sessions.md").read_text("utf-8"))
+    readers = {}
+    for field, phases in rows:
+        first, _, last = phases.strip().partition("–")
+        readers[field] = list(range(int(first), int(last) + 1)) if last else [*map(int, phases.split(","))]
+    return readers
 
 
 def mark(field: str) -> str:
-    """A word that stands in one field alone."""
+    """Return a word that stands in one field alone."""
     return f"zq{field.replace('_', '')}qz"
 
 
-def filled() -> Carry:
-    """A carry with a mark in every field."""
-    said = mark("turn_summaries")
-    step = StepRecord(
-        step=1, tool="memory.query", step_type="read", subdomain="memory", outcome=said, record_count=1
-    )
-    recent = RecentTurn(
-        turn=1,
-        user=mark("recent_turns"),
-        assistant="a",
-        assistant_summary="a",
-        summary_kind="verbatim",
-        timestamp=AT,
-    )
-    cached = CachedStep(
-        turn=1,
-        step=1,
-        tool="doc.search",
-        call="0",
-        asked=mark("step_cache"),
-        outcome="o",
-        record_count=1,
-        detail="full",
-        path="turns/turn_000001/steps/step_01.json",
-    )
-    entry = ArchiveEntry(
-        key="t1_s1_poem_1",
-        turn=1,
-        step=1,
-        type="poem",
-        description=mark("content_archive"),
-        path="turns/turn_000001/artifacts/t1_s1_poem_1.md",
-        chars=1,
-    )
-    note = Note(kind="conclusion", text=mark("carry_notes"), turn=1, step=1, expires_after_turn=9)
-    asked = mark("pending_clarification")
-    return Carry(
-        recent_turns=(recent,),
-        history_summary=History(text=mark("history_summary"), through_turn=1),
-        engagement_summary=Engagement(text=mark("engagement_summary"), turn=1),
-        turn_summaries=(TurnSummary(turn=1, steps=(step,), errors=(said,), turn_summary=said),),
-        step_cache=(cached,),
-        carry_notes=(note,),
-        content_archive=Archive(entries=(entry,)),
-        decision_log=(Decision(turn=1, action="demote", ref="e1", reason=mark("decision_log")),),
-        registry=Registry(records=(entity("e2", mark("registry")), entity("e3", "Haddock"))),
-        flow=Flow(user_expressed=mark("flow")),
-        pending_clarification=Pending(id="q1", asked_turn=1, asked_by=3, type="question", message=asked),
-        constraints=(Constraint(key="budget_max", value="USD 1", text=mark("constraints"), turn=1),),
-    )
+def entity(ref: str, label: str) -> dict[str, Any]:
+    """Return an active entity of turn 3."""
+    return {"ref": ref, "type": "item", "label": label, "state": "active", "turns": [3], "source": "t3"} | {
+        "target": None
+    }
 
 
-def entity(ref: str, label: str) -> Entity:
-    """An active entity of turn 1."""
-    return Entity(ref=ref, type="item", label=label, target=None, state="active", turns=(1,), source="t1")
-
-
-def test_every_field_reaches_its_readers(tmp_path: Path) -> None:
-    """A mark in each field is found in the prompts of exactly the phases that the table names."""
-    layout = laptop_store(tmp_path)
-    carry = filled()
-    turns = (SessionTurn(turn=1, directory="turn_000001"),)
-    session = Session(
-        session_id=SESSION,
-        user_id=USER,
-        created_at=AT,
-        last_active_at=AT,
-        head_turn=1,
-        turns=turns,
-        carry=carry,
-    )
-    write_session(layout, session)
-    reason = mark("entity_curation")
-    script = Script(
-        reflection={
-            "decision": "PROCEED",
-            "question": "",
-            "curation": [{"ref": "e3", "action": "retain", "reason": reason}],
+def filled(carry: dict[str, Any]) -> dict[str, Any]:
+    """Return a carry of turn 3 with a mark in every field."""
+    step = {"step": 1, "tool": "memory.query", "step_type": "read", "subdomain": "memory", "record_count": 1}
+    summary = mark("turn_summaries")
+    cached = {"turn": 3, "step": 1, "tool": "doc.search", "call": "0", "asked": mark("step_cache")}
+    entry = {"key": "t3_s1_poem_1", "turn": 3, "step": 1, "type": "poem", "chars": 1}
+    asked = {"id": "q1", "asked_turn": 3, "asked_by": 3, "type": "question"}
+    return {
+        **carry,
+        "recent_turns": [
+            {
+                **carry["recent_turns"][0],
+                "user": mark("recent_turns"),
+                "assistant": "a",
+                "assistant_summary": "a",
+                "entities_mentioned": [],
+                "asked_about": [],
+            }
+        ],
+        "history_summary": {"text": mark("history_summary"), "through_turn": 1},
+        "engagement_summary": {"text": mark("engagement_summary"), "turn": 3},
+        "turn_summaries": [
+            {
+                "turn": 3,
+                "steps": [{**step, "outcome": summary}],
+                "errors": [summary],
+                "turn_summary": summary,
+            }
+        ],
+        "step_cache": [
+            {
+                **cached,
+                "outcome": "o",
+                "record_count": 1,
+                "detail": "full",
+                "path": "turns/turn_000003/steps/step_01.json",
+            }
+        ],
+        "carry_notes": [
+            {"kind": "conclusion", "text": mark("carry_notes"), "turn": 3, "step": 1, "expires_after_turn": 9}
+        ],
+        "content_archive": {
+            "entries": [
+                {
+                    **entry,
+                    "description": mark("content_archive"),
+                    "path": "turns/turn_000003/artifacts/t3_s1_poem_1.md",
+                }
+            ]
         },
+        "decision_log": [{"turn": 3, "action": "demote", "ref": "e1", "reason": mark("decision_log")}],
+        "registry": {"records": [entity("e2", mark("registry")), entity("e3", "Haddock")]},
+        "flow": {"user_expressed": mark("flow")},
+        "pending_clarification": {**asked, "message": mark("pending_clarification")},
+        "constraints": [{"key": "budget_max", "value": "USD 1", "text": mark("constraints"), "turn": 3}],
+    }
+
+
+def test_every_field_reaches_its_readers(ann: ScriptedPanda) -> None:
+    """A mark in each field is found in the prompts of exactly the phases that the documentation names."""
+    readers = documented_readers()
+    ann.say(PRICE_QUESTION)
+    session = load_session(ann)
+    assert list(session["carry"]) == list(readers)
+    write_session(ann, {**session, "carry": filled(session["carry"])})
+    curation = [{"ref": "e3", "action": "retain", "reason": mark("entity_curation")}]
+    script = Script(
+        reflection={"decision": "PROCEED", "question": "", "curation": curation},
         planner=TOOLS,
         coordinator=[CALL, DONE],
         answer={"items": [{"text": "The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}]},
     )
-    ran = run_turn(
-        layout, "What does the Lenovo LOQ 15 cost? Show t1_s1_poem_1 too.", script, session=SESSION
-    )
-    assert ran.error is None
-    seen: dict[str, set[int]] = {name: set() for name in FIELDS}
-    for asked in ran.model.asked:
-        step = step_of(asked)
-        for name in FIELDS:
-            if step in _PHASES and mark(name) in asked.text:
-                seen[name].add(_PHASES[step])
-            assert step in (*_PHASES, "session") or mark(name) not in asked.text, (name, step)
-    assert {name: sorted(phases) for name, phases in seen.items()} == {
-        name: sorted(field.read_by) for name, field in FIELDS.items()
-    }
-    assert set(FIELDS) == set(Carry.__struct_fields__)
+    query = "What does the Lenovo LOQ 15 cost? Show t3_s1_poem_1 too."
+    turn = ann.turn(query, "--session", "talk", script=script)
+    assert turn.code == 0, turn.err
+    phases: dict[str, set[int]] = {field: set() for field in readers}
+    for request in turn.prompts:
+        step = step_of(request)
+        for field in readers:
+            if mark(field) in request.text and step in PHASES:
+                phases[field].add(PHASES[step])
+            assert step in (*PHASES, "session") or mark(field) not in request.text, (field, step)
+    assert {field: sorted(numbers) for field, numbers in phases.items()} == readers

@@ -1,35 +1,18 @@
-"""session.json: one truth for its dataclasses, its schema and its fields."""
-
-import json
+"""session.json: the fields of its carry, and what is told of wrong ones."""
 
 import pytest
 
-from panda.documents.records import decode, encode
-from panda.errors import FileFormatError
-from panda.store.carry import EMPTY, FIELDS, Carry
-from panda.store.records import Session, SessionTurn, check_json
-
-SESSION = Session(
-    session_id="default",
-    user_id="ann",
-    created_at="2026-01-03T10:00:00Z",
-    last_active_at="2026-01-03T10:00:00Z",
-    head_turn=1,
-    turns=(SessionTurn(turn=1, directory="turn_000001"),),
-    carry=EMPTY,
-)
+from tests.api import PRICE_QUESTION, ScriptedPanda
+from tests.session.conversations import load_session, write_session
 
 
-def test_fields_are_those_of_the_carry() -> None:
-    """The table of fields and the carry have the same fields, in the same order."""
-    assert list(FIELDS) == list(Carry.__struct_fields__)
-
-
-def test_round_trip() -> None:
-    """A session comes back as it was, and fits its schema."""
-    value = json.loads(json.dumps(encode(SESSION)))
-    assert decode(Session, value, where="x") == SESSION
-    check_json("session.json", value, "x")
+def test_fields_are_those_of_the_carry(ann: ScriptedPanda) -> None:
+    """An error on an unknown field names all fields of the carry, in the order of the file."""
+    ann.say(PRICE_QUESTION)
+    session = load_session(ann)
+    write_session(ann, {**session, "carry": {"mood": 1}})
+    fix = ann("session", "show", "talk", "--json").error["fix"]
+    assert fix == f"use one of {', '.join(session['carry'])}"
 
 
 @pytest.mark.parametrize(
@@ -41,10 +24,11 @@ def test_round_trip() -> None:
         ("carry.flow.phase", {"carry": {"flow": {"phase": "arguing"}}}),
     ],
 )
-def test_unknown_and_wrong_keys(key: str, change: dict[str, object]) -> None:
-    """An unknown, missing or wrong key is an error that names it."""
-    with pytest.raises(FileFormatError) as caught:
-        decode(Session, {**encode(SESSION), **change}, where="session.json")
-    assert caught.value.where == f"session.json ({key})"
-    with pytest.raises(FileFormatError):
-        check_json("session.json", {**encode(SESSION), **change}, "x")
+def test_unknown_and_wrong_keys(ann: ScriptedPanda, key: str, change: dict[str, object]) -> None:
+    """An unknown, missing or wrong key is an error that names it, and a finding of `validate`."""
+    ann.say(PRICE_QUESTION)
+    write_session(ann, {**load_session(ann), **change})
+    ended = ann("session", "show", "talk", "--json")
+    assert ended.code == 2
+    assert ended.error["where"].endswith(f"session.json ({key})")
+    assert len(ann.problems()) == 1
