@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from panda.errors import HaltError, ModelTimeoutError, RecipeSchemaError
-from panda.models.contract import GenerateParams, Message, Model, ScoreCase, ScoreParams
+from panda.models.contract import GenerateParams, Message, Model, ScoreParams
 from panda.models.llama.model import LlamaCppModel
 from tests.models.conftest import Server, reply
 from tests.scripted_model import Asked, Reply, ScriptedModel
@@ -107,25 +107,6 @@ def test_usage_is_counted(any_model: Model) -> None:
     assert usage.prompt > 0
     assert usage.output is not None
     assert 0 < usage.output <= 12
-
-
-def test_scores_come_in_case_order(any_model: Model) -> None:
-    """Each case gets one log-probability; a backend that cannot score says so."""
-    cases = [ScoreCase("Q: sky?\nA:", " blue"), ScoreCase("Q: sky?\nA:", " wug zzz qq")]
-    if not any_model.info.scores:
-        with pytest.raises(HaltError, match="cannot score"):
-            any_model.score("", cases, ScoreParams(60))
-        return
-    scores = any_model.score("Colours.\n", cases, ScoreParams(60))
-    assert len(scores.logprobs) == len(scores.tokens) == 2
-    assert scores.logprobs[1] < scores.logprobs[0] < 0
-    assert scores.usage.output == sum(scores.tokens)
-
-
-def test_scoring_over_the_window_halts(any_model: Model) -> None:
-    """A case that does not fit the window is an error with the numbers."""
-    with pytest.raises(HaltError, match=r"1,024|cannot score"):
-        any_model.score("word " * 1020, [ScoreCase(" a" * 10, " b")], ScoreParams(60))
 
 
 @pytest.mark.parametrize("backend", ["llama_cpp", "openai"])
