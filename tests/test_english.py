@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from panda.language.words import read_words
-
 PACKAGE = Path(__file__).parent.parent / "panda"
 FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name != "language"]
+
+
+def read_words(name: str, group: str | None = None) -> set[str]:
+    """Return the words of a file of panda/language, or of one of its groups."""
+    text = (PACKAGE / "language" / name).read_text(encoding="utf-8")
+    if group is not None:
+        paragraphs = re.findall(rf"(?m)^{group}: (.*(?:\n +.*)*)", text)
+        text = paragraphs[0]
+    return {word.replace("_", " ") for word in text.split()}
+
+
 COMMON = (
     read_words("english_words.txt", "function")
     | read_words("function_words.txt")

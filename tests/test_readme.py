@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from panda.cli.main import COMMANDS
+from tests.api import COMMANDS, ROOT
 
-ROOT = Path(__file__).parent.parent
 COMMANDS_PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -15,7 +14,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 def test_every_command_is_named() -> None:
     """docs/commands.md names every command of the program, and no other."""
     named = set(re.findall(r"`panda ([a-z]+)", COMMANDS_PAGE))
-    assert named == {entry.words.split()[0] for entry in COMMANDS}
+    assert named == {words.split()[0] for words in COMMANDS}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

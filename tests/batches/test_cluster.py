@@ -17,7 +17,7 @@ from panda.runs.queries import Query
 from panda.store.layout import Layout
 from tests.batches.cluster import Cluster, running_cluster
 from tests.batches.scripted import QUESTION, run_batch, settings_of
-from tests.batches.test_batch import check_sound, made_turns
+from tests.batches.test_killed_runner import check_sound, made_turns
 from tests.effort import tried
 from tests.scripted_turns import laptop_store
 

@@ -5,34 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from panda.runs.ledger import open_run
-from panda.runs.queries import Expectation, Query
-from panda.runs.reports import write_batch_page
-from panda.store.layout import Layout
-from tests.batches.scripted import QUESTION, run_batch
-from tests.scripted_turns import laptop_store
+from tests.api import PRICE_QUESTION, ScriptedPanda
+from tests.batches.commands import begin_batch, item
 from tests.view.browser import CHROMIUM, browser
 
 ITEM = "a-rather-long-name-of-an-item-in-the-file-of-queries"
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Path:
+def page(ann: ScriptedPanda) -> Path:
     """The page of a batch whose only item lacks what it was to hold."""
-    layout = laptop_store(tmp_path / "store")
-    wanted = Expectation(contains=("words that no answer holds, " * 9,))
-    found = run_batch(layout.root, [Query(ITEM, QUESTION, expect=wanted)], jobs=1)
-    run = next(layout.runs.iterdir()).name
-    path = tmp_path / "page.html"
-    write_batch_page(path, open_run(Layout(layout.root), run), found.lines, found.left, found.texts)
-    return path
+    wanted = {"contains": "words that no answer holds, " * 9}
+    begin_batch(ann, [item(ITEM, expect=wanted)], "--html", "page.html")
+    return ann.home / "page.html"
 
 
 def test_sources_stand_on_lines_of_their_own(page: Path) -> None:
     """An answer keeps its lines: what it says, the head of its sources, and each of these."""
     (cell,) = re.findall(r'<td class="words">(.*?)<ul', page.read_text(encoding="utf-8"), re.DOTALL)
     question, answer, head, *sources = re.split(r"<br\s*/?>", cell)
-    assert QUESTION in question
+    assert PRICE_QUESTION in question
     assert "$697" in answer
     assert head == "Sources:"
     assert len(sources) == 1

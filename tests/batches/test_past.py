@@ -3,92 +3,81 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from panda.errors import Verdict
-from panda.memory.files import Projection
-from panda.runs.queries import Query
-from panda.store.layout import Layout
-from tests.api import digest
-from tests.batches.scripted import QUESTION, run_batch, settings_of
-from tests.scripted_turns import USER, laptop_store
+from tests.api import ScriptedPanda, digest
+from tests.batches.commands import (
+    MEMORY,
+    Moody,
+    begin_batch,
+    item,
+    items,
+    remembered_turns,
+    results_of,
+    resume_batch,
+)
+from tests.store_files import write_note
 
 OUTSIDE = ("runs/", "indexes/turn_index.db-", "users/ann/memory.lock")
-TOLD = "Remember that my cat is called Luna."
-
-
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    """The laptop store of user ann."""
-    return laptop_store(tmp_path / "panda-system-docs")
 
 
 def turns_of(run: Path) -> dict[str, Path]:
-    """The directories of a run's turns, by item."""
+    """Return the directories of a run's turns, by item."""
     lines = (json.loads(line) for line in (run / "turns.jsonl").read_text(encoding="utf-8").splitlines())
     return {line["item"]: Path(line["directory"]) for line in lines}
 
 
-def test_nothing_reaches_the_store(layout: Layout) -> None:
+def test_nothing_reaches_the_store(ann: ScriptedPanda) -> None:
     """Counter, sessions, memory, log and index stay byte for byte; turns and sessions go on in the run."""
-    run_batch(layout.root, [Query("first", QUESTION)], jobs=1, save=False)  # makes the index
-    before = digest(layout.root, *OUTSIDE)
-    queries = [
-        Query("a1", TOLD, session="a"),
-        Query("a2", QUESTION, session="a"),
-        Query("b1", QUESTION, session="b"),
-        Query("d1", QUESTION, session="default"),
+    assert ann("index", "rebuild").code == 0
+    begin_batch(ann, items(1))
+    before = digest(ann.store, *OUTSIDE)
+    lines = [
+        item("a1", MEMORY, session="a"),
+        item("a2", session="a"),
+        item("b1", session="b"),
+        item("d1", session="default"),
     ]
-    found = run_batch(layout.root, queries, save=False)
-    assert [line.verdict for line in found.lines] == [Verdict.SOUND] * 4
-    assert digest(layout.root, *OUTSIDE) == before
-    run = max(layout.runs.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    data = begin_batch(ann, lines, "--jobs", "2")
+    assert set(results_of(data).values()) == {"passed"}
+    assert digest(ann.store, *OUTSIDE) == before
+    run = Path(data["directory"])
     turns = turns_of(run)
     assert all(path.is_relative_to(run) for path in turns.values())
-    seen = {item: json.loads((path / "snapshot.json").read_text()) for item, path in turns.items()}
-    assert {item: one["turns"] for item, one in seen.items()} == {
+    snapshots = {name: json.loads((path / "snapshot.json").read_text()) for name, path in turns.items()}
+    assert {name: snapshot["turns"] for name, snapshot in snapshots.items()} == {
         "a1": [[1, 2]],
         "a2": [[1, 3]],
         "b1": [[1, 2]],
         "d1": [[1, 2]],
     }
-    known = {item: one["memory"]["assertions"] for item, one in seen.items()}
-    assert known["a2"] > known["a1"] == known["b1"] == known["d1"]
+    counts = {name: snapshot["memory"]["assertions"] for name, snapshot in snapshots.items()}
+    assert counts["a2"] > counts["a1"] == counts["b1"] == counts["d1"]
 
 
-def test_items_see_the_same_notes(layout: Layout) -> None:
+def test_items_see_the_same_notes(ann: ScriptedPanda) -> None:
     """A note that is edited, one that is removed and one that is new while a batch runs change nothing."""
-    notes = layout.of(USER).knowledge
-    notes.mkdir(parents=True, exist_ok=True)
-    for name in ("kept", "edited", "removed"):
-        (notes / f"{name}.md").write_text(f"# {name}\n\nThe Lenovo LOQ 15 stands in the {name} room.\n")
-    queries = [Query(f"q{number}", QUESTION) for number in range(2)]
-    run_batch(layout.root, queries, jobs=1, save=False, most=1)
-    (notes / "edited.md").write_text("# edited\n\nThe Lenovo LOQ 15 was sold.\n")
-    (notes / "removed.md").unlink()
-    (notes / "new.md").write_text("# new\n\nThe Lenovo LOQ 15 costs $1.\n")
-    run_batch(layout.root, None, jobs=1, resume="last")
-    (run,) = layout.runs.iterdir()
+    for name in ("same", "edited", "removed"):
+        text = f"# {name}\n\nThe Lenovo LOQ 15 stands in the {name} room.\n"
+        write_note(ann.user_directory, f"{name}.md", text)
+    run = Path(begin_batch(ann, items(2), "--limit", "1")["directory"])
+    write_note(ann.user_directory, "edited.md", "# edited\n\nThe Lenovo LOQ 15 was sold.\n")
+    (ann.user_directory / "knowledge" / "removed.md").unlink()
+    write_note(ann.user_directory, "new.md", "# new\n\nThe Lenovo LOQ 15 costs $1.\n")
+    resume_batch(ann)
     turns = turns_of(run)
-    one, two = ((turns[item] / "retrieval_plan.json").read_text() for item in ("q0", "q1"))
-    assert one == two
-    assert "knowledge:removed.md" in two
-    assert "knowledge:new.md" not in two
-    kept = {path.name for path in (run / "start" / USER / "knowledge").iterdir()}
-    assert kept == {"edited.md", "removed.md"}
+    first, second = ((turns[name] / "retrieval_plan.json").read_text() for name in ("q0", "q1"))
+    assert first == second
+    assert "knowledge:removed.md" in second
+    assert "knowledge:new.md" not in second
+    copied = {path.name for path in (run / "start" / "ann" / "knowledge").iterdir()}
+    assert copied == {"edited.md", "removed.md"}
 
 
-def test_saved_in_the_order_of_the_items(layout: Layout) -> None:
+def test_saved_in_the_order_of_the_items(ann: ScriptedPanda, tmp_path: Path) -> None:
     """What two items tell of one thing: the later line holds, however long the earlier one took."""
-    told = "Remember that my cat is called"
-    queries = [
-        Query("q0", f"{told} Luna. slowly slowly", session="a"),
-        Query("q1", f"{told} Mia.", session="b"),
-    ]
-    run_batch(layout.root, queries)
-    memory = Projection(layout.of(USER))
-    memory.refresh()
-    turns = [one.source_turn for one in memory.log.assertions if one.source_turn in (3, 4)]
+    ann.server.script = Moody(ann, tmp_path)
+    start = "Remember that my cat is called"
+    lines = [item("q0", f"{start} Luna. slowly", session="a"), item("q1", f"{start} Mia.", session="b")]
+    begin_batch(ann, lines, "--save", "--jobs", "2")
+    turns = [turn for turn in remembered_turns(ann) if turn in (3, 4)]
     assert turns == sorted(turns)
     assert {3, 4} <= set(turns)
-    assert settings_of(layout.root).user == USER
