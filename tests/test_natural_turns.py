@@ -12,7 +12,7 @@ TURNS = natural_turns()
 DIALECTS = ("json_schema", "json_object", "prompt")
 
 
-@pytest.mark.parametrize(("name", "dialect"), zip(TURNS, cycle(DIALECTS), strict=False))
+@pytest.mark.parametrize(("name", "dialect"), [*zip(TURNS, cycle(DIALECTS), strict=False)])
 def test_a_natural_turn(name: str, dialect: str, ann: ScriptedPanda) -> None:
     """The turn ends as its model decides, with the model's own words; the store is sound."""
     keys = f"thinking_tokens: 1000, structured: {dialect}"

@@ -75,7 +75,7 @@ def check_sound(panda: Panda) -> None:
         assert panda.sessions_differ(path.parent.name) == []
 
 
-class Moody(Script):
+class MoodyScript(Script):
     """
     The script of an approved turn; a query that says so is slow, halts, or kills the process that asks.
 

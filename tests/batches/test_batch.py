@@ -8,7 +8,7 @@ import pytest
 from tests.api import PRICE_QUESTION, ScriptedPanda
 from tests.batches.commands import (
     MEMORY,
-    Moody,
+    MoodyScript,
     begin_batch,
     check_sound,
     item,
@@ -25,13 +25,14 @@ from tests.batches.commands import (
 @pytest.fixture
 def moody(ann: ScriptedPanda, tmp_path: Path) -> ScriptedPanda:
     """Ann's laptops with a model that is slow, halts or kills where a query says so."""
-    ann.server.script = Moody(ann, tmp_path)
+    ann.server.script = MoodyScript(ann, tmp_path)
     return ann
 
 
 def test_every_item_once(ann: ScriptedPanda) -> None:
     """Items become turns of the store with the numbers that they were planned with, in the order given."""
-    data = begin_batch(ann, items(5), "--save", "--jobs", "2", "--out", "out.jsonl")
+    words = ("--save", "--jobs", "2", "--out", "out.jsonl")
+    data = begin_batch(ann, items(5), *words)
     assert results_of(data) == {f"q{number}": "passed" for number in range(5)}
     assert data["left"] == 0
     assert saved_items(ann) == [(f"q{number}", 3 + number) for number in range(5)]
@@ -100,7 +101,7 @@ def test_forgotten_words_do_not_stop_a_run(ann: ScriptedPanda) -> None:
 
 def test_live_items_see_what_is_there(ann: ScriptedPanda) -> None:
     """A live batch runs in the store: later items see the turns of other sessions."""
-    begin_batch(ann, items(3), "--save", "--live", "--jobs", "1")
+    begin_batch(ann, items(3), *("--save", "--live", "--jobs", "1"))
     assert read_file(ann, 5, "snapshot.json")["turns"] == [[1, 4]]
     check_sound(ann)
 
@@ -136,7 +137,8 @@ def test_changed_queries_are_refused(ann: ScriptedPanda) -> None:
 def test_failures_end_it_and_are_tried_again(ann: ScriptedPanda) -> None:
     """After so many failures no item begins; --retry-failed runs those that failed with new numbers."""
     lines = [item("bad", expect={"contains": "no such words"}), *items(3)]
-    data = begin_batch(ann, lines, "--save", "--jobs", "1", "--max-failures", "1")
+    words = ("--save", "--jobs", "1", "--max-failures", "1")
+    data = begin_batch(ann, lines, *words)
     assert results_of(data) == {"bad": "failed"}
     assert data["items"][0]["findings"] == ["the answer does not hold 'no such words'"]
     data = resume_batch(ann, "--retry-failed")

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.api import ScriptedPanda, digest
 from tests.batches.commands import (
     MEMORY,
-    Moody,
+    MoodyScript,
     begin_batch,
     item,
     items,
@@ -74,7 +74,7 @@ def test_items_see_the_same_notes(ann: ScriptedPanda) -> None:
 
 def test_saved_in_the_order_of_the_items(ann: ScriptedPanda, tmp_path: Path) -> None:
     """What two items tell of one thing: the later line holds, however long the earlier one took."""
-    ann.server.script = Moody(ann, tmp_path)
+    ann.server.script = MoodyScript(ann, tmp_path)
     start = "Remember that my cat is called"
     lines = [item("q0", f"{start} Luna. slowly", session="a"), item("q1", f"{start} Mia.", session="b")]
     begin_batch(ann, lines, "--save", "--jobs", "2")
