@@ -41,6 +41,8 @@ DOCUMENT_TOKENS, DOCUMENT_TARGET_TOKENS = 8_600, 7_500
 """A context.md above the first is brought down to the second."""
 
 _GATHERED, _TOOLS = 2, 4
+_LAST_HEADING = re.compile(r"(?:\A|\n\n)### [^\n]*\Z")
+"""The title of a part of §2, at the end of a text."""
 _OLDER_TOKENS = 1_500
 """What older results come down to when §4 is over its budget (S3 §26)."""
 _SHORT_META = ("step", "steps", "tool", "status")
@@ -250,7 +252,7 @@ def _shrink(
     kind: ContentType = "tool_result" if is_tools else "context.md"
     rewrite = rewriter(kind) if is_tools or section.number == _GATHERED else None
     for form, whole in _forms(section):
-        texts = {place: block.text for place, block in enumerate(form.blocks) if isinstance(block, Text)}
+        texts, headings = _texts_of(form)
         order = list(texts)[:: -1 if is_tools else 1]
         if section.number == _GATHERED:
             order = [*order[-1:], *order[:-1]]  # the constraints, which stand last, are cut last
@@ -266,7 +268,7 @@ def _shrink(
             continue
         blocks = list(form.blocks)
         for place, document in zip(order, fitted, strict=True):
-            blocks[place] = Text(document.text)
+            blocks[place] = Text(document.text + headings[place])
         shrunk = Section(section.number, tuple(blocks))
         after = count_tokens(render_section(shrunk))
         if after <= budget:
@@ -274,6 +276,24 @@ def _shrink(
             seconds = sum(cut.seconds for cut in cuts)
             return shrunk, Cut(f"§{section.number}", before, after, method, kind, "section", seconds)
     return section, None
+
+
+def _texts_of(section: Section) -> tuple[dict[int, str], dict[int, str]]:
+    """
+    Return what may be compressed of each text of a section, and the heading that ends the text, by place.
+
+    In §2 the heading of the next part stands behind the lines of the one before. It stays whole: without it
+    the `_meta` that follows would belong to the wrong part.
+    """
+    texts: dict[int, str] = {}
+    headings: dict[int, str] = {}
+    for place, block in enumerate(section.blocks):
+        if not isinstance(block, Text):
+            continue
+        heading = _LAST_HEADING.search(block.text) if section.number == Phase.CONTEXT_GATHERER else None
+        headings[place] = heading[0] if heading else ""
+        texts[place] = block.text.removesuffix(headings[place])
+    return texts, headings
 
 
 def _forms(section: Section) -> Iterator[tuple[Section, int]]:

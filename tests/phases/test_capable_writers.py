@@ -97,6 +97,8 @@ def test_a_wording_that_fails_is_not_used(ann: ScriptedPanda, shorten: Any) -> N
     assert "1,234,567" not in turn.body(2)
     assert "Its price there is $399" in turn.body(2)
     assert (entry["method"], entry["model"], entry["model_layer"]) == ("lexical", None, None)
+    assert "### Constraints" in turn.body(2)
+    assert ann.problems() == []  # each part keeps its heading, and so its nodes
 
 
 def test_a_draft_that_is_cut_is_asked_for_again(ann: ScriptedPanda) -> None:
