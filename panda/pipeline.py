@@ -109,7 +109,8 @@ class Pipeline:
         if outcome.section is not None:
             self._write_section(turn, outcome.section)
         if outcome.section is not None or not isinstance(outcome, Stop):
-            changes["route"] = (*metadata.route, phase.number)
+            again = outcome.put_back if isinstance(outcome, Advance) else ()
+            changes["route"] = (*metadata.route, phase.number, *again)
         match outcome:
             case Advance():
                 following = phase.number + 1 if outcome.to is None else outcome.to
@@ -129,8 +130,8 @@ class Pipeline:
                 changes |= {"next": Next(self._last, at.round, at.attempt), "ending": outcome.status}
                 changes |= {"answered": False, "question": outcome.question, "reason": outcome.reason}
             case Retry():
-                again = [one.number for one in turn.context.sections if one.number >= outcome.to]
-                turn.folder.supersede(again, at.round + at.attempt + 1)
+                gone = [section.number for section in turn.context.sections if section.number >= outcome.to]
+                turn.folder.supersede(gone, at.round + at.attempt + 1)
                 is_attempt = outcome.to == phase.number - 1
                 again_at = Next(outcome.to, at.round + (not is_attempt), at.attempt + is_attempt)
                 changes |= {"next": again_at, "reason": outcome.reason}
@@ -207,11 +208,14 @@ def _put_back(turn: Turn, phase: PipelinePhase, error: HaltError) -> Advance:
         raise error
     attempt, judge = passed[-1]
     document = turn.context
+    put_back: list[Phase] = []
     for number in range(phase.number, judge):  # what this one kept of an earlier one stands in a later one
-        kept = (section for one in attempts[attempt:] if (section := one.section(number)))
-        if section := next(kept, None):
+        sections = (section for later in attempts[attempt:] if (section := later.section(number)))
+        if section := next(sections, None):
             document = document.with_section(section)
+            put_back.append(Phase(number))
     turn.write_context(document)
     turn.folder.put_back_response(attempt + 1)
     turn.warn(f"what was to be better failed, the answer before is kept: {error.message}")
-    return Advance(to=Phase(judge))
+    later_phases = tuple(number for number in put_back if number != phase.number)
+    return Advance(to=Phase(judge), put_back=later_phases)

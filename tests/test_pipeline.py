@@ -89,6 +89,7 @@ def test_what_passed_outlives_a_retry_that_halts(ann: ScriptedPanda, replies: di
     assert "The Lenovo LOQ 15 costs $697." in turn.response
     assert len(turn.asked("validator")) == 2
     assert "the answer before is kept" in turn.warnings[-1]
+    assert ann.problems() == []
 
 
 def test_what_failed_its_checks_does_not_come_back(ann: ScriptedPanda) -> None:

@@ -14,6 +14,7 @@ class Advance:
     files: tuple[FileRecord, ...] = ()  # to write into the turn's directory
     to: Phase | None = None  # phase to go on with; None is the next one
     answered: bool | None = None  # set by the phase that knows whether the query was answered
+    put_back: tuple[Phase, ...] = ()  # later phases whose sections of an earlier attempt stand again
 
 
 @dataclass(frozen=True)
