@@ -68,6 +68,7 @@ _RESTORE = "restore memory.jsonl, which only grows; to change what holds: panda 
 _NAMES = frozenset({PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL})
 _GATHERING = 2
 _SYNTHESIS = "phase2_2_synthesis"
+_COMPRESSION = "compress/"
 JUDGED = "§2"
 """Key of what was judged."""
 _NOTHING = "none stated"
@@ -253,7 +254,7 @@ def judge_turn(directory: Path) -> list[Problem]:
         began = parse_time(gathered.gathered_at) if gathered else document.front.created_at
         user = directory.parent.parent.name
         past = PastReader(Layout(users.parent).of(user), Bound(number, began, turn.snapshot()))
-        judge = _Judge(past, gathered, quotes=_quotes(turn))
+        judge = _Judge(past, gathered, quotes=_quotes(turn), wordings=_wordings(turn))
         found = judge.findings(read_gathered(section), metadata.query)
     except Problem as exc:
         exc.verdict = Verdict.NOT_JUDGED
@@ -267,15 +268,34 @@ def _quotes(turn: TurnFolder) -> bool:
     return turn.has(CALLS_JSONL) and not any(isinstance(call, GeneratedCall) for call in drafted)
 
 
+def _wordings(turn: TurnFolder) -> list[str]:
+    """Return what a model of the turn wrote to shorten passages of §2, the longest first."""
+    calls = (call for call in turn.load_calls() if isinstance(call, GeneratedCall))
+    written = {_plain(call.output) for call in calls if call.recipe.startswith(_COMPRESSION)}
+    return sorted(filter(None, written), key=len, reverse=True)
+
+
 def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
 class _Judge:
-    """Judges one turn's §2 by the nodes as they were; *quotes* where every line must stand in one."""
+    """
+    Judges one turn's §2 by the nodes as they were.
 
-    def __init__(self, past: PastReader, gathered: GatheredContext | None, *, quotes: bool) -> None:
-        self._past, self._quotes = past, quotes
+    Args:
+        past: Gives the nodes.
+        gathered: What the turn recorded of §2; None if it recorded nothing.
+        quotes: Whether every line must stand in a node.
+        wordings: What a model wrote in the place of passages of §2.
+    """
+
+    def __init__(
+        self, past: PastReader, gathered: GatheredContext | None, *, quotes: bool, wordings: Sequence[str]
+    ) -> None:
+        self._past = past
+        self._quotes = quotes
+        self._wordings = wordings
         documents = gathered.documents if gathered else UNSET
         self._loaded = {one.node_id for one in documents} if documents is not UNSET else None
         self._lines = {part.title: part.items for part in gathered.sections} if gathered else {}
@@ -346,6 +366,11 @@ class _Judge:
         said = {_plain(item.text) for item in part.section.items}
         cut = {_plain(item.text) for item, line in part.pairs() if CUT_MARK in line}
         for text in sorted(said - there - cut):
+            rest = text
+            for wording in self._wordings:
+                rest = rest.replace(wording, "")
+            if rest != text and any(rest.strip() in line for line in there):
+                continue  # passages of a recorded line were worded anew
             yield f"{_place(part)}gathered_context.json does not hold the line {text!r:.80}"
         for text in sorted(there - said) if not part.is_cut else ():
             yield f"{_place(part)}lacks the line {text!r:.80} of gathered_context.json"

@@ -83,6 +83,7 @@ def test_a_long_draft_is_shortened_by_nerves(ann: ScriptedPanda) -> None:
     assert [request.body["max_tokens"] for request in turn.asked("synthesis")] == [5000]
     assert len(turn.section(2)) < len(BIKES) / 2
     assert "- Shop 9 has it at $999. [1]" in turn.body(2)
+    assert ann.problems() == []  # what NERVES wrote stands in calls.jsonl
     assert (entry["method"], entry["model"], entry["model_layer"]) == ("rewrite", "scripted", "NERVES")
     calls = [call for call in turn.calls if call["recipe"] == "compress/compress_context"]
     assert {call["phase"] for call in calls} == {2}
