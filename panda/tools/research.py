@@ -54,14 +54,16 @@ class _Page:
 
 def research(query: str, context: ToolContext) -> ToolResult:
     """Research a query and write what was found; a turn has one research."""
+    ask = context.ask
+    if context.folder is None or ask is None:
+        message = "a research needs a turn: it is kept in the turn's directory"
+        raise UsageError(message, fix='order it in a turn: panda turn "Research …"')
     turn = context.store.open(context.turn)
     if (done := find(Research, turn.paths.directory)) is not None:
         if done.query != query:
             raise UsageError("this turn has its research already", where=str(turn.paths / RESEARCH_JSON))
         return _result(done, context)
     search = open_provider(context.search_provider, client_of(context))
-    if (ask := context.ask) is None:
-        raise UsageError("a research needs a turn: its steps are chosen by recipes", fix="use panda turn")
     kind = str(ask("phase4_research_strategy")["kind"])
     phrases = make_phrases(query, kind, ask)
     results = [result for phrase in phrases for result in search(phrase)]

@@ -199,3 +199,11 @@ def test_an_address_that_is_none_is_no_result(site: Site, ann: ScriptedPanda) ->
     broken = {"results": [{"url": "http://[::1", "title": "Lenovo LOQ 15", "content": "$1.00"}]}
     ann.write("results/broken.json", json.dumps(broken))
     assert research(ann).steps[0]["error"] is None
+
+
+def test_outside_a_turn(ann: ScriptedPanda) -> None:
+    """A research is kept in the directory of a turn, so `panda tool run` says how to order it in one."""
+    ended = ann("tool", "run", "internet.research", "--args", json.dumps({"query": QUERY}))
+    assert ended.code == 3
+    assert "a research needs a turn" in ended.err
+    assert "panda turn" in ended.err
