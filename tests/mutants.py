@@ -187,7 +187,8 @@ def record_coverage() -> None:
     shutil.rmtree(KEPT, ignore_errors=True)
     directory = copy_checkout(KEPT / "whole")
     words = ["--numprocesses", "auto", "--cov=panda", "--cov-context=test", "--cov-report="]
-    run_tests(directory, *words)
+    ended = run_tests(directory, *words)
+    (KEPT / "whole-run.txt").write_text(ended.stdout, encoding="utf-8")
     shutil.move(directory / ".coverage", COVERAGE)
     shutil.rmtree(directory)
 
