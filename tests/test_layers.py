@@ -1,7 +1,7 @@
 """The shape of the code: who may import whom."""
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -124,15 +124,24 @@ def module_of(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
-def imports_of(path: Path) -> Iterator[str]:
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of a file's syntax tree."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
+def imports_of(path: Path) -> tuple[str, ...]:
     """Every module that a file imports, wherever in the file it does."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    names: list[str] = []
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: a relative import"
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module == "panda")
+            names.append(node.module or "")
+            names += (f"{node.module}.{alias.name}" for alias in node.names if node.module == "panda")
+    return tuple(names)
 
 
 def tier_of(part: str) -> int:
@@ -194,7 +203,7 @@ def test_one_reader_of_the_environment() -> None:
     readers = {
         name_of(path)
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv", "environb")
         if isinstance(node.value, ast.Name) and node.value.id == "os"
     }
@@ -209,7 +218,7 @@ def test_one_catch_of_everything() -> None:
     catchers = [
         name_of(path)
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.ExceptHandler)
         if node.type is None or ast.unparse(node.type) in ("Exception", "BaseException")
         if not (isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None)
