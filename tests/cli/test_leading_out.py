@@ -14,18 +14,18 @@ from tests.outside import SECRET, Outside, leaks, link
 class Stranger:
     """A project with the recorded turns, and a tree beside it that no command may touch or tell of."""
 
-    def __init__(self, place: Path, store: Path) -> None:
+    def __init__(self, place: Path, store: Path, run: Path | None = None) -> None:
+        self._run = run
         self.panda = Panda(
             place / "project", store, user="demo", PANDA_TRUST="", XDG_STATE_HOME=str(place / "state")
         )
         self.outside = Outside(place / "outside", store)
         self.runs = self.panda.store / "runs"
 
-    def replayed(self, *words: str) -> Path:
-        """The directory of a new run over turn 813."""
-        ended = self.panda("replay", "813", "--json", *words)
-        assert ended.code == 0, ended.out
-        return Path(ended.data["directory"])
+    def replayed(self) -> Path:
+        """The directory of a run over turn 813, which is put into the store."""
+        assert self._run is not None
+        return Path(shutil.copytree(self._run, self.runs / self._run.name))
 
     def check(self, *words: str, code: int | None = None, says: str = "") -> None:
         """Run a command: it ends as it should, and nothing outside was read or touched."""
@@ -36,10 +36,19 @@ class Stranger:
         assert self.outside.changes() == []
 
 
+@pytest.fixture(scope="module")
+def run(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a run over turn 813, made once."""
+    panda = Panda(tmp_path_factory.mktemp("replayed") / "project", recorded, user="demo")
+    ended = panda("replay", "813", "--json")
+    assert ended.code == 0, ended.out
+    return Path(ended.data["directory"])
+
+
 @pytest.fixture
-def stranger(recorded: Path, tmp_path: Path) -> Stranger:
+def stranger(recorded: Path, run: Path, tmp_path: Path) -> Stranger:
     """The recorded turns, and a tree beside them."""
-    return Stranger(tmp_path, recorded)
+    return Stranger(tmp_path, recorded, run)
 
 
 def change_json(path: Path, **changes: Any) -> None:

@@ -150,7 +150,7 @@ def test_s3_26_older_results_go_to_1500_tokens(tmp_path: Path) -> None:
     assert all(line in newest for line in ran.turn.steps()[-1].data["content"].splitlines())
 
 
-@pytest.mark.parametrize("budget", [300, 500, 800])
+@pytest.mark.parametrize("budget", [300, 800])
 def test_s3_22_the_newest_section_is_kept(tmp_path: Path, budget: int) -> None:
     """§0 stays as it is, then the newest section: whole where it fits, else before all others."""
     panda = Panda(tmp_path / "project")
@@ -211,7 +211,7 @@ def test_s3_22_zones_go_in_their_order(tmp_path: Path) -> None:
     }
     page = {"zones": [{"zone": name, "confidence": 0.9, "items": items[name]} for name in names]}
     panda.write("page_doc.json", json.dumps(page))
-    for budget in range(60, 400, 20):
+    for budget in range(60, 400, 40):
         text = panda.json("compress", "page_doc.json", "--budget", str(budget))["text"]
         kept = [sum(f"{name} {n}" in text for n in range(4)) for name in names]
         assert all(more == 4 for less, more in pairwise(kept) if less), (budget, kept)
