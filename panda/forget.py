@@ -529,8 +529,7 @@ class _Walk:
                 if place.parent in (store.runs, store.users):  # what a batch began with, what is folded
                     below[:] = {*below} - {"start", "sessions"}
                 below.sort()
-                is_told = place != store.recipe_versions  # recipes and prompts are nobody's words
-                if real in seen or not is_told or self._owner(place / "-")[0] not in users:
+                if real in seen or self._is_of_recipes(place) or self._owner(place / "-")[0] not in users:
                     below.clear()
                 elif not files.may_pass(place):
                     below.clear()
@@ -539,6 +538,14 @@ class _Walk:
                     seen.add(real)
                     paths = (place / one for one in sorted(there) if not one.endswith("lock"))
                     yield from (path for path in paths if path.is_file() and not files.is_temporary(path))
+
+    def _is_of_recipes(self, directory: Path) -> bool:
+        """Return whether a directory keeps versions of recipes, nobody's words; a run has copies of them."""
+        versions = self._store.recipe_versions
+        below = versions.relative_to(self._store.root)
+        return directory == versions or any(
+            directory == run / below for run in directory.parents if run.parent == self._store.runs
+        )
 
     def _owner(self, path: Path) -> tuple[str | None, int, Path | None]:
         """User, number and directory of the turn that a file of the store is of, as far as it is of one."""
