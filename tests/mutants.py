@@ -5,7 +5,7 @@ Each mutant is one change of one expression or statement. The tests that run its
 coverage of a whole run, which is made once and kept in `.mutants/`; those that run most of its lines come
 first. A mutant that no test notices is printed with its change. All work is done in copies of the checkout.
 
-    python -m tests.mutants FILE [--count 10] [--seed 1] [--line N] [--fresh] [--least-killed .9]
+    python -m tests.mutants FILE [--count 10] [--seed 1] [--line N] [--fresh] [--tests PATH …]
 """
 
 import argparse
@@ -182,11 +182,11 @@ def run_tests(directory: Path, *words: str, seconds: float | None = None) -> sub
     )
 
 
-def record_coverage() -> None:
-    """Run all tests once and keep which of them run which line."""
+def record_coverage(tests: list[str]) -> None:
+    """Run tests once, all if none are named, and keep which of them run which line."""
     shutil.rmtree(KEPT, ignore_errors=True)
     directory = copy_checkout(KEPT / "whole")
-    words = ["--numprocesses", "auto", "--cov=panda", "--cov-context=test", "--cov-report="]
+    words = ["--numprocesses", "auto", "--cov=panda", "--cov-context=test", "--cov-report=", *tests]
     ended = run_tests(directory, *words)
     (KEPT / "whole-run.txt").write_text(ended.stdout, encoding="utf-8")
     shutil.move(directory / ".coverage", COVERAGE)
@@ -237,11 +237,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="draws others (1)")
     parser.add_argument("--line", type=int, help="only mutants of this line, all of them")
     parser.add_argument("--fresh", action="store_true", help="record anew which test runs which line")
+    parser.add_argument("--tests", nargs="*", default=[], help="record these tests alone (all)")
     parser.add_argument("--least-killed", type=float, default=0.9, help="share that must be killed (.9)")
     given = parser.parse_args()
-    if given.fresh or not COVERAGE.exists():
-        sys.stderr.write("recording which test runs which line; this takes as long as `make test`, once\n")
-        record_coverage()
+    if given.fresh or given.tests or not COVERAGE.exists():
+        sys.stderr.write(
+            "recording which test runs which line; this takes twice as long as `make test`, once\n"
+        )
+        record_coverage(given.tests)
     source = (ROOT / given.file).read_text(encoding="utf-8")
     tests = tests_by_line(given.file)
     mutants = [mutant for mutant in mutants_of(source) if given.line in (None, mutant.line)]
