@@ -213,9 +213,9 @@ def _put_back(turn: Turn, phase: PipelinePhase, error: HaltError) -> Advance:
         sections = (section for later in attempts[attempt:] if (section := later.section(number)))
         if section := next(sections, None):
             document = document.with_section(section)
-            put_back.append(Phase(number))
+            if number > phase.number:
+                put_back.append(Phase(number))
     turn.write_context(document)
     turn.folder.put_back_response(attempt + 1)
     turn.warn(f"what was to be better failed, the answer before is kept: {error.message}")
-    later_phases = tuple(number for number in put_back if number != phase.number)
-    return Advance(to=Phase(judge), put_back=later_phases)
+    return Advance(to=Phase(judge), put_back=tuple(put_back))

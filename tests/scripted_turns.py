@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +23,17 @@ from panda.store.records import Metadata
 from panda.store.turns import TurnFolder
 from panda.store.validate import check_store
 from panda.trust import open_layers
-from tests.builders import NOW, build_store, import_line, still_clock
+from tests.api import LAPTOPS
 from tests.script import Script, step_of
 from tests.scripted_model import Asked, Reply, ScriptedModel
-from tests.stores import write_research, write_visit
+from tests.store_files import NOW
 
 USER = "ann"
-PREFERENCES = (
-    '---\nbudget: {value: "$500-800", confidence: 0.95, source_turn: 1, updated_at: "2026-01-03T10:00:00Z"}\n'
-    "---\n"
-)
+
+
+def still_clock() -> datetime:
+    """The present of all tests."""
+    return NOW
 
 
 @pytest.fixture(scope="module")
@@ -152,47 +155,10 @@ class Ran:
 
 
 def laptop_store(root: Path) -> Layout:
-    """User ann: a turn that found a laptop, its visit, her budget, and a note about tea."""
-    layout = build_store(
-        root,
-        import_line(
-            user=USER,
-            turn=1,
-            query="Find me a laptop for games.",
-            response="The Lenovo LOQ 15 was the best laptop. It is reviewed at https://shop.example/review.",
-            summary="Compared laptops for games; the Lenovo LOQ 15 won.",
-        ),
-        import_line(user=USER, turn=2, session="tea", query="I drink tea.", response="Assam it is."),
-    )
-    write_visit(
-        layout,
-        1,
-        "visit_loq",
-        {"title": "Lenovo LOQ 15", "price": "$697.00", "specs": {"gpu": "RTX 4050", "weight": "2.4 kg"}},
-        quality=0.92,
-        at=NOW,
-        user=USER,
-    )
-    layout.of(USER).preferences.write_text(PREFERENCES, encoding="utf-8")
-    return layout
-
-
-def add_research(layout: Layout, *visits: str) -> None:
-    """Give turn 1 research that links these visits."""
-    write_research(
-        layout,
-        1,
-        {
-            "topic": "commerce.laptop",
-            "created_at": "2026-01-04T13:00:00Z",
-            "expires_at": "2026-01-05T13:00:00Z",
-            "quality_score": 0.9,
-            "summary": "Five laptops were compared",
-            "claims": [{"claim": "Lenovo LOQ 15 @ $697", "source": "shop.example", "confidence": 0.9}],
-            "webpage_cache": list(visits),
-        },
-        user=USER,
-    )
+    """User ann: a turn that found a laptop, its visit, her budget, and a turn about tea."""
+    shutil.copytree(LAPTOPS, root, dirs_exist_ok=True)
+    root.chmod(0o700)  # as panda makes it, however a checkout was made
+    return Layout(root)
 
 
 def scripted_app(

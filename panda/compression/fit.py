@@ -40,7 +40,6 @@ STEPS = {kind: f"compress_{kind.removesuffix('.md')}" for kind in CONTENT_TYPES}
 DOCUMENT_TOKENS, DOCUMENT_TARGET_TOKENS = 8_600, 7_500
 """A context.md above the first is brought down to the second."""
 
-_GATHERED, _TOOLS = 2, 4
 _LAST_HEADING = re.compile(r"(?:\A|\n\n)### [^\n]*\Z")
 """The title of a part of §2, at the end of a text."""
 _OLDER_TOKENS = 1_500
@@ -232,9 +231,9 @@ def fit_section(
     if section.number == Phase.QUERY_ANALYZER or before <= budget:
         return section, None
     newest = section.blocks[newest_result(section) :]
-    if section.number != _TOOLS or newest == section.blocks:
+    if section.number != Phase.COORDINATOR or newest == section.blocks:
         return _shrink(section, budget, query, rewriter)
-    aim = _OLDER_TOKENS + count_tokens(render_section(Section(_TOOLS, newest)))
+    aim = _OLDER_TOKENS + count_tokens(render_section(Section(Phase.COORDINATOR, newest)))
     fitted, cut = _shrink(section, min(aim, budget), query, rewriter)
     if aim < budget and fitted.blocks[-len(newest) :] != newest:
         return _shrink(section, budget, query, rewriter)
@@ -248,13 +247,13 @@ def _shrink(
     before = count_tokens(render_section(section))
     if before <= budget:
         return section, None
-    is_tools = section.number == _TOOLS
+    is_tools = section.number == Phase.COORDINATOR
     kind: ContentType = "tool_result" if is_tools else "context.md"
-    rewrite = rewriter(kind) if is_tools or section.number == _GATHERED else None
+    rewrite = rewriter(kind) if is_tools or section.number == Phase.CONTEXT_GATHERER else None
     for form, whole in _forms(section):
         texts, headings = _texts_of(form)
         order = list(texts)[:: -1 if is_tools else 1]
-        if section.number == _GATHERED:
+        if section.number == Phase.CONTEXT_GATHERER:
             order = [*order[-1:], *order[:-1]]  # the constraints, which stand last, are cut last
         name = "tool_result" if is_tools else SECTIONS[section.number].title
         given = [InputDocument(name, texts[place], protected=place >= whole) for place in order]
@@ -302,7 +301,7 @@ def _forms(section: Section) -> Iterator[tuple[Section, int]]:
     §4 with less and less of the older results, which can be read in steps/.
     """
     blocks, end = section.blocks, len(section.blocks)
-    if section.number == _TOOLS:
+    if section.number == Phase.COORDINATOR:
         newest = newest_result(section)
         older: list[Block] = []
         numbers: list[object] = []
@@ -312,11 +311,11 @@ def _forms(section: Section) -> Iterator[tuple[Section, int]]:
                 numbers += known if isinstance(known, list) else [block.values.get("step")]
                 block = Meta({name: block.values[name] for name in _SHORT_META if name in block.values})
             older.append(block)
-        short = Section(_TOOLS, (*older, *blocks[newest:]))
+        short = Section(Phase.COORDINATOR, (*older, *blocks[newest:]))
         mark: list[Block] = [Meta({"steps": numbers}), Text(MARK)] if numbers else []
         yield section, newest
         yield short, newest
-        yield Section(_TOOLS, (*mark, *blocks[newest:])), len(mark)
+        yield Section(Phase.COORDINATOR, (*mark, *blocks[newest:])), len(mark)
         yield section, end
         yield short, end
     else:

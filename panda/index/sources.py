@@ -22,7 +22,7 @@ from panda.language.dates import day_of
 from panda.store import layout
 from panda.store.files import check_links, may_pass, read_memory_file, read_note_encoded
 from panda.store.layout import FACTS_MD, PREFERENCES_MD, TurnPaths, UserStore, turn_name, turn_number
-from panda.store.node_id import NodeKind
+from panda.store.node_id import NodeKind, key_of
 from panda.store.records import QueryAnalysis, Research, Step, load
 from panda.store.seals import text_digest
 from panda.store.visits import SAVED_STATUSES, load_turn, load_visit
@@ -349,7 +349,7 @@ def _turn_entry(
         words += [tool.replace(".", " ").replace("_", " ") for tool in tools if tool]
     header = " ".join((turn.summary or turn.query)[: 2 * _HEADER_CHARS].split())
     is_marked = "[" in turn.response or "ource" in turn.response
-    topic = turn.research_topic or "".join(one.node_id.partition(":")[2] for one in research)
+    topic = turn.research_topic or "".join(key_of(one.node_id) for one in research)
     about = (number, NodeKind.TURN.id(number), "turn_summary", f"Turn {number}: {header}", _seconds(turn.at))
     entry = IndexEntry(
         *(0, source, *about),
@@ -400,7 +400,15 @@ def _note_entries(note: NoteText, source: str) -> Iterator[IndexEntry]:
         headings = (one_line(heading) for heading in section.headings)
         summary = " > ".join([title, *(heading for heading in headings if heading != title)])
         anchor = f"#{section.anchor}" if note.is_long and section.anchor else ""
-        about = (0, source, 0, f"knowledge:{name}{anchor}", "fact", f"Knowledge {name}: {summary}", seconds)
+        about = (
+            0,
+            source,
+            0,
+            NodeKind.KNOWLEDGE.id(f"{name}{anchor}"),
+            "fact",
+            f"Knowledge {name}: {summary}",
+            seconds,
+        )
         entry = IndexEntry(*about, part=part, summary=summary, topics=topics, response=section.text)
         yield _finished(entry)
 

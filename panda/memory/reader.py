@@ -25,7 +25,7 @@ from panda.memory.node import Node, note_lines, research_lines, turn_lines, visi
 from panda.memory.things import ToldThing, find_told_things
 from panda.store.files import read_bytes, read_note, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, UserStore
-from panda.store.node_id import NodeKind, kind_of
+from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import Line, Manifest, Research, load
 from panda.store.turn_documents import load_document
 from panda.store.visits import (
@@ -230,7 +230,7 @@ class NodeReader:
 
     def told_things(self) -> list[tuple[ToldThing, list[Node]]]:
         """What was told, thing by thing in the order of telling, with the nodes of what holds of it now."""
-        nodes = {node.id.partition(":")[2]: node for node in (*self.facts(), *self.preferences())}
+        nodes = {key_of(node.id): node for node in (*self.facts(), *self.preferences())}
         things = []
         for thing in find_told_things(self._moment.memory.log.assertions):
             keys = sorted(subject.key(self._user) for subject in thing.subjects)

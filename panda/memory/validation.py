@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import UNSET, structs
 
+from panda.documents.context import Phase
 from panda.documents.markdown import is_only_wikilinks
 from panda.documents.memory_file import MemoryText, parse_memory_file, suggest_field
 from panda.documents.note import parse_note
@@ -53,6 +54,7 @@ from panda.store.layout import (
 )
 from panda.store.node_id import NodeKind
 from panda.store.records import (
+    Call,
     GatheredContext,
     GatheredSection,
     GeneratedCall,
@@ -66,7 +68,6 @@ from panda.store.turns import TurnFolder
 _OWN_ID = re.compile(r"fact-[0-9a-f]{16}")
 _RESTORE = "restore memory.jsonl, which only grows; to change what holds: panda memory set or retract"
 _NAMES = frozenset({PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL})
-_GATHERING = 2
 _SYNTHESIS = "phase2_2_synthesis"
 _COMPRESSION = "compress/"
 JUDGED = "§2"
@@ -247,14 +248,16 @@ def judge_turn(directory: Path) -> list[Problem]:
         if metadata.forgotten_at:
             return []  # what is left is what its seal holds
         document = turn.read_context()
-        section = document.section(_GATHERING)
+        section = document.section(Phase.CONTEXT_GATHERER)
         if section is None:
             return []
         gathered = turn.find(GatheredContext)
         began = parse_time(gathered.gathered_at) if gathered else document.front.created_at
         user = directory.parent.parent.name
         past = PastReader(Layout(users.parent).of(user), Bound(number, began, turn.snapshot()))
-        judge = _Judge(past, gathered, quotes=_quotes(turn), wordings=_wordings(turn))
+        calls = turn.load_calls()
+        quotes = turn.has(CALLS_JSONL) and not _is_drafted(calls)
+        judge = _Judge(past, gathered, quotes=quotes, wordings=_wordings(calls))
         found = judge.findings(read_gathered(section), metadata.query)
     except Problem as exc:
         exc.verdict = Verdict.NOT_JUDGED
@@ -262,16 +265,15 @@ def judge_turn(directory: Path) -> list[Problem]:
     return [Problem(issue, str(path), key=JUDGED, verdict=verdict) for issue, verdict in dict.fromkeys(found)]
 
 
-def _quotes(turn: TurnFolder) -> bool:
-    """Whether the lines of §2 were chosen, so that each is a quotation: a model that writes words its own."""
-    drafted = (call for call in turn.load_calls() if _SYNTHESIS in call.recipe)
-    return turn.has(CALLS_JSONL) and not any(isinstance(call, GeneratedCall) for call in drafted)
+def _is_drafted(turn_calls: Sequence[Call]) -> bool:
+    """Return whether a model worded the lines of §2 itself; lines that were chosen are quotations."""
+    return any(isinstance(call, GeneratedCall) and _SYNTHESIS in call.recipe for call in turn_calls)
 
 
-def _wordings(turn: TurnFolder) -> list[str]:
-    """Return what a model of the turn wrote to shorten passages of §2, the longest first."""
-    calls = (call for call in turn.load_calls() if isinstance(call, GeneratedCall))
-    written = {_plain(call.output) for call in calls if call.recipe.startswith(_COMPRESSION)}
+def _wordings(turn_calls: Sequence[Call]) -> list[str]:
+    """Return what a model wrote to shorten passages of §2, the longest first."""
+    generated = (call for call in turn_calls if isinstance(call, GeneratedCall))
+    written = {_plain(call.output) for call in generated if call.recipe.startswith(_COMPRESSION)}
     return sorted(filter(None, written), key=len, reverse=True)
 
 

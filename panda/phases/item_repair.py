@@ -70,11 +70,8 @@ def _last_judged(turn: Turn, told: Collection[GatheredItem]) -> Repair | None:
     last = turn.superseded()[-1:] if turn.attempt else []
     judgement = last[0].section(Phase.VALIDATOR) if last else None
     meta: Mapping[str, Any] = judgement.meta if judgement else {}
-    items = (
-        tuple(one for one in answer_items(last[0].section(Phase.SYNTHESIZER)) if one not in told)
-        if last
-        else ()
-    )
+    answer = last[0].section(Phase.SYNTHESIZER) if last else None
+    items = tuple(item for item in answer_items(answer) if item not in told)
     refused = frozenset(map(str, meta.get("rejected", ()))) & {one.text for one in items}
     is_part = bool(refused) and any(one.text not in refused for one in items)
     issues = tuple(map(str, meta.get("issues", ())))

@@ -50,7 +50,7 @@ def kept_things(reader: NodeReader) -> list[Kept]:
 
 
 def _kept(thing: ToldThing, nodes: Sequence[Node]) -> Kept:
-    by_key = {node.id.partition(":")[2]: node for node in nodes}
+    by_key = {key_of(node.id): node for node in nodes}
     ids = frozenset(node.id for node in nodes)
     told = {clause.source_turn for clause in thing.clauses} | {node.source_turn for node in nodes}
     turns = tuple(sorted(turn for turn in told if turn is not None))

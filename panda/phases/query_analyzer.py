@@ -83,7 +83,7 @@ from panda.session.registry import (
     replace_references,
 )
 from panda.store.carry import Carry, Entity
-from panda.store.layout import DOCUMENTS_JSON, IMAGE_JSON, METADATA_JSON
+from panda.store.layout import DOCUMENTS_JSON, IMAGE_JSON
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import (
     ContentReference,
@@ -563,8 +563,7 @@ class QueryAnalyzer:
         if request is None and declines_storing(turn.query):
             request = ForgetRequest("wish", frozenset())
         if request is not None and request.is_forget and reading.turns:
-            paths = {turn_id: turn.store.turn(int(key_of(turn_id))) for turn_id in reading.turns}
-            saved = [turn_id for turn_id, path in paths.items() if (path / METADATA_JSON).is_file()]
+            saved = [turn_id for turn_id in reading.turns if turn.store.has(int(key_of(turn_id)))]
             check_named_turns(reading, saved, turn.store)
             things = things_of_turns(self.reader, reading.turns)
             return Meant(tuple(things)), bool(things)

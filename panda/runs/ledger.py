@@ -24,6 +24,7 @@ from panda.settings import Settings
 from panda.store.files import append_json_line, check_store, held_lock, store_errors, watch_also
 from panda.store.layout import RESPONSE_MD, RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
 from panda.store.lines import load_lines
+from panda.store.node_id import NodeKind
 from panda.store.records import (
     FileRecord,
     GatheredContext,
@@ -122,7 +123,7 @@ class Outcome(Whole, frozen=True):
     @property
     def compared(self) -> str | None:
         """The answer without the number of its own turn, which an item of a batch has anew in each run."""
-        own = f"turn:{self.turn}, turns/{turn_name(self.turn)}/"
+        own = f"{NodeKind.TURN.id(self.turn)}, turns/{turn_name(self.turn)}/"
         return self.answer if self.item is None or self.answer is None else self.answer.replace(own, "")
 
 

@@ -164,7 +164,11 @@ def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
     if reflection is not None and reflection.decision == "CLARIFY" and metadata.status == "approved":
         wrong.append((REFLECTION_JSON, "decision", reflection.decision))
     last_plan = max((n for n, phase in enumerate(metadata.route) if phase == Phase.PLANNER), default=-1)
-    if plan is not None and plan.next_step == "synthesis" and 4 in metadata.route[last_plan + 1 :]:
+    if (
+        plan is not None
+        and plan.next_step == "synthesis"
+        and Phase.COORDINATOR in metadata.route[last_plan + 1 :]
+    ):
         wrong.append((PLAN_JSON, "next_step", plan.next_step))
     for name, key, value in wrong:
         message = f"{value} does not lead to status {metadata.status} by route {list(metadata.route)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from panda.documents.context import SECTIONS, ContextDocument, ContextScan, heading, parse_context
+from panda.documents.context import SECTIONS, ContextDocument, ContextScan, Phase, heading, parse_context
 from panda.documents.memory_file import parse_memory_file
 from panda.documents.note import parse_note
 from panda.documents.progress import progress
@@ -309,7 +309,7 @@ class _Check:
                     self._say(f"has changed: its content is that of {is_of}", paths / name)
             except Problem as exc:
                 self._say(exc.message, paths / name, fix=exc.fix)
-            if 0 in metadata.route:
+            if Phase.QUERY_ANALYZER in metadata.route:
                 self._need(paths / Image.FILE)
         try:
             check_documents(paths, metadata.document_count)

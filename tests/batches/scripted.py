@@ -19,10 +19,10 @@ from panda.runs.pool import Processes, Workers
 from panda.runs.queries import Query
 from panda.settings import Settings, load_settings
 from panda.store.layout import Layout
-from tests.builders import NOW
 from tests.script import Asked, Script
 from tests.scripted_model import ScriptedModel
 from tests.scripted_turns import USER, OneModel
+from tests.store_files import NOW
 
 QUESTION = "How much is the Lenovo LOQ 15?"
 

@@ -20,7 +20,7 @@ from panda.documents.context import (
 )
 from panda.errors import BudgetExceededError
 from panda.models.cl100k import count_tokens
-from tests.builders import NOW
+from tests.store_files import NOW
 
 SENTENCES = " ".join(
     f"Laptop number {n} has a screen of {n + 10} inches and weighs {n} kg." for n in range(400)

@@ -14,9 +14,9 @@ from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, Ranked, rank_rows
 from panda.store.layout import Layout
-from tests.builders import still_clock
 from tests.scripted_model import ScriptedEncoder
-from tests.stores import dump_vectors, write_turn
+from tests.scripted_turns import still_clock
+from tests.store_files import dump_database, write_turn
 
 SAME = {"cost": "price", "costs": "price", "notebook": "laptop", "huhn": "laptop"}
 
@@ -25,10 +25,10 @@ SAME = {"cost": "price", "costs": "price", "notebook": "laptop", "huhn": "laptop
 def layout(tmp_path: Path) -> Layout:
     """A store with four turns and a note."""
     layout = Layout(tmp_path)
-    write_turn(layout, 1, query="the red tent", response="It has room for three.")
-    write_turn(layout, 2, query="laptop price", response="697 dollars.")
-    write_turn(layout, 3, query="bees in spring", response="They fly from March on.")
-    write_turn(layout, 4, query="ein huhn im stall", response="das huhn ist weiß")
+    write_turn(layout.of("ann").home, 1, query="the red tent", response="It has room for three.")
+    write_turn(layout.of("ann").home, 2, query="laptop price", response="697 dollars.")
+    write_turn(layout.of("ann").home, 3, query="bees in spring", response="They fly from March on.")
+    write_turn(layout.of("ann").home, 4, query="ein huhn im stall", response="das huhn ist weiß")
     note = layout.of("ann").knowledge / "garden.md"
     note.parent.mkdir()
     note.write_text("# Garden\n\nThe pond is deep. The hose leaks at the tap.\n", "utf-8")
@@ -56,15 +56,15 @@ def test_a_row_in_other_words_is_found(layout: Layout) -> None:
 
 def test_words_and_meaning_add_up(layout: Layout) -> None:
     """Of rows with the same word of the query the one that also means the rest of it comes first."""
-    write_turn(layout, 5, query="the ropes lie in the cellar", response="", session="a")
-    write_turn(layout, 6, query="the ropes have a price", response="", session="b")
-    write_turn(layout, 7, query="the ropes hang in the hall", response="", session="c")
+    write_turn(layout.of("ann").home, 5, query="the ropes lie in the cellar", response="", session="a")
+    write_turn(layout.of("ann").home, 6, query="the ropes have a price", response="", session="b")
+    write_turn(layout.of("ann").home, 7, query="the ropes hang in the hall", response="", session="c")
     assert ranked(layout, "what the ropes cost")[0].entry.row == 6
 
 
 def test_a_node_ranks_by_its_best_line(layout: Layout) -> None:
     text = "Nothing of interest was said. " * 8
-    write_turn(layout, 6, query=text, response=f"{text} Notebook price.")
+    write_turn(layout.of("ann").home, 6, query=text, response=f"{text} Notebook price.")
     near = {one.entry.node_id: one.cosine for one in ranked(layout, "laptop costs")}
     assert near["turn:6"] is not None
     assert near["turn:6"] > 0.4
@@ -108,18 +108,20 @@ def test_what_is_missing_is_filled_in_parts(layout: Layout) -> None:
     while meaning.fill("ann", most=3):
         pass
     assert len(scripted.asked) == len(set(scripted.asked))
-    in_parts = dump_vectors(layout)
+    in_parts = dump_database(layout.vectors)
     layout.vectors.unlink()
     again = opened(layout)[1]
     assert again.fill("ann") == 0
-    assert dump_vectors(layout) == in_parts
+    assert dump_database(layout.vectors) == in_parts
 
 
 def test_a_limit_holds_for_texts_of_other_languages_too(tmp_path: Path) -> None:
     """They get no vector, but a look at each costs time: a turn does not go through all of them."""
     layout = Layout(tmp_path)
     for number in range(1, 31):
-        write_turn(layout, number, query=f"wo ist das huhn {number}", response="das huhn ist im stall")
+        write_turn(
+            layout.of("ann").home, number, query=f"wo ist das huhn {number}", response="das huhn ist im stall"
+        )
     index, meaning, scripted = opened(layout)
     index.freshen("ann")
     assert meaning.fill("ann", most=10) == 30
@@ -155,7 +157,7 @@ def test_an_interrupted_rebuild_goes_on(layout: Layout) -> None:
 def test_changed_rows_are_filled_anew_and_the_former_dropped(layout: Layout) -> None:
     """What was changed is missing until it is filled; dropping leaves what a new store would have."""
     ranked(layout, "x")
-    write_turn(layout, 2, query="laptop prize", response="697 dollars.")
+    write_turn(layout.of("ann").home, 2, query="laptop prize", response="697 dollars.")
     index, meaning, _ = opened(layout)
     index.rebuild(full=True)
     assert meaning.count_missing("ann") == 1
@@ -163,15 +165,15 @@ def test_changed_rows_are_filled_anew_and_the_former_dropped(layout: Layout) -> 
     assert meaning.fill("ann") == 0
     assert VectorStore(layout).count() > before
     meaning.drop_others(["ann"])
-    changed = dump_vectors(layout)
+    changed = dump_database(layout.vectors)
     layout.vectors.unlink()
     opened(layout)[1].fill("ann")
-    assert dump_vectors(layout) == changed
+    assert dump_database(layout.vectors) == changed
 
 
 def test_a_forgotten_turn_leaves_no_vector(layout: Layout) -> None:
     ranked(layout, "x")
-    kept = set(dump_vectors(layout))
+    kept = set(dump_database(layout.vectors))
     for path in layout.of("ann").turn(3).directory.iterdir():
         path.unlink()
     layout.of("ann").turn(3).directory.rmdir()
@@ -180,7 +182,7 @@ def test_a_forgotten_turn_leaves_no_vector(layout: Layout) -> None:
     assert meaning.fill("ann") == 0
     meaning.drop_others(["ann"])
     assert scripted.asked == []
-    assert len(dump_vectors(layout)) < len(kept)
+    assert len(dump_database(layout.vectors)) < len(kept)
 
 
 def test_where_nothing_can_be_kept_it_is_computed(layout: Layout) -> None:
@@ -201,7 +203,9 @@ def test_many_rows_are_searched_by_their_signs(tmp_path: Path) -> None:
     words = [f"w{n}" for n in range(300)]
     for number in range(1, 302):
         said = " ".join(rng.choice(words, 6))
-        write_turn(layout, number, query="laptop price" if number == 150 else said, response="")
+        write_turn(
+            layout.of("ann").home, number, query="laptop price" if number == 150 else said, response=""
+        )
     assert ranked(layout, "notebook costs")[0].entry.number == 150
 
 

@@ -9,7 +9,7 @@ from panda.retrieval.candidates import (
     offered_candidates,
     planned_nodes,
 )
-from tests.stores import NOW
+from tests.store_files import NOW
 
 
 def candidate(node_id: str, score: float = 0.0, text: str = "words") -> Candidate:

@@ -11,7 +11,7 @@ import pytest
 from panda.cli.main import build_program
 from panda.documents.times import parse_time
 from panda.store.layout import Layout, asset
-from tests.builders import tree
+from tests.api import tree
 from tests.cli.programs import run_words
 from tests.record_replays import FIRST_TURN, QUESTIONS, RECORDED_AT
 

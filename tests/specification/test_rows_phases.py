@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from tests.api import Panda
-from tests.builders import NOW, file_of
 from tests.script import Script, pick
 from tests.scripted_model import Asked, Reply
 from tests.scripted_turns import Preferring, Ran, laptop_store, run_turn
-from tests.stores import write_research, write_visit
+from tests.store_files import NOW, write_json, write_visit
 from tests.web.site import running_site
 
 pytestmark = pytest.mark.asks_for("www.bestbuy.com", "www.amazon.com")
@@ -71,7 +70,7 @@ def test_s3_16_1_a_writer_fills_the_analysis(tmp_path: Path) -> None:
         "freshness": "today",
     }
     ran = run_turn(laptop_store(tmp_path), "How much is the Lenovo?", Script(analyzer=told))
-    analysis = file_of(ran.folder, "query_analysis.json")
+    analysis = json.loads(ran.folder.read_text("query_analysis.json"))
     assert {name: analysis[name] for name in ("entities", "reasoning", "user_purpose")} == {
         name: told[name] for name in ("entities", "reasoning", "user_purpose")
     }
@@ -102,7 +101,9 @@ def test_s1_5_3_the_planner_reads_quality_gaps_and_staleness(tmp_path: Path) -> 
     research = {"topic": "commerce.laptop", "created_at": "2026-01-03T13:00:00Z", "summary": "Five laptops"}
     claim = {"claim": "Lenovo LOQ 15 @ $697", "source": "shop.example", "confidence": 0.9}
     expired = {"expires_at": "2026-01-03T14:00:00Z", "quality_score": 0.9, "claims": [claim]}
-    write_research(layout, 1, {**research, **expired, "webpage_cache": ["visit_loq"]}, user="ann")
+    write_json(
+        layout.of("ann").turn(1) / "research.json", {**research, **expired, "webpage_cache": ["visit_loq"]}
+    )
     script = Script(
         retrieval={"relevant": pick("research:commerce.laptop")},
         synthesis={"lines": pick("Lenovo LOQ 15 @ $697")},
@@ -110,11 +111,11 @@ def test_s1_5_3_the_planner_reads_quality_gaps_and_staleness(tmp_path: Path) -> 
     )
     ran = run_turn(layout, "How much is the Lenovo LOQ 15?", script)
     (asked,) = ran.asked("planner")
-    quality = file_of(ran.folder, "gathered_context.json")["context_quality"]
+    quality = json.loads(ran.folder.read_text("gathered_context.json"))["context_quality"]
     assert f"Quality: {quality:.2f}." in asked.text
     stale = "Stale: research:commerce.laptop."
     assert stale in asked.text
-    assert file_of(ran.folder, "plan.json")["reasoning"] == stale
+    assert json.loads(ran.folder.read_text("plan.json"))["reasoning"] == stale
     assert f"**Reasoning:** {stale}" in ran.body(3)
 
 
@@ -131,7 +132,10 @@ def test_s1_5_3_the_assessment_is_never_cut(tmp_path: Path) -> None:
     research = {"topic": "commerce.laptop", "created_at": "2026-01-04T13:00:00Z", "summary": "Twelve shops"}
     expires = {"expires_at": "2026-01-04T19:00:00Z", "quality_score": 0.9}
     sure = [{**claim, "confidence": 0.9} for claim in claims]
-    write_research(layout, 1, {**research, **expires, "claims": sure, "webpage_cache": []}, user="ann")
+    write_json(
+        layout.of("ann").turn(1) / "research.json",
+        {**research, **expires, "claims": sure, "webpage_cache": []},
+    )
     script = Script(
         retrieval={"relevant": pick("research:commerce.laptop")},
         synthesis={"lines": pick("Shop")},
@@ -140,7 +144,7 @@ def test_s1_5_3_the_assessment_is_never_cut(tmp_path: Path) -> None:
     ran = run_turn(layout, "How much is the Lenovo LOQ 15?", script)
     (asked,) = ran.asked("planner")
     assert any("planner_chat" in one and "cut from" in one for one in ran.turn.warnings)
-    quality = file_of(ran.folder, "gathered_context.json")["context_quality"]
+    quality = json.loads(ran.folder.read_text("gathered_context.json"))["context_quality"]
     assert (
         f"Quality: {quality:.2f}.\nResearch commerce.laptop: quality 0.90, 1.5 hours old, reuse" in asked.text
     )
@@ -172,7 +176,7 @@ def test_s1_10_a_price_seen_long_ago_is_marked(tmp_path: Path, writes: bool) -> 
     """In §2, in gathered_context.json, and where it is quoted; what ages slowly is not marked."""
     layout = laptop_store(tmp_path)
     fields = {"title": "HP Victus", "price": "$799", "specs": {"gpu": "RTX 4050"}}
-    write_visit(layout, 2, "visit_old", fields, quality=0.95, at=NOW - timedelta(days=20), user="ann")
+    write_visit(layout.of("ann").home, 2, "visit_old", fields, quality=0.95, at=NOW - timedelta(days=20))
     script = Script(
         retrieval={"relevant": pick("visit_old")},
         synthesis={"lines": pick("HP Victus: ")},
@@ -187,7 +191,7 @@ def test_s1_10_a_price_seen_long_ago_is_marked(tmp_path: Path, writes: bool) -> 
         scores=not writes,
     )
     assert "- HP Victus: price $799 [1] (20 days ago, stale: refresh before use)" in ran.body(2)
-    assert "visit:visit_old" in file_of(ran.folder, "gathered_context.json")["stale"]
+    assert "visit:visit_old" in json.loads(ran.folder.read_text("gathered_context.json"))["stale"]
     if writes:
         assert "- HP Victus: gpu RTX 4050 [1] (20 days ago)" in ran.body(2)
     else:
