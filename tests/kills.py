@@ -13,7 +13,7 @@ from typing import Any
 
 FORKSERVER = get_context("forkserver")
 """Starts processes quickly; pytest has threads, which a fork of it would not take along."""
-FORKSERVER.set_forkserver_preload(["tests.scripted_turns"])
+FORKSERVER.set_forkserver_preload(["tests.api"])
 _SECONDS = 120
 
 

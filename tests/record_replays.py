@@ -1,5 +1,5 @@
 """
-Record the turns that test_replay.py replays: `make record`, when prompts, recipes or phases were changed.
+Record the turns that tests of `panda replay` take: `make record`, when prompts, recipes or phases changed.
 
 Each question is asked of a fresh copy of the demo store at a fixed time, with the embedded model and without
 a network. What a right answer holds stands in replays/expected.jsonl, written by hand: a recording with

@@ -1,19 +1,14 @@
-"""Worked cases of scope synthesis, for every way to ask: function, command line, HTTP, MCP."""
+"""Worked cases of scope synthesis, for every way to ask: command line, HTTP, MCP."""
 
 import json
-import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from panda.documents.times import parse_time
-
 _DOCUMENT = json.loads(Path(__file__).with_name("scope_vectors.json").read_text(encoding="utf-8"))
 
 NOW_TEXT: str = _DOCUMENT["now"]
-NOW = parse_time(NOW_TEXT)
-ORDERS = 100
 
 
 @dataclass(frozen=True)
@@ -25,9 +20,9 @@ class Vector:
     request: Mapping[str, Any]
     """What is asked."""
     facts: list[dict[str, Any]]
-    """In one of their orders."""
+    """In one order."""
     conflicts: list[dict[str, Any]]
-    """In one of theirs."""
+    """In one order."""
     expected: list[dict[str, Any]]
     """The entries, in order."""
     expected_counts: Mapping[str, int]
@@ -46,15 +41,6 @@ class Vector:
         assert envelope["summary"] == self.expected
         assert {name: envelope[name] for name in self.expected_counts} == self.expected_counts
         assert envelope["scope"] == self.request["scope"]
-
-    def orders(self) -> Iterator["Vector"]:
-        """The case with its facts and conflicts in some random orders, always the same ones."""
-        for seed in range(ORDERS):
-            chance = random.Random(seed)
-            facts, conflicts = list(self.facts), list(self.conflicts)
-            chance.shuffle(facts)
-            chance.shuffle(conflicts)
-            yield Vector(self.id, self.request, facts, conflicts, self.expected, self.expected_counts)
 
 
 VECTORS = [Vector(**one) for one in _DOCUMENT["vectors"]]

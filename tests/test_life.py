@@ -1,7 +1,6 @@
 """Ordinary questions of ordinary notes: a few of what `make life` asks, and how an answer is judged."""
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,18 +15,12 @@ from bench.asking import (
     LIFE,
     Answer,
     Trail,
-    asker,
     check_floors,
     holds,
-    make_store,
     misses,
 )
-from panda.models.layers import Layers
-from panda.models.models_file import load_models_file
-from panda.settings import load_settings
-from panda.store.demo import copy_demo, create_store
-from panda.store.layout import asset
-from tests.scripted_turns import layers as layers
+from tests.api import ROOT, Panda
+from tests.store_files import write_note, write_turn
 
 VAULT, VAULT_2 = (json.loads((LIFE / f"vault{end}.json").read_text(encoding="utf-8")) for end in ("", "_2"))
 TALKS, TALKS_2 = (
@@ -41,41 +34,62 @@ ASKED = (
 """Questions of the vault that are answered right."""
 
 
-def test_questions_of_a_vault(layers: Layers, tmp_path: Path) -> None:
+class Notebook(Panda):
+    """
+    A project with notes, whose turns are judged as `make life` judges them.
+
+    Args:
+        home: The directory.
+        notes: Text of each note, by its path below knowledge/.
+    """
+
+    def __init__(self, home: Path, notes: Mapping[str, str]) -> None:
+        super().__init__(home)
+        assert self("init").code == 0
+        for name, text in notes.items():
+            write_note(self.user_directory, name, text)
+
+    def ask(self, query: str, session: str = "s") -> Answer:
+        """Ask in a session and return what came of it."""
+        data = self.turn(query, "--session", session).data
+        approved = data["status"] == "approved"
+        text = data["response"].partition("\n\nSources:\n")[0] if approved else data["question"] or ""
+        noted = tuple(statement["text"] for statement in data.get("noted", ()))
+        return Answer(data["status"], approved and bool(data["answered"]), text, noted)
+
+
+def test_questions_of_a_vault(tmp_path: Path) -> None:
     """Questions in the words of 45 notes are answered right, one after another in one store."""
-    make_store(tmp_path, VAULT["notes"])
-    ask = asker(layers, tmp_path)
+    notebook = Notebook(tmp_path / "project", VAULT["notes"])
     cases = [case for case in VAULT["questions"] if case["ask"] in ASKED]
-    wrong = {case["ask"]: misses(case, ask(case["ask"], f"s{n}")) for n, case in enumerate(cases)}
+    wrong = {case["ask"]: misses(case, notebook.ask(case["ask"], f"s{n}")) for n, case in enumerate(cases)}
     assert wrong == {query: [] for query in ASKED}
 
 
-def test_a_piece_of_a_conversation(layers: Layers, tmp_path: Path) -> None:
+def test_a_piece_of_a_conversation(tmp_path: Path) -> None:
     """What the last message told is answered, although a note says otherwise."""
     (garden,) = [talk for talk in TALKS if talk["name"] == "garden"]
-    make_store(tmp_path, garden["notes"])
-    ask = asker(layers, tmp_path)
-    told, asked = garden["turns"][7:9]
-    ask(told["say"], "garden")
-    assert misses(asked, ask(asked["say"], "garden")) == []
+    notebook = Notebook(tmp_path / "project", garden["notes"])
+    statement, question = garden["turns"][7:9]
+    notebook.ask(statement["say"])
+    assert misses(question, notebook.ask(question["say"])) == []
 
 
-def test_a_pronoun_means_what_the_last_turn_was_about(layers: Layers, tmp_path: Path) -> None:
+def test_a_pronoun_means_what_the_last_turn_was_about(tmp_path: Path) -> None:
     """After a list "they" are what its note is about; after a statement "one of those" is what that told."""
     notes = {
         "oats.md": "# Oat biscuits\n\n1. Melt the butter.\n2. Stir in the oats.\n\nBake for 14 minutes.\n",
         "prices.md": "# Prices\n\n- small wicker basket: 8 €\n- large wicker basket: 15 €\n",
     }
-    make_store(tmp_path, notes)
-    ask = asker(layers, tmp_path)
-    ask("how do I make the oat biscuits, all the steps", "kitchen")
-    assert holds(ask("and how long do they bake?", "kitchen").text, "14 minutes")
-    ask("Sigrun wants 12 large wicker baskets for the fair", "kitchen")
-    answer = ask("what does one of those cost", "kitchen").text
+    ask = Notebook(tmp_path / "project", notes).ask
+    ask("how do I make the oat biscuits, all the steps")
+    assert holds(ask("and how long do they bake?").text, "14 minutes")
+    ask("Sigrun wants 12 large wicker baskets for the fair")
+    answer = ask("what does one of those cost").text
     assert (holds(answer, "15 €"), holds(answer, "Sigrun")) == (True, False)
 
 
-SAID = (
+WITHOUT_ENCODER = (
     "what does the school lunch cost",
     "Our boiler was serviced on 3 March.",
     "when was the boiler serviced?",
@@ -88,20 +102,14 @@ SAID = (
 
 def test_every_turn_ends_without_an_encoder(tmp_path: Path) -> None:
     """With `encoder: null` words and the language model alone bring each turn to a proper end."""
-    edited = tmp_path / "models.yaml"
-    packaged = load_settings({}, os.environ, Path.cwd()).models_file.read_text(encoding="utf-8")
-    edited.write_text(re.sub(r"(?m)^encoder:.*$", "encoder: null", packaged), encoding="utf-8")
-    settings = load_settings({}, os.environ, Path.cwd())
-    make_store(tmp_path / "store", VAULT["notes"])
-    with Layers(load_models_file(edited), cache_dir=settings.cache_dir, environ=os.environ) as layers:
-        assert layers.encoder() is None
-        ask = asker(layers, tmp_path / "store")
-        answers = {said: ask(said, "s") for said in SAID}
-    assert {
-        said: one.status for said, one in answers.items() if one.status not in ("approved", "clarify")
-    } == {}
-    assert misses(next(c for c in VAULT["questions"] if c["ask"] == SAID[0]), answers[SAID[0]]) == []
-    assert answers[SAID[1]].kept
+    notebook = Notebook(tmp_path / "project", VAULT["notes"])
+    packaged = (ROOT / "models.yaml").read_text(encoding="utf-8")
+    notebook.write("models.yaml", re.sub(r"(?m)^encoder:.*$", "encoder: null", packaged))
+    answers = [notebook.ask(query) for query in WITHOUT_ENCODER]
+    assert {answer.status for answer in answers} <= {"approved", "clarify"}
+    (lunch,) = [case for case in VAULT["questions"] if case["ask"] == WITHOUT_ENCODER[0]]
+    assert misses(lunch, answers[0]) == []
+    assert answers[1].kept
 
 
 LISTED = Answer("approved", True, "Weigela: likes sun.\n\nAnnabelle: likes shade.")
@@ -195,55 +203,59 @@ HUTS = """# Huts
     ],
 )
 def test_a_question_about_a_list_looks_at_all_of_it(
-    layers: Layers, tmp_path: Path, query: str, held: tuple[str, ...], others: tuple[str, ...]
+    tmp_path: Path, query: str, held: tuple[str, ...], others: tuple[str, ...]
 ) -> None:
     """A superlative, a bound and a comparison look at all rows, and show those that fit with their value."""
-    make_store(tmp_path, {"club/moorings.md": MOORINGS, "travel/huts.md": HUTS})
-    text = asker(layers, tmp_path)(query, "s").text
+    notebook = Notebook(tmp_path / "project", {"club/moorings.md": MOORINGS, "travel/huts.md": HUTS})
+    text = notebook.ask(query).text
     assert [part for part in held if not holds(text, part)] == []
     assert [part for part in others if holds(text, part)] == []
 
 
 @pytest.mark.asks_for("www.bestbuy.com")
-def test_the_cheapest_of_what_research_found(layers: Layers, tmp_path: Path) -> None:
+def test_the_cheapest_of_what_research_found(demo: Path, tmp_path: Path) -> None:
     """The first example of the specification is answered with the cheapest laptop and its price alone."""
-    create_store(tmp_path)
-    copy_demo(asset("panda-system-docs"), tmp_path, load_settings({}, os.environ, tmp_path).clock())
-    text = asker(layers, tmp_path, "demo")("what's the cheapest laptop with nvidia gpu", "s").text
+    panda = Panda(tmp_path / "project", demo, user="demo")
+    text = panda.turn("what's the cheapest laptop with nvidia gpu").response
     assert (holds(text, "697"), holds(text, "749.99")) == (True, False)
 
 
-def test_a_right_line_is_quoted_among_many_sources(layers: Layers, tmp_path: Path) -> None:
+def test_a_right_line_is_quoted_among_many_sources(tmp_path: Path) -> None:
     """What lies closest to a question is quoted, however many notes and earlier questions are there."""
     notes = {f"other/note-{n}.md": f"Cell {n} of the battery was bought on day {n}.\n" for n in range(1, 29)}
     notes["hobby/telescope.md"] = "The red dot finder of the telescope takes a CR2032.\n"
-    make_store(tmp_path, notes)
-    ask = asker(layers, tmp_path)
-    for n in range(12):
-        ask(f"when was cell {n} of the battery bought?", f"s{n}")
-    assert holds(ask("which battery does the telescope take?", "s").text, "CR2032")
+    notebook = Notebook(tmp_path / "project", notes)
+    for n in range(1, 13):
+        write_turn(
+            notebook.user_directory,
+            n,
+            query=f"when was cell {n} of the battery bought?",
+            response=f"Cell {n} of the battery was bought on day {n}.",
+            session=f"s{n}",
+        )
+    assert holds(notebook.ask("which battery does the telescope take?").text, "CR2032")
 
 
-def test_what_a_comma_joins_to_a_question_is_looked_for_too(layers: Layers, tmp_path: Path) -> None:
+def test_what_a_comma_joins_to_a_question_is_looked_for_too(tmp_path: Path) -> None:
     """A clause that only tells belongs to the question in its sentence, not one in a sentence of its own."""
     notes = {
         "street.md": "Frau Demirel on the ground floor has our spare key.\nThe Kowalskis take parcels.\n",
         "stairlift.md": "The contract number of the stairlift is 88-213.\n",
     }
-    make_store(tmp_path, notes)
-    ask = asker(layers, tmp_path)
+    ask = Notebook(tmp_path / "project", notes).ask
     assert holds(ask("I locked myself out, which neighbour has a key", "s1").text, "Frau Demirel")
     answer = ask("Weighed him today, 71.4 kg. What is the stairlift contract number again?", "s2")
     assert holds(answer.text, "88-213")
 
 
-def test_the_head_of_a_column_means_no_row(layers: Layers, tmp_path: Path) -> None:
+def test_the_head_of_a_column_means_no_row(tmp_path: Path) -> None:
     """A question in words that every row has, as the head of a column, is answered with all rows."""
     rows = ("waffles | Ayla | two irons", "tombola | Iris | tickets", "lemonade | class 3 | a cool box")
     table = "\n".join(
         f"| {row} |" for row in ("Stall | Who | Needs", "-|-|-", *rows, "books | Ivo | 4 tables")
     )
     fair = f"Winter fair, Saturday 28 November, 10:00 to 14:00:\n\n{table}\n"
-    make_store(tmp_path, {"school/fair.md": fair})
-    answer = asker(layers, tmp_path)("what stalls r there at the fair", "s").text
+    answer = (
+        Notebook(tmp_path / "project", {"school/fair.md": fair}).ask("what stalls r there at the fair").text
+    )
     assert [part for part in ("waffles", "tombola", "lemonade", "books") if not holds(answer, part)] == []

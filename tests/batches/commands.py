@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,17 @@ def check_sound(panda: Panda) -> None:
     assert panda.json("index", "status")["fresh"]
     for path in panda.user_directory.glob("sessions/*/session.json"):
         assert panda.sessions_differ(path.parent.name) == []
+
+
+def check_once(panda: Panda, lines: list[dict[str, Any]]) -> None:
+    """Check that each item of the newest batch has one turn and one line, and that the store is sound."""
+    ids = Counter(line["id"] for line in lines)
+    assert Counter(name for name, _ in saved_items(panda)) == ids
+    (*_, run) = sorted((panda.store / "runs").iterdir())
+    ledger = (run / "turns.jsonl").read_text(encoding="utf-8").splitlines()
+    assert Counter(json.loads(line)["item"] for line in ledger) == ids
+    assert json.loads((run / "run.json").read_bytes())["finished_at"] is not None
+    check_sound(panda)
 
 
 class MoodyScript(Script):

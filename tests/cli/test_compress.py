@@ -109,3 +109,12 @@ def test_a_cache_that_cannot_be_written(panda: Panda, tmp_path: Path) -> None:
     assert "code=0" in told
     assert "not kept in the cache" in told
     assert "The quiet one is from Peru." in told
+
+
+def test_what_the_model_expects_goes_first(panda: Panda) -> None:
+    """Without a query the sentence that surprises the NERVES model stays, and the expected one goes."""
+    expected = "The early bird catches the worm. All that glitters is not gold."
+    panda.write("notes.md", f"{expected} Purple seventeen refrigerators negotiated cheese upward.")
+    data = panda.json("compress", "notes.md", "--budget", "16")
+    assert data["method"] == "model"
+    assert "refrigerators" in data["text"]

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,11 +10,10 @@ from panda.errors import HaltError, ModelTimeoutError, RecipeSchemaError
 from panda.models.contract import GenerateParams, Message, Model, ScoreParams
 from panda.models.llama.model import LlamaCppModel
 from tests.models.conftest import Server, reply
-from tests.scripted_model import Asked, Reply, ScriptedModel
 
 CHAT = (Message("system", "You are brief."), Message("user", "Name a colour."))
 CHOICE = {"type": "object", "properties": {"a": {"enum": ["x", "yy"]}}, "required": ["a"]}
-BACKENDS = ("llama_cpp", "openai", "scripted")
+BACKENDS = ("llama_cpp", "openai")
 
 
 def params(**changes: Any) -> GenerateParams:
@@ -32,23 +30,11 @@ def _serve(body: dict[str, Any]) -> tuple[int, bytes]:
     return reply(text, finish_reason="length" if cut else "stop", usage=usage)
 
 
-def _script(asked: Asked) -> Reply:
-    if asked.is_score:
-        return [-float(len(case.continuation)) for case in asked.cases]
-    assert isinstance(asked.params, GenerateParams)
-    return '{"a": "x"}' if asked.params.schema else "Blue is one of many colours ."
-
-
 @pytest.fixture(params=BACKENDS)
 def any_model(request: pytest.FixtureRequest, server: Server, model: LlamaCppModel) -> Model:
     """One model of each backend, with a window of 1024 tokens."""
     server.answer = _serve
-    made: dict[str, Callable[[], Model]] = {
-        "llama_cpp": lambda: model,
-        "openai": server.model,
-        "scripted": lambda: ScriptedModel(_script, n_ctx=1024),
-    }
-    return made[str(request.param)]()
+    return model if request.param == "llama_cpp" else server.model()
 
 
 def test_info_has_a_digest_and_a_window(any_model: Model) -> None:

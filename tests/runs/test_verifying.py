@@ -4,20 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from panda.errors import Problem, Verdict
-from panda.runs.verdict import judge_turn
-from tests.code_mode import code_script, repository
-from tests.code_turns import run_code
-from tests.phases.test_recalling import QUERY as RECAP
-from tests.script import Script, pick
-from tests.scripted_model import Asked
-from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn
+from tests.api import LAPTOPS, Panda, ScriptedPanda, Turn
+from tests.code_mode import CodeProject, code_script
+from tests.code_mode import project as project
+from tests.script import Asked, Script, pick
+from tests.store_files import write_note
 
 DRAFT = "Dear [name],\n\nthe laptop is fine.\n"
+NOTE = "---\nupdated: 2026-01-01\n---\n\nThe LOQ is grey.\n\nThe LOQ weighs 2.4 kg.\n"
 
 
 def writing() -> Callable[[Asked], Any]:
-    """A model that plans one draft, writes it and says so."""
+    """Return the replies of a model that plans one draft, writes it and says so."""
     call = {"tool": "content.generate", "arguments": {"type": "email", "brief": "praise the laptop"}}
     script = Script(
         planner={"tools": [], "next_step": "coordinator"},
@@ -27,71 +25,59 @@ def writing() -> Callable[[Asked], Any]:
     return lambda asked: script(asked) if getattr(asked.params, "schema", None) else DRAFT
 
 
-def verify(ran: Ran) -> list[Problem]:
-    return judge_turn(ran.folder.paths.directory)
+def verdicts_on(panda: Panda, turn: Turn) -> list[str]:
+    """Return the verdict of each problem that `panda validate` names in a turn."""
+    ended = panda("validate", str(turn.number), "--json")
+    assert ended.code in (0, 3), ended.out
+    return [problem["verdict"] for problem in ended.data["problems"]]
 
 
-def test_a_turn_in_code_mode_is_sound(tmp_path: Path) -> None:
+def test_a_turn_in_code_mode_is_sound(project: CodeProject) -> None:
     """What a step of this turn gave supports its answer, and the diff below the answer belongs to it."""
-    ran = run_code(tmp_path, repository(tmp_path), code_script())
-    assert "```diff" in ran.response
-    assert verify(ran) == []
+    turn = project.work(code_script())
+    assert "```diff" in turn.response
+    assert verdicts_on(project, turn) == []
 
 
-def test_a_turn_with_a_draft_is_sound_while_the_draft_is_there(tmp_path: Path) -> None:
+def test_a_turn_with_a_draft_is_sound_while_the_draft_is_there(ann: ScriptedPanda) -> None:
     """The draft below an answer is that of its file; once the file says otherwise, the turn is unsound."""
-    ran = run_turn(laptop_store(tmp_path), "Write an email that praises the laptop.", writing())
-    assert DRAFT.strip() in ran.response
-    assert verify(ran) == []
-    (ran.folder.paths / "artifacts" / "t3_s1_email_1.md").write_text("Dear all,\n", encoding="utf-8")
-    assert [one.verdict for one in verify(ran)] == [Verdict.UNSOUND]
+    turn = ann.turn("Write an email that praises the laptop.", script=writing())
+    assert DRAFT.strip() in turn.response
+    assert verdicts_on(ann, turn) == []
+    (turn.directory / "artifacts" / "t3_s1_email_1.md").write_text("Dear all,\n", encoding="utf-8")
+    assert verdicts_on(ann, turn) == ["unsound"]
 
 
-def test_kept_content_that_is_shown_again_is_sound(tmp_path: Path) -> None:
+def test_kept_content_that_is_shown_again_is_sound(ann: ScriptedPanda) -> None:
     """A letter of an earlier turn below an answer belongs to it; once that is gone, this is not judged."""
-    layout = laptop_store(tmp_path)
-    first = run_turn(layout, "Write an email that praises the laptop.", writing())
-    ran = run_turn(layout, "Show me the email again.", Script(answer={"items": []}))
-    assert DRAFT.strip() in ran.response
-    assert verify(ran) == []
-    (first.folder.paths / "artifacts" / "t3_s1_email_1.md").unlink()
-    assert [one.verdict for one in verify(ran)] == [Verdict.NOT_JUDGED]
+    first = ann.turn("Write an email that praises the laptop.", "--session", "mail", script=writing())
+    turn = ann.turn("Show me the email again.", "--session", "mail", script=Script(answer={"items": []}))
+    assert DRAFT.strip() in turn.response
+    assert verdicts_on(ann, turn) == []
+    (first.directory / "artifacts" / "t3_s1_email_1.md").unlink()
+    assert verdicts_on(ann, turn) == ["not judged"]
 
 
 def test_a_recap_is_sound(tmp_path: Path) -> None:
     """What was said in the turns of a session supports the answer that tells them, though §2 has them not."""
-    scripted = Preferring("PROCEED")
-    ran = run_turn(laptop_store(tmp_path), RECAP, scripted, writes=False, scores=True, session="tea")
-    assert verify(ran) == []
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    turn = panda.turn("What have we talked about so far?", "--session", "tea")
+    assert "Assam it is." in turn.response
+    assert verdicts_on(panda, turn) == []
 
 
-def asked_for_a_weight(root: Path) -> tuple[Ran, Path]:
-    """A turn that tells what a line of a note says, and the note."""
-    layout = laptop_store(root)
-    note = layout.of(USER).knowledge / "loq.md"
-    note.parent.mkdir(parents=True)
-    text = "---\nupdated: 2026-01-01\n---\n\nThe LOQ is grey.\n\nThe LOQ weighs 2.4 kg.\n"
-    note.write_text(text, encoding="utf-8")
-    said: dict[str, Any] = {"items": [{"text": "The LOQ weighs 2.4 kg.", "node_ids": ["knowledge:loq.md"]}]}
+def test_a_line_of_a_note_supports_an_answer_while_the_note_has_it(ann: ScriptedPanda) -> None:
+    """An item is held against the lines of §2 that it cites; a note edited since is not judged."""
+    note = write_note(ann.user_directory, "loq.md", NOTE)
     script = Script(
         retrieval={"relevant": pick("knowledge:loq.md")},
         synthesis={"lines": pick("grey", "2.4 kg")},
-        answer=said,
+        answer={"items": [{"text": "The LOQ weighs 2.4 kg.", "node_ids": ["knowledge:loq.md"]}]},
     )
-    return run_turn(layout, "How heavy is the LOQ?", script), note
-
-
-def test_the_cited_lines_support_an_item(tmp_path: Path) -> None:
-    """An item is held against the lines that it cites, as phase 6 did."""
-    ran, _ = asked_for_a_weight(tmp_path)
-    assert ran.metadata.status == "approved"
-    assert verify(ran) == []
-
-
-def test_what_stood_in_a_source_is_kept_with_the_turn(tmp_path: Path) -> None:
-    """A line that §2 holds supports an answer, also when its note was edited or deleted since."""
-    ran, note = asked_for_a_weight(tmp_path)
+    turn = ann.turn("How heavy is the LOQ?", script=script)
+    assert turn.status == "approved"
+    assert verdicts_on(ann, turn) == []
     note.write_text("---\nupdated: 2026-02-01\n---\n\nThe LOQ is grey.\n", encoding="utf-8")
-    assert verify(ran) == []
+    assert verdicts_on(ann, turn) == ["not judged"]
     note.unlink()
-    assert verify(ran) == []
+    assert verdicts_on(ann, turn) == ["not judged"]

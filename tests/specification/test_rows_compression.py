@@ -14,8 +14,8 @@ import frontmatter
 import pytest
 
 from tests.api import LAPTOPS, ROOT, ModelServer, Panda, run_here
-from tests.code_mode import call, code_script, replies, repository
-from tests.code_turns import run_code
+from tests.code_mode import CodeProject, call, code_script, replies
+from tests.code_mode import project as project
 from tests.script import Asked, Script, pick
 
 PASSAGE = re.compile(r"===== (\w+_to_compress) =====\n(.*?)\n\n", re.DOTALL)
@@ -131,23 +131,22 @@ def test_s3_configuration_cache_ttl(tmp_path: Path) -> None:
         assert (abs(kept.stat().st_mtime - then) < 1) is is_kept
 
 
-def test_s3_26_older_results_go_to_1500_tokens(tmp_path: Path) -> None:
+def test_s3_26_older_results_go_to_1500_tokens(project: CodeProject) -> None:
     """When §4 passes 2,500 tokens, older results take 1,500 of them and the newest stands whole."""
-    project = repository(tmp_path)
     for n, lines in enumerate((60, 60, 30)):
         rows = (f"day {n}.{i}: {i + 3} mm of rain, wind {i % 9} from the west\n" for i in range(lines))
-        (project / f"day_{n}.txt").write_text("".join(rows), encoding="utf-8")
+        project.write(f"day_{n}.txt", "".join(rows))
     script = code_script(
         replies(*(call("file.read", path=f"day_{n}.txt") for n in range(3))),
         answer={"items": [{"text": "day 2.29: 32 mm of rain", "node_ids": ["step:3"]}]},
     )
-    ran = run_code(tmp_path, project, script, "Which measurements stand in the files?")
-    assert ran.error is None
-    context = ran.folder.read_text("context.md")
-    older, _, newest = context.partition("## 4. ")[2].partition("```yaml\n_meta:\n  step: 3\n")
-    assert sum(count_tokens(step.data["content"]) for step in ran.turn.steps()) > 2_500
+    turn = project.work(script, "Which measurements stand in the files?")
+    assert turn.code == 0
+    older, _, newest = turn.section(4).partition("```yaml\n_meta:\n  step: 3\n")
+    contents = [step["data"]["content"] for step in turn.steps]
+    assert sum(map(count_tokens, contents)) > 2_500
     assert 1_200 < count_tokens(older) <= 1_500
-    assert all(line in newest for line in ran.turn.steps()[-1].data["content"].splitlines())
+    assert all(line in newest for line in contents[-1].splitlines())
 
 
 @pytest.mark.parametrize("budget", [300, 800])

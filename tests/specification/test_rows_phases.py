@@ -1,6 +1,7 @@
 """Rows of the specification about the phases of a turn: each test runs turns as a user would."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -8,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.api import Panda
-from tests.script import Script, pick
-from tests.scripted_model import Asked, Reply
-from tests.scripted_turns import Preferring, Ran, laptop_store, run_turn
-from tests.store_files import NOW, write_json, write_visit
+from tests.api import LAPTOPS, PRICE_QUESTION, ROOT, Panda, ScriptedPanda
+from tests.script import APPROVED, Script, pick
+from tests.store_files import NOW, write_research, write_visit
 from tests.web.site import running_site
 
 pytestmark = pytest.mark.asks_for("www.bestbuy.com", "www.amazon.com")
@@ -56,24 +55,19 @@ def test_s1_3_1_entities_are_filled(laptops: Panda) -> None:
     assert (analysis["user_purpose"], analysis["reasoning"]) == (None, None)
 
 
-def test_s3_16_1_a_writer_fills_the_analysis(tmp_path: Path) -> None:
+def test_s3_16_1_a_writer_fills_the_analysis(ann: ScriptedPanda) -> None:
     """What a model writes of the query stands in query_analysis.json."""
-    told = {
-        "query_type": "informational",
-        "intent": "commerce",
-        "needs_current_prices": False,
-        "needs_live_data": False,
-        "resolved_query": "",
+    written = {
         "entities": ["Lenovo LOQ 15"],
         "reasoning": "It names one laptop.",
         "user_purpose": "Compare prices",
-        "freshness": "today",
     }
-    ran = run_turn(laptop_store(tmp_path), "How much is the Lenovo?", Script(analyzer=told))
-    analysis = json.loads(ran.folder.read_text("query_analysis.json"))
-    assert {name: analysis[name] for name in ("entities", "reasoning", "user_purpose")} == {
-        name: told[name] for name in ("entities", "reasoning", "user_purpose")
-    }
+    turn = ann.turn(
+        "How much is the Lenovo?",
+        script=Script(analyzer={**APPROVED["analyzer"], **written, "freshness": "today"}),
+    )
+    analysis = turn.file("query_analysis.json")
+    assert {name: analysis[name] for name in written} == written
     assert analysis["data_requirements"]["freshness"] == "today"
 
 
@@ -95,56 +89,45 @@ def test_design_2_freshness_by_what_is_asked_for(laptops: Panda, query: str, fre
         assert needs["freshness"] == freshness
 
 
-def test_s1_5_3_the_planner_reads_quality_gaps_and_staleness(tmp_path: Path) -> None:
+def test_s1_5_3_the_planner_reads_quality_gaps_and_staleness(ann: ScriptedPanda) -> None:
     """A writer is given them, and the plan's reasoning names what is stale and what is missing."""
-    layout = laptop_store(tmp_path)
-    research = {"topic": "commerce.laptop", "created_at": "2026-01-03T13:00:00Z", "summary": "Five laptops"}
-    claim = {"claim": "Lenovo LOQ 15 @ $697", "source": "shop.example", "confidence": 0.9}
-    expired = {"expires_at": "2026-01-03T14:00:00Z", "quality_score": 0.9, "claims": [claim]}
-    write_json(
-        layout.of("ann").turn(1) / "research.json", {**research, **expired, "webpage_cache": ["visit_loq"]}
+    write_research(
+        ann.user_directory, 1, created_at="2026-01-03T13:00:00Z", expires_at="2026-01-03T14:00:00Z"
     )
     script = Script(
         retrieval={"relevant": pick("research:commerce.laptop")},
         synthesis={"lines": pick("Lenovo LOQ 15 @ $697")},
         answer={"items": [{"text": "Lenovo LOQ 15 @ $697", "node_ids": ["research:commerce.laptop"]}]},
     )
-    ran = run_turn(layout, "How much is the Lenovo LOQ 15?", script)
-    (asked,) = ran.asked("planner")
-    quality = json.loads(ran.folder.read_text("gathered_context.json"))["context_quality"]
-    assert f"Quality: {quality:.2f}." in asked.text
+    turn = ann.turn(script=script)
+    (asked,) = turn.asked("planner")
+    assert f"Quality: {turn.file('gathered_context.json')['context_quality']:.2f}." in asked.text
     stale = "Stale: research:commerce.laptop."
     assert stale in asked.text
-    assert json.loads(ran.folder.read_text("plan.json"))["reasoning"] == stale
-    assert f"**Reasoning:** {stale}" in ran.body(3)
+    assert turn.file("plan.json")["reasoning"] == stale
+    assert f"**Reasoning:** {stale}" in turn.body(3)
 
 
-def test_s1_5_3_the_assessment_is_never_cut(tmp_path: Path) -> None:
+def test_s1_5_3_the_assessment_is_never_cut(ann: ScriptedPanda) -> None:
     """However long §2 is, the planner is told how good it is, and how good and how old the research is."""
-    layout = laptop_store(tmp_path)
     claims = [
         {
             "claim": f"Shop {n} sells the Lenovo LOQ 15 with {'a long cable and ' * 36}a bag",
             "source": "a.example",
+            "confidence": 0.9,
         }
         for n in range(12)
     ]
-    research = {"topic": "commerce.laptop", "created_at": "2026-01-04T13:00:00Z", "summary": "Twelve shops"}
-    expires = {"expires_at": "2026-01-04T19:00:00Z", "quality_score": 0.9}
-    sure = [{**claim, "confidence": 0.9} for claim in claims]
-    write_json(
-        layout.of("ann").turn(1) / "research.json",
-        {**research, **expires, "claims": sure, "webpage_cache": []},
-    )
+    write_research(ann.user_directory, 1, claims=claims)
     script = Script(
         retrieval={"relevant": pick("research:commerce.laptop")},
         synthesis={"lines": pick("Shop")},
         answer={"items": []},
     )
-    ran = run_turn(layout, "How much is the Lenovo LOQ 15?", script)
-    (asked,) = ran.asked("planner")
-    assert any("planner_chat" in one and "cut from" in one for one in ran.turn.warnings)
-    quality = json.loads(ran.folder.read_text("gathered_context.json"))["context_quality"]
+    turn = ann.turn(script=script)
+    (asked,) = turn.asked("planner")
+    assert any("planner_chat" in warning and "cut from" in warning for warning in turn.warnings)
+    quality = turn.file("gathered_context.json")["context_quality"]
     assert (
         f"Quality: {quality:.2f}.\nResearch commerce.laptop: quality 0.90, 1.5 hours old, reuse" in asked.text
     )
@@ -170,33 +153,33 @@ def test_s1_2_a_page_that_cannot_be_read_is_told_first(laptops: Panda) -> None:
     assert "availability In Stock (last seen " in second
 
 
-@pytest.mark.asks_for("shop.example")
-@pytest.mark.parametrize("writes", [True, False])
-def test_s1_10_a_price_seen_long_ago_is_marked(tmp_path: Path, writes: bool) -> None:
-    """In §2, in gathered_context.json, and where it is quoted; what ages slowly is not marked."""
-    layout = laptop_store(tmp_path)
-    fields = {"title": "HP Victus", "price": "$799", "specs": {"gpu": "RTX 4050"}}
-    write_visit(layout.of("ann").home, 2, "visit_old", fields, quality=0.95, at=NOW - timedelta(days=20))
+def test_s1_10_a_price_seen_long_ago_is_marked(ann: ScriptedPanda) -> None:
+    """In §2 and in gathered_context.json; what ages slowly is not marked."""
+    write_old_price(ann)
     script = Script(
         retrieval={"relevant": pick("visit_old")},
         synthesis={"lines": pick("HP Victus: ")},
         answer={"items": []},
     )
-    chooser = Preferring("PROCEED", "HP Victus: price")
-    ran = run_turn(
-        layout,
-        "What did the HP Victus cost?",
-        script if writes else chooser,
-        writes=writes,
-        scores=not writes,
-    )
-    assert "- HP Victus: price $799 [1] (20 days ago, stale: refresh before use)" in ran.body(2)
-    assert "visit:visit_old" in json.loads(ran.folder.read_text("gathered_context.json"))["stale"]
-    if writes:
-        assert "- HP Victus: gpu RTX 4050 [1] (20 days ago)" in ran.body(2)
-    else:
-        assert "HP Victus: price $799 (last seen 2025-12-15) [1]" in ran.response
-    assert ran.problems == []
+    turn = ann.turn("What did the HP Victus cost?", script=script)
+    assert "- HP Victus: price $799 [1] (20 days ago, stale: refresh before use)" in turn.body(2)
+    assert "visit:visit_old" in turn.file("gathered_context.json")["stale"]
+    assert "- HP Victus: gpu RTX 4050 [1] (20 days ago)" in turn.body(2)
+
+
+@pytest.mark.asks_for("shop.example")
+def test_an_answer_says_when_a_price_was_seen(tmp_path: Path) -> None:
+    """Where the default models quote a price that was seen long ago, its day stands behind it."""
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    write_old_price(panda)
+    turn = panda.turn("What did the HP Victus cost?")
+    assert "HP Victus: price $799 (last seen 2025-12-15) [" in turn.response
+
+
+def write_old_price(panda: Panda) -> None:
+    """Put a visit of twenty days ago into the store."""
+    fields = {"title": "HP Victus", "price": "$799", "specs": {"gpu": "RTX 4050"}}
+    write_visit(panda.user_directory, 2, "visit_old", fields, quality=0.95, at=NOW - timedelta(days=20))
 
 
 def test_s1_5_3_a_gap_is_named(laptops: Panda) -> None:
@@ -260,36 +243,37 @@ def test_s0_5_2_the_level_stands_on_the_line(laptops: Panda) -> None:
     assert "- preferred_brands: Lenovo, ASUS [1] (medium confidence)" in told
 
 
-def scored_turn(root: Path, *sure: str) -> Ran:
-    """A turn by a model that writes and scores; it is sure of the values that are named."""
-    script = Script()
-
-    def answer(asked: Asked) -> Reply:
-        if not asked.is_score:
-            return script(asked)
-        return [-0.1 if case.continuation in sure else -2.0 for case in asked.cases]
-
-    return run_turn(laptop_store(root), "How much is the Lenovo LOQ 15?", answer, scores=True)
+def raise_threshold(panda: Panda, name: str, gates: str) -> None:
+    """Give a recipe of the project quality gates that measure the default models too."""
+    text = (ROOT / "recipes" / "pipeline" / f"{name}.yaml").read_text(encoding="utf-8")
+    before, after = re.split(r"(?m)^quality_gates: .*$", text)
+    panda.write(f"recipes/pipeline/{name}.yaml", f"{before}quality_gates: {{{gates}}}{after}")
 
 
-def test_s3_14_unsure_context_is_asked_back(tmp_path: Path) -> None:
+@pytest.mark.asks_for("shop.example")
+@pytest.mark.parametrize(("threshold", "status"), [(0.01, "approved"), (1.0, "clarify")])
+def test_s3_14_unsure_context_is_asked_back(tmp_path: Path, threshold: float, status: str) -> None:
     """Phase 2.5: below the threshold the user is asked; above it the turn goes on."""
-    assert scored_turn(tmp_path / "unsure", "PROCEED", "APPROVE").metadata.status == "clarify"
-    assert scored_turn(tmp_path / "sure", "PROCEED", "pass", "APPROVE").metadata.status == "approved"
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    gates = f"confidence_threshold: {threshold}, below_threshold: clarify"
+    raise_threshold(panda, "phase2_5_context_validator", gates)
+    assert panda.turn(PRICE_QUESTION).status == status
 
 
+@pytest.mark.asks_for("shop.example")
 def test_s3_14_an_unsure_approval_is_revised(tmp_path: Path) -> None:
     """Phase 6: an approval below the threshold sends the turn back to phase 5, and shows nothing at last."""
-    ran = scored_turn(tmp_path, "PROCEED", "pass")
-    assert ran.metadata.status == "failed"
-    assert len(ran.asked("answer")) == 3
-    assert "The approval is unsure: its confidence is " in ran.body(6)
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    raise_threshold(panda, "phase6_validator", "confidence_threshold: 1.0")
+    turn = panda.turn(PRICE_QUESTION)
+    assert turn.status == "failed"
+    assert turn.attempts == 2
+    assert "The approval is unsure: its confidence is " in turn.body(6)
 
 
-def test_s3_14_what_is_not_measured_is_said(tmp_path: Path) -> None:
+def test_s3_14_what_is_not_measured_is_said(ann: ScriptedPanda) -> None:
     """A writer without scores passes both gates, and the log says that they were not measured."""
-    ran = run_turn(laptop_store(tmp_path), "How much is the Lenovo LOQ 15?", Script())
-    assert ran.metadata.status == "approved"
-    log = [json.loads(line) for line in ran.layout.executions_log.read_text(encoding="utf-8").splitlines()]
-    gates = {line["recipe"]: line["gate"] for line in log if line.get("gate")}
+    assert ann.turn().status == "approved"
+    log = (ann.store / "logs" / "executions.jsonl").read_text(encoding="utf-8").splitlines()
+    gates = {line["recipe"]: line["gate"] for line in map(json.loads, log) if line.get("gate")}
     assert (gates["context_validator"], gates["validator"]) == ("not_measured", "not_measured")
