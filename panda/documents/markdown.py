@@ -175,7 +175,7 @@ class Passage:
     """One sentence, line, list item, table row or line of code."""
 
     text: str  # one line, as it stands in the document
-    line: int  # line where it begins, from 1
+    line: int  # line where it begins, from 1; 0 if it has none
     headings: tuple[str, ...]  # headings it stands under, outermost first
     form: Form = "sentence"  # what it is: a line is one of a paragraph whose lines stand for themselves
     list_line: int | None = None

@@ -1,7 +1,8 @@
 """
 A note as its owner typed it: title, tags, date and confidence of its front matter, all else as text. Pure.
 
-A table and JSON are read row by row and object by object, as documents of a turn are.
+A table and JSON are read row by row and object by object, as documents of a turn are, a web page for
+what it says.
 
 No note is refused. What panda cannot use of a front matter is text like the rest: a key that it does not
 know, a value that it cannot read, and the whole front matter where that is no map of keys and values.
@@ -10,7 +11,7 @@ know, a value that it cannot read, and the whole front matter where that is no m
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import PurePath
@@ -79,6 +80,12 @@ def parse_note(text: str, *, where: str) -> NoteText:
         is_long=len(front.body) > LONG_CHARS,
         faults=tuple(reader.faults),
     )
+
+
+def parse_page_note(title: str, text: str) -> NoteText:
+    """Return a web page as a note, from its title and what it says; the lines of its file are not named."""
+    passages = [replace(passage, line=0) for passage in split_passages(text)]
+    return replace(_without_properties(text, passages), title=one_line(title))
 
 
 def read_date(value: object) -> datetime | None:

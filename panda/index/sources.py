@@ -6,21 +6,31 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from panda.documents.document_text import HTML, content_type_of
 from panda.documents.markdown import KnowledgeSection, split_passages
 from panda.documents.memory_file import is_statement, parse_memory_file, render_value, written_below
-from panda.documents.note import NoteText, parse_note
+from panda.documents.note import NoteText, parse_note, parse_page_note
 from panda.documents.text import escape_path, one_line, shorten, strip_citations, unescape_path
-from panda.errors import FileFormatError, NoteFormatError, Problem, StoreError, UntrustedError, Verdict
+from panda.errors import (
+    FileFormatError,
+    NoteFormatError,
+    Problem,
+    StoreError,
+    UntrustedError,
+    Verdict,
+    WebError,
+)
 from panda.language.dates import day_of
 from panda.store import layout
-from panda.store.files import check_links, may_pass, read_memory_file, read_note_encoded
+from panda.store.files import check_links, may_pass, read_bytes, read_memory_file, read_note_encoded
 from panda.store.layout import FACTS_MD, PREFERENCES_MD, TurnPaths, UserStore, turn_name, turn_number
 from panda.store.node_id import NodeKind, key_of
 from panda.store.records import QueryAnalysis, Research, Step, load
@@ -34,7 +44,7 @@ NO_TIME = -(1 << 62)  # the seconds of an entry that has no time
 NOTE_SUFFIXES = frozenset({
     "", ".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdx", ".qmd", ".rmd",
     ".txt", ".text", ".org", ".rst", ".adoc", ".asciidoc", ".textile", ".wiki",
-    ".csv", ".tsv", ".json", ".jsonl", ".ndjson",
+    ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".html", ".htm", ".xhtml",
 })  # fmt: skip
 """How the names of notes end, in any case; a file with another ending is no note."""
 BROKEN = ""  # stamp of a source of which something could not be read: it is tried again each time
@@ -300,10 +310,8 @@ def _read_source(place: str, source: str, stamp: str) -> Source:
     try:
         if source in (PREFERENCES_MD, FACTS_MD):
             return Source(memory_entries(source, read_memory_file(place), where=place))
-        text, faults = read_faulty_note(place)
-        note = parse_note(text, where=place)
-        entries = list(_note_entries(note, source))
-        return Source(entries, text_digest(text), faults=[*faults, *note.faults])
+        note, digest = load_note_text(place)
+        return Source(list(_note_entries(note, source)), digest, faults=note.faults)
     except NoteFormatError as exc:
         return Source([], faults=[exc])
     except (FileFormatError, StoreError) as exc:
@@ -382,13 +390,44 @@ def memory_entries(source: str, text: str, *, where: str) -> list[IndexEntry]:
     return [_finished(entry) for entry in entries]
 
 
-def read_faulty_note(place: Path | str) -> tuple[str, list[NoteFormatError]]:
-    """Return the text of a note, and what is wrong with its encoding; raises as `read_note`."""
-    text, encoding = read_note_encoded(place)
+def load_note_text(path: Path | str) -> tuple[NoteText, str]:
+    """Return what a note says, with the digest of its text; raises as `read_note`."""
+    text, encoding = read_note_encoded(path)
+    digest = text_digest(text)
+    if content_type_of(PurePath(path).name, "") == HTML:
+        data = text.encode() if encoding == "utf-8" else read_bytes(path)
+        return _read_page_note(data, where=str(path)), digest
+    note = parse_note(text, where=str(path))
     if encoding == "utf-8":
-        return text, []
+        return note, digest
     message = f"it is not UTF-8, and is read as {encoding}"
-    return text, [NoteFormatError(message, str(place), fix="save it as UTF-8", verdict=Verdict.SOUND)]
+    fault = NoteFormatError(message, str(path), fix="save it as UTF-8", verdict=Verdict.SOUND)
+    return replace(note, faults=(fault, *note.faults)), digest
+
+
+@lru_cache(maxsize=8)
+def _read_page_note(page_bytes: bytes, *, where: str) -> NoteText:
+    """Return what a saved page says; raises NoteFormatError if that is nothing, or cannot be read in time."""
+    from panda.web.page import Page  # these load what no command needs that reads no page
+    from panda.web.reading import decode_page, read_page
+
+    try:
+        text, charset = decode_page(page_bytes, HTML, where=where)
+        page = Page(
+            url=where,
+            final_url=where,
+            media_type=HTML,
+            charset=charset,
+            text=text,
+            etag=None,
+            last_modified=None,
+        )
+        extraction = read_page(page)
+    except WebError as exc:
+        raise NoteFormatError(f"{exc.message}; it is not read", where, verdict=Verdict.SOUND) from exc
+    if not extraction.content.strip():
+        raise NoteFormatError("it says nothing and is not read", where, verdict=Verdict.SOUND)
+    return parse_page_note(extraction.title, extraction.content)
 
 
 def _note_entries(note: NoteText, source: str) -> Iterator[IndexEntry]:

@@ -187,7 +187,7 @@ def _passage_line(
         heading=heading if passage.number is None else f"{heading} {passage.number}".strip(),
         form=passage.form,
         number=passage.number,
-        line=passage.line,
+        line=passage.line or None,
         carried=carried,
     )
 

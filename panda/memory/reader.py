@@ -10,11 +10,10 @@ from typing import Protocol, TypeVar
 from panda.documents.document_text import split_document
 from panda.documents.markdown import find_wikilinks, section_named, split_passages
 from panda.documents.memory_file import is_statement, written_below
-from panda.documents.note import parse_note
 from panda.documents.text import escape_path, one_line, shorten, unescape_path
 from panda.errors import FileFormatError, LockHeldError, MemoryNodeError, NotFoundError, StoreError
 from panda.index.index import Index
-from panda.index.sources import list_notes, memory_entries, without_note_suffix
+from panda.index.sources import list_notes, load_note_text, memory_entries, without_note_suffix
 from panda.index.tables import AsOf, IndexView
 from panda.language.dates import day_of
 from panda.memory.confidence import HANDED_OVER, KNOWLEDGE, MISSING
@@ -23,7 +22,7 @@ from panda.memory.files import KINDS, Bound, Projection
 from panda.memory.memory import Remembered, load_remembered
 from panda.memory.node import Node, note_lines, research_lines, turn_lines, visit_lines
 from panda.memory.things import ToldThing, find_told_things
-from panda.store.files import read_bytes, read_note, store_errors
+from panda.store.files import read_bytes, store_errors
 from panda.store.layout import CONTEXT_MD, EXTRACTED_JSON, UserStore
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import Line, Manifest, Research, load
@@ -60,7 +59,7 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     if is_section:
         name, _, anchor = name.rpartition("#")
         path = _path(knowledge, name)
-    note = parse_note(read_note(path), where=str(path))
+    note, _ = load_note_text(path)
     title = heading = note.title or one_line(PurePosixPath(name).stem)
     sections = note.sections
     if anchor is not None:

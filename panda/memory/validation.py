@@ -13,13 +13,12 @@ from msgspec import UNSET, structs
 from panda.documents.context import Phase
 from panda.documents.markdown import is_only_wikilinks
 from panda.documents.memory_file import MemoryText, parse_memory_file, suggest_field
-from panda.documents.note import parse_note
 from panda.documents.progress import progress
 from panda.documents.text import escape_path
 from panda.documents.times import parse_time, without_last_seen
 from panda.documents.yaml_text import split_front_matter
 from panda.errors import MemoryNodeError, Problem, Verdict
-from panda.index.sources import find_note_files, read_faulty_note, skipped_files
+from panda.index.sources import find_note_files, load_note_text, skipped_files
 from panda.memory.budget import unquotable_for
 from panda.memory.fact import file_value, id_of
 from panda.memory.files import KINDS, Bound, Projection, canonical_key
@@ -130,16 +129,15 @@ def check_notes(store: UserStore, places: Sequence[Path], now: datetime) -> Iter
 
 def _findings_of_note(path: Path, node: Node) -> Iterator[Problem]:
     """What of a note is read as text, and its lines that cannot be quoted."""
-    text, faults = read_faulty_note(path)
-    note = parse_note(text, where=str(path))
-    yield from [*faults, *note.faults]
+    note, _ = load_note_text(path)
+    yield from note.faults
     passages = (passage for section in note.sections for passage in section.passages)
     links = (passage for passage in passages if passage.form != "item" and is_only_wikilinks(passage.text))
     reasons = [(item.line or 0, unquotable_for(item)) for item in node.items]
     reasons += [(passage.line, "it holds nothing but links") for passage in links]
     for line, reason in sorted(reasons):
         if reason:
-            yield Problem(f"cannot be quoted: {reason}", str(path), line=line, verdict=Verdict.SOUND)
+            yield Problem(f"cannot be quoted: {reason}", str(path), line=line or None, verdict=Verdict.SOUND)
 
 
 def _within(path: Path, places: Sequence[Path]) -> bool:

@@ -49,6 +49,35 @@ def test_tables_and_json_are_notes(panda: Panda, name: str, text: str, query: st
     assert panda("validate", "1", "--strict").code == 0
 
 
+@pytest.mark.parametrize("name", ["trip.html", "trip.HTM"])
+def test_a_saved_page_is_a_note_of_what_it_says(panda: Panda, name: str) -> None:
+    """Its markup is no text, its charset is the one that it names, and no line is cited of it."""
+    page = (
+        '<html><head><meta charset="koi8-r"><title>Trip</title><script>var price = 99;</script></head><body>'
+        "<h1>Trip</h1>\n<p>The ferry to Хельсинки costs <b>41 EUR</b>.</p>\n</body></html>"
+    )
+    panda.write(f"store/users/default/knowledge/{name}", page.encode("koi8-r"))
+    ended = panda.turn("How much does the ferry cost?")
+    assert "The ferry to Хельсинки costs" in ended.data["response"]
+    assert "41 EUR" in ended.data["response"]
+    assert "var price" not in ended.text("context.md")
+    assert f"knowledge:{name}, knowledge/{name}" in ended.data["response"]
+    assert f"{name}:" not in ended.data["response"]
+    assert panda.json("index", "rebuild")["users"]["default"]["as_text"] == []
+    assert panda("validate", str(panda.store), "--strict").code == 0
+
+
+def test_a_page_that_says_nothing_is_told(panda: Panda) -> None:
+    """By rebuild and validate, as a file without text is; a turn goes on without it."""
+    write_note(panda, "empty.html", "<html><head><script>draw()</script></head><body></body></html>")
+    for faults in (
+        panda.json("index", "rebuild")["users"]["default"]["as_text"],
+        panda.json("validate", str(panda.store))["as_text"],
+    ):
+        assert ["says nothing" in fault["message"] for fault in faults] == [True]
+    assert panda.turn("What does the empty page say?").code in (0, 22)
+
+
 def test_a_note_of_nothing_but_front_matter_is_quoted(panda: Panda) -> None:
     """Its title, which stands above no text, is text itself."""
     write_note(panda, "lock.md", "---\ntitle: The bike lock code is 4417\n---\n")
