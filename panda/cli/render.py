@@ -37,12 +37,17 @@ _TEXT_CELLS = 24  # that a text has at least where another column can be left ou
 _MARGIN_CELLS = 2  # beside a table of a document
 _GAP_CELLS = 2  # between two columns
 _FRONT_MATTER = re.compile(r"\A---\n(.*?^)---$", re.DOTALL | re.MULTILINE)
+_QUOTED_MARK = re.compile(r"(`[^`]*`)|\\\[\d{1,3}(?:\s*[-–,]\s*\d{1,3})*\\\]")
 
 
 def markdown_text(text: str, *, stream: TextIO, color: bool) -> str:
-    """Markdown from anywhere as it looks on a terminal; control characters in it are written out."""
-    shown = _FRONT_MATTER.sub(r"```yaml\n\1```\n", visible(text))
-    return _rendered(_Document(shown, hyperlinks=False), stream=stream, color=color)
+    """
+    Return Markdown from anywhere as it looks on a terminal, with control characters written out. The
+    backslashes stay by which a quoted "[1]" is told from the mark of a source.
+    """
+    fenced = _FRONT_MATTER.sub(r"```yaml\n\1```\n", visible(text))
+    source = _QUOTED_MARK.sub(lambda mark: mark[1] or mark[0].replace("\\", 3 * "\\"), fenced)
+    return _rendered(_Document(source, hyperlinks=False), stream=stream, color=color)
 
 
 class _DocumentTable(TableElement):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api import Panda
+from tests.api import Panda, on_terminal
 
 TOWER = "The tower is 330 m tall.[1][2] It was built in 1889 [1] by Eiffel [2, 3]."
 ESCAPED = r"The tower is 330 m tall.\[1\]\[2\] It was built in 1889 \[1\] by Eiffel \[2, 3\]."
@@ -28,6 +28,13 @@ def test_the_only_mark_of_an_answer_is_its_own(panda: Panda) -> None:
     assert re.findall(r"\[[\d, ]+\]", answer) == ["[1]"]
     assert [source["quote"] for source in ended.data["sources"]] == [TOWER]
     assert panda("validate", "1", "--strict").code == 0
+
+
+def test_a_terminal_tells_quoted_marks_from_the_own_one(panda: Panda) -> None:
+    """The answer is rendered, and the marks of the note stay escaped in it."""
+    panda.turn("How tall is the tower?")
+    terminal_text = " ".join(on_terminal(panda, "show", "1").split())
+    assert f"{ESCAPED} [1]" in terminal_text
 
 
 def test_a_page_links_the_own_mark_alone(panda: Panda, tmp_path: Path) -> None:
