@@ -13,7 +13,7 @@ from panda.app import App
 from panda.documents.context import Phase, Section, render_section
 from panda.documents.records import encode
 from panda.errors import FileFormatError, HaltError, Problem, UsageError
-from panda.index.sources import list_notes
+from panda.index.sources import NOTE_KINDS, list_notes
 from panda.memory.gathered import answer_items
 from panda.models.cl100k import count_tokens
 from panda.models.contract import Model
@@ -87,7 +87,7 @@ def _tell_where_notes_go(app: App) -> None:
     """Say how to add notes, where there are none that could have answered."""
     knowledge = app.store.knowledge
     if not list_notes(str(knowledge)):
-        _log.info(f"there are no notes yet: put Markdown or text files into {knowledge}")
+        _log.info(f"there are no notes yet: put {NOTE_KINDS} into {knowledge}")
 
 
 def resume(app: App, number: int) -> TurnResult:

@@ -9,6 +9,7 @@ from typing import Any
 
 from panda.actions.turn import resume
 from panda.app import App
+from panda.documents.text import count_noun
 from panda.errors import (
     CheckError,
     FileFormatError,
@@ -197,7 +198,7 @@ def error_of(resumed: list[ResumedTurn]) -> Problem | None:
     if not bad:
         return None
     where = ", ".join(f"turn {one.turn}" for one in bad[:20]) + (", …" if len(bad) > 20 else "")
-    message = f"{len(bad)} of {len(resumed)} turns did not end well"
+    message = f"{len(bad)} of {count_noun(len(resumed), 'turn')} did not end well"
     if len(bad) == len(resumed) and all(isinstance(one.error, ModelAwayError) for one in bad):
         fix = "start the server, or name another one in models.yaml; then the same command goes on"
         return TryAgainError(f"{message}: no model server answered", where=where, fix=fix)

@@ -24,6 +24,7 @@ from panda.cli.command import (
 from panda.cli.completion import complete_runs
 from panda.cli.text import clipped, read_lines
 from panda.documents.records import encode
+from panda.documents.text import count_noun
 from panda.errors import CheckError, Problem, TryAgainError, UsageError
 from panda.store.files import open_output, read_text, store_errors
 from panda.trust import load_models
@@ -334,7 +335,7 @@ def _error(found: "Batch", run: "RunFolder", failed: "list[TurnLine]") -> Proble
     is_away = all(line.result == "away" for line in found.lines)
     left = f"; {len(found.left)} left" if found.left else ""
     return (TryAgainError if is_away else CheckError)(
-        f"{len(failed)} of {len(found.lines)} items failed{left}",
+        f"{len(failed)} of {count_noun(len(found.lines), 'item')} failed{left}",
         where=", ".join(str(line.item) for line in failed[:_NAMED]) + (", …" if len(failed) > _NAMED else ""),
         fix=f"panda batch --resume {run.id} --retry-failed runs them again",
     )

@@ -8,6 +8,7 @@ from panda.actions.remember import Given, find_subject
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option
 from panda.cli.completion import complete_told
 from panda.cli.text import read_argument
+from panda.documents.text import count_noun
 from panda.errors import CheckError, NotFoundError, UsageError
 from panda.forget import Forgetting, Place, Wanted
 from panda.memory.memory import Memory
@@ -139,7 +140,7 @@ def _ask(places: Sequence[Place]) -> None:
         raise UsageError("no terminal to ask on: nothing was forgotten", where="panda forget", fix=fix)
     for one in places:
         sys.stderr.write(f"{one.count}\t{one.path}\n")
-    sys.stderr.write(f"forget it in {len(places)} files, for good? [y/N] ")
+    sys.stderr.write(f"forget it in {count_noun(len(places), 'file')}, for good? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("not confirmed: nothing was changed", where="panda forget", fix="--yes does not ask")

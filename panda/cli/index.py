@@ -10,6 +10,7 @@ from panda.actions.search import Hit, opened_meaning
 from panda.actions.search import search as search_turns
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
 from panda.cli.text import grouped_text, one_line, problem_text
+from panda.documents.text import count_noun
 from panda.documents.times import render_time
 from panda.errors import CheckError, Problem, UsageError
 from panda.index.index import Index, size_of
@@ -85,7 +86,9 @@ def fill_vectors(invocation: Invocation, index: Index, users: Sequence[str], *, 
         if full:
             meaning.drop_others(users)
     if missing:
-        invocation.reporter.step(f"vectors of {missing:,} sources, {time.monotonic() - started:.1f} s")
+        invocation.reporter.step(
+            f"vectors of {count_noun(missing, 'source')}, {time.monotonic() - started:.1f} s"
+        )
 
 
 @excludes("full", "user", fix="leave it out: --full is for all users")
@@ -188,8 +191,9 @@ def status(invocation: Invocation) -> Result:
         "fresh": not sources,
         "rebuilt_at": rebuilt_at,
     }
-    lack = f"; {missing:,} rows lack some: panda index rebuild" if missing else ""
-    behind = f"behind by {len(sources)} files or turns, {turns} of them turns"
+    lack = f"; {count_noun(missing, 'row')} without one: panda index rebuild" if missing else ""
+    files = count_noun(len(sources) - turns, "file")
+    behind = f"behind by {count_noun(turns, 'turn')} and {files}"
     shown: list[tuple[str, object]] = [
         *((f"rows: {name}", count) for name, count in rows.items()),
         ("research files", data["research"]),

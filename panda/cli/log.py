@@ -11,6 +11,7 @@ from msgspec import UNSET
 from panda.cli.command import Invocation, Result, Stream, Table, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
 from panda.documents.records import encode
+from panda.documents.text import count_noun
 from panda.documents.times import read_instant, time_text
 from panda.errors import Problem, UsageError
 from panda.index.executions import BY, ContextStats, Executions
@@ -174,7 +175,9 @@ def stats(
     data |= {"context": asdict(context)} if context else {}
     if context and by == "context":
         quality = "unknown" if context.context_quality is None else f"{context.context_quality:.2f}"
-        invocation.reporter.step(f"context quality {quality} on average of {context.turns:,} turns")
+        invocation.reporter.step(
+            f"context quality {quality} on average of {count_noun(context.turns, 'turn')}"
+        )
         return Result(data, Table(_CONTEXT, _context_rows(context)))
     columns, shown = (
         (_COMPRESSION, {**by_type, "all": total}) if by == "compression" else (_STATS_COLUMNS, groups)

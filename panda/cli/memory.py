@@ -291,8 +291,9 @@ def merge(
     user = invocation.settings.user
     with _memory_of(invocation) as memory:
         merged = merge_files(memory, files)
-    counts = f"{len(merged.assertions)} facts, {len(merged.conflicts)} conflict records; {merged.known} known"
-    invocation.reporter.step(f"merged: {counts}")
+    facts = count_noun(len(merged.assertions), "fact")
+    records = count_noun(len(merged.conflicts), "conflict record")
+    invocation.reporter.step(f"merged: {facts}, {records}; {merged.known} known")
     data = {
         "user": user,
         "appended": _lines(merged.assertions, user),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
 from panda.cli.command import Invocation, Result, Table
+from panda.documents.text import count_noun
 from panda.errors import CheckError, Problem
 from panda.models.layers import Layers
 from panda.models.models_file import ModelsFile, ModelSpec
@@ -58,7 +59,7 @@ def check(invocation: Invocation) -> Result:
     error = None
     if errors:
         is_partly = any(server.trial for state in states if state.error for server in state.servers)
-        message = f"{len(errors)} of {len(states)} models cannot be used"
+        message = f"{len(errors)} of {count_noun(len(states), 'model')} cannot be used"
         message += ", or not on all of their servers" if is_partly else ""
         error = CheckError(message, where=str(models_file.path), fix=errors[0].fix)
     return _result(invocation, models_file, states, error)

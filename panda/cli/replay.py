@@ -19,6 +19,7 @@ from panda.cli.command import (
 from panda.cli.completion import complete_runs, complete_sessions, complete_turns
 from panda.cli.text import clipped
 from panda.documents.records import encode
+from panda.documents.text import count_noun
 from panda.documents.times import read_instant
 from panda.errors import CheckError, TryAgainError, UsageError, Verdict
 
@@ -134,9 +135,13 @@ def _result(run: "RunFolder", lines: "list[TurnLine]") -> Result:
     table = Table(("turn", "outcome", "findings", "different", "misses"), rows)
     unjudged = sum(line.verdict is Verdict.NOT_JUDGED for line in failed)
     other, parts = len(failed) - unjudged, []
-    if other:
-        parts.append(f"{other} of {len(lines)} turns do not come out as they were saved")
-    parts += [f"{unjudged} of {len(lines)} turns could not be judged"] if unjudged else []
+    turn_count = count_noun(len(lines), "turn")
+    if other == 1:
+        parts.append(f"1 of {turn_count} does not come out as it was saved")
+    elif other:
+        parts.append(f"{other} of {turn_count} do not come out as they were saved")
+    if unjudged:
+        parts.append(f"{unjudged} of {turn_count} could not be judged")
     is_away = all(line.result == "away" for line in lines)
     error = (TryAgainError if is_away else CheckError)(
         "; ".join(parts),

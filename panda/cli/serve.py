@@ -12,6 +12,7 @@ from panda.actions.synthesis import FactSource, file_source, memory_source
 from panda.cli.command import Invocation, NewUser, Result, Stream, Table, excludes, flag, option, requires
 from panda.documents.memory_file import render_value
 from panda.documents.records import encode
+from panda.documents.text import count_noun
 from panda.memory.synthesis import CONTRADICTED, Envelope, parse_request, synthesize
 from panda.store.fact import SCOPES
 from panda.trust import open_layers
@@ -76,7 +77,7 @@ def open_source(invocation: Invocation, facts: Path | None) -> FactSource:
 
 
 def _counts(envelope: Envelope) -> str:
-    parts = [f"{envelope.fact_count:,} facts", f"{len(envelope.summary):,} entries"]
+    parts = [count_noun(envelope.fact_count, "fact"), count_noun(len(envelope.summary), "entry")]
     if envelope.contradiction_count:
         parts.append(f"{envelope.contradiction_count:,} contradicted")
     if envelope.filtered_count:

@@ -10,6 +10,7 @@ from panda.cli.completion import complete_formats, complete_turns
 from panda.cli.text import grouped_text, problem_text
 from panda.documents.text import nearest
 from panda.errors import CheckError, NoteFormatError, NotFoundError, Problem, Verdict, verdict_of
+from panda.index.sources import NOTE_KINDS
 from panda.settings import Settings
 from panda.store.demo import create_store
 from panda.store.files import begin_writing, make_directory, render_json
@@ -26,8 +27,8 @@ def init(
     Create a store.
 
     The store is the directory --root, else ./panda-system-docs. One that is there already is left as it is.
-    Notes of your own are Markdown, text, CSV and JSON files in users/USER/knowledge/ of it, which is made;
-    what is told goes to users/USER/ too.
+    Notes of your own are Markdown, text, CSV, JSON and HTML files in users/USER/knowledge/ of it, which is
+    made; what is told goes to users/USER/ too.
 
     Example: panda init --demo
     """
@@ -45,7 +46,7 @@ def init(
     knowledge = settings.store.of(user).knowledge
     if (user == DEFAULT_USER or knowledge.parent.is_dir()) and not knowledge.is_symlink():
         make_directory(knowledge)
-    invocation.reporter.step(f"notes of your own: Markdown and text files in {knowledge}")
+    invocation.reporter.step(f"notes of your own: {NOTE_KINDS} in {knowledge}")
     return Result({"root": str(settings.root), "created": created, "user": user})
 
 

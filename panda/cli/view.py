@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from panda.cli.command import Invocation, Result, Stream, argument, excludes, flag, option, out_directory
 from panda.cli.completion import complete_turns_and_runs
 from panda.cli.serve import HOST_HELP
+from panda.documents.text import count_noun
 from panda.errors import UsageError
 from panda.store.layout import RUN_JSON, Layout, UserStore
 
@@ -93,7 +94,7 @@ def _written(invocation: Invocation, layout: UserStore, words: Sequence[str], ou
     check_target(out, shelf)
     files = write_site(out, shelf)
     first = out / "index.html"
-    invocation.reporter.step(f"{len(files):,} files in {out}")
+    invocation.reporter.step(f"{count_noun(len(files), 'file')} in {out}")
     return Result({"directory": str(out), "first": str(first), "files": files}, str(first))
 
 

@@ -28,10 +28,11 @@ def count_noun(count: int, noun: str) -> str:
     """
     Return a count with its noun.
 
-    >>> count_noun(1, "turn"), count_noun(0, "turn"), count_noun(2, "turn")
-    ('1 turn', '0 turns', '2 turns')
+    >>> count_noun(1, "turn"), count_noun(0, "entry"), count_noun(1200, "turn")
+    ('1 turn', '0 entries', '1,200 turns')
     """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def shorten(text: str, most_chars: int, mark: str = "…") -> str:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, Literal, TypeVar
 
+from panda.documents.text import count_noun
 from panda.errors import ImportFileError
 from panda.exchange.chatgpt import parse_chatgpt
 from panda.exchange.claude import parse_claude
@@ -243,15 +244,15 @@ def read_entries(file: IO[bytes], key: str, watch: Watch) -> Iterator[Any]:
             yield value
         reader.take("]")
         if not is_object and reader.peek():
-            raise JsonListError(f"something follows the list of {count} entries")
+            raise JsonListError(f"something follows the list of {count_noun(count, 'entry')}")
     except RecursionError:
-        raise JsonListError(f"nested too deeply after {count} entries") from None
+        raise JsonListError(f"nested too deeply after {count_noun(count, 'entry')}") from None
     except UnicodeDecodeError as exc:
-        raise JsonListError(f"not UTF-8 after {count} entries: {exc.reason}") from None
+        raise JsonListError(f"not UTF-8 after {count_noun(count, 'entry')}: {exc.reason}") from None
     except ValueError as exc:  # a number of thousands of digits too
         is_cut = isinstance(exc, json.JSONDecodeError) and reader.is_at_end(exc.pos)
         message = "it is cut short" if is_cut else f"not valid JSON: {getattr(exc, 'msg', exc)}"
-        raise JsonListError(f"{message}, after {count} entries") from None
+        raise JsonListError(f"{message}, after {count_noun(count, 'entry')}") from None
 
 
 class _JsonText:

@@ -47,6 +47,8 @@ NOTE_SUFFIXES = frozenset({
     ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".html", ".htm", ".xhtml",
 })  # fmt: skip
 """How the names of notes end, in any case; a file with another ending is no note."""
+NOTE_KINDS = "Markdown, text, CSV, JSON and HTML files"
+"""What notes are, for messages."""
 BROKEN = ""  # stamp of a source of which something could not be read: it is tried again each time
 
 _TURNS = "turns/"
@@ -263,7 +265,7 @@ def find_note_files(knowledge: str) -> NoteFiles:
 
 def skipped_files(knowledge: Path, names: Sequence[str]) -> list[NoteFormatError]:
     """What is told of files below a knowledge directory that are no notes."""
-    fix = "save it as Markdown or text if an answer shall quote it"
+    fix = "save it as Markdown, text or HTML if an answer shall quote it"
     message = "it is no note by its name and is not read"
     return [NoteFormatError(message, str(knowledge / n), fix=fix, verdict=Verdict.SOUND) for n in names]
 

@@ -18,7 +18,7 @@ from msgspec import UNSET, structs
 from panda.choosing.decision import Option
 from panda.documents.context import Phase, Section
 from panda.documents.memory_file import is_statement, statement_key
-from panda.documents.text import one_line, shorten
+from panda.documents.text import count_noun, one_line, shorten
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, MemoryNodeError, Problem, ReplyError
 from panda.memory.budget import (
@@ -371,7 +371,8 @@ class ContextGatherer:
         found = self.retriever.find(query, limit=most, must_include=must, before_turn=turn.turn, fill_up=True)
         self._warn_of_unread(turn, self.retriever.problems)
         if self.retriever.behind:
-            turn.warn(f"the index lacks {self.retriever.behind} changed files: another process is writing it")
+            files = count_noun(self.retriever.behind, "changed file")
+            turn.warn(f"the index lacks {files}: another process is writing it")
         if (
             reference
             and kind_of(reference.node_id) is NodeKind.FACT

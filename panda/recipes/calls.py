@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from msgspec import UNSET, structs
 
 from panda.choosing.ask import Pass
+from panda.documents.text import count_noun
 from panda.errors import HaltError
 from panda.models.cl100k import count_tokens
 from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, ScoreCase, Usage
@@ -170,7 +171,9 @@ class LiveOnMiss(Recordings):
         best = max(candidates, key=likeness, default=None) if self.answers_all else None
         sides = (best[0] if best else "").splitlines(), asked.splitlines()
         shown = list(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=1))
-        more = [f"[…] {len(shown) - _SHOWN_LINES} more lines"] if len(shown) > _SHOWN_LINES else []
+        more = (
+            [f"[…] {count_noun(len(shown) - _SHOWN_LINES, 'more line')}"] if len(shown) > _SHOWN_LINES else []
+        )
         difference = "\n".join(shown[:_SHOWN_LINES] + more) if self.answers_all else f"+{asked[-_TAIL:]}"
         self.misses.append(Miss(asker.recipe, kind, difference, cause))
         if best is None and self.answers_all:

@@ -19,7 +19,7 @@ from typing import Literal
 
 from panda.app import App
 from panda.documents.progress import progress
-from panda.documents.text import one_line, unescape_path
+from panda.documents.text import count_noun, one_line, unescape_path
 from panda.errors import HaltError, ModelAwayError, Problem, UsageError, Verdict
 from panda.memory.budget import FORGOTTEN
 from panda.memory.files import Bound
@@ -318,7 +318,11 @@ def _differences(saved: TurnFolder, again: TurnFolder) -> dict[str, str]:
         if one != two and not (say_the_same and one and two and say_the_same(one, two)):
             texts = (one or "").splitlines(), (two or "").splitlines()
             lines = list(difflib.unified_diff(*texts, "saved", "now", lineterm="", n=1))
-            more = [f"[…] {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
+            more = (
+                [f"[…] {count_noun(len(lines) - _SHOWN_LINES, 'more line')}"]
+                if len(lines) > _SHOWN_LINES
+                else []
+            )
             found[name] = "\n".join(lines[:_SHOWN_LINES] + more)
     return found
 

@@ -8,7 +8,7 @@ from typing import Annotated, TypedDict
 from msgspec import Meta
 from msgspec.structs import replace
 
-from panda.documents.text import one_line
+from panda.documents.text import count_noun, one_line
 from panda.errors import Problem, UsageError
 from panda.store.records import Claim, Step, StepEntity
 from panda.tools.contract import Arguments, ToolContext, ToolResult, tool
@@ -90,7 +90,7 @@ def list_files(given: _ListArguments, context: ToolContext) -> ToolResult:
     return ToolResult(
         "success",
         data=_FileList(files=shown, left_out=len(found) - len(shown)),
-        claims=(Claim(f"{given.directory} holds {len(found)} files", 1.0, given.directory),),
+        claims=(Claim(f"{given.directory} holds {count_noun(len(found), 'file')}", 1.0, given.directory),),
         text="\n".join(shown),
     )
 
@@ -105,7 +105,9 @@ def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
     first = given.first_line
     if first > max(1, len(lines)):
         fix = f"read from a line between 1 and {len(lines)}" if lines else "it is empty"
-        raise UsageError(f"{given.path!r} has {len(lines)} lines, none from {first} on", fix=fix)
+        raise UsageError(
+            f"{given.path!r} has {count_noun(len(lines), 'line')}, none from {first} on", fix=fix
+        )
     shown = lines[first - 1 :][: given.lines]
     last = first + len(shown) - 1
     content = "\n".join(shown)
@@ -156,7 +158,7 @@ def edit_file(given: _EditArguments, context: ToolContext) -> ToolResult:
     found = before.count(given.old)
     if found != 1:
         raise UsageError(
-            f"the old text stands {found} times in {given.path}, not once",
+            f"the old text stands {count_noun(found, 'time')} in {given.path}, not once",
             fix="give more of the lines around it" if found else "read the file first",
         )
     return change_file(given.path, before, before.replace(given.old, given.new), context)
@@ -184,7 +186,7 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
     diff = render_diff(name, before, after)
     signs = Counter(line[0] for line in diff.splitlines()[2:] if line)
     would = "would change" if project.dry else "changed"
-    claim = Claim(f"{name} {would}: {signs['+']} lines added, {signs['-']} removed", 1.0, name)
+    claim = Claim(f"{name} {would}: {count_noun(signs['+'], 'line')} added, {signs['-']} removed", 1.0, name)
     result = ToolResult(
         "success",
         data=_FileChange(

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
+from panda.documents.text import count_noun
 from panda.errors import UsageError
 from panda.store.files import look_beneath, read_beneath, work_directory
 from panda.store.records import Claim
@@ -60,7 +61,8 @@ def show_status(given: Arguments, context: ToolContext) -> ToolResult:
     entries = _entries(ran.output)
     shown = entries[:_MOST_SHOWN]
     at_least = "at least " if ran.left_out_bytes else ""
-    count = f"{at_least}{len(entries)} files differ from the last commit"
+    verb = "differs" if len(entries) == 1 else "differ"
+    count = f"{at_least}{count_noun(len(entries), 'file')} {verb} from the last commit"
     return ToolResult(
         "success",
         data=_Status(changes=shown, left_out=len(entries) - len(shown)),
@@ -88,8 +90,11 @@ def show_diff(given: Arguments, context: ToolContext) -> ToolResult:
     files = names.output.count(b"\0")
     at_least = "at least " if names.left_out_bytes else ""
     diff = ran.output.decode("utf-8", errors="replace")
-    last = "differ from the last commit" if has_commit else "are to be in the first commit"
-    claims = [Claim(f"{at_least}{files} files {last}", 1.0, "git diff")]
+    if has_commit:
+        verb = "differs from the last commit" if files == 1 else "differ from the last commit"
+    else:
+        verb = "is to be in the first commit" if files == 1 else "are to be in the first commit"
+    claims = [Claim(f"{at_least}{count_noun(files, 'file')} {verb}", 1.0, "git diff")]
     if ran.left_out_bytes:
         diff = diff[: diff.rfind("\n") + 1]
         left = f"{ran.left_out_bytes:,} bytes at the end of the diff are left out"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from panda.choosing.decision import Option
 from panda.documents.pictures import parse_picture
-from panda.documents.text import one_line
+from panda.documents.text import count_noun, one_line
 from panda.errors import UsageError, WebError
 from panda.language.words import read_words
 from panda.memory.confidence import EXPIRED_BELOW
@@ -235,7 +235,7 @@ class _Walk:
             "refreshes": self.refreshes,
         }
         if not self.claims:
-            why = f"internet.navigate: nothing to quote in {len(self.steps)} pages"
+            why = f"internet.navigate: nothing to quote in {count_noun(len(self.steps), 'page')}"
             return ToolResult("error", error=": ".join([why, *self.failed[:1]]))
         files = tuple(file for node in self.nodes for file in files_of(node))
         claims = tuple(dict.fromkeys(self.claims))

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from panda.choosing.decision import Option
 from panda.documents.evidence import check_evidence, find_claims
-from panda.documents.text import one_line
+from panda.documents.text import count_noun, one_line
 from panda.documents.times import render_time
 from panda.errors import ReplyError, UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
@@ -122,7 +122,8 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
     ]
     if not claims:
         tried = f"; {len(record.failed)} could not be read: {record.failed[0]}" if record.failed else ""
-        message = f"internet.research: nothing on the query in {len(record.webpage_cache)} pages{tried}"
+        pages = count_noun(len(record.webpage_cache), "page")
+        message = f"internet.research: nothing on the query in {pages}{tried}"
         return ToolResult("error", error=message, claims=tuple(last_seen))
     nodes = [context.reader.load(NodeKind.VISIT.id(visit_id)) for visit_id in record.webpage_cache]
     return ToolResult(

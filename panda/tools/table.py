@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from panda.documents.evidence import find_claims
-from panda.documents.text import nearest, one_line
+from panda.documents.text import count_noun, nearest, one_line
 from panda.errors import Problem, UsageError
 from panda.language.text import PAGE_ADDRESS
 from panda.tools.content import generate_content
@@ -98,7 +98,7 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
     unsourced = [claim.text for claim in result.claims if not claim.source]
     if unsourced:
         return ToolResult(
-            "blocked", error=f"{name}: {len(unsourced)} claims without a source: {unsourced[0]}"
+            "blocked", error=f"{name}: {count_noun(len(unsourced), 'claim')} without a source: {unsourced[0]}"
         )
     return result
 

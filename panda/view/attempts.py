@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Literal, NamedTuple
 
 from panda.documents.context import SECTIONS, Section, render_section
+from panda.documents.text import count_noun
 from panda.store.layout import CONTEXT_MD
 from panda.view.turn_reader import TurnReader
 
@@ -71,7 +72,7 @@ def compare_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[DiffL
     last = 0
     for group in matcher.get_grouped_opcodes(_AROUND):
         if group[0][1] > last:
-            yield DiffLine("left", f"{group[0][1] - last} lines that are the same")
+            yield DiffLine("left", count_noun(group[0][1] - last, "unchanged line"))
         for kind, i1, i2, j1, j2 in group:
             if kind == "equal":
                 yield from (DiffLine("same", line) for line in before[i1:i2])

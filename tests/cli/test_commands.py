@@ -40,7 +40,8 @@ def filled(panda: Panda) -> Panda:
 
 def test_init_creates(panda: Panda) -> None:
     """`init` makes an empty store and says where; twice changes nothing."""
-    notes = f"notes of your own: Markdown and text files in {panda.store}/users/default/knowledge\n"
+    kinds = "Markdown, text, CSV, JSON and HTML files"
+    notes = f"notes of your own: {kinds} in {panda.store}/users/default/knowledge\n"
     assert panda("init").err == f"created: {panda.store}\n{notes}"
     assert list(panda.store.iterdir()) == [panda.store / "users"]
     assert panda("init").err == f"already there: {panda.store}\n{notes}"
@@ -217,7 +218,7 @@ def test_models_check(panda: Panda) -> None:
         "layers: {REFLEX: mine, NERVES: mine, MIND: mine, VOICE: mine, EYES: null}\nencoder: null\n",
     )
     ended = panda("models", "check", "--json")
-    assert (ended.code, ended.error["message"]) == (3, "1 of 1 models cannot be used")
+    assert (ended.code, ended.error["message"]) == (3, "1 of 1 model cannot be used")
     (model,) = ended.data["models"]
     assert (model["name"], bool(model["error"])) == ("mine", True)
 
@@ -234,7 +235,7 @@ def test_models_of_a_list_of_servers(panda: Panda) -> None:
         checked = panda("models", "check", "--json")
         rows = panda("models", "check").rows
     assert (model["location"], model["width"], model["error"]) == (urls, 8, None)
-    message = "1 of 1 models cannot be used, or not on all of their servers"
+    message = "1 of 1 model cannot be used, or not on all of their servers"
     assert (checked.code, checked.error["message"]) == (3, message)
     first, second = checked.data["models"][0]["servers"]
     assert (first["location"], first["structured"], first["error"]) == (urls[0], "json_schema", None)

@@ -14,7 +14,10 @@ def test_notes_have_a_place_from_the_start(tmp_path: Path) -> None:
     knowledge = panda.store / "users" / "default" / "knowledge"
     assert (made.code, str(knowledge) in made.err, knowledge.is_dir()) == (0, True, True)
     first = panda("turn", "What is the wifi password?")
-    assert (first.code, f"{HINT}: put Markdown or text files into {knowledge}" in first.err) == (0, True)
+    assert (
+        first.code,
+        f"{HINT}: put Markdown, text, CSV, JSON and HTML files into {knowledge}" in first.err,
+    ) == (0, True)
     assert HINT not in panda("turn", "My favorite tea is Assam.").err
     (knowledge / "wifi.txt").write_text("The wifi password is kornblume.\n", encoding="utf-8")
     assert "kornblume" in panda("turn", "What is the wifi password?").out

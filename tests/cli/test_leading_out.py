@@ -155,7 +155,7 @@ def test_a_run_whose_turns_lie_behind_a_link_empties_and_fills_nothing(stranger:
     change_json(run / "run.json", finished_at=None, results=None)
     (run / "turns.jsonl").write_text("")
     link(run / "turns/demo", stranger.outside.store / "users/demo/turns")
-    stranger.check("replay", "--resume", run.name, code=3, says="1 of 1 turns could not be judged")
+    stranger.check("replay", "--resume", run.name, code=3, says="1 of 1 turn could not be judged")
 
 
 def forget(stranger: Stranger, text: str) -> Ended:

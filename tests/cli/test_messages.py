@@ -97,7 +97,7 @@ def test_a_repository_before_its_first_commit(panda: Panda) -> None:
     found = run_tool(panda, "git.diff")
     assert found.code == 0
     assert "+one" in found.out
-    assert "1 files are to be in the first commit" in found.out
+    assert "1 file is to be in the first commit" in found.out
 
 
 def test_lines_beyond_the_end_of_a_file(panda: Panda) -> None:

@@ -417,7 +417,7 @@ def test_many_changes(repository: ToolProject) -> None:
     for number in range(3000):
         (project / f"{number:04d}_{'x' * 90}.txt").write_text("", encoding="utf-8")
     status = repository.use("git.status")
-    assert status["claims"][0]["text"] == "3000 files differ from the last commit"
+    assert status["claims"][0]["text"] == "3,000 files differ from the last commit"
     assert status["data"]["left_out"] == 2500
     assert status["data"]["changes"][0] == f"?? 0000_{'x' * 90}.txt"
 
