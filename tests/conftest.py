@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import os
 import shutil
 import signal
@@ -23,12 +24,35 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 """A shell that starts the tests in the background ignores Ctrl-C, and what the tests start inherits that."""
 
 _CACHE = pytest.StashKey[str]()
+_MEMORY = Path("/dev/shm")
+_MEMORY_BYTES = 6 * 2**30
+"""Space that must be free there: twice as much as a whole run takes."""
+
+
+def _is_roomy(directory: Path) -> bool:
+    """Whether tests can write to a directory as much as they do, and run programs from it."""
+    if not directory.is_dir() or not os.access(directory, os.W_OK):
+        return False
+    is_executable = not os.statvfs(directory).f_flag & os.ST_NOEXEC
+    return is_executable and shutil.disk_usage(directory).free > _MEMORY_BYTES
+
+
+if _is_roomy(_MEMORY):  # a tenth of the time of a turn is waiting for the disk
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """One cache for everything that is started, so that each prompt is read by the model once."""
     if not hasattr(config, "workerinput"):  # the workers of pytest-xdist inherit it
-        config.stash[_CACHE] = os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="panda-tests-")
+        config.stash[_CACHE] = os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(
+            prefix="panda-tests-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")
+        )
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector of garbage away from what has been imported, and let it run less often."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -2,13 +2,14 @@
 
 import os
 import re
+import ssl
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cached_property
+from functools import cache, cached_property
 from multiprocessing import current_process
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -281,15 +282,23 @@ class Servers:
             f"all://[{host}]" if ":" in host else f"all://{host}": None for host in _LOOPBACK
         }  # no proxy to this machine
         try:
-            client = httpx.Client(headers=self._headers, limits=limits, mounts=mounts)
+            client = httpx.Client(headers=self._headers, limits=limits, mounts=mounts, verify=_tls_context())
         except (ValueError, ImportError, httpx.InvalidURL) as exc:  # which may quote its password
             if not all(urlsplit(url).hostname in _LOOPBACK for url in self.urls):
                 fix = "set one that begins with http:// or https://, or none"
                 raise UsageError("the proxy that is set cannot be used", _wrong_proxies(), fix=fix) from exc
-            client = httpx.Client(headers=self._headers, limits=limits, trust_env=False)  # it is for others
+            client = httpx.Client(
+                headers=self._headers, limits=limits, trust_env=False, verify=_tls_context()
+            )  # the proxy is for others
         self._deadlines.guard(client)
         weakref.finalize(self, client.close)  # a command ends without closing its models
         return client
+
+
+@cache
+def _tls_context() -> ssl.SSLContext:
+    """Return what servers are verified by; reading all certificates takes longer than a short call."""
+    return httpx.create_ssl_context()
 
 
 def _wrong_proxies() -> str:

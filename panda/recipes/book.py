@@ -327,6 +327,7 @@ def _is_file(path: Path) -> bool:
         return False
 
 
+@lru_cache(maxsize=16)
 def _parse_registry(text: str, where: str) -> tuple[RegistryEntry, ...]:
     def read(cls: Any, value: object, key: str = "") -> Any:
         return decode(cls, value, where=where, key=key, fault=RecipeKeyError, text=text)

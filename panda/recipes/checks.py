@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,6 +55,7 @@ _CEILINGS: Mapping[str, tuple[int, int, int, int]] = {
 """Total, prompt, input and output tokens of S3 §11.2, by how the steps begin."""
 
 LayerModel: TypeAlias = ModelInfo | ModelSpec
+_count_prompt_tokens = lru_cache(maxsize=256)(count_tokens)  # the same in each turn of a process
 
 
 def check_recipes(
@@ -428,7 +430,7 @@ class _RecipeCheck:
             messages = build_messages(self.plan("writes"), prompt, Request("", variables=blank), ())
         except RecipeKeyError:
             return  # a variable without a value, told above
-        used = sum(count_tokens(message.content) for message in messages)
+        used = sum(_count_prompt_tokens(message.content) for message in messages)
         room = self.recipe.token_budget.prompt
         if used > room:
             yield self._over_budget(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -127,6 +127,7 @@ class Recipe:
         return named
 
 
+@lru_cache(maxsize=128)
 def parse_recipe(text: str, *, path: Path, key: str) -> Recipe:
     """The recipe that a YAML file says (S3 §10, §18.2), of the name that it was asked for by."""
     where = str(path)

@@ -135,7 +135,13 @@ def is_below(path: str, root: str) -> bool:
 
 
 def _root_of(path: str) -> str | None:
-    return max((root for root in _stores if is_below(path, root)), key=len, default=None)
+    """Return the deepest watched root that a path is or lies below; None if there is none."""
+    while path not in _stores:
+        parent = path.rpartition("/")[0]
+        if not parent:
+            return "/" if path.startswith("/") and "/" in _stores else None
+        path = parent
+    return path
 
 
 @contextmanager

@@ -168,25 +168,32 @@ def _digest(name: str) -> str:
     return hashlib.sha256(read_asset(name)).hexdigest()[:12]
 
 
+@cache
+def _load_templates() -> Environment:
+    """Return all templates, compiled: not while somebody waits for a page."""
+    environment = Environment(
+        loader=PackageLoader("panda.view"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    environment.filters |= FILTERS
+    for function in (address_of, belief, value_text, render_markdown):
+        environment.filters[function.__name__] = function
+    for name in environment.list_templates(extensions=["j2"]):
+        environment.get_template(name)
+    return environment
+
+
 class Site:
     """All pages over one store."""
 
     def __init__(self, shelf: Shelf, links: Served | Written) -> None:
         self.shelf = shelf
         self.links = links
-        self._environment = Environment(
-            loader=PackageLoader("panda.view"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=_shown,
-        )
-        self._environment.filters |= FILTERS
-        for function in (address_of, belief, value_text, render_markdown):
-            self._environment.filters[function.__name__] = function
-        for name in self._environment.list_templates(extensions=["j2"]):
-            self._environment.get_template(name)  # compiled now, not while somebody waits for a page
+        self._environment = _load_templates()
 
     def render(self, path: str, fields: Mapping[str, str]) -> str:
         """A page as HTML. Raises NotFoundError: there is no such page. UsageError: a field is wrong."""
