@@ -30,7 +30,7 @@ _MEMORY_BYTES = 6 * 2**30
 
 
 def _is_roomy(directory: Path) -> bool:
-    """Whether tests can write to a directory as much as they do, and run programs from it."""
+    """Say whether a directory has room for all that tests write, and lets them run programs from it."""
     if not directory.is_dir() or not os.access(directory, os.W_OK):
         return False
     is_executable = not os.statvfs(directory).f_flag & os.ST_NOEXEC
