@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -379,6 +380,7 @@ AssetName = Literal["recipes", "prompts", "models.yaml", "encoder", "panda-syste
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
+@cache
 def asset(name: AssetName) -> Path:
     """What is packaged by that name: below `panda/_data` of an installed wheel, else below the checkout."""
     for place in (_PACKAGE / "_data" / name, _PACKAGE.parent / name):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from panda.models.contract import Vectors
 
 _FEWEST_CONTEXT_TOKENS = 8
+_MOST_VECTORS = 8_192
+_vectors: "dict[tuple[str, str], Vectors]" = {}  # by digest of the model and text: of all encoders here
 
 
 class LlamaEncoder:
@@ -33,9 +35,18 @@ class LlamaEncoder:
         weights = self._open()
         vectors = np.empty((len(texts), weights.n_embd), np.float32)
         for row, text in enumerate(texts):
-            ctx, _ = self._decode(weights, text, None)
-            vectors[row] = _unit(_floats(load_library().llama_get_embeddings_seq(ctx, 0), weights.n_embd))
+            vectors[row] = self._encode_text(weights, text)
         return vectors
+
+    def _encode_text(self, weights: Weights, text: str) -> "Vectors":
+        """Return the vector of a text; those of a process are remembered, whoever asked for them."""
+        key = (self.info.digest, text)
+        if key not in _vectors:
+            ctx, _ = self._decode(weights, text, None)
+            if len(_vectors) >= _MOST_VECTORS:
+                _vectors.clear()
+            _vectors[key] = _unit(_floats(load_library().llama_get_embeddings_seq(ctx, 0), weights.n_embd))
+        return _vectors[key]
 
     def encode_words(self, text: str) -> list[tuple[str, "Vectors"]]:
         weights, lib = self._open(), load_library()

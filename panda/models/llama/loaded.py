@@ -115,9 +115,15 @@ class LoadedGgufs:
 def _check_file(file: GgufFile) -> None:
     """Raises ModelFileError for a file that is no whole model."""
     if file.is_packaged:
-        check_gguf(file.path)
+        _check_packaged(file.path)
     else:
         try_model(file)
+
+
+@cache
+def _check_packaged(path: Path) -> None:
+    """Raises ModelFileError as check_gguf; what comes with panda is looked at once in a process."""
+    check_gguf(path)
 
 
 def _origin(spec: ModelSpec, file: GgufFile) -> dict[str, str | None]:
