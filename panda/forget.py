@@ -132,10 +132,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Place:
-    """A file that holds some of it."""
+    """A file that holds some of it, or changes with it."""
 
     path: Path
-    count: int  # number of occurrences; of what goes as a whole 1
+    count: int  # number of occurrences; of what goes as a whole, or changes without holding it, 1
     left: str | None = None  # why it stays there; None where panda removes it
 
 
@@ -517,6 +517,7 @@ class _Walk:
         self._sessions = {path for path in sessions if self._eraser.count(_read(path))}
         held = (path for path in self._derived if self._eraser.count(_read(path)))
         self._counts.update([*self._sessions, *held])
+        self._counts.update(page for page in self._pages if page.is_dir())
         places = [Place(path, count) for path, count in sorted(self._counts.items()) if count]
         self.places = [*places, *self._left.values()]
 
@@ -632,9 +633,8 @@ class _Walk:
                 value |= {"files": dict.fromkeys(value["files"]), "forgotten_at": eraser.at}
                 made[path] = files.render_json(value).encode()
             unnamed = _without_visits(path, made[path], self._visit_ids, mark=eraser.mark)
-            least = int(unnamed != made[path])
             made[path] = self._renamed(unnamed)
-            self._tell(path, data[path], made[path], least)
+            self._tell(path, data[path], made[path], int(made[path] != data[path]))
         changed = {path: content for path, content in made.items() if content != data[path]}
         if about and (changed or is_held):
             now = _object(made[metadata]) | ({"forgotten_at": eraser.at} if is_held else {})

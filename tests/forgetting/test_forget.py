@@ -73,12 +73,12 @@ def test_a_terminal_is_asked(ann: Panda, answer: str, code: int) -> None:
 
 
 def test_a_dry_run_changes_nothing(panda: Panda) -> None:
-    """--dry-run lists every file that holds the text, with counts, and writes nothing."""
+    """--dry-run lists every file that holds the text, and those that change with it, and writes nothing."""
     holders = {path for path in holding(panda, "4471-k") if path.startswith(str(panda.store))}
     before = tree(panda.store)
     data = panda.json("forget", "locker_code", "--dry-run")
     assert (data["dry_run"], data["left"]) == (True, [])
-    assert {place["path"] for place in data["places"]} == holders
+    assert {place["path"] for place in data["places"]} >= holders
     assert all(place["count"] > 0 for place in data["places"])
     assert tree(panda.store) == before
 
@@ -119,6 +119,23 @@ def test_a_page_goes_with_what_quotes_it(demo: Path, tmp_path: Path) -> None:
     assert not list(panda.turn_file(811, "webpage_cache").glob("bestbuy*"))
     step = panda.turn_file(811, "steps/step_01.json").read_text(encoding="utf-8")
     assert "Lenovo LOQ 15 with RTX 4050 @ $697" not in step
+
+
+def test_a_dry_run_names_the_directory_of_a_page_and_every_file_that_changes(
+    demo: Path, tmp_path: Path
+) -> None:
+    """What is listed is what goes and changes, but for the marks in metadata and sessions."""
+    panda = Panda(tmp_path, demo, user="demo")
+    before = tree(panda.store)
+    data = panda.json("forget", "visit:visit_abc123", "--dry-run")
+    names = {str(Path(place["path"]).relative_to(panda.store)) for place in data["places"]}
+    assert panda("forget", "--yes", "visit:visit_abc123").code == 0
+    after = tree(panda.store)
+    (page,) = (name for name in names if Path(name).parent.name == "webpage_cache")
+    changed = {name for name, content in before.items() if after.get(name) != content}
+    marked = {name for name in changed if Path(name).name in ("metadata.json", "session.json")}
+    assert {name for name in changed - marked if not name.startswith(page)} <= names
+    assert any(name.endswith("research.md") for name in names)
 
 
 def forget(home: str, words: list[str]) -> None:
