@@ -237,7 +237,14 @@ def _answer(body: str | Markdown | Document | Table, *, color: bool) -> str | by
     if isinstance(body, Table) and terminal:
         from panda.cli.render import table_text
 
-        return table_text(body.columns, body.rows, extra=body.extra, stream=sys.stdout, color=color)
+        return table_text(
+            body.columns,
+            body.rows,
+            extra=body.extra,
+            keeps_words=body.keeps_words,
+            stream=sys.stdout,
+            color=color,
+        )
     if isinstance(body, Table):
         return render_rows([body.columns, *body.rows] if body.rows else [])
     text = visible(body if isinstance(body, str) else body.text)

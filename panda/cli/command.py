@@ -162,6 +162,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]  # the cells, each row as long as *columns*; None is shown as nothing
     extra: Sequence[str] = ()  # columns that a narrow terminal leaves out, the least important first
+    keeps_words: bool = False  # whether no word is shortened, also where a line is longer than the terminal
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,7 @@ def table_text(
     rows: Sequence[Sequence[object]],
     *,
     extra: Sequence[str] = (),
+    keeps_words: bool = False,
     stream: TextIO,
     color: bool,
 ) -> str:
@@ -90,11 +91,14 @@ def table_text(
 
     Texts wrap between words. Where that does not suffice, empty columns are left out, then those of *extra*,
     the first one first, which are named below the table; then long words are shortened with "…", but never a
-    number.
+    number. With *keeps_words* no word is, and lines may be longer than the terminal.
     """
     width = _terminal(stream, color=color).width
     texts = [[visible(cell_text(cell)) for cell in row] for row in rows]
     shown = [_Column(head, at, rows, texts) for at, head in enumerate(columns)]
+    if keeps_words:
+        for column in shown:
+            column.longest_whole = column.longest_word
     empty = [column.head for column in shown if column.is_empty]
     left_out: list[str] = []
     for name in (*empty, *extra):
@@ -147,14 +151,13 @@ class _Column:
         self.longest_line = max(cell_len(line) for cell in cells for line in cell.split("\n"))
         words = [word for cell in cells for word in cell.split()]
         self.longest_word = max(map(cell_len, words), default=0)
-        self.longest_number = max((cell_len(word) for word in words if _is_number(word)), default=0)
+        self.longest_whole = max((cell_len(word) for word in words if _is_number(word)), default=0)
+        """Room of what is never shortened."""
         self.readable = max(self.longest_word, min(self.longest_line, _TEXT_CELLS))
 
     def least(self, word_cells: int, text_cells: int) -> int:
         """Return the least room, if words may be shortened to so many cells and texts wrapped to so many."""
-        return max(
-            self.longest_number, min(self.longest_word, word_cells), min(self.longest_line, text_cells)
-        )
+        return max(self.longest_whole, min(self.longest_word, word_cells), min(self.longest_line, text_cells))
 
 
 def _is_number(word: str) -> bool:
@@ -165,7 +168,7 @@ def _is_number(word: str) -> bool:
 
 def _fit_widths(columns: Sequence[_Column], width: int) -> list[int]:
     """Return the room of each column: what it takes, or less of the widest until all fit, if they can."""
-    widths = [max(column.longest_number, min(column.longest_line, width)) for column in columns]
+    widths = [max(column.longest_whole, min(column.longest_line, width)) for column in columns]
     for word_cells, text_cells in _GIVING_WAY:
         least = [column.least(word_cells, text_cells) for column in columns]
         while _total(widths) > width:

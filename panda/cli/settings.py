@@ -101,7 +101,7 @@ def trust(
         for claim in claims
         for reach in claim.reaches
     ]
-    return Result(data, Table(("file", "what it does", "state"), rows))
+    return Result(data, Table(("file", "what it does", "state"), rows, keeps_words=True))
 
 
 def _tell(invocation: Invocation, claims: list[Claim], missing: list[Claim], *, dry_run: bool) -> None:

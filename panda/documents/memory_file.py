@@ -40,6 +40,7 @@ class MemoryEntry:
     updated_at: datetime | None  # when it was last changed; None if unknown
     is_bare: bool  # whether it is `key: value`, as typed by hand
     line: int  # line of the file, from 1
+    faults: tuple[str, ...] = ()  # what of its fields cannot be read, and counts as not written
 
     @property
     def text(self) -> str:
@@ -77,32 +78,46 @@ def render_value(value: object) -> str:
 
 def parse_memory_file(text: str, *, where: str, only: str | None = None) -> tuple[MemoryEntry, ...]:
     """
-    The entries of a memory file in its order, or the one of the key *only*. Raises DocumentError: broken
-    front matter, or a field of one of these entries with an impossible value.
+    Return the entries of a memory file in its order, or the one of the key *only*.
+
+    Raises:
+        DocumentError: The front matter is broken.
     """
     pairs = split_front_matter(text, where=where).pairs
     last = {name.value: (name.line, node.value) for name, node in pairs if only in (None, name.value)}
-    return tuple(_parse_entry(key, raw, line, where) for key, (line, raw) in last.items())
+    return tuple(_parse_entry(key, raw, line) for key, (line, raw) in last.items())
 
 
-def _parse_entry(key: str, raw: Any, line: int, where: str) -> MemoryEntry:
+def _parse_entry(key: str, raw: Any, line: int) -> MemoryEntry:
     fields = raw if isinstance(raw, dict) else {}
     if "value" not in fields or not fields.keys() <= set(_FIELDS):
         return MemoryEntry(key, raw, None, None, None, is_bare=True, line=line)
-    confidence, turn, updated = (raw.get(name) for name in _FIELDS[1:])
-    number = read_number(confidence)
-    wrong, at = None, None
-    if confidence is not None and (number is None or not 0 <= number <= 1):
-        wrong = f"confidence {confidence!r} is no number from 0 to 1"
-    elif turn is not None and (isinstance(turn, bool) or not isinstance(turn, int)):
-        wrong = f"source_turn {turn!r} is no turn number"
+    written_confidence = fields.get("confidence")
+    turn = fields.get("source_turn")
+    updated = fields.get("updated_at")
+    faults: list[str] = []
+    confidence = read_number(written_confidence)
+    if written_confidence is not None and (confidence is None or not 0 <= confidence <= 1):
+        faults.append(f"confidence {written_confidence!r:.60} is no number from 0 to 1")
+        confidence = None
+    if turn is not None and (isinstance(turn, bool) or not isinstance(turn, int)):
+        faults.append(f"source_turn {turn!r:.60} is no turn number")
+        turn = None
+    updated_at = None
     try:
-        at = None if updated is None else parse_time(str(updated))
+        updated_at = None if updated is None else parse_time(str(updated))
     except ValueError:
-        wrong = wrong or f"updated_at {updated!r} is no date"
-    if wrong:
-        raise DocumentError(f"{key}: {wrong}", where, line=line)
-    return MemoryEntry(key, raw["value"], number, turn, at, is_bare=False, line=line)
+        faults.append(f"updated_at {updated!r:.60} is no date")
+    return MemoryEntry(
+        key=key,
+        value=fields["value"],
+        confidence=confidence,
+        source_turn=turn,
+        updated_at=updated_at,
+        is_bare=False,
+        line=line,
+        faults=tuple(faults),
+    )
 
 
 def suggest_field(value: object) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import UNSET, structs
 
@@ -17,7 +18,7 @@ from panda.documents.progress import progress
 from panda.documents.text import escape_path
 from panda.documents.times import parse_time, without_last_seen
 from panda.documents.yaml_text import split_front_matter
-from panda.errors import MemoryNodeError, Problem, Verdict
+from panda.errors import MemoryNodeError, NoteFormatError, Problem, Verdict
 from panda.index.sources import find_note_files, load_note_text, skipped_files
 from panda.memory.budget import unquotable_for
 from panda.memory.fact import file_value, id_of
@@ -181,6 +182,9 @@ def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
                 message = f"{name.value} is there more than once; the last one holds"
                 yield Problem(message, where, line=name.line, fix="remove the others")
         for entry in parse_memory_file(text, where=where):
+            for fault in entry.faults:
+                message = f"{entry.key}: {fault}, and counts as not written"
+                yield NoteFormatError(message, where, line=entry.line, verdict=Verdict.SOUND)
             key, typed = canonical_key(entry.key, kind, state.user), entry.value
             parts = typed if isinstance(typed, list) else [typed]
             if key is None:
@@ -260,7 +264,10 @@ def judge_turn(directory: Path) -> list[Problem]:
     except Problem as exc:
         exc.verdict = Verdict.NOT_JUDGED
         return [exc]
-    return [Problem(issue, str(path), key=JUDGED, verdict=verdict) for issue, verdict in dict.fromkeys(found)]
+    return [
+        Problem(finding.message, str(path), key=JUDGED, verdict=finding.verdict, fix=finding.fix)
+        for finding in dict.fromkeys(found)
+    ]
 
 
 def _is_drafted(turn_calls: Sequence[Call]) -> bool:
@@ -277,6 +284,12 @@ def _wordings(turn_calls: Sequence[Call]) -> list[str]:
 
 def _plain(text: str) -> str:
     return " ".join(text.split())
+
+
+class _Finding(NamedTuple):
+    message: str
+    verdict: Verdict
+    fix: str | None = None
 
 
 class _Judge:
@@ -302,13 +315,13 @@ class _Judge:
         self._nodes: dict[str, Node] = {}
         self._lost: dict[str, Verdict] = {}
 
-    def findings(self, parts: Sequence[ReadSection], query: str) -> list[tuple[str, Verdict]]:
-        """What is wrong with the parts, or cannot be judged: a sentence and a verdict each."""
-        found = []
+    def findings(self, parts: Sequence[ReadSection], query: str) -> list[_Finding]:
+        """Return what is wrong with the parts, or cannot be judged."""
+        findings: list[_Finding] = []
         for part in parts:
-            faults = [(fault, Verdict.UNSOUND) for fault in part.faults]
+            faults = [_Finding(fault, Verdict.UNSOUND) for fault in part.faults]
             faults += [fault for node_id in part.section.node_ids for fault in self._fault_of(node_id)]
-            found += [(f"{_place(part)}{fault}", verdict) for fault, verdict in faults]
+            findings += [fault._replace(message=f"{_place(part)}{fault.message}") for fault in faults]
         readable = [part for part in parts if not part.is_old]
         sections = [self._whole(part) for part in readable]
         issues = check_sections(sections, self._nodes, self._past.at, query=query)
@@ -319,12 +332,13 @@ class _Judge:
         changed = tuple(_place(part) for part in parts if self._is_unsure(part))
         for issue in issues:
             if issue.startswith(changed):
-                found.append((f"{issue}, and its sources have changed since", Verdict.NOT_JUDGED))
+                findings.append(_Finding(f"{issue}, and its sources have changed since", Verdict.NOT_JUDGED))
             else:
-                found.append((issue, Verdict.UNSOUND))
-        return found + [(issue, Verdict.UNSOUND) for part in readable for issue in self._unrecorded(part)]
+                findings.append(_Finding(issue, Verdict.UNSOUND))
+        unrecorded = (issue for part in readable for issue in self._unrecorded(part))
+        return [*findings, *(_Finding(issue, Verdict.UNSOUND) for issue in unrecorded)]
 
-    def _fault_of(self, node_id: str) -> Iterator[tuple[str, Verdict]]:
+    def _fault_of(self, node_id: str) -> Iterator[_Finding]:
         """What is wrong with a source, which is loaded."""
         is_known = self._loaded is not None and node_id in self._loaded
         try:
@@ -333,10 +347,10 @@ class _Judge:
         except Problem as exc:
             may_be = is_known or not isinstance(exc, MemoryNodeError)
             self._lost[node_id] = Verdict.NOT_JUDGED if may_be else Verdict.UNSOUND
-            yield exc.message, self._lost[node_id]
+            yield _Finding(exc.message, self._lost[node_id], exc.fix)
         else:
             if self._loaded is not None and not is_known:
-                yield f"{node_id} was not loaded in this turn", Verdict.UNSOUND
+                yield _Finding(f"{node_id} was not loaded in this turn", Verdict.UNSOUND)
 
     def _is_unsure(self, part: ReadSection) -> bool:
         ids = part.section.node_ids

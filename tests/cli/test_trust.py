@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api import Panda
+from tests.api import Panda, on_terminal
 from tests.loopback import Server
 
 FIX = "look at it with panda trust --dry-run, then panda trust"
@@ -371,3 +371,29 @@ def test_links_of_trusted_directories_are_claims_of_their_own(checkout: Panda) -
         str(outside(checkout) / "note.md"),
         str(knowledge / "vault"),
     ]
+
+
+def test_names_and_numbers_are_whole_on_a_terminal(checkout: Panda, tmp_path: Path) -> None:
+    """A line is longer than the terminal rather than that a name is cut."""
+    url = f"http://{'models.' * 12}example:8080/v1"
+    checkout.write("models.yaml", MODELS.format(url=url))
+    target = tmp_path / "outside" / ("long-" * 12 + "name.md")
+    target.write_text("The tea is in the blue box.\n", encoding="utf-8")
+    (checkout.user_directory / "knowledge" / "link.md").symlink_to(target)
+    lines = on_terminal(checkout, "trust", "--dry-run")
+    assert {url, str(target), str(checkout.home / "models.yaml:2")} <= set(lines.split())
+
+
+def test_a_judged_turn_that_cites_a_note_behind_a_link_says_how_to_trust_it(
+    checkout: Panda, tmp_path: Path
+) -> None:
+    """The note was a file when it was cited; now its place is a link that leads out."""
+    note = checkout.user_directory / "knowledge" / "tea.md"
+    note.write_text("The tea is in the blue box.\n", encoding="utf-8")
+    assert checkout.turn("Where is the tea?").code == 0
+    note.replace(tmp_path / "outside" / "tea.md")
+    note.symlink_to(tmp_path / "outside" / "tea.md")
+    problems = checkout("validate", "1", "--json").data["problems"]
+    fixes = [problem["fix"] for problem in problems if "leads out of the store" in problem["message"]]
+    assert fixes
+    assert set(fixes) == {FIX}

@@ -124,7 +124,7 @@ def test_a_page_goes_with_what_quotes_it(demo: Path, tmp_path: Path) -> None:
 def test_a_dry_run_names_the_directory_of_a_page_and_every_file_that_changes(
     demo: Path, tmp_path: Path
 ) -> None:
-    """What is listed is what goes and changes, but for the marks in metadata and sessions."""
+    """The list has all that goes and changes, but for the marks in metadata and sessions."""
     panda = Panda(tmp_path, demo, user="demo")
     before = tree(panda.store)
     data = panda.json("forget", "visit:visit_abc123", "--dry-run")

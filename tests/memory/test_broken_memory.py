@@ -14,9 +14,6 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
     "a list": ("facts.md", b"---\n- budget\n---\n", ":2"),
     "not closed": ("facts.md", b"---\nbudget: 5\n", ":1"),
     "not UTF-8": ("preferences.md", b"Tea\n\xff\n", ":2"),
-    "a wrong confidence": ("facts.md", b"---\npet: {value: cat, confidence: high}\n---\n", ":2"),
-    "a wrong turn": ("preferences.md", b"---\npet: {value: cat, source_turn: first}\n---\n", ":2"),
-    "a wrong time": ("facts.md", b"---\npet: {value: cat, updated_at: soon}\n---\n", ":2"),
     "too large": ("facts.md", b"#" * 5_000_001, ""),
     "a foreign line": ("memory.jsonl", b'{"pet": "cat"}\n', ":1 (pet)"),
     "a torn line": ("memory.jsonl", b'{"id": "fact-1", "ent\n', ":1"),
@@ -66,6 +63,17 @@ def test_a_halted_turn_goes_on_when_the_file_is_mended(panda: Panda) -> None:
     path.write_text("---\ntea: green\n---\n", encoding="utf-8")
     resumed = panda("turn", "--resume", str(halted.data["turn"]), "--json")
     assert (resumed.code, "green" in resumed.data["response"]) == (0, True)
+
+
+def test_a_field_that_cannot_be_read_counts_as_not_written(panda: Panda) -> None:
+    """Its value is found and quoted, and `validate` tells the line of each such field."""
+    fields = "{value: a grey cat, confidence: high, source_turn: first, updated_at: soon}"
+    path = panda.write("store/users/ann/facts.md", f"---\npet: {fields}\n---\n")
+    ended = panda.turn("What is my pet?")
+    assert (ended.code, "a grey cat" in ended.data["response"]) == (0, True)
+    faults = panda.json("validate", str(panda.store))["as_text"]
+    assert [(fault["path"], fault["line"]) for fault in faults] == [(str(path), 2)] * 3
+    assert [fault["message"].split()[1] for fault in faults] == ["confidence", "source_turn", "updated_at"]
 
 
 def test_a_line_that_panda_does_not_know_is_text(panda: Panda) -> None:
