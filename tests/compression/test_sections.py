@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytest
-
-from panda.compression.budgets import Limits
 from panda.compression.fit import DOCUMENT_TARGET_TOKENS, fit_context, fit_section
 from panda.documents.context import (
     SECTIONS,
@@ -18,45 +15,8 @@ from panda.documents.context import (
     render_context,
     render_section,
 )
-from panda.errors import BudgetExceededError
 from panda.models.cl100k import count_tokens
 from tests.store_files import NOW
-
-SENTENCES = " ".join(
-    f"Laptop number {n} has a screen of {n + 10} inches and weighs {n} kg." for n in range(400)
-)
-
-
-def test_within_budget_nothing_changes() -> None:
-    """A section within its budget comes back as it is."""
-    section = Section(2, (Text("### Constraints"), Meta({"node_ids": []}), Text("- none stated")))
-    assert fit_section(section, query="x") == (section, None)
-
-
-def test_query_section_is_never_cut() -> None:
-    """§0 stays whole however long it is."""
-    section = Section(0, (Text(SENTENCES),))
-    assert fit_section(section, query="x") == (section, None)
-
-
-def test_older_tool_results_shrink_first() -> None:
-    """§4 fits its budget with the newest result whole and its `_meta` untouched."""
-    newest = " ".join(SENTENCES.split(". ")[:40])
-    section = Section(4, (Meta({"step": 1}), Text(SENTENCES), Meta({"step": 2}), Text(newest)))
-    fitted, cut = fit_section(section, query="laptop 7")
-    assert count_tokens(render_section(fitted)) <= SECTIONS[4].budget_tokens
-    assert fitted.blocks[2:] == section.blocks[2:]
-    assert fitted.blocks[0] == Meta({"step": 1})
-    assert cut is not None
-    assert cut.before_tokens > SECTIONS[4].budget_tokens >= cut.after_tokens
-    assert "[…]" in fitted.text
-
-
-def test_newest_result_alone_over_budget() -> None:
-    """A newest result that alone exceeds the budget shrinks too."""
-    fitted, cut = fit_section(Section(4, (Text(SENTENCES),)), query="laptop 7")
-    assert cut is not None
-    assert count_tokens(render_section(fitted)) <= SECTIONS[4].budget_tokens
 
 
 def tool_section(sizes: Sequence[int]) -> Section:
@@ -105,13 +65,6 @@ def test_a_document_within_8600_tokens() -> None:
     fitted, cuts = fit_context(whole, 2, query="")
     assert [(cut.name, cut.trigger) for cut in cuts] == [("§2", "section")]
     assert SECTIONS[2].budget_tokens - 50 <= count_tokens(render_context(fitted)) <= 2100 - 50
-
-
-def test_compression_off() -> None:
-    """With compression off a section over its budget is an error with the number."""
-    whole = document(Section(2, (Text(sentences(2, 2100)),)))
-    with pytest.raises(BudgetExceededError, match=r"§2 has 2\d\d\d tokens"):
-        fit_context(whole, 2, query="", limits=Limits(enabled=False))
 
 
 def sentences(seed: int, tokens: int) -> str:
