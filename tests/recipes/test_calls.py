@@ -11,7 +11,7 @@ import yaml
 
 from tests.api import PRICE_QUESTION, ROOT, ScriptedPanda, Turn
 from tests.loopback import reply
-from tests.script import PRICE_NODE, Asked, Request, Script, pick, step_of
+from tests.script import PRICE_NODE, Asked, Request, Script, offered, pick, step_of
 
 REFLECTION = "pipeline/phase1_reflection"
 VALIDATOR = "pipeline/phase2_5_context_validator"
@@ -221,6 +221,18 @@ def test_a_cut_reply_is_asked_for_again_smaller(ann: ScriptedPanda) -> None:
     refused = ann.turn(script=Script(reflection=["x", PROCEED])).asked("reflection")
     schemas = [request.body["response_format"] for request in refused]
     assert schemas[0] == schemas[1]
+
+
+def test_options_become_enums_of_the_schema(ann: ScriptedPanda) -> None:
+    """A server gets plain JSON Schema: the options of a call are enums, and no key of panda's own is left."""
+    turn = ann.turn(PRICE_QUESTION, script=Script(planner={"tools": [], "next_step": "synthesis"}))
+    (request,) = turn.asked("retrieval")
+    ids = list(offered(request, "relevant"))
+    assert len(ids) > 1
+    schema = request.body["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["relevant"]["items"] == {"type": "string", "enum": ids}
+    for other in turn.prompts:
+        assert '"x-' not in json.dumps(other.body.get("response_format"))
 
 
 def answers(*items: dict[str, Any]) -> Script:

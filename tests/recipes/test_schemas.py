@@ -1,4 +1,4 @@
-"""What a schema of a recipe becomes for a model that writes, and that its longest reply ends in its room."""
+"""The longest reply that a schema of a recipe allows ends in its room."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,43 +9,12 @@ import pytest
 from panda.recipes.book import RecipeBook
 from panda.recipes.plan import compile_call
 from panda.recipes.recipe import Recipe
-from panda.recipes.schema import longest_chars, lower_limits, plain_schema
+from panda.recipes.schema import longest_chars, lower_limits
 from panda.store.layout import asset
 
-TEXT = {"type": "string"}
 ONE_OF = {"type": "string", "x-options": "candidates"}
-SOME_OF = {"type": "array", "x-options": "spans", "x-many": {"max": 2, "at_least": 0, "within": 1}}
 BOOK = RecipeBook([asset("recipes")], [asset("prompts")])
 RECIPES = [recipe for key in BOOK.recipe_keys() if (recipe := BOOK.load_recipe(key)).output_schema]
-
-
-@pytest.mark.parametrize(
-    ("asked", "plain"),
-    [
-        (TEXT, TEXT),
-        (ONE_OF, {"type": "string", "enum": ["a"]}),
-        (SOME_OF, {"type": "array", "maxItems": 2, "items": {"type": "string", "enum": ["a"]}}),
-        (
-            {"type": "array", "minItems": 1, "x-options": "none"},
-            {"type": "array", "minItems": 0, "maxItems": 0, "items": TEXT},
-        ),
-        (
-            {"items": {"properties": {"ids": {"type": "array", "x-options": "candidates", "x-from": "p"}}}},
-            {"items": {"properties": {"ids": {"type": "array", "items": {"type": "string", "enum": ["a"]}}}}},
-        ),
-        ({"properties": {"x-ray": TEXT}}, {"properties": {"x-ray": TEXT}}),
-    ],
-)
-def test_options_become_enums(asked: dict[str, Any], plain: dict[str, Any]) -> None:
-    """Options of the call become enums; no key of panda's own is left, but a property may be called so."""
-    name = "empty" if asked.get("x-options") == "none" else "p"
-    schema = {"type": "object", "required": [name, "other"], "properties": {name: asked, "other": TEXT}}
-    options = {"p": ["a"], "empty": []}
-    assert plain_schema(schema, only=[name], options=options) == {
-        "type": "object",
-        "required": [name],
-        "properties": {name: plain},
-    }
 
 
 class Ids(Mapping[str, Sequence[str]]):
