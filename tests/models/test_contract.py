@@ -37,24 +37,6 @@ def any_model(request: pytest.FixtureRequest, server: Server, model: LlamaCppMod
     return model if request.param == "llama_cpp" else server.model()
 
 
-def test_info_has_a_digest_and_a_window(any_model: Model) -> None:
-    """A model says what decides its output, without running."""
-    assert len(any_model.info.digest) == 64
-    assert any_model.info.n_ctx == 1024
-
-
-def test_counts_grow_with_text(any_model: Model) -> None:
-    """An empty text has no tokens, and more words have more."""
-    assert any_model.count_model_tokens("") == 0
-    assert 0 < any_model.count_model_tokens("a b") < any_model.count_model_tokens("a b c d e f")
-
-
-def test_rendered_chat_holds_every_message(any_model: Model) -> None:
-    """The rendered chat contains all contents, in order."""
-    text = any_model.render_chat(CHAT)
-    assert 0 <= text.index(CHAT[0].content) < text.index(CHAT[1].content)
-
-
 def test_same_seed_same_text(any_model: Model) -> None:
     """The same messages and params give the same text."""
     assert any_model.generate(CHAT, params()).text == any_model.generate(CHAT, params()).text

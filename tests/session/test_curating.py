@@ -64,59 +64,44 @@ def refs(found: Curation) -> dict[str, list[str]]:
         ("no cod, forget the cod soup", {"demoted": ["c"], "dropped": ["d"]}),
         ("keep the baked cod, forget the cod soup", {"retained": ["c"], "dropped": ["d"]}),
         ("keep the cod, forget the cod soup", {"dropped": ["d"]}),
+        ("Don't forget the HP Victus", {"retained": ["b"]}),
+        ("never forget the HP", {"retained": ["b"]}),
+        ("please don’t remove the HP", {"retained": ["b"]}),
+        ("How do I remove the battery of the Lenovo LOQ 15?", {}),
+        ("where can I drop the HP off?", {}),
+        ("Laptops with less than 15 inches", {}),
+        ("Do I have to start over if the HP crashes?", {}),
+        ("Can I get the HP without a keyboard?", {}),
+        ("the battery of the HP is dead, remove it", {}),
+        ("If you drop the HP, does it break?", {}),
+        ("keep the HP cool", {}),
+        ("drop the HP or the Lenovo", {}),
+        ("Without the HP we have two laptops", {}),
     ],
 )
 def test_rules(query: str, expected: dict[str, list[str]]) -> None:
-    """Exclusions demote, removals drop, "keep" keeps: what their words name, and nothing else."""
+    """Exclusions demote, removals drop, "keep" keeps: what their words name; questions decide nothing."""
     found = curate(query, carry())
     assert refs(found) == expected
     assert (found.clear_all, found.reason) == (False, None)
 
 
-@pytest.mark.parametrize(
-    ("query", "states", "expected"),
-    [
-        ("And the HP Victus 15?", {"b": "demoted"}, {"retained": ["b"]}),
-        ("And the HP Victus 15?", {"b": "dropped"}, {"retained": ["b"]}),
-        ("And the HP?", {"b": "demoted"}, {"retained": ["b"]}),
-        ("And the Lenovo LOQ 15?", {"b": "demoted"}, {}),
-        ("no HP Victus 15", {"b": "demoted"}, {}),
-        ("forget the HP Victus 15", {"b": "demoted"}, {"dropped": ["b"]}),
-    ],
-)
+PUT_ASIDE: list[tuple[str, dict[str, State], dict[str, list[str]]]] = [
+    ("And the HP Victus 15?", {"b": "demoted"}, {"retained": ["b"]}),
+    ("And the HP Victus 15?", {"b": "dropped"}, {"retained": ["b"]}),
+    ("And the HP?", {"b": "demoted"}, {"retained": ["b"]}),
+    ("And the Lenovo LOQ 15?", {"b": "demoted"}, {}),
+    ("no HP Victus 15", {"b": "demoted"}, {}),
+    ("forget the HP Victus 15", {"b": "demoted"}, {"dropped": ["b"]}),
+]
+
+
+@pytest.mark.parametrize(("query", "states", "expected"), PUT_ASIDE)
 def test_what_is_named_comes_back(
     query: str, states: dict[str, State], expected: dict[str, list[str]]
 ) -> None:
     """What was put aside comes back when it is named, in part too, not when it is excluded once more."""
     assert refs(curate(query, carry(**states))) == expected
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "How do I remove the battery of the Lenovo LOQ 15?",
-        "where can I drop the HP off?",
-        "Laptops with less than 15 inches",
-        "Do I have to start over if the HP crashes?",
-        "Can I get the HP without a keyboard?",
-        "the battery of the HP is dead, remove it",
-        "If you drop the HP, does it break?",
-        "keep the HP cool",
-        "drop the HP or the Lenovo",
-        "Without the HP we have two laptops",
-    ],
-)
-def test_questions_and_longer_phrases_decide_nothing(query: str) -> None:
-    """Only a clear order or declaration about that very thing decides: no question, no condition."""
-    assert curate(query, carry()) == Curation()
-
-
-@pytest.mark.parametrize(
-    "query", ["Don't forget the HP Victus", "never forget the HP", "please don’t remove the HP"]
-)
-def test_a_denied_removal_keeps(query: str) -> None:
-    """What must not be forgotten or removed is kept."""
-    assert refs(curate(query, carry())) == {"retained": ["b"]}
 
 
 def test_references_count_as_names() -> None:

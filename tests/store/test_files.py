@@ -1,6 +1,5 @@
 """Writes of the store: whole or not at all, whatever they find, and whatever signal arrives."""
 
-import json
 import os
 import signal
 import subprocess
@@ -14,62 +13,14 @@ from pathlib import Path
 import pytest
 
 import panda.store.files
-from panda.errors import FileFormatError
 from panda.store.files import (
     Terminated,
-    append_json_line,
     held_temporary,
     interrupt,
     interrupt_thread,
-    read_json,
     sweep,
     uninterrupted,
 )
-from panda.store.lines import load_lines
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (None, [{"n": 1}]),
-        ('{"n": 0}\n', [{"n": 0}, {"n": 1}]),
-        ('{"n": 0}\n{"n": ', [{"n": 0}, {"n": 1}]),
-        ('{"n": 0}\n{"n": 5}', [{"n": 0}, {"n": 5}, {"n": 1}]),
-        ('{"n"', [{"n": 1}]),
-    ],
-)
-def test_appending_repairs_what_a_crash_left(tmp_path: Path, before: str | None, after: list[object]) -> None:
-    """A torn last line goes and is read by nobody, a whole one without its line break is completed."""
-    path = tmp_path / "calls.jsonl"
-    if before is not None:
-        path.write_text(before)
-        assert load_lines(dict, path) == after[:-1]
-    append_json_line(path, {"n": 1})
-    assert [json.loads(line) for line in path.read_text().splitlines()] == after
-
-
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        (b'{\n"a": "\xff"}', 2),
-        (b'{\n"a" 1}', 2),
-        (b'{"a": NaN}', 1),
-        *((b'{"a": %b}' % text, 1) for text in (b"1e999", b"-1e999", b"[" * 100_000, b"9" * 10_000)),
-    ],
-)
-def test_json_that_is_none_is_named_with_its_line(tmp_path: Path, content: bytes, line: int) -> None:
-    """Neither other encodings nor numbers and nesting beyond reason are read."""
-    path = tmp_path / "a.json"
-    path.write_bytes(content)
-    with pytest.raises(FileFormatError) as caught:
-        read_json(path)
-    assert caught.value.where == f"{path}:{line}"
-
-
-def test_half_a_character_is_read_as_a_character(tmp_path: Path) -> None:
-    """It is written as a JSON escape; read, it is U+FFFD, so that nothing after fails."""
-    append_json_line(tmp_path / "a.jsonl", {"a": "\ud800"})
-    assert load_lines(dict, tmp_path / "a.jsonl") == [{"a": "\ufffd"}]
 
 
 @pytest.mark.parametrize("is_directory", [False, True])

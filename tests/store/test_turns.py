@@ -114,3 +114,38 @@ def test_superseded_sections_are_copied(ann: ScriptedPanda) -> None:
         "## 5. Synthesis",
         "## 6. Validation",
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'{\n"a": "\xff"}', 2),
+        (b'{\n"a" 1}', 2),
+        (b'{"a": NaN}', 1),
+        *((b'{"a": %b}' % text, 1) for text in (b"1e999", b"-1e999", b"[" * 100_000, b"9" * 10_000)),
+    ],
+)
+def test_json_that_is_none_is_named_with_its_line(panda: Panda, content: bytes, line: int) -> None:
+    """Neither other encodings nor numbers and nesting beyond reason are read."""
+    path = panda.turn_file(2, "metadata.json")
+    path.write_bytes(content)
+    ended = panda("validate", str(path), "--json")
+    assert ended.code == 3
+    assert [(problem["path"], problem["line"]) for problem in ended.data["problems"]] == [(str(path), line)]
+
+
+LINE = {"timestamp": "2026-01-04T14:30:00Z", "recipe": "a"}
+WHOLE = json.dumps(LINE)
+
+
+@pytest.mark.parametrize("before", ["", WHOLE + "\n", WHOLE, WHOLE + "\n" + WHOLE[:20], WHOLE[:20]])
+def test_appending_repairs_what_a_crash_left(panda: Panda, before: str) -> None:
+    """A torn last line of a log goes with the next one that is written, a whole one is completed."""
+    path = panda.store / "logs" / "executions.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(before, encoding="utf-8")
+    panda.write("notes.md", "Fans are loud. " * 40)
+    assert panda("compress", "notes.md", "--budget", "20", "--query", "fans").code == 0
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert lines[:-1] == [LINE] * before.count("}")
+    assert lines[-1]["event"] == "compressed"
