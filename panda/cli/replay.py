@@ -143,10 +143,13 @@ def _result(run: "RunFolder", lines: "list[TurnLine]") -> Result:
     if unjudged:
         parts.append(f"{unjudged} of {turn_count} could not be judged")
     is_away = all(line.result == "away" for line in lines)
+    fix = "see above what is told of each turn"
+    if any(line.different for line in failed):
+        fix = f"panda view {run.id} shows each difference; panda diff saved {run.id} compares decisions"
     error = (TryAgainError if is_away else CheckError)(
         "; ".join(parts),
         where=", ".join(f"turn {line.turn}" for line in failed[:20]) + (", …" if len(failed) > 20 else ""),
-        fix=f"panda view {run.id} shows each difference; panda diff saved {run.id} compares decisions",
+        fix=fix,
     )
     return Result(data, table, error=error if failed else None)
 

@@ -74,6 +74,9 @@ def content_type_of(name: str | None, text: str) -> str:
         return HTML
     if text.lstrip()[:1] in ("{", "[") and _is_json(text):
         return JSON
+    first_line = text.lstrip("\ufeff \t\r\n").partition("\n")[0]
+    if first_line.startswith("{") and _is_json(first_line):
+        return JSON_LINES
     return "text/csv" if _looks_like_table(text) else MARKDOWN
 
 
@@ -168,27 +171,56 @@ def _delimiter_of(lines: Sequence[str]) -> str | None:
     return None
 
 
+def find_broken_lines(text: str, content_type: str) -> Iterator[tuple[int, str]]:
+    """Yield each line of a table, of JSON or of JSON lines that is not as its kind has it, and why."""
+    if content_type == JSON:
+        try:
+            json.loads(text)
+        except json.JSONDecodeError as exc:
+            yield exc.lineno, "it is no JSON from this line on, and its lines are text"
+        except (ValueError, RecursionError):
+            yield 1, "it is JSON that cannot be read, and its lines are text"
+    elif content_type == JSON_LINES:
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip() and not _is_json(line):
+                yield number, "this line is no JSON, and is text"
+    elif content_type in DELIMITERS:
+        try:
+            yield from _ragged_rows(text, DELIMITERS[content_type])
+        except csv.Error:
+            yield 1, "it is a table that cannot be read, and its lines are text"
+
+
+def _ragged_rows(text: str, delimiter: str) -> Iterator[tuple[int, str]]:
+    width = 0
+    for line, cells in _cell_rows(text, delimiter):
+        width = width or len(cells)
+        if len(cells) != width:
+            yield line, "this row has more or fewer cells than the first"
+
+
 def _rows(text: str, delimiter: str) -> Iterator[Passage]:
     """Yield the rows below the header as "Name: cell; Name: cell", the cells without a text left out."""
+    rows = _cell_rows(text, delimiter)
+    header_line, header = next(rows, (0, []))
+    for line, cells in rows:
+        yield Passage(_row_text(header, cells), line, (), "row", header_line)
+
+
+def _cell_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not empty, each with the line where it begins."""
     lines = text.removeprefix("\ufeff").split("\n")
     if delimiter == ",":
         delimiter = _delimiter_of([line for line in lines[:_SNIFFED_ROWS] if line.strip()]) or delimiter
     reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
-    header: list[str] = []
-    header_line = 1
     while True:
         line = reader.line_num + 1
         row = next(reader, None)
         if row is None:
             return
         cells = [one_line(cell) for cell in row]
-        if not any(cells):
-            continue
-        if not header:
-            header = cells
-            header_line = line
-            continue
-        yield Passage(_row_text(header, cells), line, (), "row", header_line)
+        if any(cells):
+            yield line, cells
 
 
 def _json_lines(text: str) -> Iterator[Passage]:

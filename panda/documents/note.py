@@ -17,7 +17,14 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import TypeVar
 
-from panda.documents.document_text import DELIMITERS, JSON, JSON_LINES, content_type_of, split_document
+from panda.documents.document_text import (
+    DELIMITERS,
+    JSON,
+    JSON_LINES,
+    content_type_of,
+    find_broken_lines,
+    split_document,
+)
 from panda.documents.markdown import (
     LONG_CHARS,
     KnowledgeSection,
@@ -60,7 +67,10 @@ def parse_note(text: str, *, where: str) -> NoteText:
     """Return what the text of a note says; *where* is its path, for its kind and the faults."""
     content_type = content_type_of(PurePath(where).name, "")
     if content_type in _DATA:
-        return _without_properties(text, split_document(text, content_type))
+        faults = [
+            _fault(message, where, line=line) for line, message in find_broken_lines(text, content_type)
+        ]
+        return _without_properties(text, split_document(text, content_type), faults)
     try:
         front = split_front_matter(text, where=where)
     except DocumentError as exc:

@@ -1,11 +1,13 @@
 """Saved turns that a query names by number (S1 §9)."""
 
 from collections.abc import Collection
+from contextlib import suppress
 
-from panda.errors import MemoryNodeError
+from panda.errors import MemoryNodeError, Problem
 from panda.language.reading import MOST_NAMED_TURNS, Reading
 from panda.store.layout import UserStore
 from panda.store.node_id import key_of
+from panda.store.visits import SAVED_STATUSES
 
 
 def check_named_turns(reading: Reading, there: Collection[str], store: UserStore) -> None:
@@ -27,10 +29,12 @@ def check_named_turns(reading: Reading, there: Collection[str], store: UserStore
     missing = [node_id for node_id in named if node_id not in there]
     if not missing:
         return
-    numbers = ", ".join(key_of(node_id) for node_id in missing)
-    message = f"the query names turns that are not saved: {numbers}"
-    if len(missing) == 1:
-        message = f"the query names turn {numbers}, which is not saved"
+    states = {int(key_of(node_id)): _state_of(int(key_of(node_id)), store) for node_id in missing}
+    listed = ", ".join(f"{number} ({state})" if state else str(number) for number, state in states.items())
+    message = f"the query names turns that are not saved: {listed}"
+    if len(states) == 1:
+        ((number, state),) = states.items()
+        message = f"the query names turn {number}, which is {state or 'not saved'}"
     raise MemoryNodeError(
         message,
         where=where,
@@ -38,3 +42,12 @@ def check_named_turns(reading: Reading, there: Collection[str], store: UserStore
         expected="saved turns of this user",
         details={"node_ids": missing},
     )
+
+
+def _state_of(number: int, store: UserStore) -> str:
+    """Return what became of a turn that is not saved, as "forgotten" or "halted"; "" if there is none."""
+    with suppress(Problem):
+        status = store.open(number).read_metadata().status
+        if status not in SAVED_STATUSES:
+            return status
+    return ""

@@ -49,6 +49,20 @@ def test_tables_and_json_are_notes(panda: Panda, name: str, text: str, query: st
     assert panda("validate", "1", "--strict").code == 0
 
 
+def test_broken_lines_of_data_are_told_and_quoted_whole(panda: Panda) -> None:
+    """A line that is no JSON and a row of another length: each by its line, by rebuild and validate."""
+    write_note(panda, "ferry.json", '{"name": "Ferry", "price": "41 EUR",\n "seats": 12\n')
+    write_note(panda, "trams.jsonl", '{"name": "Bus", "price": "3 EUR"}\n{"name": "Tram", "price": "4 EUR"\n')
+    write_note(panda, "boats.csv", "name,price,stock\nBoat,7 EUR,3\nKayak,9 EUR\nCanoe,1 EUR,2,x\n")
+    rebuilt = panda.json("index", "rebuild")["users"]["default"]["as_text"]
+    validated = panda.json("validate", str(panda.store))["as_text"]
+    places = [("boats.csv", 3), ("boats.csv", 4), ("ferry.json", 3), ("trams.jsonl", 2)]
+    assert sorted(Path(fault["where"]).name for fault in rebuilt) == [f"{name}:{n}" for name, n in places]
+    assert sorted((Path(fault["path"]).name, fault["line"]) for fault in validated) == places
+    answer = panda.turn("What is the price of the tram?").data["response"]
+    assert '- {"name": "Tram", "price": "4 EUR" [1]\n' in answer
+
+
 @pytest.mark.parametrize("name", ["trip.html", "trip.HTM"])
 def test_a_saved_page_is_a_note_of_what_it_says(panda: Panda, name: str) -> None:
     """Its markup is no text, its charset is the one that it names, and no line is cited of it."""

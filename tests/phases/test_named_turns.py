@@ -46,3 +46,21 @@ def test_a_turn_that_is_not_there_halts(demo: Path, tmp_path: Path) -> None:
     assert panda.turn("When does Ada turn 40?").code == 0
     told = panda.turn("On turn 9999 I built a wonder.")
     assert (told.code, len(told.data["noted"])) == (0, 1)
+
+
+def test_what_became_of_a_turn_that_is_not_saved_is_told(tmp_path: Path) -> None:
+    """A turn that was halted or forgotten is named as that, and a replay of the halted one blames nothing."""
+    panda = Panda(tmp_path / "home")
+    assert panda("init").code == 0
+    preferences = panda.write("store/users/default/preferences.md", "---\n- tea\n---\n")
+    halted = panda.turn("Where is the tea?")
+    assert halted.code == 20
+    preferences.unlink()
+    forgotten = panda.turn("My cat is called Tom.").number
+    assert panda("forget", str(forgotten), "--yes").code == 0
+    for number, state in ((halted.data["turn"], "halted"), (forgotten, "forgotten")):
+        message = panda.turn(f"What did turn {number} say?").error["message"]
+        assert message == f"the query names turn {number}, which is {state}"
+    replayed = panda("replay", str(halted.data["turn"]))
+    assert "fix: see above what is told of each turn\n" in replayed.err
+    assert f"panda turn --resume {halted.data['turn']}" in replayed.err
