@@ -65,11 +65,3 @@ def server() -> Iterator[Server]:
     running = Server()
     yield running
     running.close()
-
-
-@pytest.fixture
-def five_servers() -> Iterator[list[Server]]:
-    running = [Server() for _ in range(5)]
-    yield running
-    for server in running:
-        server.close()
