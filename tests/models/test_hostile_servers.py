@@ -118,6 +118,7 @@ def test_an_answer_that_is_none_halts_the_turn(name: str, server: Server, tmp_pa
         (599, b"\xff" * 1_000, {}),
     ],
 )
+@pytest.mark.usefixtures("pauses")
 def test_other_answers_are_no_bug(
     status: int, body: bytes, headers: Mapping[str, str], server: Server, tmp_path: Path
 ) -> None:
@@ -203,6 +204,7 @@ def test_an_answer_without_end_is_given_up(
     """A server that never ends its answer is given up at the deadline or the limit of size."""
     with raw_server(repeat(part, pause_seconds, first)) as url:
         panda = project(tmp_path, url)
+        panda.write("models.yaml", MODELS.format(url=url, more="").replace("seconds: 4", "seconds: 1"))
         with panda.start("turn", "--json", "--", QUERY) as process:
             out, err = process.communicate(timeout=SECONDS)
     assert process.returncode in (20, 75), out + err

@@ -28,15 +28,15 @@ def panda(recorded: Path, tmp_path: Path) -> Panda:
     (home / "knowledge" / "laptops.md").write_text("# Laptops\n\nThe Lenovo LOQ 15 costs $1.\n", "utf-8")
     line = {"user": "demo", "session": "pets", "at": LATER, "query": "How much is the Lenovo LOQ 15?"}
     panda.write("more.jsonl", json.dumps({**line, "response": "It costs $2."}) + "\n")
-    assert panda.process("import", "more.jsonl").code == 0
-    assert panda.process("index", "rebuild").code == 0
+    assert panda("import", "more.jsonl").code == 0
+    assert panda("index", "rebuild").code == 0
     return panda
 
 
 def test_the_past_is_what_was_there(panda: Panda) -> None:
     """Later facts, turns and counts of words change nothing; a note that changed is named where it does."""
     before = digest(panda.store, *OUTSIDE)
-    ended = panda.process("replay", ALL, "--json")
+    ended = panda("replay", ALL, "--json")
     told = {one["turn"]: one for one in ended.data["turns"]}
     for turn in told.values():
         assert turn["misses"] == [] or "knowledge/Pets/syrian_hamsters.md" in turn["findings"][0], turn
@@ -48,9 +48,9 @@ def test_only_facts_and_turns_have_changed(panda: Panda) -> None:
     knowledge = panda.store / "users" / "demo" / "knowledge"
     shutil.rmtree(knowledge)
     shutil.copytree(Path("panda-system-docs/users/demo/knowledge").absolute(), knowledge)
-    assert panda.process("index", "rebuild").code == 0
+    assert panda("index", "rebuild").code == 0
     before = digest(panda.store, *OUTSIDE)
-    data = panda.process("replay", ALL, "--json").data
+    data = panda("replay", ALL, "--json").data
     assert data["results"] == {"same": len(QUESTIONS)}
     kept = Path(data["directory"]) / "turns" / "demo" / f"turn_{FIRST_TURN:06d}"
     for name in ("context.md", "response.md", "metadata.json"):
