@@ -13,7 +13,7 @@ from typing import Any
 import frontmatter
 import pytest
 
-from tests.api import LAPTOPS, ROOT, ModelServer, Panda, run_here
+from tests.api import LAPTOPS, ROOT, ModelServer, Panda, models_at, run_here
 from tests.code_mode import CodeProject, call, code_script, replies
 from tests.code_mode import project as project
 from tests.script import Asked, Script, pick
@@ -44,6 +44,15 @@ def server() -> Iterator[ModelServer]:
     running = ModelServer()
     yield running
     running.close()
+
+
+@pytest.fixture
+def by_words(tmp_path: Path) -> Panda:
+    """A project whose model neither writes nor scores: words alone decide what stays."""
+    panda = Panda(tmp_path / "project")
+    models = models_at("http://127.0.0.1:9/v1")
+    panda.write("models.yaml", models.replace("writes: true", "writes: false"))
+    return panda
 
 
 def shop(n: int) -> str:
@@ -150,14 +159,13 @@ def test_s3_26_older_results_go_to_1500_tokens(project: CodeProject) -> None:
 
 
 @pytest.mark.parametrize("budget", [300, 800])
-def test_s3_22_the_newest_section_is_kept(tmp_path: Path, budget: int) -> None:
+def test_s3_22_the_newest_section_is_kept(by_words: Panda, budget: int) -> None:
     """§0 stays as it is, then the newest section: whole where it fits, else before all others."""
-    panda = Panda(tmp_path / "project")
     query = "## 0. User Query\n\nHow much is the bike of shop 3?"
     gathered = "## 2. Gathered Context\n\n" + "\n".join(f"- {shop(n)}" for n in range(10, 30))
     newest = "## 5. Synthesis\n\n" + " ".join(f"The tubes of rack {n} are {n} cm wide." for n in range(32))
-    panda.write("context.md", f"{query}\n\n{gathered}\n\n{newest}\n")
-    text = panda.json("compress", "context.md", "--budget", str(budget))["text"]
+    by_words.write("context.md", f"{query}\n\n{gathered}\n\n{newest}\n")
+    text = by_words.json("compress", "context.md", "--budget", str(budget))["text"]
     assert text.startswith(f"{query}\n")
     assert (newest in text) is (budget > count_tokens(newest) + 60)
     assert text.count("The tubes of rack") > 20
@@ -186,11 +194,10 @@ PAGE = {
 
 
 @pytest.mark.parametrize("budget", [160, 200, 240, 280])
-def test_s3_22_zones_stay_by_confidence(tmp_path: Path, budget: int) -> None:
+def test_s3_22_zones_stay_by_confidence(by_words: Panda, budget: int) -> None:
     """A sure zone stays whole, a middling one its key fields; a doubtful one is gone or says so."""
-    panda = Panda(tmp_path / "project")
-    panda.write("page_doc.json", json.dumps(PAGE))
-    made = json.loads(panda.json("compress", "page_doc.json", "--budget", str(budget))["text"])
+    by_words.write("page_doc.json", json.dumps(PAGE))
+    made = json.loads(by_words.json("compress", "page_doc.json", "--budget", str(budget))["text"])
     zones = {one["name"]: one for one in made["zones"] if isinstance(one, dict)}
     assert (made["url"], made["captured_at"]) == (PAGE["url"], PAGE["captured_at"])
     assert zones["pricing"] == zone("pricing", 0.9, title="Lenovo LOQ 15", price="$697.00", stock="In Stock")
@@ -200,18 +207,17 @@ def test_s3_22_zones_stay_by_confidence(tmp_path: Path, budget: int) -> None:
     assert "navigation" not in zones or budget > 200
 
 
-def test_s3_22_zones_go_in_their_order(tmp_path: Path) -> None:
+def test_s3_22_zones_go_in_their_order(by_words: Panda) -> None:
     """Of zones that are equally sure navigation goes first, then reviews, then products, and prices last."""
-    panda = Panda(tmp_path / "project")
     names = ("navigation", "reviews", "product_info", "pricing")
     items = {
         name: [{"title": f"{name} {n}", "detail": f"said in {name}, line {n}"} for n in range(4)]
         for name in names
     }
     page = {"zones": [{"zone": name, "confidence": 0.9, "items": items[name]} for name in names]}
-    panda.write("page_doc.json", json.dumps(page))
+    by_words.write("page_doc.json", json.dumps(page))
     for budget in range(60, 400, 40):
-        text = panda.json("compress", "page_doc.json", "--budget", str(budget))["text"]
+        text = by_words.json("compress", "page_doc.json", "--budget", str(budget))["text"]
         kept = [sum(f"{name} {n}" in text for n in range(4)) for name in names]
         assert all(more == 4 for less, more in pairwise(kept) if less), (budget, kept)
 
