@@ -43,9 +43,9 @@ def test_a_batch_with_a_failure_is_red(ann: ScriptedPanda) -> None:
 def test_the_same_run_again(ann: ScriptedPanda) -> None:
     """--limit leaves items, --resume does them, and says what the others came to as well."""
     ann.write_lines("q.jsonl", *({**PASSING, "id": str(number)} for number in range(3)))
-    first = ann.process("batch", "q.jsonl", "--save", "--limit", "1", "--json")
+    first = ann("batch", "q.jsonl", "--save", "--limit", "1", "--jobs", "1", "--json")
     assert (first.code, first.data["left"]) == (0, 2), first
-    rest = ann.process("batch", "--resume", "last", "--out", "all.jsonl", "--json")
+    rest = ann("batch", "--resume", "last", "--out", "all.jsonl", "--json")
     assert (rest.code, rest.data["results"]) == (0, {"passed": 3})
     written = (ann.home / "all.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in written] == ["0", "1", "2"]
@@ -94,7 +94,7 @@ def test_a_failure_that_nobody_could_read_is_told_again(ann: ScriptedPanda, word
         assert process.stdout is not None
         process.stdout.close()
         assert process.wait() == 3
-    codes = [ann.process("batch", "--resume", "last", *words).code for _ in range(2)]
+    codes = [ann("batch", "--resume", "last", *words).code for _ in range(2)]
     assert codes == [3, 0]
 
 

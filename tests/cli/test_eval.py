@@ -59,10 +59,10 @@ def test_numbers(panda: Panda) -> None:
 
 def test_without_cases(panda: Panda) -> None:
     """Where a project has no labelled cases of its own, those of panda are asked, and nothing is written."""
-    (kind,) = panda.json("eval", "pipeline/phase1_reflection")["kinds"]
-    lines = (ROOT / "tests/evals/clear.jsonl").read_text(encoding="utf-8").splitlines()
+    (kind,) = panda.json("eval", "research/strategy")["kinds"]
+    lines = (ROOT / "tests/evals/research_kind.jsonl").read_text(encoding="utf-8").splitlines()
     assert (kind["kind"], kind["cases"]) == (
-        "clear",
+        "research/strategy kind",
         sum(json.loads(line)["split"] == "test" for line in lines),
     )
     assert list(panda.home.iterdir()) == []

@@ -346,7 +346,7 @@ def drawn_cases(fields: Sequence[Field]) -> Iterator[tuple[Field, str, str]]:
     for field in filter(sounds, fields):
         lines = list(dict.fromkeys((*READ_BY.get(field.kind, EVERYTHING), *EVERY)))
         rotation = by_kind.setdefault(field.kind, cycle(lines))
-        for value in chance.sample(VALUES, tried(2, len(VALUES))):
+        for value in chance.sample(VALUES, tried(1, len(VALUES))):
             for line in lines if tried(0, 1) else [next(rotation)]:
                 yield field, value, line
 

@@ -1,14 +1,13 @@
 """What commands that only look leave behind: nothing."""
 
-import os
 import shutil
-import subprocess
-import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
-PANDA = str(Path(sys.executable).with_name("panda"))
+from tests.api import run_here
+
 RECIPE = "pipeline/phase1_reflection"
 LOOKS = (
     "list",
@@ -55,12 +54,8 @@ def test_looking_leaves_nothing(line: str, demo: Path, tmp_path: Path) -> None:
         '{"id": "a", "query": "Which brands do I prefer?"}\n', encoding="utf-8"
     )
     before = listing(tmp_path)
-    environ = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path / "home"),
-        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-    }
-    words = [PANDA, *line.split(), "--user", "demo"]
-    done = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    words = (*line.split(), "--user", "demo")
+    with chdir(tmp_path):
+        ended = run_here(words, {"HOME": str(tmp_path / "home")})
+    assert ended.code == 0, ended.err
     assert listing(tmp_path) == before
