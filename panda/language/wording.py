@@ -224,10 +224,28 @@ def describe_order(text: str) -> tuple[float, ...]:
     return tuple(map(float, values))
 
 
+_UNDECIDED = re.compile(
+    r"\W*(?:(?:hm+|well|um+|ok|okay)\W+)?"
+    r"(?:maybe|perhaps|possibly|(?:i(?:'m| am) )?(?:not sure|unsure)|i (?:don't|do not) know|no idea"
+    r"|let me think(?: about it)?|i(?:'ll| will) think about it)(?: yet| later)?\W*",
+    re.IGNORECASE,
+)
+
+
 def plain_mood(clause: str) -> Mood:
     first, *later = split_words(clause) or [""]
     is_verb = first in _VERBS and _BE.isdisjoint(later[1:])
     return "asks" if is_question(clause) else "orders" if is_verb else "tells"
+
+
+def is_undecided(query: str) -> bool:
+    """
+    Return whether a reply says neither yes nor no, and nothing else.
+
+    >>> is_undecided("Hm, maybe."), is_undecided("not sure yet"), is_undecided("maybe the red one")
+    (True, True, False)
+    """
+    return _UNDECIDED.fullmatch(query) is not None
 
 
 def plain_agreement(query: str) -> Agreement:

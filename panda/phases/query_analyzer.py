@@ -51,7 +51,7 @@ from panda.language.statements import (
 )
 from panda.language.text import is_question
 from panda.language.things import Mention, find_pronouns, names_nothing
-from panda.language.wording import content_stems, leaves_out, plain_agreement, plain_mood
+from panda.language.wording import content_stems, is_undecided, leaves_out, plain_agreement, plain_mood
 from panda.language.words import FUNCTION_WORDS, split_terms, split_words, stem
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance
@@ -557,7 +557,7 @@ class QueryAnalyzer:
         offered = asked_to_forget(turn, self.reader)
         if chosen := chosen_to_go(turn.query, offered):
             return Meant(chosen, is_sure=True), False
-        if offered and declines_forgetting(turn.query):
+        if offered and (declines_forgetting(turn.query) or is_undecided(turn.query)):
             return Meant(()), False
         request = find_forget_request(turn.query)
         if request is None and declines_storing(turn.query):

@@ -320,3 +320,12 @@ def test_an_order_about_a_turn_lists_what_was_told_there(panda: Panda) -> None:
     assert "5512" not in declined.data["response"]
     absent = panda.turn("forget turn 999999")
     assert (absent.code, absent.error["message"]) == (20, "the query names turn 999999, which is not saved")
+
+
+@pytest.mark.parametrize("reply", ["maybe", "Hm, I don't know."])
+def test_an_undecided_reply_forgets_nothing_and_says_so(panda: Panda, reply: str) -> None:
+    """A reply that is no yes leaves what was asked about where it is, and the answer tells that."""
+    assert panda.turn("my locker code is 5512", "--session", "cellar").code == 0
+    assert panda.turn("could you forget my locker code?", "--session", "cellar").code == 21
+    assert panda.turn(reply, "--session", "cellar").data["response"].startswith("Nothing is forgotten")
+    assert "5512" in panda.turn("what is my locker code?", "--session", "cellar").data["response"]
