@@ -29,6 +29,7 @@ from panda.documents.records import decode
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, LockHeldError, Problem, StoreError, UntrustedError
 from panda.language.forgetting import rest_of_statement
+from panda.language.patterns import lazy_pattern
 from panda.language.statements import clause_texts
 from panda.language.words import is_ordinary
 from panda.memory.fact import id_of
@@ -51,10 +52,10 @@ from panda.store.visits import visit_ids
 WORD_CHARS = 4  # a text with fewer characters counts only as a word of its own
 SHORT_CHARS = 8  # a value with fewer goes from memory and the turns that told it alone
 LINE_WORDS = 4  # a document's line with fewer goes only from turns that quote it; a figure counts twice
-_OF_USER = re.compile(
+_OF_USER = lazy_pattern(
     r"(preferences|facts)\.md|(memory|conflicts|proposed_facts)\.jsonl|memory\.shown\.json|turn_counter"
 )
-_NAMES = re.compile(
+_NAMES = lazy_pattern(
     "id|item|session(_id)?|user(_id)?|entity|relation|key|recipe|model|(model_)?layer|tool|mode|content_type"
     "|scope|directory|root|turn_id"
 )
@@ -62,20 +63,20 @@ _NAMES = re.compile(
 _FREE = {"arguments", "data", "details", "specs", "products", "offers", "parameters"}
 """JSON keys whose values have keys of their own, which are texts like any other."""
 _ENTITIES = {"entities", "topics", "entities_created", "entities_updated", "entities_deleted"}
-_FIXED = re.compile(
+_FIXED = lazy_pattern(
     r"[0-9a-f]{12,}|(fact|conflict)-[0-9a-f]+|(memory|fact|turn|visit|research|step|document):\S*"
 )
 """Digests, ids and nodes: no part of them was told."""
-_DIGESTS = re.compile(r"fact-[0-9a-f]{16}|[a-z0-9_-]+-[0-9a-f]{8}")
+_DIGESTS = lazy_pattern(r"fact-[0-9a-f]{16}|[a-z0-9_-]+-[0-9a-f]{8}")
 """Ids that panda makes of what assertions and interventions say; no other one is replaced."""
 _BLANK = r"(?:\s|\\+[nrt]|%(?:25)*(?:20|0A|0D|09|C2%(?:25)*A0)|(?<!\s)\+(?!\s)|&nbsp;|&#160;|(?<=[\nn])>)+"
 _QUOTING = (names.GATHERED_CONTEXT_JSON, names.EVIDENCE_JSON)
 """Files of a turn that name the nodes that it quotes."""
-_CODE = re.compile(r"[\w-]*\d[\w-]*")
+_CODE = lazy_pattern(r"[\w-]*\d[\w-]*")
 """A word with a figure: what may be repeated of a sentence that is forgotten."""
-_BARE_FIGURE = re.compile(r"[\d\W_]{0,7}|\d{4}\W\d\d?\W\d\d?")
+_BARE_FIGURE = lazy_pattern(r"[\d\W_]{0,7}|\d{4}\W\d\d?\W\d\d?")
 """A date, or a few figures and signs without a letter."""
-_TURN = re.compile(r"(?:users/([a-z0-9_-]+)/turns|runs/[^/]+/turns/([a-z0-9_-]+))/turn_(\d{6,15})(?=/)")
+_TURN = lazy_pattern(r"(?:users/([a-z0-9_-]+)/turns|runs/[^/]+/turns/([a-z0-9_-]+))/turn_(\d{6,15})(?=/)")
 _STAYS = ("turn", "user", "directory", "item", "exit_code", "seconds", "is_saved")
 """What a run still says of a turn that held it."""
 

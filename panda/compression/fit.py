@@ -21,6 +21,7 @@ from panda.documents.context import (
     render_section,
 )
 from panda.errors import BudgetExceededError
+from panda.language.patterns import lazy_pattern
 from panda.models.cl100k import count_tokens
 from panda.store.log import COMPRESSED, OVERFLOW
 from panda.store.records import Execution
@@ -40,19 +41,19 @@ STEPS = {kind: f"compress_{kind.removesuffix('.md')}" for kind in CONTENT_TYPES}
 DOCUMENT_TOKENS, DOCUMENT_TARGET_TOKENS = 8_600, 7_500
 """A context.md above the first is brought down to the second."""
 
-_LAST_HEADING = re.compile(r"(?:\A|\n\n)### [^\n]*\Z")
+_LAST_HEADING = lazy_pattern(r"(?:\A|\n\n)### [^\n]*\Z")
 """The title of a part of §2, at the end of a text."""
 _OLDER_TOKENS = 1_500
 """What older results come down to when §4 is over its budget (S3 §26)."""
 _SHORT_META = ("step", "steps", "tool", "status")
 """What stays of the `_meta` of an older result that has no room; the rest stands in steps/."""
 _MARKS: dict[ContentType, re.Pattern[str]] = {
-    "context.md": re.compile(r"^## 0\. User Query\s*$", re.MULTILINE),
-    "research.md": re.compile(r"^## Research Findings\s*$", re.MULTILINE),
-    "prior_turn": re.compile(r"^(?:#{1,6}\s+|\*\*)?Previous Turn\b", re.MULTILINE),
+    "context.md": lazy_pattern(r"^## 0\. User Query\s*$", re.MULTILINE),
+    "research.md": lazy_pattern(r"^## Research Findings\s*$", re.MULTILINE),
+    "prior_turn": lazy_pattern(r"^(?:#{1,6}\s+|\*\*)?Previous Turn\b", re.MULTILINE),
 }
 _PAGE_KEYS = ('"ocr_items": ', '"zones": ')
-_TURN_NAME = re.compile(r"(?:^|/)turn_\d+(?:/|\.|$)")
+_TURN_NAME = lazy_pattern(r"(?:^|/)turn_\d+(?:/|\.|$)")
 
 
 def detect_content_type(name: str, text: str) -> ContentType:

@@ -11,6 +11,7 @@ from panda.documents.markdown import CELL_EDGE, read_blocks, split_cells
 from panda.documents.text import one_line
 from panda.language.dates import DATES
 from panda.language.numbers import CURRENCY_BEFORE, DIGITS
+from panda.language.patterns import lazy_pattern
 from panda.language.text import sentence_spans
 from panda.language.words import phrases
 
@@ -51,15 +52,16 @@ _VALUE = rf"""
   | (?:{DIGITS})\s?(?:[€£¥₽円元]|(?i:USD|EUR|GBP|JPY|dollars?|euros?|руб)\b)
 """
 _BREAK = rf"""\s+(?=\S) | (?<=\d),(?=[-+]?\d) | (?<=[{_WIDE}])(?=[{_WIDE}]) | (?<=[\]}}"]),(?=[\[{{"])"""
-_HAS_VALUE = re.compile(_VALUE, re.VERBOSE)
-_VALUE_OR_BREAK = re.compile(rf"(?P<value>{_VALUE}) | {_BREAK}", re.VERBOSE)
-_MAY_HAVE_VALUE = re.compile(r"\d|://")
-_NEGATED = re.compile(phrases("marks.txt", "negations").pattern + r"\s+(?:\S+\s+){0,2}\Z", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[,;:)—–、，；：。|]")
-_BESIDE_VALUE = re.compile(r"[\d$€£¥₽₹%#]")
-_DAY_END, _MONTH = re.compile(r"(?<![\d.,])\d{1,2}\.\Z"), re.compile(r"[^\W\d_]{3,10}\.? (?:19|20)\d\d(?!\d)")
-_LABEL = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
-_SPEAKER = re.compile(
+_HAS_VALUE = lazy_pattern(_VALUE, re.VERBOSE)
+_VALUE_OR_BREAK = lazy_pattern(rf"(?P<value>{_VALUE}) | {_BREAK}", re.VERBOSE)
+_MAY_HAVE_VALUE = lazy_pattern(r"\d|://")
+_NEGATED = lazy_pattern(phrases("marks.txt", "negations").pattern + r"\s+(?:\S+\s+){0,2}\Z", re.IGNORECASE)
+_CLAUSE_END = lazy_pattern(r"[,;:)—–、，；：。|]")
+_BESIDE_VALUE = lazy_pattern(r"[\d$€£¥₽₹%#]")
+_DAY_END = lazy_pattern(r"(?<![\d.,])\d{1,2}\.\Z")
+_MONTH = lazy_pattern(r"[^\W\d_]{3,10}\.? (?:19|20)\d\d(?!\d)")
+_LABEL = lazy_pattern(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
+_SPEAKER = lazy_pattern(
     r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
 )
 _SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}

@@ -1,7 +1,6 @@
 """The document context.md: front matter, numbered sections, text and `_meta` blocks. Pure, no I/O."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from panda.documents.text import escape_text, unescape_text
 from panda.documents.times import parse_time, render_time
 from panda.documents.yaml_text import YamlTextError, parse_yaml, render_yaml_lines
 from panda.errors import DocumentError, FileFormatError
+from panda.language.patterns import lazy_pattern
 
 
 class Phase(IntEnum):
@@ -170,7 +170,7 @@ class ContextDocument:
 _META_OPEN, _FENCE = "```yaml", "```"
 _STRUCTURE = ("```", "~~~", "## ", "_meta:")  # how lines begin that may be more than text
 _HEADINGS = {heading(kind.number): kind.number for kind in SECTIONS}
-_TITLE = re.compile(r"## ([0-6])\.")
+_TITLE = lazy_pattern(r"## ([0-6])\.")
 
 
 class ContextScan:

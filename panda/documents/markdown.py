@@ -8,6 +8,7 @@ from itertools import groupby, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 from panda.documents.text import one_line
+from panda.language.patterns import lazy_pattern
 from panda.language.text import split_sentences
 from panda.language.words import FUNCTION_WORDS
 
@@ -16,10 +17,10 @@ if TYPE_CHECKING:  # takes a while to import
     from markdown_it.rules_block import StateBlock
     from markdown_it.token import Token
 
-_ITEM = re.compile(r"\s*(?:[-*+•]|(?P<number>\d{1,3})[.)])\s+(?P<text>.*)")
-_UNDERLINE = re.compile(r" {0,3}(=+|-{3,})\s*\Z")
-_TABLE_RULE = re.compile(r"\s*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+\Z")
-CELL_EDGE = re.compile(r"(?<!\\)\|")
+_ITEM = lazy_pattern(r"\s*(?:[-*+•]|(?P<number>\d{1,3})[.)])\s+(?P<text>.*)")
+_UNDERLINE = lazy_pattern(r" {0,3}(=+|-{3,})\s*\Z")
+_TABLE_RULE = lazy_pattern(r"\s*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+\Z")
+CELL_EDGE = lazy_pattern(r"(?<!\\)\|")
 _CLOSED = (".", "!", "?", "…", ":", ";")
 _WRAP_CHARS = 60  # text is broken into lines for lack of room at this width or more
 _UNFINISHED_CHARS = 40  # a line of this length may go on in one that begins with a small letter
@@ -28,7 +29,7 @@ _HEAD_WORDS = 6
 LONG_CHARS = 6_000
 """A longer document is found by section, and a longer section is cut into parts: about 1,500 tokens."""
 
-_COMMENT_OR_CODE = re.compile(r"`[^`\n]*`|<!--")
+_COMMENT_OR_CODE = lazy_pattern(r"`[^`\n]*`|<!--")
 
 Form = Literal["sentence", "line", "item", "row", "code"]
 
@@ -368,7 +369,7 @@ def _anchor(headings: tuple[str, ...], taken: dict[str, int]) -> str:
     return name
 
 
-_LINK = re.compile(
+_LINK = lazy_pattern(
     r"(?<![\w\])])!?\[\[(?P<note>[^\[\]|#^\n]*)(?:[#^](?P<part>[^\[\]|\n]*))?(?:\|(?P<shown>[^\[\]\n]*))?\]\]"
 )
 

@@ -28,6 +28,7 @@ from panda.language.numbers import (
     size_of,
     unit_after,
 )
+from panda.language.patterns import lazy_pattern
 from panda.language.text import fold_name, is_host, plain_text
 from panda.language.words import FUNCTION_WORDS, LABELS, NOT_COUNTED, is_ordinary, stem
 
@@ -88,7 +89,7 @@ _PHONE = (
     r"|0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}){0,4}(?!\d)|\d{3}[ ]\d{3}[ ]\d{3,4}(?=[ ]*(?:[.;)\n]|\Z))"
 )
 _ORDINAL_WORD = "|".join(ORDINAL_WORDS)
-_START = re.compile(
+_START = lazy_pattern(
     rf"""
     (?P<url>(?<!(?i:[a-z0-9+.-]))(?i:[a-z][a-z0-9+.-]*://[^\s<>"`|]+))
   | (?P<mail>(?<![\w.+-])[\w.+-]+@(?:[\w-]+\.)+[\w-]{{2,}})
@@ -104,35 +105,35 @@ _START = re.compile(
     """,
     re.VERBOSE,
 )
-_NO_PHONE = re.compile(rf"(?P<sign>\A\b)?(?P<before>\A\b)?(?P<minus>\A\b)?(?P<digits>{DIGITS})")
-_NO_HOST = re.compile(rf"{_WORD}*\d{_WORD}*(?:\.\d+)*")
-_RANGE = re.compile(
+_NO_PHONE = lazy_pattern(rf"(?P<sign>\A\b)?(?P<before>\A\b)?(?P<minus>\A\b)?(?P<digits>{DIGITS})")
+_NO_HOST = lazy_pattern(rf"{_WORD}*\d{_WORD}*(?:\.\d+)*")
+_RANGE = lazy_pattern(
     r"(?:(?P<dash>[ ]?[-–—][ ]?)"
     r"|(?P<word>[ ](?:to|and|or|until|through|vs\.?|versus|instead[ ]of|rather[ ]than|→|->)[ ])"
     r"|(?P<times>[ ]?[x×][ ]?))(?P<minus>-)?"
     rf"(?P<before>{CURRENCY_BEFORE})?(?P<digits>{DIGITS})(?![\d:/]|-\d)"
 )
-_SIDES = re.compile(r" ?[x×] ?\d")
-_SPACED = re.compile(r"\d{1,3}(?: \d{3})+(?:[.,]\d{1,2})?(?![\d.,]?\d)")
-_SPLIT = re.compile(r"(?P<space>[ -])?(?P<top>\d{1,3})/(?P<bottom>\d{1,3})(?![\d/])")
-_BOTTOM = re.compile(r"/(\d{1,3})(?![\d/])")
-_POWER = re.compile(r"\^(\d+)")
-_GLUED = re.compile(rf"(?![x×]\d){_WORD}+")
-_GLUED_DURATION = re.compile(r"(?=\d+[hm]\d)(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+)s)?")
-_AND_PART = re.compile(
+_SIDES = lazy_pattern(r" ?[x×] ?\d")
+_SPACED = lazy_pattern(r"\d{1,3}(?: \d{3})+(?:[.,]\d{1,2})?(?![\d.,]?\d)")
+_SPLIT = lazy_pattern(r"(?P<space>[ -])?(?P<top>\d{1,3})/(?P<bottom>\d{1,3})(?![\d/])")
+_BOTTOM = lazy_pattern(r"/(\d{1,3})(?![\d/])")
+_POWER = lazy_pattern(r"\^(\d+)")
+_GLUED = lazy_pattern(rf"(?![x×]\d){_WORD}+")
+_GLUED_DURATION = lazy_pattern(r"(?=\d+[hm]\d)(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+)s)?")
+_AND_PART = lazy_pattern(
     r" and (?:a |one )?(?P<added>half|quarter|third)|[ -](?P<times>thirds|quarters|fifths|tenths|halves)\b",
     re.IGNORECASE,
 )
-_ORDINAL_BEHIND = re.compile(rf"-({_ORDINAL_WORD})\b", re.IGNORECASE)
-_ORDINAL = re.compile(rf"(?:st|nd|rd|th)(?!{_WORD})")
-_ARTICLE = re.compile(r" an?(?= )")
-_BELOW_ZERO = re.compile(r" below (?:zero|freezing)")
-_WORD_BEFORE = re.compile(rf"({_WORD}+)[ -]\Z")
-_NAME_BEFORE = re.compile(r"([^\W\d_]{2,})[ -]\Z")
-_GLUED_BEFORE = re.compile(rf"({_LETTER}+)\Z")
-_SAYS = re.compile(r"\b(?:is|are|was|were)(?: about)?\Z")
-_UNITS_IN_TITLE = re.compile(r"[(\[](?:in )?([^()\[\]\d]{1,12})[)\]]")
-_ABOUT = re.compile(
+_ORDINAL_BEHIND = lazy_pattern(rf"-({_ORDINAL_WORD})\b", re.IGNORECASE)
+_ORDINAL = lazy_pattern(rf"(?:st|nd|rd|th)(?!{_WORD})")
+_ARTICLE = lazy_pattern(r" an?(?= )")
+_BELOW_ZERO = lazy_pattern(r" below (?:zero|freezing)")
+_WORD_BEFORE = lazy_pattern(rf"({_WORD}+)[ -]\Z")
+_NAME_BEFORE = lazy_pattern(r"([^\W\d_]{2,})[ -]\Z")
+_GLUED_BEFORE = lazy_pattern(rf"({_LETTER}+)\Z")
+_SAYS = lazy_pattern(r"\b(?:is|are|was|were)(?: about)?\Z")
+_UNITS_IN_TITLE = lazy_pattern(r"[(\[](?:in )?([^()\[\]\d]{1,12})[)\]]")
+_ABOUT = lazy_pattern(
     r"(?:\b(?:about|around|roughly|approximately|approx\.?|circa|ca\.|some|(?P<below>nearly|almost"
     r"|(?:just|slightly|a[ ](?:little|bit))[ ](?:under|below|short[ ]of))"
     r"|(?P<above>(?:just|slightly|a[ ](?:little|bit))[ ](?:over|above)))[ ]"
@@ -140,20 +141,20 @@ _ABOUT = re.compile(
     r"|[~≈][ ]?)\Z",
     re.IGNORECASE,
 )
-_REFERENCE = re.compile(r"[^().;\n\d]{0,3}\((?:[^()\d]|\d[\d.,]*[ ]?[-–][ ]?){0,20}")
-_VERSION_BEFORE = re.compile(r"(?:\bversion|\brelease|\bver\.?|\bv\.?)[ ]?\Z", re.IGNORECASE)
-_RUN_WORD = re.compile(rf"(?P<gap>[ ]|-)(?P<word>{_LETTER}+|[^\W\d_]+)")
-_OF = re.compile(r"[ ]of(?:[ ](?:the|these|those|its|our|my|your))?(?=[ ])")
-_PLACE = re.compile(r"(?: [a-z]+){2,3}")
-_RATE_WORD = re.compile(
+_REFERENCE = lazy_pattern(r"[^().;\n\d]{0,3}\((?:[^()\d]|\d[\d.,]*[ ]?[-–][ ]?){0,20}")
+_VERSION_BEFORE = lazy_pattern(r"(?:\bversion|\brelease|\bver\.?|\bv\.?)[ ]?\Z", re.IGNORECASE)
+_RUN_WORD = lazy_pattern(rf"(?P<gap>[ ]|-)(?P<word>{_LETTER}+|[^\W\d_]+)")
+_OF = lazy_pattern(r"[ ]of(?:[ ](?:the|these|those|its|our|my|your))?(?=[ ])")
+_PLACE = lazy_pattern(r"(?: [a-z]+){2,3}")
+_RATE_WORD = lazy_pattern(
     r"\b(?:(?P<ly>hour|dai|night|week|month|quarter|year|annual)ly|(?:per|a|an|one|each|every) (?P<of>[a-z]+)"
     r"|/ ?(?P<per>[a-z]+)|(?P<annual>annual))\b",
     re.IGNORECASE,
 )
-_CLAUSE_END = re.compile(r"[\n.;!?]")
+_CLAUSE_END = lazy_pattern(r"[\n.;!?]")
 _IRREGULAR = frozenset("people children men women feet mice teeth geese oxen".split())  # noqa: SIM905
-_QUOTE = re.compile(r'(?<!\d)"|(?<=\d)"(?=\w)')
-_DIGIT = re.compile(r"\d")
+_QUOTE = lazy_pattern(r'(?<!\d)"|(?<=\d)"(?=\w)')
+_DIGIT = lazy_pattern(r"\d")
 _RUN_WORDS = 4
 _LOOK_CHARS = 90
 _LONGEST_NUMBER_CHARS = 40

@@ -13,17 +13,18 @@ from fractions import Fraction
 from panda.language.claims import scan
 from panda.language.dates import span_between
 from panda.language.numbers import NUMBER_WORDS, size_of
+from panda.language.patterns import lazy_pattern
 from panda.language.words import split_terms
 
 _MOST_CHARS, _DAY_SECONDS = 2_000, 86_400
 _MOST_DEPTH = 20
-_SPAN = re.compile(
+_SPAN = lazy_pattern(
     r"\s*(?P<unit>\w+?)s?\s+(?:between|from)\s+(?P<first>.+?)\s+(?:and|to)\s+(?P<last>.+?)\s*\Z"
 )
 _SPAN_UNITS = {"second": "s", "minute": "min", "hour": "h", "day": "d", "week": "week", "month": "month"}
 _CURRENCY = r"[$€£¥₹¢]"
 _UNIT = rf"(?:%|{_CURRENCY}|°?[^\W\dxX_]\w*(?:/[^\W\d_]\w*)?|°)"
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     rf"""\s*(?:
       (?P<function>[A-Za-z]+)\s*\((?:\s*(?P<list>[^\d()]*[A-Za-z][^\d()]*?)\s*\))?
     | (?P<operand>
@@ -34,7 +35,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_DIGITS = re.compile(r"\d(?:[\d.,:'’]*\d)?")
+_DIGITS = lazy_pattern(r"\d(?:[\d.,:'’]*\d)?")
 _SIGNS = {"−": "-", "–": "-", "×": "*", "·": "*", "x": "*", "X": "*", "÷": "/", ";": ","}
 
 

@@ -18,6 +18,7 @@ from fractions import Fraction
 from functools import cache, partial
 
 from panda.language.numbers import NUMBER_WORDS, number_from_words
+from panda.language.patterns import lazy_pattern
 from panda.language.text import MESSAGE_CHARS, plain_signs
 from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, read_words
 
@@ -98,7 +99,7 @@ _FROM_TODAY = {
 }  # fmt: skip
 """How many days ago."""
 _COUNT = rf"(?:\d{{1,3}}|(?:a[ ])?couple(?:[ ]of)?|(?:a[ ])?few|several|{NUMBER_WORDS}|an?)"
-_TOKEN = re.compile(
+_TOKEN = lazy_pattern(
     rf"""
     (?P<from_today>(?:the[ ])?(?:{"|".join(_FROM_TODAY).replace(" ", "[ ]")}|this[ ]{_PART_OF_DAY})(?!\w))
   | (?P<to_come>(?:tomorrow|now|in[ ]{_COUNT}[ ]{_UNIT}s?)(?!\w))
@@ -120,13 +121,13 @@ _TOKEN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 """A token of a message: a time as it is worded, a word, or a sign."""
-_DAYS = re.compile(DATES, re.VERBOSE)
-_BEFORE_TIME = re.compile(
+_DAYS = lazy_pattern(DATES, re.VERBOSE)
+_BEFORE_TIME = lazy_pattern(
     r"\b(?:at|by|from|between|before|after|since|until|till|um|ab|von|bis)[ ]"
     r"(?:[\d.:]{4,5}(?:[ ]?[-–][ ]?|[ ](?:to|and|until|or|bis|und)[ ]))?\Z",
     re.IGNORECASE,
 )
-_BEFORE_MONTH = re.compile(
+_BEFORE_MONTH = lazy_pattern(
     r"\b(?:in|of|since|until|till|by|from|to|early|late|mid|this|last|next|every|through|during|between|before|after|and|or)"
     r"[ -]\Z",
     re.IGNORECASE,
@@ -304,7 +305,7 @@ _MONTHS_OF = {"month": 1, "quarter": 3, "year": 12}
 _DAY_FORMS = frozenset((*DATE_FORMS[: DATE_FORMS.index("month_year")], "short", "nth"))
 _NAMED_FORMS = _DAY_FORMS | {"month", "weekday", "feast", "season"}
 _PROPER = (*(name[:3] for name in _WEEKDAYS), *_SEASONS)
-_QUOTED = re.compile(r"\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)|`[^`]*`")
+_QUOTED = lazy_pattern(r"\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)|`[^`]*`")
 
 
 @dataclass(frozen=True)

@@ -13,31 +13,32 @@ from typing import Literal
 
 from panda.language.dates import is_past_form
 from panda.language.numbers import ORDINAL_WORDS
+from panda.language.patterns import lazy_pattern
 from panda.language.statements import says_otherwise, typed_sentences
 from panda.language.text import plain_signs
 from panda.language.words import alternatives, read_words, split_terms, split_words
 
 _FILE = "forgetting_words.txt"
 _ANSWER_WORDS, _MOST_DIGITS = 8, 3
-_SHORT_FOR_BE = re.compile(r"\b(it|that)'?s\b|\bi mean\b", re.IGNORECASE)
-_DENIED = re.compile(r"\b(?:not|instead of|rather than)\s+([^,;!?]+)", re.IGNORECASE)
-_CHANGES = re.compile(r"\b(?:now|changed?|moved|became|becomes|instead|new)\b", re.IGNORECASE)
+_SHORT_FOR_BE = lazy_pattern(r"\b(it|that)'?s\b|\bi mean\b", re.IGNORECASE)
+_DENIED = lazy_pattern(r"\b(?:not|instead of|rather than)\s+([^,;!?]+)", re.IGNORECASE)
+_CHANGES = lazy_pattern(r"\b(?:now|changed?|moved|became|becomes|instead|new)\b", re.IGNORECASE)
 _DECLINING = read_words("order_words.txt", "no") | read_words("forgetting_words.txt", "declines")
 _EVERYTHING = read_words("forgetting_words.txt", "everything")
 _YES = read_words("order_words.txt", "yes")
 _CHOICE_WORDS = _YES | _EVERYTHING | read_words("forgetting_words.txt", "choice")
-_EXCEPTION = re.compile(r"\b(?:except|but|apart\s+from|other\s+than|save\s+for|without)\b", re.IGNORECASE)
-_NEGATION = re.compile(
+_EXCEPTION = lazy_pattern(r"\b(?:except|but|apart\s+from|other\s+than|save\s+for|without)\b", re.IGNORECASE)
+_NEGATION = lazy_pattern(
     r"\b(?:not|never|no|nothing|keep|wait|joking|kidding|lol|haha)\b|n't\b|\bdont\b", re.IGNORECASE
 )
-_PARTS = re.compile(r"\s+(?:and|or|plus)\s+|[,;]\s*", re.IGNORECASE)
+_PARTS = lazy_pattern(r"\s+(?:and|or|plus)\s+|[,;]\s*", re.IGNORECASE)
 _LEAST_CLAUSE_WORDS, _VERB_WITHIN, _THIRD_PERSON_WITHIN = 3, 8, 3
-_JOINT = re.compile(r"[,;]?\s+(?:and|but|while|whereas)\s+|[,;.!]\s+", re.IGNORECASE)
-_REFERS = re.compile(
+_JOINT = lazy_pattern(r"[,;]?\s+(?:and|but|while|whereas)\s+|[,;.!]\s+", re.IGNORECASE)
+_REFERS = lazy_pattern(
     r"(?:it|its|that|this|those|these|which|who|whose|they|their|them|he|his|him|she|hers?|there|or)\b",
     re.IGNORECASE,
 )
-_THIRD_PERSON = re.compile(r"\w*[^s]s")
+_THIRD_PERSON = lazy_pattern(r"\w*[^s]s")
 _PERSONS = read_words("order_words.txt", "person")
 _VERBS_OF_ANY = read_words("order_words.txt", "aux") | read_words("order_words.txt", "be")
 _VERB, _WEAK_VERB, _PARTICIPLE, _LEAD, _STORE, _TAIL, _NOTHING = (
@@ -55,13 +56,13 @@ _FILLING = frozenset(
 _MESSAGE_CHARS = 400  # a longer message is a text, not an order
 _STATEMENT_CHARS = 2_000  # a longer statement goes as a whole
 _START = rf"(?:(?:{_LEAD})\b[\s,!.]*)*"
-_CORRECTS = re.compile(rf"\A{_START}(?:no|wait|sorry|actually)?[\s,]*", re.IGNORECASE)
-_ORDER = re.compile(
+_CORRECTS = lazy_pattern(rf"\A{_START}(?:no|wait|sorry|actually)?[\s,]*", re.IGNORECASE)
+_ORDER = lazy_pattern(
     rf"{_START}(?:(?P<strong>{_VERB})|(?P<weak>{_WEAK_VERB}))(?![\w'’-])(?!\s+(?:to|how|me\s+nots?)\b)(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _WISHES = tuple(
-    re.compile(rf"{_START}{pattern}", re.IGNORECASE | re.DOTALL)
+    lazy_pattern(rf"{_START}{pattern}", re.IGNORECASE | re.DOTALL)
     for pattern in (
         rf"(?:can|could|would|will|won't|may|might)\s+(?:you|u)\s+(?:{_LEAD}\s+)*(?:{_VERB}|{_WEAK_VERB})\b(?P<rest>.*)",
         r"(?:would|do)\s+(?:you|u)\s+mind\s+(?:forgetting|deleting|removing|erasing)\b(?P<rest>.*)",
@@ -71,31 +72,31 @@ _WISHES = tuple(
         rf"(?:i|we)(?:'d|\s+would)?\s+(?:like|want|need|prefer)\s+(?P<rest>.+?)\s+(?:to\s+be\s+)?{_PARTICIPLE}\b",
     )
 )
-_REPORTED = re.compile(
+_REPORTED = lazy_pattern(
     rf"\b(?:{_PERSON}|who|people|everyone|everybody|nobody|somebody|someone|to|not|never|n't|don't|dont|before|"
     r"in\s+case|keep|keeps|kept|if|when|of|for|than)\s+(?:\w+ly\s+|always\s+|never\s+|often\s+|just\s+|ever\s+|even\s+|"
     r"had\s+|have\s+|has\s+)*(?:forget|forgets|forgot|forgotten|forgetting)\b|\bunforget|\bforgetful|\bforget-me",
     re.IGNORECASE,
 )
-_SPEAKS_OF_IT = re.compile(rf"\b(?:{_VERB}|{_WEAK_VERB}|{_PARTICIPLE}|memory)\b", re.IGNORECASE)
-_ASKS = re.compile(rf"\s*{_START}(?:{_WH}(?:'?s)?|{_AUX}\s+{_PERSON})\b", re.IGNORECASE)
-_OWN_CLAUSE = re.compile(rf"\s*(?:{_PERSON}|there|it|do\s+not|don'?t)(?:'\w+)?\b", re.IGNORECASE)
-_COMMA = re.compile(r"[,;–—]|\s-\s")
-_CONDITION = re.compile(rf"\s(?:and|or|then|so)\s+(?:{_PERSON})\b", re.IGNORECASE)
-_BEHIND_COLON = re.compile(r":(?=\s|$)")
-_QUOTED = re.compile(
+_SPEAKS_OF_IT = lazy_pattern(rf"\b(?:{_VERB}|{_WEAK_VERB}|{_PARTICIPLE}|memory)\b", re.IGNORECASE)
+_ASKS = lazy_pattern(rf"\s*{_START}(?:{_WH}(?:'?s)?|{_AUX}\s+{_PERSON})\b", re.IGNORECASE)
+_OWN_CLAUSE = lazy_pattern(rf"\s*(?:{_PERSON}|there|it|do\s+not|don'?t)(?:'\w+)?\b", re.IGNORECASE)
+_COMMA = lazy_pattern(r"[,;–—]|\s-\s")
+_CONDITION = lazy_pattern(rf"\s(?:and|or|then|so)\s+(?:{_PERSON})\b", re.IGNORECASE)
+_BEHIND_COLON = lazy_pattern(r":(?=\s|$)")
+_QUOTED = lazy_pattern(
     r"```.*?(?:```|\Z)|`[^`]*(?:`|\Z)|“[^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)|‹[^›]*(?:›|\Z)|「[^」]*(?:」|\Z)|"
     r"‘[^’]*’(?!\w)|\"[^\"]*(?:\"|\Z)|(?<![\w'])'[^']*'(?!\w)",
     re.DOTALL,
 )
-_NOT_KEPT = re.compile(
+_NOT_KEPT = lazy_pattern(
     rf"(?:^|[,;.!?–—(]|\s-|\b(?:and|but|so|please|pls|plz|ok|okay)\b)\s*(?:(?:and|but|so|please|pls|plz|just|ok|okay)\b\s*,?\s*)*"
     rf"(?:do\s+not|don'?t|never|no\s+need\s+to|(?:you\s+)?(?:need\s+not|needn'?t|(?:do\s+not|don'?t)\s+(?:need|have)\s+to|"
     rf"must\s+not|mustn'?t|should\s+not|shouldn'?t))\s+{_STORE}\b(?P<what>(?:(?!\s[-–—]\s|:\s)[^.!?;,()])*)",
     re.IGNORECASE,
 )
-_OFF_THE_RECORD = re.compile(rf"{_START}off\s+the\s+record\b", re.IGNORECASE)
-_WHAT = re.compile(
+_OFF_THE_RECORD = lazy_pattern(rf"{_START}off\s+the\s+record\b", re.IGNORECASE)
+_WHAT = lazy_pattern(
     rf"\s*(?:{_NOTHING}\b)?\s*(?:(?:{_TAIL})\b\s*)*|\s*that\s+\w+\s.*|.*\b(?:in|to|from|into)\s+(?:your\s+|the\s+)?memory\b.*",
     re.IGNORECASE | re.DOTALL,
 )

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Collection, Sequence
 from functools import cache
 
+from panda.language.patterns import lazy_pattern
 from panda.language.reading import things_to_show
 from panda.language.text import MESSAGE_CHARS, plain_signs, plain_text
 from panda.language.things import find_pronouns, one_of, within, words_of
@@ -16,17 +17,17 @@ from panda.language.words import (
     stem,
 )
 
-_ITEM = re.compile(r"^(?P<indent>\s*)(?P<mark>\(?(?:\d{1,3}|[A-Za-z])[.)]|[-*+•])\s+(?P<text>.+)$")
-_HEADING = re.compile(r"^(?P<level>#{2,6})\s+(?:\(?(?:\d{1,3}|[A-Za-z])[.):]\s+)?(?P<text>.+?)\s*#*$")
-_HEAD = re.compile(
+_ITEM = lazy_pattern(r"^(?P<indent>\s*)(?P<mark>\(?(?:\d{1,3}|[A-Za-z])[.)]|[-*+•])\s+(?P<text>.+)$")
+_HEADING = lazy_pattern(r"^(?P<level>#{2,6})\s+(?:\(?(?:\d{1,3}|[A-Za-z])[.):]\s+)?(?P<text>.+?)\s*#*$")
+_HEAD = lazy_pattern(
     r"\s+[–—-]\s+|:\s+|;\s+|\s*\(|,\s+|(?<!\b[DM]r)(?<!\bSt)(?<!\bM[rs]s)(?<!\bProf)\.\s+|"
     r"\s+(?:is|are|was|costs?|has)\s|\s+(?:at|for|@)\s+(?=[$€£\d])|\s+with\s+(?=an?\s|the\s|\d|[A-Z]{2})"
 )
 _NAME = (
     r"(?:[Tt]he |[Aa]n? )?(?:[A-Z][\w'’+-]*|\d\w*)(?: (?:[A-Z0-9][\w'’+-]*|of|de|la))*(?: \([^()]{1,60}\))?"
 )
-_NAMES = re.compile(rf"(?<!\w){_NAME}(?:, {_NAME})*,? (?:and|or) {_NAME}")
-_TRAIT = re.compile(
+_NAMES = lazy_pattern(rf"(?<!\w){_NAME}(?:, {_NAME})*,? (?:and|or) {_NAME}")
+_TRAIT = lazy_pattern(
     rf"[~<>]?[$€£]\s?\d.*|"
     rf"[~<>]?\d[\d.,]*[ -]?[a-z%]+\b.*|(?:[\w-]+ )*{one_of('traits')}(?: (?:life|size|rate|time|type))?",
     re.IGNORECASE,
@@ -122,16 +123,16 @@ def _row_text(heads: Sequence[str], row: Sequence[str]) -> str:
 
 # which of a list a question means
 
-_OPENS = re.compile(rf"\W*(?:(?:and|so|but|then)\b\W*)?{one_of('opens')}\b", re.IGNORECASE)
-_FITS = re.compile(
+_OPENS = lazy_pattern(rf"\W*(?:(?:and|so|but|then)\b\W*)?{one_of('opens')}\b", re.IGNORECASE)
+_FITS = lazy_pattern(
     rf"\b(?:{one_of('fits')}|(?:can|could|should|would|will) (?:i|we|he|she|they|it|one))\b", re.IGNORECASE
 )
-_DENIES = re.compile(rf"\b(?:{one_of('denies')})\b|n't\b", re.IGNORECASE)
-_REQUIRES = re.compile(rf"\b{one_of('requires')}\b", re.IGNORECASE)
-_DONE, _UNDONE = (re.compile(rf"\b{one_of(name)}\b", re.IGNORECASE) for name in ("done", "undone"))
-_NO_CELL = re.compile(r"(?:^|(?<=; ))[^;:]+: (?:no|none|[-–—])(?=[,;]|$)", re.IGNORECASE)
-_GONE = re.compile(rf"\b{one_of('gone')}\b", re.IGNORECASE)
-_PART = re.compile(
+_DENIES = lazy_pattern(rf"\b(?:{one_of('denies')})\b|n't\b", re.IGNORECASE)
+_REQUIRES = lazy_pattern(rf"\b{one_of('requires')}\b", re.IGNORECASE)
+_DONE, _UNDONE = (lazy_pattern(rf"\b{one_of(name)}\b", re.IGNORECASE) for name in ("done", "undone"))
+_NO_CELL = lazy_pattern(r"(?:^|(?<=; ))[^;:]+: (?:no|none|[-–—])(?=[,;]|$)", re.IGNORECASE)
+_GONE = lazy_pattern(rf"\b{one_of('gone')}\b", re.IGNORECASE)
+_PART = lazy_pattern(
     r"[;.:!?(]\s|,(?!\d)|[)–—\n]|\b(?:so|but|and|because|since|as|when|while|though|if)\b", re.IGNORECASE
 )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
 from panda.language.claims import scan
+from panda.language.patterns import lazy_pattern
 from panda.language.text import fold_name
 from panda.language.words import LABELS, NOT_COUNTED, is_acronym, is_honorific, is_ordinary, read_words
 
@@ -21,26 +22,26 @@ _RUNS = (
     "\u30a0-\u30ff",  # Katakana
 )
 """Scripts without blanks; a change from one to another ends a word."""
-_WORD = re.compile(
+_WORD = lazy_pattern(
     rf"(?:[^\W\d_]\.){{2,}}|(?:(?![{_CASELESS}])[^\W_])+(?:['&](?:(?![{_CASELESS}])[^\W_])+)*"
     + "".join(rf"|[{run}]+" for run in _RUNS)
     + rf"|(?:(?![{''.join(_RUNS)}])[{_CASELESS}]|[\u0300-\u036f\u200c\u200d])+"
 )
-_IS_CASELESS = re.compile(f"[{_CASELESS}]")
-_START = re.compile(r"(?:\A|[\n|:;!?…•·>#]|(?<=\s)[–—*+-](?=\s)|\A[–—*+-](?=\s))[\s\"'(\[«„“*_#>+|-]*\Z")
-_AFTER_STOP = re.compile(r"(?P<word>[^\s(\[\"']*)(?P<stop>\.|[。！？])[\"')\]»”]*[\s\"'(\[«„“]+\Z")
-_ENUMERATOR = re.compile(r"(?:\A|[\n|])[\s>#*_-]*(?:\d{1,3}|[A-Za-z])[.)]\s+[\"'(*_]*\Z")
-_ARTICLE = re.compile(r"(?:\A|\W)(?:The|An?|Our|My|Your)\Z")
-_ELIDED = re.compile(r"(?!I')[A-Z][a-z]?'[A-ZÀ-ÖØ-Þ][^\W\d_]")
+_IS_CASELESS = lazy_pattern(f"[{_CASELESS}]")
+_START = lazy_pattern(r"(?:\A|[\n|:;!?…•·>#]|(?<=\s)[–—*+-](?=\s)|\A[–—*+-](?=\s))[\s\"'(\[«„“*_#>+|-]*\Z")
+_AFTER_STOP = lazy_pattern(r"(?P<word>[^\s(\[\"']*)(?P<stop>\.|[。！？])[\"')\]»”]*[\s\"'(\[«„“]+\Z")
+_ENUMERATOR = lazy_pattern(r"(?:\A|[\n|])[\s>#*_-]*(?:\d{1,3}|[A-Za-z])[.)]\s+[\"'(*_]*\Z")
+_ARTICLE = lazy_pattern(r"(?:\A|\W)(?:The|An?|Our|My|Your)\Z")
+_ELIDED = lazy_pattern(r"(?!I')[A-Z][a-z]?'[A-ZÀ-ÖØ-Þ][^\W\d_]")
 """How "O'Brien" and "D'Angelo" begin."""
 _LETTERED = read_words("english_words.txt", "lettered")
 """Words that a single letter tells apart, as it does LABELS."""
-_ALONE = re.compile(r"[^\W\d_]\.?(?:[\s,;:!?)]|\Z)")
-_PARTS = re.compile(
+_ALONE = lazy_pattern(r"[^\W\d_]\.?(?:[\s,;:!?)]|\Z)")
+_PARTS = lazy_pattern(
     r"(?<![^\W\d_])[^\W\d_]++(?=\d)|(?<=\d)[^\W\d_]\b|(?<=\b[DdLl]')\w+|\b[A-Z]{2,}(?=[A-Z][a-z])|(?<=[A-Z])[A-Z][a-z]+\b"
 )
 """Names within a word: of "RTX4050", "14D", "l'Oréal" and "OOMKilled"."""
-_JOINED = re.compile(r"(?<![^\W\d_])(?:[^\W\d_]++-)+[^\W\d_]+")
+_JOINED = lazy_pattern(r"(?<![^\W\d_])(?:[^\W\d_]++-)+[^\W\d_]+")
 _LOOK_CHARS = 40
 _NEVER_LAST = read_words("abbreviations.txt", "never_last")
 

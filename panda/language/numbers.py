@@ -3,6 +3,7 @@
 import re
 from fractions import Fraction
 
+from panda.language.patterns import lazy_pattern
 from panda.language.words import read_groups, read_words
 
 DIGITS = r"\d+(?:[.,'’]\d+)*|\.\d+"  # what may be one number: separators inside, never one at the end
@@ -24,11 +25,11 @@ for _unit, _row in read_groups("units.txt").items():
         _FOLDED.setdefault(_sign.lower(), set()).add(_unit)
 _ONLY_GLUED = frozenset(("in", "B", "x", "X", "K", "k", "gr", "a", "us", "mo", "st"))
 """Signs that are words or letters of their own behind a blank: "7 in stock", "gate 5 B"."""
-_UNIT = re.compile(
+_UNIT = lazy_pattern(
     rf"(?P<gap>[ \t]|-)?(?:(?P<phrase>(?i:{'|'.join(sorted(_PHRASES, key=len, reverse=True))}))(?!{_LETTER})"
     rf"|(?P<unit>dB\(A\)|N·m|[%‰°º¢℃℉″Ω×]{_LETTER}{{0,1}}(?!{_LETTER})|{_LETTER}+(?:\^?[23])?)(?![\w^]))"
 )
-_OF_RATE = re.compile(
+_OF_RATE = lazy_pattern(
     rf"(?:[ ]?/[ ]?|[ ]per[ ]|[ ](?P<vague>an?|each|every)[ ])(?P<of>{_LETTER}{{1,12}}|m[23])(?!\w)"
     r"|[ ](?P<annum>p\.[ ]?a\.)|[ ](?P<adverb>hour|dai|night|week|month|quarter|year|annual)ly\b",
     re.IGNORECASE,
@@ -51,7 +52,7 @@ _CURRENCIES = {
 _SYMBOLS = r"[$¢£¤¥฿\u20a0-\u20cf]"
 _BY_LENGTH = sorted(map(re.escape, _CURRENCIES), key=len, reverse=True)
 _CODES = "|".join(name for name in _BY_LENGTH if name.isalpha() and name.isupper())
-_CURRENCY_AFTER = re.compile(
+_CURRENCY_AFTER = lazy_pattern(
     rf"[ \t]?(?P<name>(?:US|CA|C|AU|A|HK|NZ|S)\$|{_SYMBOLS}"
     rf"|(?:{'|'.join(name for name in _BY_LENGTH if name[-1].isalpha() or name[-1] == '.')})(?!{_LETTER}))"
     r"(?![ \t]?-?\.?\d)"
@@ -60,17 +61,17 @@ CURRENCY_BEFORE = (
     rf"(?:(?:US|CA?|AU?|HK|NZ|NT|MX|R|S)?\$|{_SYMBOLS}|(?:{_CODES}|Rs\.?|Rp|RM|kr\.?|Fr\.)[ \t]?)"
 )
 """A currency in front of a number, as a pattern."""
-_PRICE = re.compile(
+_PRICE = lazy_pattern(
     rf"{CURRENCY_BEFORE}[ \t]?\d|\d[ \t]?(?:{_SYMBOLS}|(?:{_CODES}|euros?|dollars?)(?!{_LETTER}))"
 )
-_FACTOR = re.compile(rf"[ ]?(?:{CURRENCY_BEFORE})?[ ]?\d")  # what is multiplied
+_FACTOR = lazy_pattern(rf"[ ]?(?:{CURRENCY_BEFORE})?[ ]?\d")  # what is multiplied
 
 _SCALES = {"k": 3, "thousand": 3, "m": 6, "mn": 6, "mio": 6, "million": 6, "b": 9, "bn": 9, "billion": 9}
 _SCALES["trillion"] = 12
-_SCALE = re.compile(
+_SCALE = lazy_pattern(
     rf"[ \t-]?(?P<scale>thousand|million|billion|trillion|mn|mio|bn)(?!{_LETTER})\.?", re.IGNORECASE
 )
-_PRICE_SCALE = re.compile(rf"(?P<scale>[kKmMB]|mn|bn)(?!{_LETTER})")
+_PRICE_SCALE = lazy_pattern(rf"(?P<scale>[kKmMB]|mn|bn)(?!{_LETTER})")
 
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve"
@@ -96,7 +97,7 @@ FRACTION_WORDS["halves"] = FRACTION_WORDS["half"]
 
 _AMBIGUOUS = r"[1-9]\d{0,2}\.\d{3}"
 _WRITINGS = tuple(
-    (re.compile(pattern), mark, only_comma)
+    (lazy_pattern(pattern), mark, only_comma)
     for pattern, mark, only_comma in (
         (r"\.?\d+", ".", False),
         (r"\d{1,3},\d{3}", ",", True),
@@ -108,8 +109,8 @@ _WRITINGS = tuple(
     )
 )
 """How a number is written, the mark of its decimals, and whether only where a comma is one."""
-_DECIMAL_DOT = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+\.\d+|\d+\.(?:\d{1,2}|\d{4,}))(?![\d.,]?\d)")
-_DECIMAL_COMMA = re.compile(
+_DECIMAL_DOT = lazy_pattern(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+\.\d+|\d+\.(?:\d{1,2}|\d{4,}))(?![\d.,]?\d)")
+_DECIMAL_COMMA = lazy_pattern(
     r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d+,(?:\d{1,2}|\d{4,}))(?![\d.,]?\d)"
 )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from panda.language.claims import scan
+from panda.language.patterns import lazy_pattern
 from panda.language.text import MESSAGE_CHARS, plain_text
 from panda.language.things import UNITS, scale_of, within
 from panda.language.words import (
@@ -21,7 +22,7 @@ from panda.language.words import (
     split_words,
 )
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = lazy_pattern(r"[^\W\d_]+")
 _AT_LEAST = 0.6  # share of the rows that have a value by which all are compared
 
 

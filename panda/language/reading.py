@@ -14,6 +14,7 @@ import msgspec
 from panda.language.claims import Found, scan
 from panda.language.dates import is_past_form
 from panda.language.numbers import ORDINAL_WORDS
+from panda.language.patterns import lazy_pattern
 from panda.language.text import MESSAGE_CHARS, plain_signs, plain_text, sentence_spans
 from panda.language.words import NOT_COUNTED, alternatives, read_groups, read_words, split_words, stem
 
@@ -143,10 +144,10 @@ def overall_mood(said: Iterable[Mood]) -> Mood:
     return next((cast(Mood, mood) for mood in ("orders", "asks") if mood in known), "tells")
 
 
-_KEY_FORM = re.compile(r"(?!said_t)[a-z][a-z0-9_]{0,47}")  # code gives the keys that begin with said_t
-_LIMIT_KEY = re.compile(_KEY_FORM.pattern + r"(?::\w{1,40})?")
+_KEY_FORM = lazy_pattern(r"(?!said_t)[a-z][a-z0-9_]{0,47}")  # code gives the keys that begin with said_t
+_LIMIT_KEY = lazy_pattern(_KEY_FORM.pattern + r"(?::\w{1,40})?")
 _AROUND = " \t\n\"'“”‘’.,;:!?…"
-_END_MARKS = re.compile(r"[.!?…]+")
+_END_MARKS = lazy_pattern(r"[.!?…]+")
 
 
 def check_reading(
@@ -320,14 +321,14 @@ def asks_for(kind: Literal["details", "now", "address"], query: str) -> bool:
 
 MOST_NAMED_TURNS = 50
 """How many turns a range of numbers can name; one more tells that there are more."""
-_TURNS = re.compile(
+_TURNS = lazy_pattern(
     r"\bturn(?P<several>s)?[ _]+(?P<sign>#|(?:no\.?|numbers?)[ ]+)?(?P<first>\d{1,100})\b(?![.:/]\d)"
     r"(?P<more>(?:(?:[ ]?(?:-|–|,|&)|[ ](?:to|through|and|or)|,[ ](?:and|or))"
     r"[ ]?(?:turn[ ])?#?\d{1,100}\b)*)",
     re.IGNORECASE,
 )
-_MORE = re.compile(r"(?P<join>-|–|to|through)?[ ]?(?P<turn>turn[ ])?#?(?P<number>\d{1,100})", re.IGNORECASE)
-_BEFORE_TURN = re.compile(r"(?:\b(?P<outer>[\w'’]+)[ ])?(?P<word>[\w'’]+)[ ]\Z")
+_MORE = lazy_pattern(r"(?P<join>-|–|to|through)?[ ]?(?P<turn>turn[ ])?#?(?P<number>\d{1,100})", re.IGNORECASE)
+_BEFORE_TURN = lazy_pattern(r"(?:\b(?P<outer>[\w'’]+)[ ])?(?P<word>[\w'’]+)[ ]\Z")
 _BESIDE_TURN = partial(read_words, "turn_words.txt")
 
 
@@ -401,7 +402,7 @@ def _goes_a_way(behind: Sequence[str]) -> bool:
     return bool(_BESIDE_TURN("ways").intersection(behind[:1]))
 
 
-_WHOLE = re.compile(
+_WHOLE = lazy_pattern(
     r"""\b(?:all(?!\ (?:right|day|night|week|year|time|the\ time|along)\b)
       | every(?!\ (?:day|night|week|month|year|time|morning|evening|so)\b)
       | the\ (?:whole|entire|full|complete) | each\ of | one\ by\ one | step\ by\ step | everything)\b
@@ -410,8 +411,8 @@ _WHOLE = re.compile(
         (?:how\ (?:do|does|can|should|to)|what\ (?:do|should|must|can)\ (?:I|we|you)\ do)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-_NOT_WHOLE = re.compile(r"\b(?:at|after|above|not|that'?s|is that|in) all\b", re.IGNORECASE)
-_KIND = re.compile(
+_NOT_WHOLE = lazy_pattern(r"\b(?:at|after|above|not|that'?s|is that|in) all\b", re.IGNORECASE)
+_KIND = lazy_pattern(
     r"^\W*(?:(?:and|so|but|then) )?(?:which|what)(?P<be> are| were)?(?P<words>(?: [\w'-]+){1,5})",
     re.IGNORECASE,
 )
@@ -482,35 +483,35 @@ def asked_step(query: str) -> StepAsked | None:
 # what limits a search
 
 _LIMIT = {name: alternatives("limit_words.txt", name) for name in read_groups("limit_words.txt")}
-_BEFORE_VALUE = re.compile(
+_BEFORE_VALUE = lazy_pattern(
     rf"(?<![\w'-])(?:(?P<turned>no|not|never) )?(?:(?P<early>{_LIMIT['early']})|(?P<late>{_LIMIT['late']})"
     rf"|(?P<most>{_LIMIT['most']})|(?P<least>{_LIMIT['least']})|(?P<people>for(?=[ ]?\Z))|(?P<day>on)"
     r"|between)[.:]?(?: (?:of|is|an?|the|about))*[ ]?\Z",
     re.IGNORECASE,
 )
-_BEHIND_VALUE = re.compile(
+_BEHIND_VALUE = lazy_pattern(
     rf"(?:[ /]{{0,3}}(?!and|or)[\w€£$]+){{0,2}}[ ](?:(?P<most>{_LIMIT['tops']})|(?P<least>{_LIMIT['up']})"
     r"|(?P<only>only))\b",
     re.IGNORECASE,
 )
-_RANGE = re.compile(r"[ ]?(?:and|to|-|–)[ ]?")
-_PART = re.compile(r"[,;]\s|\s(?:that|which|who)\b")
-_SEEKS = re.compile(
+_RANGE = lazy_pattern(r"[ ]?(?:and|to|-|–)[ ]?")
+_PART = lazy_pattern(r"[,;]\s|\s(?:that|which|who)\b")
+_SEEKS = lazy_pattern(
     rf"(?:\w+,? ){{0,2}}?(?:(?:can|could|would|will) you (?:please )?)?{_LIMIT['looks']}\b"
     r"(?! (?:the|my|our|his|her|this|that|it|him)\b)"
     rf"|.*?\b{_LIMIT['wishes']}\b(?! (?:the|my|our)\b)|which\b|what(?:'s| is| are) the (?:best|\w+est)\b",
     re.IGNORECASE,
 )
-_SPEAKS = re.compile(
+_SPEAKS = lazy_pattern(
     rf"(?:{_LIMIT['asks']}|{_LIMIT['known']})\b|\w+ (?:to )?{_LIMIT['known']}\b"
     rf"|.*?(?:(?<![\w-]){_LIMIT['finite']}(?![\w-])|\w'(?:s|re|ve|m)\b)",
     re.IGNORECASE,
 )
-_ORDERED = re.compile(
+_ORDERED = lazy_pattern(
     rf"(?:please )?(?:{_LIMIT['looks']}|{_LIMIT['makes']}) (?:(?:me|us|the|some|all|only|exactly|out) )*\Z",
     re.IGNORECASE,
 )
-_INSTEAD = re.compile(r"\b(?P<value>\d{1,9}(?:\.\d{1,9})?),? (?:and )?not (?P<was>\d{1,9}(?:\.\d{1,9})?)\b")
+_INSTEAD = lazy_pattern(r"\b(?P<value>\d{1,9}(?:\.\d{1,9})?),? (?:and )?not (?P<was>\d{1,9}(?:\.\d{1,9})?)\b")
 _LOOK_CHARS, _HEAD_CHARS = 60, 300
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 
 from panda.language.numbers import NUMBER_WORDS
+from panda.language.patterns import lazy_pattern
 from panda.language.reading import Change, Clause, Mood, Statement
 from panda.language.text import plain_signs, split_sentences
 from panda.language.words import FUNCTION_WORDS, NOT_COUNTED, alternatives, read_words, split_words
@@ -14,17 +15,17 @@ SURE, _MAYBE, _APART = 0.82, 0.3, 0.6
 """How probable it must be that a clause tells for it to be kept, or where it gives a key; how probable each
 mood is of two clauses that are told apart."""
 _SENTENCE_CHARS, _WORD_CHARS, _MOST_JOINTS, _LEAST_WORDS = 400, 24, 12, 3
-_JOINT = re.compile(
+_JOINT = lazy_pattern(
     r"(?P<mark>[,;:–—…]|\s-)?\s+"
     r"(?P<joins>(?:(?:and|also|btw|by the way|oh|but|plus|ps|then)\b[\s,]*)+)?(?P<so>so\s+)?(?P<next>[\w']+)",
     re.IGNORECASE,
 )
-_END = re.compile(r"(?<![.!?…\s])[.!?…]++\s+(?=[a-z])")
+_END = lazy_pattern(r"(?<![.!?…\s])[.!?…]++\s+(?=[a-z])")
 _PASTED_LINES = 3
-_STRUCTURE = re.compile(r"#{1,6} |```|~~~|\|.*\|")
+_STRUCTURE = lazy_pattern(r"#{1,6} |```|~~~|\|.*\|")
 _SHORT = read_words("abbreviations.txt")
 _WH, _AUX, _PERSON = (alternatives("order_words.txt", name) for name in ("wh", "aux", "person"))
-_BEGINS = re.compile(rf"(?:{_WH}(?:'?s)?|{_AUX} {_PERSON})\b", re.IGNORECASE)
+_BEGINS = lazy_pattern(rf"(?:{_WH}(?:'?s)?|{_AUX} {_PERSON})\b", re.IGNORECASE)
 
 
 Moods = Mapping[str, Mapping[Mood, float]]
@@ -136,35 +137,35 @@ def says_otherwise(text: str) -> bool:
     return _AFRESH.match(plain) is not None or _TURNED.search(plain) is not None
 
 
-_AFRESH = re.compile(
+_AFRESH = lazy_pattern(
     r"(?:(?:oh|ok|and|but|well),?\s+)*(?:actually|correction|sorry|oops|no|wait|scratch that|i meant|not)\b",
     re.IGNORECASE,
 )
-_TURNED = re.compile(
+_TURNED = lazy_pattern(
     r"\b(?:no longer|any ?more|after all|instead|in the end|from now on|as (?:i|we) (?:thought|said)|"
     r"(?:i|we) (?:was|were) wrong|(?:has|have|had|'ve|'s|is|are|was|were|been|i|we) (?:just |now )?(?:moved|"
     r"changed|switched|postponed|rescheduled|renamed))\b",
     re.IGNORECASE,
 )
-_ALLERGIC = re.compile(
+_ALLERGIC = lazy_pattern(
     r"\b(?:i|we)(?:'m| am|'re| are)(?P<gone> no longer| not)? allergic to "
     r"(?P<value>[^.;!?]+?)(?=\s(?:because|but|since|so|when|which)\s|[.;!?]|$)",
     re.IGNORECASE,
 )
-_IS = re.compile(
+_IS = lazy_pattern(
     r"(?:^|[,;:.!]\s+|\b(?:that|and|but|so|because|since|as|remember|actually|sorry|no)\s+)"
     r"(?P<whose>my|our|the) (?P<key>(?:[\w'-]+ ){0,3}?[\w'-]+) "
     r"(?P<is>is|are|(?:has |have )?(?:just |now )?changed to) (?:now )?(?=(?P<value>.+))",
     re.IGNORECASE,
 )
-_ENDS = re.compile(
+_ENDS = lazy_pattern(
     r"[,;!](?=\s|$)|\s(?:because|but|since|so|when|where|which|who|and (?:my|our|i|we|it|he|she|they))\s"
 )
-_AND = re.compile(r",\s*(?:and\s+)?|\s+(?:and|or|but|so|because|since)\s+", re.IGNORECASE)
-_NOW = re.compile(r"\s+(?:now|already|these days|from now on|instead|after all|in the end|too)$", re.I)
+_AND = lazy_pattern(r",\s*(?:and\s+)?|\s+(?:and|or|but|so|because|since)\s+", re.IGNORECASE)
+_NOW = lazy_pattern(r"\s+(?:now|already|these days|from now on|instead|after all|in the end|too)$", re.I)
 _MOST_WORDS, _MOST_THING = 6, 3
 _KINDS = {
-    name: re.compile(pattern)
+    name: lazy_pattern(pattern)
     for name, pattern in {
         "code": r"(?=\S*[\d_A-Z-])\S+|\+?[\d\s()/-]+|(?=.*\d)[A-Z].*",
         "amount": r"(?:[A-Z]{3}|[$€£])? ?\d[\d.,\s]*(?:[$€£%]|[a-zA-Z]+)?",
@@ -228,9 +229,11 @@ def says_only(sentence: str, key: str) -> bool:
 _PASSING = NOT_COUNTED | read_words("conversation_words.txt", "passing")
 _BEFORE_VERBS = read_words("conversation_words.txt", "before_verbs")
 _THING_ENDS = NOT_COUNTED | read_words("marks.txt", "times")
-_COUNTED = re.compile(rf"(?:an?|the|my|our|some|no|many|several|few|{NUMBER_WORDS})(?![\w'-])", re.IGNORECASE)
-_SELF = re.compile(r"(?:i|we)(?=['\s])")
-_WORD = re.compile(r"'?[^\W_]+(?:['-][^\W_]+)*|[^\w\s'-]")
+_COUNTED = lazy_pattern(
+    rf"(?:an?|the|my|our|some|no|many|several|few|{NUMBER_WORDS})(?![\w'-])", re.IGNORECASE
+)
+_SELF = lazy_pattern(r"(?:i|we)(?=['\s])")
+_WORD = lazy_pattern(r"'?[^\W_]+(?:['-][^\W_]+)*|[^\w\s'-]")
 
 
 def read_habit(sentence: str) -> tuple[str, str] | None:

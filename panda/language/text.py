@@ -8,6 +8,7 @@ from importlib.metadata import distribution
 from itertools import islice
 from pathlib import Path
 
+from panda.language.patterns import lazy_pattern
 from panda.language.words import alternatives, phrases, read_groups
 
 MESSAGE_CHARS = 4_000
@@ -27,8 +28,8 @@ _SIGNS = str.maketrans(
         "\u00ba": "°",
     }
 )
-_SUPERSCRIPT = re.compile(rf"(?P<base>\w?)(?P<up>[{_SUPERSCRIPTS}]+)")
-_LENGTHS = re.compile(r"(?:\b|\d)(?:[kcdmn]?m|ft|in|yd|mi)\Z", re.IGNORECASE)
+_SUPERSCRIPT = lazy_pattern(rf"(?P<base>\w?)(?P<up>[{_SUPERSCRIPTS}]+)")
+_LENGTHS = lazy_pattern(r"(?:\b|\d)(?:[kcdmn]?m|ft|in|yd|mi)\Z", re.IGNORECASE)
 _FRACTIONS = (*range(0xBC, 0xBF), *range(0x2150, 0x215F), 0x2189)
 _MARKED = (*range(0x2460, 0x2500), *range(0x2776, 0x2794), *range(0x3200, 0x3400))
 _APART = {
@@ -36,8 +37,8 @@ _APART = {
     for code in (*_FRACTIONS, *_MARKED)
 }
 """Fractions, and words and digits in circles: NFKC would glue them to what stands beside them."""
-_NARROW_GROUPS = re.compile(r"(?<![\d.,])(\d{1,3})((?:[\u00a0\u2007\u2009\u202f]\d{3})+)(?!\d)")
-_EMPHASIS = re.compile(
+_NARROW_GROUPS = lazy_pattern(r"(?<![\d.,])(\d{1,3})((?:[\u00a0\u2007\u2009\u202f]\d{3})+)(?!\d)")
+_EMPHASIS = lazy_pattern(
     r"(?<![\s*])\*{1,3}(?![\d*])|(?<![\d*])\*{1,3}(?![\s*])|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)"
 )
 _INVISIBLE = {0x00AD: None, 0x034F: None, 0xFEFF: None, **dict.fromkeys([*range(0x200B, 0x2010)])}
@@ -114,7 +115,7 @@ def _raised(match: re.Match[str]) -> str:
 
 _RESERVED = frozenset(("example", "test", "invalid", "localhost", "local", "internal", "onion"))
 """Endings that RFC 2606 and its like keep for examples and for networks of one's own."""
-PAGE_ADDRESS = re.compile(
+PAGE_ADDRESS = lazy_pattern(
     r"(?:\b(?:the|that|this) (?:web)?(?:page|site) )?\bhttps?://[^\s<>\"`|]*[^\s<>\"`|.,;:!?)\]'’”]",
     re.IGNORECASE,
 )
@@ -141,9 +142,9 @@ def _suffixes() -> frozenset[str]:
 
 _ABBREVIATIONS = {name: frozenset(words.split()) for name, words in read_groups("abbreviations.txt").items()}
 """Groups of words that a dot follows within a sentence."""
-_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”]*+")
+_END = lazy_pattern(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”]*+")
 _LOOK_CHARS = 60
-_MEASURE = re.compile(r"\d[ \u00a0\u202f]?[^\W\d_]\Z")  # "2.5 m." ends a sentence where an initial does not
+_MEASURE = lazy_pattern(r"\d[ \u00a0\u202f]?[^\W\d_]\Z")  # "2.5 m." ends a sentence where an initial does not
 
 
 def split_sentences(text: str) -> list[str]:
@@ -188,14 +189,14 @@ def ends_sentence(before: str, mark: str, after: str) -> bool:
     return not after[0].islower()
 
 
-_LIST_MARK = re.compile(r"^(?:[-*+•>]|\d{1,3}[.)]|\[[ xX]\]|#+)\s+")
+_LIST_MARK = lazy_pattern(r"^(?:[-*+•>]|\d{1,3}[.)]|\[[ xX]\]|#+)\s+")
 _CLOSING = "\"'”’»)*_` "
 _BE = "is|are|was|were|isn't|aren't|wasn't|weren't"
 _DO = "does|did|doesn't|didn't"
 _MODAL = "can|could|will|would|should|can't|couldn't|won't|wouldn't|shouldn't"
 _PERSON = "i|you|we|he|she|it|they|there|anyone|anybody|someone|somebody|everyone|everybody"
 _SUBJECT = rf"(?:{_PERSON}|this|that|these|those|the|my|our|your|his|her|its|their|any)"
-_INVERTED = re.compile(
+_INVERTED = lazy_pattern(
     rf"(?:(?:{_BE}|does|doesn't|{_MODAL}) {_SUBJECT}|"
     rf"(?:do|don't|did|didn't|have|haven't|has|hasn't|had|may|shall|am) (?:{_PERSON})|"
     rf"(?:what|when|where|why|how|who|whom|whose) (?:{_BE}|{_DO})|(?:what|where|who|when|how)'s|"
@@ -204,7 +205,7 @@ _INVERTED = re.compile(
     re.IGNORECASE,
 )
 """How a question begins: with a verb before its subject. "May 12", "Will plays", "What I paid" do not."""
-_MORE = re.compile(r"[,;:–—=|]|[.!?…](?:\s|$)| - |\)$")
+_MORE = lazy_pattern(r"[,;:–—=|]|[.!?…](?:\s|$)| - |\)$")
 
 
 def is_question(line: str) -> bool:
@@ -223,11 +224,11 @@ def is_question(line: str) -> bool:
 
 
 _TELLS = {
-    "time": re.compile(
+    "time": lazy_pattern(
         phrases("marks.txt", "times").pattern + r"|\b(?:(?:19|20)\d\d|\d\d?:\d\d)\b", re.IGNORECASE
     ),
-    "number": re.compile(phrases("marks.txt", "numbers").pattern + r"|\d", re.IGNORECASE),
-    "name": re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][\w'’-]*\w|[\"“«][^\"”»]{3,60}[\"”»]"),
+    "number": lazy_pattern(phrases("marks.txt", "numbers").pattern + r"|\d", re.IGNORECASE),
+    "name": lazy_pattern(r"(?<![.!?:] )(?<!^)\b[A-Z][\w'’-]*\w|[\"“«][^\"”»]{3,60}[\"”»]"),
 }
 
 

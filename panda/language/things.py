@@ -7,6 +7,7 @@ from functools import cache, lru_cache, partial
 from typing import Literal, cast
 
 from panda.language.claims import is_plural, scan
+from panda.language.patterns import lazy_pattern
 from panda.language.reading import Action, Excluded
 from panda.language.text import MESSAGE_CHARS, plain_signs
 from panda.language.words import (
@@ -22,10 +23,10 @@ from panda.language.words import (
 words_of = partial(read_words, "item_words.txt")
 one_of = partial(alternatives, "item_words.txt")
 How = Literal["counted", "described", "named", "rest", "one", "several", "which"]
-_TOKEN = re.compile(r"[^\W_](?:[\w&+]|(?<=\d)[.,:](?=\d)|['’!/-](?=[^\W_]))*|[^\w\s]|\n")
-_GLUE = re.compile(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)")
-_PARTS = re.compile(r"[,;|:()\n](?!\d)|\s[–—-]\s")
-_LACKS = re.compile(r"\b(?:no|without|not) (?:an? |any )?([\w-]+)", re.IGNORECASE)
+_TOKEN = lazy_pattern(r"[^\W_](?:[\w&+]|(?<=\d)[.,:](?=\d)|['’!/-](?=[^\W_]))*|[^\w\s]|\n")
+_GLUE = lazy_pattern(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)")
+_PARTS = lazy_pattern(r"[,;|:()\n](?!\d)|\s[–—-]\s")
+_LACKS = lazy_pattern(r"\b(?:no|without|not) (?:an? |any )?([\w-]+)", re.IGNORECASE)
 _WRITTEN = {"clock": r"\d\d:.*", "day": r"\d{4}-.*", "year": r"(?:1[5-9]|20)\d\d"}
 """How the value of a date begins, by what it tells."""
 UNITS = {
@@ -222,14 +223,14 @@ def _in_order(name: str) -> tuple[str, ...]:
 
 
 _NUMBER = rf"(?:{one_of('numbers')}|\d{{1,2}})"
-_COUNTED = re.compile(
+_COUNTED = lazy_pattern(
     rf"(?:(?:{one_of('counts')} |#|n[or]\. ?)(?P<number>{_NUMBER})|both"
     r"|(?P<the>(?:the|that|this|these|those|your) )?"
     rf"(?:(?P<side>first|last|top|bottom) (?!one\b|1\b)(?P<many>{_NUMBER})"
     rf"|(?P<place>{one_of('before_last')}|{one_of('ordinals')}|\d{{1,2}}(?:st|nd|rd|th)|{one_of('last')}"
     rf"|{one_of('place')}|former|latter)))(?!\w)"
 )
-_RANKED = re.compile(
+_RANKED = lazy_pattern(
     rf"(?:the|that|this) (?:(?P<place>{one_of('ordinals')})[ -])?"
     r"(?:(?P<more>most|more) |(?P<less>least|less) )?(?P<word>[a-z]+)(?!\w)"
 )
@@ -482,10 +483,10 @@ _END = (
 _LEAD = rf"(?P<lead>(?:(?:{one_of('not')}|{one_of('openers')})\b\s*)*+)"
 _ANY = r"(?:any\w*\s+)?(?:(?:with|on|in|at|next to)\s+)?"
 _KIND = r"(?P<kind>[^,;:.!?()\n–—]+?)"
-_STARTS = re.compile(rf"(?:^|[,;:.!?()\n–—]|\s-\s|\b{_JOINS})\s*")
-_ASKS = re.compile(rf"(?:{one_of('leads')}\b\s*)*{one_of('asks')}\b(?!\s+(?:not|nothing)\b)")
-_POLITE = re.compile(rf"(?:can|could|would|will) you\b(?=.*(?:\bplease\b|\bpls\b|{_LISTS}))", re.DOTALL)
-_HINDERS = re.compile(rf"{one_of('hinders')}\b")
+_STARTS = lazy_pattern(rf"(?:^|[,;:.!?()\n–—]|\s-\s|\b{_JOINS})\s*")
+_ASKS = lazy_pattern(rf"(?:{one_of('leads')}\b\s*)*{one_of('asks')}\b(?!\s+(?:not|nothing)\b)")
+_POLITE = lazy_pattern(rf"(?:can|could|would|will) you\b(?=.*(?:\bplease\b|\bpls\b|{_LISTS}))", re.DOTALL)
+_HINDERS = lazy_pattern(rf"{one_of('hinders')}\b")
 
 
 def _orders(name: str) -> list[str]:
@@ -496,13 +497,13 @@ def _orders(name: str) -> list[str]:
 
 _SAID = rf"(?:{one_of('leads')}\s+)*(?P<row>{_ROW})\s+(?:{one_of('adverbs')}\s+)*"
 _RULES = [
-    *((name, re.compile(way + _END)) for name in ("drop", "keep") for way in _orders(name)),
-    ("drop", re.compile(rf"{_SAID}{one_of('out')}{_END}")),
-    ("keep", re.compile(rf"{_SAID}{one_of('in')}{_END}")),
-    ("drop", re.compile(rf"(?:{one_of('bare_not')}\s+)*not\s+(?P<row>{_ROW})(?!\s+yet){_END}")),
-    ("bound", re.compile(r"(?P<bound>(?:no|nothing|none)\b[^,;:.!?()\n–—]*\d[^;:!?()\n–—]*)")),
-    ("demote", re.compile(rf"(?:please\s+)?{one_of('none')}\s+(?:more\s+)?{_ANY}{_KIND}{_END}")),
-    ("wish", re.compile(rf"{_LEAD}(?:(?:{one_of('wish_not')}|{one_of('fond')})\s+)*{_ANY}{_KIND}{_END}")),
+    *((name, lazy_pattern(way + _END)) for name in ("drop", "keep") for way in _orders(name)),
+    ("drop", lazy_pattern(rf"{_SAID}{one_of('out')}{_END}")),
+    ("keep", lazy_pattern(rf"{_SAID}{one_of('in')}{_END}")),
+    ("drop", lazy_pattern(rf"(?:{one_of('bare_not')}\s+)*not\s+(?P<row>{_ROW})(?!\s+yet){_END}")),
+    ("bound", lazy_pattern(r"(?P<bound>(?:no|nothing|none)\b[^,;:.!?()\n–—]*\d[^;:!?()\n–—]*)")),
+    ("demote", lazy_pattern(rf"(?:please\s+)?{one_of('none')}\s+(?:more\s+)?{_ANY}{_KIND}{_END}")),
+    ("wish", lazy_pattern(rf"{_LEAD}(?:(?:{one_of('wish_not')}|{one_of('fond')})\s+)*{_ANY}{_KIND}{_END}")),
 ]  # fmt: skip
 """What puts aside, and what keeps, by the words between the ends of a clause; names are masked."""
 
@@ -633,14 +634,14 @@ def without_exclusions(text: str) -> str:
 
 # what a message goes on with
 
-_INTRODUCED = re.compile(
+_INTRODUCED = lazy_pattern(
     r"\b(?:which|what|whose|the|a|an|my|our|your|his|her|any|some|every|this|that)\s+"
     r"(?!(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|ones?|first|second|third|last|other|"
     r"same|it|they|i|you|we)\b)[a-z][\w-]+|(?<=[a-z,;] )(?!I\b)(?-i:[A-Z])[\w-]+",
     re.IGNORECASE,
 )
-_CLAUSE = re.compile(r"[,;:]|\b(?:and|but|or|so|because|if|when|while)\b", re.IGNORECASE)
-_PRONOUN = re.compile(
+_CLAUSE = lazy_pattern(r"[,;:]|\b(?:and|but|or|so|because|if|when|while)\b", re.IGNORECASE)
+_PRONOUN = lazy_pattern(
     rf"\b(?!(?:its|their|these|those) {one_of('no_item')}\b)(?:(?P<which>{one_of('pronouns_which')})"
     rf"|(?P<several>{one_of('pronouns_several')})|(?P<one>{one_of('pronouns_one')})"
     r"|th(?:is|at) (?P<noun>[a-z]+))\b",

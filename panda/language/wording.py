@@ -8,22 +8,25 @@ from itertools import pairwise
 from math import log1p
 
 from panda.language.dates import is_past_form
+from panda.language.patterns import lazy_pattern
 from panda.language.reading import Agreement, Mood
 from panda.language.text import is_question, plain_signs
 from panda.language.words import read_words
 
 _WORDS = files("panda.language").joinpath("function_words.txt").read_text(encoding="utf-8").split()
 _PLACE = {word: place for place, word in enumerate(_WORDS)}
-_APOSTROPHE_T = re.compile(r"(\w)(n't)\b")
-_TYPED_NOT = re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|ca|wo|could|should|would)n'?t\b", re.I)
-_TYPED_SHORT = re.compile(
+_APOSTROPHE_T = lazy_pattern(r"(\w)(n't)\b")
+_TYPED_NOT = lazy_pattern(
+    r"\b(is|are|was|were|do|does|did|has|have|had|ca|wo|could|should|would)n'?t\b", re.I
+)
+_TYPED_SHORT = lazy_pattern(
     r"\b((?:what|that|there|how|where|who|when|s?he|here|let)(?='?s\b)|i(?='?(?:m|ve)\b)|"
     r"(?:you|they)(?='?(?:re|ve|ll)\b))'?",
     re.IGNORECASE,
 )
-_TOKEN = re.compile(r"n't|'s|'m|'re|'ve|'ll|'d|[a-z]+|\d+|[^\w\s]")
-_CAPITAL_WITHIN = re.compile(r"(?<!^)\b[A-Z][a-z]")
-_NAME_WITHIN = re.compile(r"(?<=[a-z:;,] )[A-Z]")
+_TOKEN = lazy_pattern(r"n't|'s|'m|'re|'ve|'ll|'d|[a-z]+|\d+|[^\w\s]")
+_CAPITAL_WITHIN = lazy_pattern(r"(?<!^)\b[A-Z][a-z]")
+_NAME_WITHIN = lazy_pattern(r"(?<=[a-z:;,] )[A-Z]")
 _STEM_CHARS = 5
 
 
@@ -80,11 +83,13 @@ _LEFT_OUT = [read_words("order_words.txt", group) for group in ("persons", "sing
 _SUBJECT = _PERSON | _THINGS
 _ALIKE, _TIMES = read_words("order_words.txt", "alike"), read_words("marks.txt", "times")
 _NAMES, _BEHIND_NAMES = (read_words("order_words.txt", name) for name in ("names", "behind_names"))
-_MARKED = re.compile(r"n't|'(?:s|m|re|ve|ll|d)\b|[^\W\d_]+|\d[\d.,:]*|[^\w\s]")
-_ASKED_TO = re.compile(r"\b(?:i'?d like you|i want you|i need you|let'?s|how about you|why don'?t you)\b")
-_WONDERS = re.compile(r"\b(?:i wonder|(?:like|want) to know|tell me|do you know|any idea|no idea|not sure)\b")
-_SHORT_IS = re.compile(r"\b(who|what|when|where|why|how)'?s\b")
-_NEXT_ORDER = re.compile(r"(?:, |\band |\bthen |[.;] )(\w+)")
+_MARKED = lazy_pattern(r"n't|'(?:s|m|re|ve|ll|d)\b|[^\W\d_]+|\d[\d.,:]*|[^\w\s]")
+_ASKED_TO = lazy_pattern(r"\b(?:i'?d like you|i want you|i need you|let'?s|how about you|why don'?t you)\b")
+_WONDERS = lazy_pattern(
+    r"\b(?:i wonder|(?:like|want) to know|tell me|do you know|any idea|no idea|not sure)\b"
+)
+_SHORT_IS = lazy_pattern(r"\b(who|what|when|where|why|how)'?s\b")
+_NEXT_ORDER = lazy_pattern(r"(?:, |\band |\bthen |[.;] )(\w+)")
 
 
 def leaves_out(text: str) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
+from panda.language.patterns import lazy_pattern
+
 
 @cache
 def read_groups(file: str) -> Mapping[str, str]:
@@ -54,15 +56,15 @@ _MARKS = (
     "\u0ec8-\u0ecd\u102b-\u103e\u1056-\u1059\u17b4-\u17d3\u3099\u309a"
 )
 """Signs that stand within words, though they are no letters."""
-_PLAIN_WORD = re.compile(r"[^\W_]+")
-_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
-_TYPED_WORD = re.compile(rf"(?:\w|[{_MARKS}])+")
-_UNSPACED = re.compile(
+_PLAIN_WORD = lazy_pattern(r"[^\W_]+")
+_WORD = lazy_pattern(rf"(?:[^\W_]|[{_MARKS}])+")
+_TYPED_WORD = lazy_pattern(rf"(?:\w|[{_MARKS}])+")
+_UNSPACED = lazy_pattern(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]+)"
 )
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
-_OTHER = re.compile(
+_OTHER = lazy_pattern(
     rf"[{_MARKS}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2070-\u218f\u2460-\u24ff\u3040-\uffff\U00010000-\U0010ffff]"
 )
 """What makes more or less than one term of a word."""
@@ -240,7 +242,7 @@ def is_honorific(word: str) -> bool:
     return word.lower().rstrip(".") in _HONORIFICS
 
 
-_LETTERS = re.compile(r"(?<![\w'’-])[^\W\d_]{2,}(?!\w)")
+_LETTERS = lazy_pattern(r"(?<![\w'’-])[^\W\d_]{2,}(?!\w)")
 _LEAST_ENGLISH = 0.9  # english texts measured 1.0 and more, others .86 and less: function words count twice
 
 

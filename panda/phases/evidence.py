@@ -7,7 +7,6 @@ tools claim, and leaves out what `_Filters.in_order` names; then the session its
 (by_value.py), lists (synthesizer.py) and what was told since (statements.py) have their say.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace as changed
 from functools import cache, partial
@@ -18,6 +17,7 @@ from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
 from panda.documents.times import with_last_seen, without_last_seen
 from panda.language.dates import find_days
+from panda.language.patterns import lazy_pattern
 from panda.language.reading import Reading
 from panda.language.words import split_terms, split_words
 from panda.memory.budget import LoadedDocument, is_usable
@@ -45,7 +45,7 @@ _WITHIN = 0.25
 """The answer is among the four closest of ten lines, no further below the first, in 98 of 100 cases."""
 _SAME_THING = 2
 """How many words two prices share that are of the same thing; a budget shares fewer with a price."""
-_ADDRESS = re.compile(r"\burl https?://\S+\Z")
+_ADDRESS = lazy_pattern(r"\burl https?://\S+\Z")
 
 
 class ClosestLines:

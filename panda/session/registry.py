@@ -12,6 +12,7 @@ from panda.documents.memory_file import is_statement
 from panda.language.claims import is_plural
 from panda.language.lists import label_of, listed_things
 from panda.language.names import find_names
+from panda.language.patterns import lazy_pattern
 from panda.language.reading import Action, Excluded, Reading
 from panda.language.things import (
     Mention,
@@ -44,8 +45,8 @@ _MOST, _MOST_BYTES = 500, 90_000
 _LABEL_CHARS, _REASON_CHARS, _SAID_CHARS, _TURNS, _LOG, _MENTIONED = 100, 160, 300, 4, 20, 40
 CLEARED = "cleared"  # how the reason of an entity begins that went with everything else, not by itself
 _SCANNED_CHARS = 20_000
-_NAME = re.compile(r"[A-Z0-9][\w'’+-]*(?: [\w'’+-]+){0,5}")
-_ROW = re.compile(r"[\w .]{1,40}: ([^;:]+); [\w .]{1,40}: ")
+_NAME = lazy_pattern(r"[A-Z0-9][\w'’+-]*(?: [\w'’+-]+){0,5}")
+_ROW = lazy_pattern(r"[\w .]{1,40}: ([^;:]+); [\w .]{1,40}: ")
 _RECORD_BYTES = 160  # about what a record takes besides its texts
 _MOST_OPTIONS = 12
 _QUOTED_CHARS = 80

@@ -1,8 +1,9 @@
 """The names by which programs find what they run, perhaps only because somebody stands in a directory."""
 
-import re
 from collections.abc import Sequence
 from fnmatch import translate
+
+from panda.language.patterns import lazy_pattern
 
 _NAMES = {
     "continuous integration and hosting": (
@@ -105,8 +106,8 @@ _DIRECTORIES = frozenset(
         *("sitecustomize", "usercustomize"),
     }
 )
-_SHORT_NAME = re.compile(r"~\d")
-_OBEYED = re.compile("|".join(translate(pattern) for group in _NAMES.values() for pattern in group))
+_SHORT_NAME = lazy_pattern(r"~\d")
+_OBEYED = lazy_pattern("|".join(translate(pattern) for group in _NAMES.values() for pattern in group))
 
 
 def is_obeyed(names: Sequence[str]) -> bool:
