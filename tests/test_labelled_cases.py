@@ -19,90 +19,17 @@ BOOK = RecipeBook([asset("recipes")], [asset("prompts")])
 ALIKE = 0.6
 LEAST_WORDS = 3
 PLAIN = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "is",
-        "are",
-        "was",
-        "were",
-        "of",
-        "to",
-        "in",
-        "on",
-        "for",
-        "and",
-        "or",
-        "at",
-        "it",
-        "i",
-        "my",
-        "me",
-        "you",
-        "what",
-        "which",
-        "how",
-        "who",
-        "when",
-        "where",
-        "do",
-        "does",
-        "did",
-        "with",
-        "that",
-        "this",
-        "be",
-        "from",
-        "by",
-        "not",
-        "no",
-        "as",
-        "about",
-        "one",
-        "ones",
-        "your",
-        "we",
-        "our",
-        "have",
-        "has",
-        "had",
-        "can",
-        "could",
-        "will",
-        "would",
-    ]
+    """
+    the a an is are was were of to in on for and or at it i my me you what which how who when where do
+    does did with that this be from by not no as about one ones your we our have has had can could
+    will would
+    """.split()  # noqa: SIM905
 )
 NO_NAMES = frozenset(
-    [
-        "The",
-        "You",
-        "Mr",
-        "Mrs",
-        "Monday",
-        "Tuesday",
-        "Wednesday",
-        "Thursday",
-        "Friday",
-        "Saturday",
-        "Sunday",
-        "Sundays",
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-        "Christmas",
-        "Eve",
-        "Day",
-    ]
+    """
+    The You Mr Mrs Monday Tuesday Wednesday Thursday Friday Saturday Sunday Sundays January February
+    March April May June July August September October November December Christmas Eve Day
+    """.split()  # noqa: SIM905
 )
 """Words that no story is about."""
 
