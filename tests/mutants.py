@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
 
+import pytest
 from coverage import CoverageData
 
 ROOT = Path(__file__).parent.parent
@@ -223,6 +224,8 @@ def killer(mutant: Mutant, file: str, tests: list[str], directory: Path) -> str 
         return "its tests do not end"
     finally:
         path.write_text(original, encoding="utf-8")
+    if ended.returncode == pytest.ExitCode.USAGE_ERROR:
+        raise SystemExit("tests have gone since it was recorded which of them run which line: give --fresh")
     failures = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     if failures:
         return failures[0].split(" - ")[0]
