@@ -76,6 +76,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def indexed(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo store with its index and all vectors, for tests to copy: no process has to encode them."""
+    panda = Panda(tmp_path_factory.mktemp("indexed") / "project", demo, user="demo", PANDA_TRUST="")
+    assert panda("index", "rebuild").code == 0
+    return panda.store
+
+
+@pytest.fixture(scope="session")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store in which user demo has the imported turns 1 to 3, for tests to copy."""
     panda = Panda(tmp_path_factory.mktemp("imported") / "project", user="demo")

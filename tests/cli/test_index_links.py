@@ -9,14 +9,6 @@ import pytest
 from tests.api import Panda
 
 
-@pytest.fixture(scope="module")
-def indexed(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with an index."""
-    panda = Panda(tmp_path_factory.mktemp("indexed") / "project", demo, user="demo", PANDA_TRUST="")
-    assert panda("index", "rebuild").code == 0
-    return panda.store
-
-
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])
 def test_no_link_stands_in_the_place_of_a_side_file(kind: str, indexed: Path, tmp_path: Path) -> None:
     """What is no file there goes, and the next search finds what it found."""

@@ -41,9 +41,9 @@ COMMAND = [sys.executable, "-c", "from panda.cli.main import main; main()"]
 
 
 @pytest.fixture
-def store(demo: Path, tmp_path: Path) -> Path:
+def store(indexed: Path, tmp_path: Path) -> Path:
     """A demo store of its own."""
-    return Path(shutil.copytree(demo, tmp_path / "panda-system-docs"))
+    return Path(shutil.copytree(indexed, tmp_path / "panda-system-docs"))
 
 
 def start(store: Path, *arguments: str) -> subprocess.Popen[str]:

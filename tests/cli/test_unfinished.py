@@ -137,9 +137,9 @@ def test_options_that_would_be_ignored(words: list[str], tmp_path: Path) -> None
     assert Panda(tmp_path, LAPTOPS, user="ann")("turn", *words).code == 2
 
 
-def test_a_turn_that_runs_is_refused_until_it_is_killed(demo: Path, tmp_path: Path) -> None:
+def test_a_turn_that_runs_is_refused_until_it_is_killed(indexed: Path, tmp_path: Path) -> None:
     """A living process holds its session: 75 at once, whatever --wait says; after kill -9 nobody does."""
-    store = Path(shutil.copytree(demo, tmp_path / "panda-system-docs"))
+    store = Path(shutil.copytree(indexed, tmp_path / "panda-system-docs"))
     running = start(store, "hello")
     wait_for(turn_file(store, 813, "metadata.json"))
     running.send_signal(signal.SIGSTOP)

@@ -28,9 +28,9 @@ ENVIRON = {name: os.environ[name] for name in ("HOME", "PATH", "XDG_CACHE_HOME")
 
 
 @pytest.fixture(scope="module")
-def store(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(indexed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the demo store."""
-    return Path(shutil.copytree(demo, tmp_path_factory.mktemp("mcp") / "panda-system-docs"))
+    return Path(shutil.copytree(indexed, tmp_path_factory.mktemp("mcp") / "panda-system-docs"))
 
 
 def stdio(*words: str) -> StdioServerParameters:
