@@ -26,7 +26,7 @@ import yaml
 import panda.documents
 import panda.language
 from panda.documents.context import ContextDocument, FrontMatter, Section, Text
-from panda.documents.markdown import KnowledgeSection, Passage, group_by_headings, split_passages
+from panda.documents.markdown import KnowledgeSection, TextUnit, group_by_headings, split_units
 from panda.errors import Problem
 from panda.language.claims import Amount, Claim, Found, scan
 from panda.language.reading import Clause
@@ -114,7 +114,7 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
     Mapping[str, Sequence[str]]: lambda text: {text[:80]: [text]},
     Callable[[str], bool]: lambda text: lambda operand: True,
     Collection[str]: lambda text: [text],
-    tuple[Passage, ...]: lambda text: (),
+    tuple[TextUnit, ...]: lambda text: (),
     type[Problem]: lambda text: Problem,
     Mapping[str, object]: lambda text: {text[:60] or "a": text},
     Mapping[str, Any]: lambda text: {
@@ -130,8 +130,8 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
     Sequence[Mention]: lambda text: [Mention("it", 0, ("0",))],
     Sequence[tuple[str, str]]: lambda text: [(text[:80], text), ("tea", "tea")],
     Sequence[Clause]: lambda text: [Clause(text, "tells")],
-    Sequence[KnowledgeSection]: lambda text: group_by_headings(split_passages(text)),
-    Iterable[Passage]: split_passages,
+    Sequence[KnowledgeSection]: lambda text: group_by_headings(split_units(text)),
+    Iterable[TextUnit]: split_units,
     Sequence[tuple[int, int]]: lambda text: [(0, 1)],
     Section: lambda text: Section(0, (Text(text),)),
     ContextDocument: lambda text: ContextDocument(_FRONT, (Section(0, (Text(text),)),)),

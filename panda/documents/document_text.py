@@ -1,8 +1,8 @@
 """
-Documents that a user hands over: what kind of text one is, and its quotable passages with their lines. Pure.
+Documents that a user hands over: what kind of text one is, and its quotable units with their lines. Pure.
 
 Prose is read as Markdown. A row of a table, also of one that blanks align, and an object of JSON are a
-passage each, with the names of their columns and keys; of code and of what cannot be read as its kind, every
+unit each, with the names of their columns and keys; of code and of what cannot be read as its kind, every
 line is one.
 """
 
@@ -16,7 +16,7 @@ from itertools import zip_longest
 from mimetypes import guess_type
 
 from panda.documents.json_text import load_json
-from panda.documents.markdown import Passage, split_passages
+from panda.documents.markdown import TextUnit, split_units
 from panda.documents.text import one_line
 
 PDF = "application/pdf"
@@ -52,7 +52,7 @@ _DIGIT = re.compile(r"\d")
 _WIDE_GAP = re.compile(r"\S {2,}\S")
 _MARKUP = re.compile(r"\s*(?:[|#>`]|[-*+] |\d+[.)] )")
 _HEADER_CHARS = 40
-_OBJECT_CHARS = 600  # a longer object is several passages
+_OBJECT_CHARS = 600  # a longer object is several units
 _TEXT_CHARS = 300  # a longer value is a text
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 
@@ -81,19 +81,19 @@ def content_type_of(name: str | None, text: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def split_document(text: str, content_type: str) -> tuple[Passage, ...]:
-    """Return the passages of a document in order, each with the line where it begins."""
+def split_document(text: str, content_type: str) -> tuple[TextUnit, ...]:
+    """Return the units of a document in order, each with the line where it begins."""
     return tuple(_split(text, content_type))
 
 
-def _split(text: str, content_type: str) -> Sequence[Passage]:
+def _split(text: str, content_type: str) -> Sequence[TextUnit]:
     if content_type in _PROSE:
-        return _aligned_rows(text) or split_passages(text)
+        return _aligned_rows(text) or split_units(text)
     try:
         if content_type in DELIMITERS:
             return list(_rows(text, DELIMITERS[content_type]))
         if content_type == JSON and _is_json(text):
-            return list(_JsonReader(text).passages())
+            return list(_JsonReader(text).units())
         if content_type == JSON_LINES:
             return list(_json_lines(text))
     except (csv.Error, RecursionError):  # a cell without end, or nested too deeply
@@ -101,7 +101,7 @@ def _split(text: str, content_type: str) -> Sequence[Passage]:
     return list(_code_lines(text))
 
 
-def _aligned_rows(text: str) -> list[Passage]:
+def _aligned_rows(text: str) -> list[TextUnit]:
     """
     Return the lines of a table whose columns are aligned by blanks, as `df` and `ls -l` print them, with the
     names of the columns if its first line has them; empty if the text is no such table.
@@ -123,13 +123,13 @@ def _aligned_rows(text: str) -> list[Passage]:
     head, *_ = rows
     has_names = not _DIGIT.search(table[head]) and any(map(_DIGIT.search, table.values()))
     names = rows[head] if has_names else []
-    passages: list[Passage] = []
+    units: list[TextUnit] = []
     for n, line in lines.items():
         if n not in rows:
-            passages.append(Passage(one_line(line), n, (), "line"))
+            units.append(TextUnit(one_line(line), n, (), "line"))
         elif n != head or not names:
-            passages.append(Passage(_row_text(names, rows[n]), n, (), "row", head))
-    return passages
+            units.append(TextUnit(_row_text(names, rows[n]), n, (), "row", head))
+    return units
 
 
 def _row_text(names: Sequence[str], cells: Sequence[str]) -> str:
@@ -138,10 +138,10 @@ def _row_text(names: Sequence[str], cells: Sequence[str]) -> str:
     return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs)
 
 
-def _code_lines(text: str) -> Iterator[Passage]:
+def _code_lines(text: str) -> Iterator[TextUnit]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            yield Passage(one_line(line), number, (), "code", 1)
+            yield TextUnit(one_line(line), number, (), "code", 1)
 
 
 def _is_json(text: str) -> bool:
@@ -199,12 +199,12 @@ def _ragged_rows(text: str, delimiter: str) -> Iterator[tuple[int, str]]:
             yield line, "this row has more or fewer cells than the first"
 
 
-def _rows(text: str, delimiter: str) -> Iterator[Passage]:
+def _rows(text: str, delimiter: str) -> Iterator[TextUnit]:
     """Yield the rows below the header as "Name: cell; Name: cell", the cells without a text left out."""
     rows = _cell_rows(text, delimiter)
     header_line, header = next(rows, (0, []))
     for line, cells in rows:
-        yield Passage(_row_text(header, cells), line, (), "row", header_line)
+        yield TextUnit(_row_text(header, cells), line, (), "row", header_line)
 
 
 def _cell_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -223,14 +223,14 @@ def _cell_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             yield line, cells
 
 
-def _json_lines(text: str) -> Iterator[Passage]:
+def _json_lines(text: str) -> Iterator[TextUnit]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         if _is_json(line):
-            yield from _JsonReader(line, first_line=number, list_line=1).passages()
+            yield from _JsonReader(line, first_line=number, list_line=1).units()
         else:
-            yield Passage(one_line(line), number, (), "line", 1)
+            yield TextUnit(one_line(line), number, (), "line", 1)
 
 
 @dataclass
@@ -241,18 +241,18 @@ class _Member:
 
 
 class _JsonReader:
-    """Reads the objects of a valid JSON text, each a passage "key: value; key: value" below its keys."""
+    """Reads the objects of a valid JSON text, each a unit "key: value; key: value" below its keys."""
 
     def __init__(self, text: str, *, first_line: int = 1, list_line: int | None = None) -> None:
         self._tokens = self._placed(text, first_line)
         self._list_line = list_line
 
-    def passages(self) -> Iterator[Passage]:
-        """Yield the passages in the order of the text."""
+    def units(self) -> Iterator[TextUnit]:
+        """Yield the units in the order of the text."""
         token, line = next(self._tokens)
-        passages: list[Passage] = []
-        self._read(token, line, (), self._list_line, passages)
-        yield from sorted(passages, key=lambda passage: passage.line)
+        units: list[TextUnit] = []
+        self._read(token, line, (), self._list_line, units)
+        yield from sorted(units, key=lambda unit: unit.line)
 
     @staticmethod
     def _placed(text: str, first_line: int) -> Iterator[tuple[str, int]]:
@@ -264,18 +264,18 @@ class _JsonReader:
             yield match[0], line
 
     def _read(
-        self, token: str, line: int, path: tuple[str, ...], list_line: int | None, passages: list[Passage]
+        self, token: str, line: int, path: tuple[str, ...], list_line: int | None, units: list[TextUnit]
     ) -> str | None:
-        """Return a scalar, or a list of scalars, as text; None of what has passages of its own."""
+        """Return a scalar, or a list of scalars, as text; None of what has units of its own."""
         if token == "{":
-            self._read_object(line, path, list_line, passages)
+            self._read_object(line, path, list_line, units)
             return None
         if token == "[":
-            return self._read_list(line, path, passages)
+            return self._read_list(line, path, units)
         return str(load_json(token)) if token.startswith('"') else token
 
     def _read_object(
-        self, line: int, path: tuple[str, ...], list_line: int | None, passages: list[Passage]
+        self, line: int, path: tuple[str, ...], list_line: int | None, units: list[TextUnit]
     ) -> None:
         members: list[_Member] = []
         for token, at in self._tokens:
@@ -286,13 +286,13 @@ class _JsonReader:
             key = one_line(str(load_json(token)))
             next(self._tokens)  # the colon
             value, value_line = next(self._tokens)
-            scalar = self._read(value, value_line, (*path, key), None, passages)
+            scalar = self._read(value, value_line, (*path, key), None, units)
             if scalar is not None and len(scalar) > _TEXT_CHARS:  # a text, to be quoted by its sentences
-                texts = (passage.text for passage in split_passages(scalar))
-                passages += [Passage(text, value_line, (*path, key)) for text in texts]
+                texts = (unit.text for unit in split_units(scalar))
+                units += [TextUnit(text, value_line, (*path, key)) for text in texts]
             elif scalar is not None and scalar.strip():
                 members.append(_Member(key, one_line(scalar), at))
-        self._add(members, line, path, list_line, passages)
+        self._add(members, line, path, list_line, units)
 
     def _add(
         self,
@@ -300,39 +300,39 @@ class _JsonReader:
         line: int,
         path: tuple[str, ...],
         list_line: int | None,
-        passages: list[Passage],
+        units: list[TextUnit],
     ) -> None:
         parts: list[str] = []
         first = line
         for member in members:
             part = f"{member.key}: {member.value}"
             if parts and sum(map(len, parts)) + len(part) > _OBJECT_CHARS:
-                passages.append(self._passage("; ".join(parts), first, path, list_line))
+                units.append(self._passage("; ".join(parts), first, path, list_line))
                 parts = []
             if not parts:
                 first = member.line
             parts.append(part)
         if parts:
-            passages.append(self._passage("; ".join(parts), first, path, list_line))
+            units.append(self._passage("; ".join(parts), first, path, list_line))
 
-    def _read_list(self, line: int, path: tuple[str, ...], passages: list[Passage]) -> str | None:
+    def _read_list(self, line: int, path: tuple[str, ...], units: list[TextUnit]) -> str | None:
         scalars: list[str] = []
-        before = len(passages)
+        before = len(units)
         for token, at in self._tokens:
             if token == "]":
                 break
             if token == ",":
                 continue
-            scalar = self._read(token, at, path, line, passages)
+            scalar = self._read(token, at, path, line, units)
             if scalar is not None and scalar.strip():
                 scalars.append(one_line(scalar))
         text = ", ".join(scalars)
-        if path and len(passages) == before:
+        if path and len(units) == before:
             return text
         if text:
-            passages.append(self._passage(f"{path[-1]}: {text}" if path else text, line, path[:-1], None))
+            units.append(self._passage(f"{path[-1]}: {text}" if path else text, line, path[:-1], None))
         return None
 
     @staticmethod
-    def _passage(text: str, line: int, path: tuple[str, ...], list_line: int | None) -> Passage:
-        return Passage(text, line, path, "row" if list_line is not None else "line", list_line)
+    def _passage(text: str, line: int, path: tuple[str, ...], list_line: int | None) -> TextUnit:
+        return TextUnit(text, line, path, "row" if list_line is not None else "line", list_line)

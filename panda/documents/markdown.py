@@ -1,4 +1,4 @@
-"""Markdown as people type it: blocks with their lines, quotable passages, sections and links. Pure."""
+"""Markdown as people type it: blocks with their lines, quotable units, sections and links. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -172,7 +172,7 @@ def _is_title(line: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Passage:
+class TextUnit:
     """One sentence, line, list item, table row or line of code."""
 
     text: str  # one line, as it stands in the document
@@ -186,22 +186,22 @@ class Passage:
     """Line where the list begins that it introduces, as "Hotels:" does; None if it does not."""
 
 
-def split_passages(markdown: str) -> list[Passage]:
+def split_units(markdown: str) -> list[TextUnit]:
     """
-    The passages of a text in order: sentences of running text, lines that stand for themselves, whole list
+    The units of a text in order: sentences of running text, lines that stand for themselves, whole list
     items, table rows as "Header: cell; Header: cell", and lines of fenced code. Headings, rules and comments
-    are no passages; headings are kept with what is below.
+    are no units; headings are kept with what is below.
     """
-    passages = list(_passages(markdown))
-    for at, (passage, following) in enumerate(pairwise(passages)):
-        if passage.list_line is not None or passage.headings != following.headings:
+    units = list(_units(markdown))
+    for at, (unit, following) in enumerate(pairwise(units)):
+        if unit.list_line is not None or unit.headings != following.headings:
             continue
-        if following.list_line and (passage.text.endswith(":") or _is_title(passage.text)):
-            passages[at] = replace(passage, heads_line=following.list_line)
-    return passages
+        if following.list_line and (unit.text.endswith(":") or _is_title(unit.text)):
+            units[at] = replace(unit, heads_line=following.list_line)
+    return units
 
 
-def _passages(markdown: str) -> Iterator[Passage]:
+def _units(markdown: str) -> Iterator[TextUnit]:
     lines = markdown.split("\n")
     path: list[tuple[int, str]] = []
     headings: tuple[str, ...] = ()
@@ -219,7 +219,7 @@ def _passages(markdown: str) -> Iterator[Passage]:
         elif block.kind == "fence":
             for at, line in enumerate(held[1:-1] if block.is_closed else held[1:], first + 1):
                 if line.strip():
-                    yield Passage(one_line(line), at, headings, "code", list_line)
+                    yield TextUnit(one_line(line), at, headings, "code", list_line)
         elif block.kind == "table":
             names = split_cells(held[0]) if block.is_ruled else []
             for at, line in enumerate(held[1:] if names else held, first + bool(names)):
@@ -227,9 +227,9 @@ def _passages(markdown: str) -> Iterator[Passage]:
                 heads = [f"{name}: " if name else "" for name in names] if len(names) == len(cells) else []
                 row = "; ".join(head + cell for head, cell in zip_longest(heads, cells, fillvalue="") if cell)
                 if not _TABLE_RULE.match(line):
-                    yield Passage(row, at, headings, "row", first)
+                    yield TextUnit(row, at, headings, "row", first)
         elif block.kind == "text":
-            yield from _text_passages(held, first, headings)
+            yield from _text_units(held, first, headings)
         elif item := _ITEM.match(held[0]):
             number = int(item["number"]) if item["number"] else None
             is_deeper = held[0][0].isspace()
@@ -238,7 +238,7 @@ def _passages(markdown: str) -> Iterator[Passage]:
             if not is_deeper:
                 last_number = number or 0
             if text := one_line(" ".join([item["text"], *held[1:]])):
-                yield Passage(text, first, headings, "item", list_line, number)
+                yield TextUnit(text, first, headings, "item", list_line, number)
 
 
 def _without_comments(lines: Sequence[str]) -> list[str]:
@@ -257,8 +257,8 @@ def _without_comments(lines: Sequence[str]) -> list[str]:
     return "".join([*parts, text[at:]]).split("\n")
 
 
-def _text_passages(held: Sequence[str], first: int, headings: tuple[str, ...]) -> Iterator[Passage]:
-    """The passages of a paragraph: its sentences, or its lines where each stands for itself."""
+def _text_units(held: Sequence[str], first: int, headings: tuple[str, ...]) -> Iterator[TextUnit]:
+    """The units of a paragraph: its sentences, or its lines where each stands for itself."""
     runs = _runs(held, first)
     begins = 1 if len(runs) > 1 and runs[0][1].endswith(":") else 0
     listed = runs[begins:]
@@ -271,9 +271,9 @@ def _text_passages(held: Sequence[str], first: int, headings: tuple[str, ...]) -
                 sentences[-1] += f" {sentence}"  # one word is about what stands before it
             else:
                 sentences.append(sentence)
-        yield from (Passage(sentence, line, headings) for sentence in sentences)
+        yield from (TextUnit(sentence, line, headings) for sentence in sentences)
     for line, text in runs[begins:]:
-        yield Passage(text, line, headings, "line", listed[0][0])
+        yield TextUnit(text, line, headings, "line", listed[0][0])
 
 
 def _runs(held: Sequence[str], first: int) -> list[tuple[int, str]]:
@@ -325,27 +325,27 @@ class KnowledgeSection:
     """Names it within the document, as "visa-rules"; "visa-rules-2" below the second heading of that name,
     "visa-rules~2" for the second part of a long section. No length changes the name of another section."""
     headings: tuple[str, ...]  # headings it stands under, outermost first
-    passages: tuple[Passage, ...]  # its passages in order
+    units: tuple[TextUnit, ...]  # its units in order
 
     @property
     def text(self) -> str:
-        """Its passages, a line each."""
-        return "\n".join(passage.text for passage in self.passages)
+        """Its units, a line each."""
+        return "\n".join(unit.text for unit in self.units)
 
 
-def group_by_headings(passages: Iterable[Passage]) -> tuple[KnowledgeSection, ...]:
-    """Return the passages of a document as its sections, each with another anchor, in order."""
+def group_by_headings(units: Iterable[TextUnit]) -> tuple[KnowledgeSection, ...]:
+    """Return the units of a document as its sections, each with another anchor, in order."""
     sections: list[KnowledgeSection] = []
     taken: dict[str, int] = {}
-    for headings, group in groupby(passages, key=lambda passage: passage.headings):
+    for headings, group in groupby(units, key=lambda unit: unit.headings):
         anchor, chars = _anchor(headings, taken), 0
-        parts: list[list[Passage]] = []
-        for passage in group:
-            chars += len(passage.text)
+        parts: list[list[TextUnit]] = []
+        for unit in group:
+            chars += len(unit.text)
             if not parts or chars > LONG_CHARS:
                 parts.append([])
-                chars = len(passage.text)
-            parts[-1].append(passage)
+                chars = len(unit.text)
+            parts[-1].append(unit)
         for n, part in enumerate(parts, 1):
             sections.append(KnowledgeSection(anchor if n == 1 else f"{anchor}~{n}", headings, tuple(part)))
     return tuple(sections)

@@ -28,9 +28,9 @@ from panda.documents.document_text import (
 from panda.documents.markdown import (
     LONG_CHARS,
     KnowledgeSection,
-    Passage,
+    TextUnit,
     group_by_headings,
-    split_passages,
+    split_units,
 )
 from panda.documents.memory_file import render_value
 from panda.documents.text import one_line
@@ -86,7 +86,7 @@ def parse_note(text: str, *, where: str) -> NoteText:
         tags=tags or "",
         confidence=confidence,
         at=next(filter(None, dates), None),
-        sections=group_by_headings([*reader.properties(front), *split_passages(above + front.body)]),
+        sections=group_by_headings([*reader.properties(front), *split_units(above + front.body)]),
         is_long=len(front.body) > LONG_CHARS,
         faults=tuple(reader.faults),
     )
@@ -94,8 +94,8 @@ def parse_note(text: str, *, where: str) -> NoteText:
 
 def parse_page_note(title: str, text: str) -> NoteText:
     """Return a web page as a note, from its title and what it says; the lines of its file are not named."""
-    passages = [replace(passage, line=0) for passage in split_passages(text)]
-    return replace(_without_properties(text, passages), title=one_line(title))
+    units = [replace(unit, line=0) for unit in split_units(text)]
+    return replace(_without_properties(text, units), title=one_line(title))
 
 
 def read_date(value: object) -> datetime | None:
@@ -151,7 +151,7 @@ class _FrontMatterReader:
             self._used.add(key)
         return parsed
 
-    def properties(self, front: FrontMatterText) -> Iterator[Passage]:
+    def properties(self, front: FrontMatterText) -> Iterator[TextUnit]:
         """
         Yield the lines that are text, each with its key, but those that are empty: where nothing follows the
         front matter all of them, and of a key that is there more than once all but the last.
@@ -165,7 +165,7 @@ class _FrontMatterReader:
                 message = f"{key} is there more than once, and the line is text: the last one counts"
                 self.faults.append(_fault(message, self._where, line=name.line, key=key))
             if value and not (key in self._used and is_last and front.body.strip()):
-                yield Passage(one_line(f"{name.value}: {value}"), name.line, (), "line")
+                yield TextUnit(one_line(f"{name.value}: {value}"), name.line, (), "line")
 
 
 def _without_front_matter(text: str, error: DocumentError, where: str) -> NoteText:
@@ -176,11 +176,11 @@ def _without_front_matter(text: str, error: DocumentError, where: str) -> NoteTe
         lines[at] = ""
     message = f"{error.message}; it is read as text"
     fault = _fault(message, where, line=error.line)
-    return _without_properties(text, split_passages("\n".join(lines)), (fault,))
+    return _without_properties(text, split_units("\n".join(lines)), (fault,))
 
 
 def _without_properties(
-    text: str, passages: Sequence[Passage], faults: Sequence[NoteFormatError] = ()
+    text: str, units: Sequence[TextUnit], faults: Sequence[NoteFormatError] = ()
 ) -> NoteText:
     """Return a note that has no front matter."""
     return NoteText(
@@ -188,7 +188,7 @@ def _without_properties(
         tags="",
         confidence=None,
         at=None,
-        sections=group_by_headings(passages),
+        sections=group_by_headings(units),
         is_long=len(text) > LONG_CHARS,
         faults=tuple(faults),
     )

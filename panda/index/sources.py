@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from panda.documents.document_text import HTML, content_type_of
-from panda.documents.markdown import KnowledgeSection, split_passages
+from panda.documents.markdown import KnowledgeSection, split_units
 from panda.documents.memory_file import is_statement, parse_memory_file, render_value, written_below
 from panda.documents.note import NoteText, parse_note, parse_page_note
 from panda.documents.text import escape_path, one_line, shorten, strip_citations, unescape_path
@@ -385,7 +385,7 @@ def memory_entries(source: str, text: str, *, where: str) -> list[IndexEntry]:
         header = f"{one_line(value.key)}: {value.text}" if title else value.text
         about = (0, source, 0, f"{prefix}:{value.key}", source_type, header, _seconds(value.updated_at))
         entries.append(IndexEntry(*about, summary=title, response=value.text))
-    below = " ".join(passage.text for passage in split_passages(written_below(text, where=where)))
+    below = " ".join(unit.text for unit in split_units(written_below(text, where=where)))
     if below:
         about = (0, source, 0, f"{prefix}:{source}", source_type, below, NO_TIME)
         entries.append(IndexEntry(*about, response=below))

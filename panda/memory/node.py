@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from panda.documents.markdown import Passage, is_only_wikilinks, spell_out_wikilinks, split_passages
+from panda.documents.markdown import TextUnit, is_only_wikilinks, spell_out_wikilinks, split_units
 from panda.documents.memory_file import render_value
 from panda.documents.text import one_line, strip_citations
 from panda.language.dates import day_of, find_days
@@ -155,45 +155,45 @@ def turn_lines(turn: TurnRecord, now: datetime) -> tuple[Line, ...]:
         text = one_line(turn.summary)
         found.setdefault(text, line(text, None if own == turn.response else NodeKind.TURN.id(turn.number)))
     for statement in turn.statements:
-        for text in [passage.text for passage in split_passages(statement)] or [one_line(statement)]:
+        for text in [unit.text for unit in split_units(statement)] or [one_line(statement)]:
             if text and not any(text in one_line(kept) for kept, _ in turn.quotes):
                 origin = NodeKind.TURN.id(turn.number) if plain_mood(text) == "orders" else None
                 found.setdefault(text, line(text, origin))
-    said = split_passages(strip_citations(own))
+    said = split_units(strip_citations(own))
     introduced = _introductions(said)
-    for passage in said:
-        if passage.text not in found or passage.list_line is not None or passage.heads_line is not None:
-            found[passage.text] = _passage_line(passage, passage.text, sure, turn.at, introduced)
+    for unit in said:
+        if unit.text not in found or unit.list_line is not None or unit.heads_line is not None:
+            found[unit.text] = _unit_line(unit, unit.text, sure, turn.at, introduced)
     return tuple(line for line in found.values() if not _EXCLAMATION.match(line.text))
 
 
-def _passage_line(
-    passage: Passage,
+def _unit_line(
+    unit: TextUnit,
     text: str,
     confidence: float,
     at: datetime | None,
     introduced: Mapping[int, str],
     carried: str = "",
 ) -> Line:
-    above = introduced.get(passage.list_line or 0, "")
-    heading = ". ".join(filter(None, [*map(one_line, passage.headings), above]))
+    above = introduced.get(unit.list_line or 0, "")
+    heading = ". ".join(filter(None, [*map(one_line, unit.headings), above]))
     return Line(
         text=carried + text,
         content_type="general_fact",
         confidence=confidence,
         at=at,
-        list_id=str(passage.list_line) if passage.list_line else None,
-        heads=str(passage.heads_line) if passage.heads_line else None,
-        heading=heading if passage.number is None else f"{heading} {passage.number}".strip(),
-        form=passage.form,
-        number=passage.number,
-        line=passage.line or None,
+        list_id=str(unit.list_line) if unit.list_line else None,
+        heads=str(unit.heads_line) if unit.heads_line else None,
+        heading=heading if unit.number is None else f"{heading} {unit.number}".strip(),
+        form=unit.form,
+        number=unit.number,
+        line=unit.line or None,
         carried=carried,
     )
 
 
-def _introductions(passages: Iterable[Passage]) -> dict[int, str]:
-    heads = [passage for passage in passages if passage.heads_line is not None]
+def _introductions(units: Iterable[TextUnit]) -> dict[int, str]:
+    heads = [unit for unit in units if unit.heads_line is not None]
     return {head.heads_line or 0: head.text.rstrip(":").strip("*_: ") for head in heads}
 
 
@@ -274,30 +274,30 @@ def _flatten(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
 
 
 def note_lines(
-    passages: Sequence[Passage], title: str, start: float, at: datetime | None, now: datetime
+    units: Sequence[TextUnit], title: str, start: float, at: datetime | None, now: datetime
 ) -> Iterator[Line]:
     """
     One line a sentence, line or list item, links between notes as a reader sees them; no paragraph of nothing
     but links. What it stands under, or else the title, stands in front of a line that is too short alone, or
     lacks the date of that. *start* is the note's confidence when it was written.
     """
-    introduced = _introductions(passages)
-    for passage in passages:
-        if is_only_wikilinks(passage.text) and passage.form != "item":
+    introduced = _introductions(units)
+    for unit in units:
+        if is_only_wikilinks(unit.text) and unit.form != "item":
             continue
-        text, above = spell_out_wikilinks(passage.text), introduced.get(passage.list_line or 0, "")
-        places = [place for place in (title, *map(one_line, passage.headings), above) if place]
+        text, above = spell_out_wikilinks(unit.text), introduced.get(unit.list_line or 0, "")
+        places = [place for place in (title, *map(one_line, unit.headings), above) if place]
         dated = [place for place in places if find_days(place)]
         when = next((day for place in reversed(dated) if (day := day_of(place))), at)
-        is_short = len(text.split()) < _SHORT_WORDS and ": " not in text and passage.form in _CARRYING
+        is_short = len(text.split()) < _SHORT_WORDS and ": " not in text and unit.form in _CARRYING
         carried = ""
-        if dated and not find_days(text) and passage.form != "code":
+        if dated and not find_days(text) and unit.form != "code":
             carried = dated[-1]
-        elif is_short and places and not passage.heads_line:
+        elif is_short and places and not unit.heads_line:
             carried = places[-1]
         carried = f"{carried}: " if carried and not text.startswith(carried) else ""
         sure = confidence_at(start, "general_fact", when, now)
-        yield _passage_line(passage, text, sure, when, introduced, carried)
+        yield _unit_line(unit, text, sure, when, introduced, carried)
 
 
 def line_text(above: str, text: str) -> str:

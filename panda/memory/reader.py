@@ -8,7 +8,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Protocol, TypeVar
 
 from panda.documents.document_text import split_document
-from panda.documents.markdown import find_wikilinks, section_named, split_passages
+from panda.documents.markdown import find_wikilinks, section_named, split_units
 from panda.documents.memory_file import is_statement, written_below
 from panda.documents.text import escape_path, one_line, shorten, unescape_path
 from panda.errors import FileFormatError, LockHeldError, MemoryNodeError, NotFoundError, StoreError
@@ -68,7 +68,7 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
             raise NotFoundError(f"there is no section {anchor!r}", where=str(path))
         sections = (section,)
         heading = one_line(section.headings[-1]) if section.headings else title
-    passages = [passage for section in sections for passage in section.passages]
+    units = [unit for section in sections for unit in section.units]
     start = KNOWLEDGE if note.confidence is None else note.confidence
     at = note.at or day_of(title)
     with store_errors(path, "read"):
@@ -79,8 +79,8 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         title=title if heading == title else f"{title}: {heading}",
         provenance=escape_path(path.relative_to(knowledge.parent).as_posix()),
         at=at,
-        items=tuple(note_lines(passages, title, start, at, now)),
-        links=_linked_notes(knowledge, path, "\n".join(passage.text for passage in passages)),
+        items=tuple(note_lines(units, title, start, at, now)),
+        links=_linked_notes(knowledge, path, "\n".join(unit.text for unit in units)),
         changed_at=changed_at,
     )
 
@@ -267,7 +267,7 @@ class NodeReader:
         if name != path.name:
             raise NotFoundError(f"there is no key {name!r}", where=str(path))
         text = written_below(self._moment.memory.texts[kind] or "", where=str(path))  # by its owner
-        lines = note_lines(split_passages(text), path.stem, KNOWLEDGE, None, self._clock())
+        lines = note_lines(split_units(text), path.stem, KNOWLEDGE, None, self._clock())
         return Node(node_id, kind, path.stem, path.name, None, tuple(lines))
 
     def _turn(self, node_id: str, name: str) -> Node:
@@ -294,14 +294,14 @@ class NodeReader:
         paths = self._store.turn(int(number))
         document = load_document(paths, own_name)
         at = document.record.added_at
-        passages = split_document(document.text, document.record.content_type)
+        units = split_document(document.text, document.record.content_type)
         return Node(
             id=node_id,
             source_type="user_document",
             title=document.name,
             provenance=self._relative(paths / document.record.file),
             at=at,
-            items=tuple(note_lines(passages, "", HANDED_OVER, at, self._clock())),
+            items=tuple(note_lines(units, "", HANDED_OVER, at, self._clock())),
         )
 
     def visits(self, urls: Collection[str]) -> dict[str, Visit]:

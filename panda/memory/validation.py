@@ -132,10 +132,10 @@ def _findings_of_note(path: Path, node: Node) -> Iterator[Problem]:
     """What of a note is read as text, and its lines that cannot be quoted."""
     note, _ = load_note_text(path)
     yield from note.faults
-    passages = (passage for section in note.sections for passage in section.passages)
-    links = (passage for passage in passages if passage.form != "item" and is_only_wikilinks(passage.text))
+    units = (unit for section in note.sections for unit in section.units)
+    links = (unit for unit in units if unit.form != "item" and is_only_wikilinks(unit.text))
     reasons = [(item.line or 0, unquotable_for(item)) for item in node.items]
-    reasons += [(passage.line, "it holds nothing but links") for passage in links]
+    reasons += [(unit.line, "it holds nothing but links") for unit in links]
     for line, reason in sorted(reasons):
         if reason:
             yield Problem(f"cannot be quoted: {reason}", str(path), line=line or None, verdict=Verdict.SOUND)
@@ -276,7 +276,7 @@ def _is_drafted(turn_calls: Sequence[Call]) -> bool:
 
 
 def _wordings(turn_calls: Sequence[Call]) -> list[str]:
-    """Return what a model wrote to shorten passages of §2, the longest first."""
+    """Return what a model wrote to shorten units of §2, the longest first."""
     generated = (call for call in turn_calls if isinstance(call, GeneratedCall))
     written = {_plain(call.output) for call in generated if call.recipe.startswith(_COMPRESSION)}
     return sorted(filter(None, written), key=len, reverse=True)
@@ -300,7 +300,7 @@ class _Judge:
         past: Gives the nodes.
         gathered: What the turn recorded of §2; None if it recorded nothing.
         quotes: Whether every line must stand in a node.
-        wordings: What a model wrote in the place of passages of §2.
+        wordings: What a model wrote in the place of units of §2.
     """
 
     def __init__(
@@ -384,7 +384,7 @@ class _Judge:
             for wording in self._wordings:
                 rest = rest.replace(wording, "")
             if rest != text and any(rest.strip() in line for line in there):
-                continue  # passages of a recorded line were worded anew
+                continue  # units of a recorded line were worded anew
             yield f"{_place(part)}gathered_context.json does not hold the line {text!r:.80}"
         for text in sorted(there - said) if not part.is_cut else ():
             yield f"{_place(part)}lacks the line {text!r:.80} of gathered_context.json"

@@ -8,7 +8,7 @@ from typing import Any
 
 from panda.documents.evidence import find_claims
 from panda.documents.json_text import load_json
-from panda.documents.markdown import split_passages
+from panda.documents.markdown import split_units
 from panda.documents.text import one_line
 from panda.language.text import split_sentences
 from panda.language.words import phrases
@@ -375,7 +375,7 @@ def _plain(page: Page, text: str) -> Extraction:
         scalars = {str(key): part for key, part in pairs if isinstance(part, str | int | float)}
         short = {key: part for key, part in scalars.items() if len(f"{key}{part}") <= _DATA_CHARS}
         fields["data"] = dict(list(short.items())[:_MOST_SPECS])
-    passages = [passage.text for passage in split_passages(text)][:_MOST_ITEMS]
+    passages = [passage.text for passage in split_units(text)][:_MOST_ITEMS]
     data = fields.get("data", {})
     name = page.final_url.rstrip("/").rpartition("/")[2][:80]
     title = one_line(str(data.get("title") or data.get("name") or name))[:_TITLE_CHARS]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panda.documents.evidence import check_evidence, find_claims
-from panda.documents.markdown import split_passages
+from panda.documents.markdown import split_units
 from tests.documents.evidence_pairs import WORDS
 
 LOQ = """Lenovo LOQ 15 Gaming Laptop: price $697.00. NVIDIA RTX 4050, 16GB DDR5, 512GB SSD.
@@ -131,6 +131,6 @@ NOTES = [
 @pytest.mark.parametrize("note", NOTES)
 def test_lines_of_ordinary_notes_are_supported(note: str) -> None:
     """What is quoted of a note, a table's row with its header too, is supported by the note."""
-    quotable = [passage.text for passage in split_passages(note)]
+    quotable = [passage.text for passage in split_units(note)]
     found = {text: check_evidence(text, [note]) for text in quotable}
     assert {text: claims for text, claims in found.items() if claims} == {}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panda.documents.markdown import split_passages
+from panda.documents.markdown import split_units
 from panda.documents.text import strip_citations
 from panda.language.text import split_sentences
 
@@ -23,7 +23,7 @@ def test_no_character_is_lost(text: str) -> None:
 def test_passages_are_single_lines_with_true_numbers(text: str) -> None:
     """Any text gives single-line passages whose first word stands on the line named."""
     lines = text.split("\n")
-    for passage in split_passages(text):
+    for passage in split_units(text):
         assert passage.text == " ".join(passage.text.split()) != ""
         assert 1 <= passage.line <= len(lines)
 
@@ -60,7 +60,7 @@ def test_nested_structure() -> None:
     """Headings are kept with what is below, code lines and table rows are passages of their own."""
     text = "# A\n## B\nOne.\n```\n# no heading\n```\n## C\n1. first\n   goes on\n2. second"
     text += "\n\n| a | b |\n|-|-|\n| 1 | 2 |"
-    found = [(passage.text, passage.headings, passage.line) for passage in split_passages(text)]
+    found = [(passage.text, passage.headings, passage.line) for passage in split_units(text)]
     assert found == [
         ("One.", ("A", "B"), 3),
         ("# no heading", ("A", "B"), 5),

@@ -2,12 +2,12 @@
 
 import pytest
 
-from panda.documents.markdown import split_passages
+from panda.documents.markdown import split_units
 
 
 def lists(text: str) -> list[tuple[str, int | None]]:
     """Each passage with the line where its list begins."""
-    return [(one.text, one.list_line) for one in split_passages(text)]
+    return [(one.text, one.list_line) for one in split_units(text)]
 
 
 def test_lines_stay_lines() -> None:
@@ -36,7 +36,7 @@ def test_broken_lines_are_joined(text: str) -> None:
 def test_a_head_introduces_the_lines_below() -> None:
     """A short line above a list, and a line with a colon above lines, introduce it."""
     for text in ("Guests\n\nNoor\nMika", "Guests:\nNoor\nMika", "Guests\n- Noor\n- Mika"):
-        head, *others = split_passages(text)
+        head, *others = split_units(text)
         assert head.heads_line is not None
         assert [one.list_line for one in others] == [head.heads_line] * 2
 
@@ -51,7 +51,7 @@ def test_tables_and_lists_that_follow_each_other_are_two() -> None:
 
 def test_steps_go_on_below_code() -> None:
     """Code between two steps belongs to them, and steps know their numbers."""
-    found = split_passages("1. Pull\n2. Run:\n```\nmake\n```\n3. Tell")
+    found = split_units("1. Pull\n2. Run:\n```\nmake\n```\n3. Tell")
     assert [(one.text, one.list_line, one.number) for one in found] == [
         ("Pull", 1, 1),
         ("Run:", 1, 2),
@@ -67,7 +67,7 @@ def test_a_line_below_a_list_is_none_of_it() -> None:
 
 def test_an_underlined_line_is_a_heading() -> None:
     """As markdown has it; a rule below a sentence is a rule."""
-    assert [(one.text, one.headings) for one in split_passages("Tea\n===\nGreen.\n---\nBlack.")] == [
+    assert [(one.text, one.headings) for one in split_units("Tea\n===\nGreen.\n---\nBlack.")] == [
         ("Green.", ("Tea",)),
         ("Black.", ("Tea",)),
     ]
