@@ -34,16 +34,6 @@ def test_packaged_encoder_is_what_make_encoder_makes() -> None:
     assert hashlib.sha256(made.ENCODER.read_bytes()).hexdigest() == made.ENCODER_SHA256
 
 
-def test_texts_of_one_meaning_are_nearer_than_texts_of_another(tmp_path: Path) -> None:
-    with _layers(tmp_path, "models: {}\n" + _LAYERS) as layers:
-        encoder = layers.encoder()
-        assert encoder is not None
-        asked, told, other = encoder.encode(
-            ["How much does the laptop cost?", "laptop price $697", "The bees fly in May"]
-        )
-    assert asked @ told > 0.5 > 0.2 > asked @ other
-
-
 def test_vector_depends_on_no_other_text(tmp_path: Path) -> None:
     texts = ["a tent", "", "two\nlines, three words each", "long " * 2_000]
     with _layers(tmp_path, "models: {}\n" + _LAYERS) as layers:
@@ -66,11 +56,6 @@ def test_words_have_their_vectors_in_their_place(tmp_path: Path) -> None:
     assert all(np.isclose(np.linalg.norm(vector), 1) for vector in money.values())
     assert river["bank"] @ river["river"] > money["bank"] @ river["river"]
     assert np.allclose(whole, encoder.encode(["a river bank"]))
-
-
-def test_no_encoder_where_none_is_wanted(tmp_path: Path) -> None:
-    with _layers(tmp_path, "models: {}\nencoder: null\n" + _LAYERS) as layers:
-        assert layers.encoder() is None
 
 
 def test_language_model_is_refused_as_an_encoder_when_it_is_asked(tmp_path: Path) -> None:
