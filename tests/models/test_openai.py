@@ -286,6 +286,14 @@ def test_a_pause_beyond_the_time_is_not_waited_for(after: str, server: Server, p
     assert (len(server.asked), pauses) == (1, [])
 
 
+def test_connections_that_stay_lost_are_away(server: Server, pauses: list[float]) -> None:
+    """A server that hangs up each time is away after five attempts."""
+    server.answer = lambda _: None
+    with pytest.raises(ModelAwayError, match="disconnected"):
+        server.model().generate(CHAT, FREE)
+    assert (len(server.asked), len(pauses)) == (5, 4)
+
+
 def test_time_of_the_model_counts(server: Server) -> None:
     """timeout_seconds of the model stands over the recipe's."""
 
