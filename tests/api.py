@@ -13,6 +13,7 @@ the program is built inside. Nothing of `panda` is handed on.
     ann.say("And in red?", answer={"items": []}) one turn of a conversation; its session and store stay sound
     on_terminal(panda, "list")                  what a terminal of 80 columns is sent
     panda.problems(), panda.lock("users/ann/x") what `validate` finds; a lock that another process holds
+    panda.kills("init")                         every way to kill a command at one of its writes
     open_pages(panda).get("/turns/ann/3")       a page of `panda view`, without a socket
 
 Files for a store are written by `tests.store_files`, replies of the scripted model stand in `tests.script`.
@@ -25,16 +26,20 @@ import os
 import pty
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tarfile
 import termios
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from io import BytesIO, TextIOWrapper
+from itertools import count
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -318,6 +323,33 @@ class Panda:
         assert ended.code in (0, 3), ended.out
         return [str(one) for one in ended.data["problems"]]
 
+    def kills(self, *words: str) -> list["Kill"]:
+        """Run a command in a process of its own, and return every way to kill it at one of its writes."""
+        receiver, sender = _FORKSERVER.Pipe(duplex=False)
+        assert self._exit_code_of(words, sender=sender) == 0
+        sender.close()
+        kills = []
+        with suppress(EOFError):
+            for write in count(1):
+                kind = receiver.recv()
+                kills.append(Kill(write))
+                if kind == "append":
+                    kills.append(Kill(write, is_torn=True))
+        return kills
+
+    def run_killed(self, kill: "Kill", *words: str) -> None:
+        """Run a command in a process of its own, which is killed at one of its writes."""
+        assert self._exit_code_of(words, kill=kill) == -signal.SIGKILL
+
+    def _exit_code_of(
+        self, words: Sequence[str], *, sender: Connection | None = None, kill: "Kill | None" = None
+    ) -> int | None:
+        arguments = (self.home, self.environ, words, sender, kill)
+        process = _FORKSERVER.Process(target=_run_until, args=arguments)
+        process.start()
+        process.join(120)
+        return process.exitcode
+
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
         """Hold a lock file of the store, as another process would while it writes."""
@@ -326,6 +358,59 @@ class Panda:
         with path.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When a process is killed."""
+
+    write: int
+    """At which of its writes, from 1 on: before a rename, or after an append."""
+    is_torn: bool = False
+    """Whether half of the appended line is missing."""
+
+
+_FORKSERVER = get_context("forkserver")
+"""Starts processes quickly; pytest has threads, which a fork of it would not take along."""
+_FORKSERVER.set_forkserver_preload(["tests.api"])
+
+
+def _run_until(
+    home: Path,
+    environ: Mapping[str, str],
+    words: Sequence[str],
+    sender: Connection | None,
+    kill: Kill | None,
+) -> None:
+    writes = 0
+    rename, sync = os.rename, os.fsync
+
+    def is_last(kind: str) -> bool:
+        nonlocal writes
+        writes += 1
+        if sender is not None:
+            sender.send(kind)
+        return kill is not None and writes == kill.write
+
+    def rename_unless_killed(*places: Any, **options: Any) -> None:
+        if is_last("rename"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        rename(*places, **options)
+
+    def sync_unless_killed(file: Any) -> None:
+        sync(file)
+        number = file if isinstance(file, int) else file.fileno()
+        if fcntl.fcntl(number, fcntl.F_GETFL) & os.O_APPEND and is_last("append"):
+            assert kill is not None
+            if kill.is_torn:
+                size = os.fstat(number).st_size
+                start = os.pread(number, size - 1, 0).rfind(b"\n") + 1
+                os.ftruncate(number, (start + size) // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    vars(os).update(rename=rename_unless_killed, replace=rename_unless_killed, fsync=sync_unless_killed)
+    with chdir(home):
+        assert run_here(words, environ).code == 0
 
 
 def run_here(

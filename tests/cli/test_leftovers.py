@@ -7,7 +7,6 @@ import pytest
 
 from tests.api import PRICE_QUESTION, Panda, ScriptedPanda
 from tests.code_mode import QUERY, code_script, repository
-from tests.kills import kills_of, run_killed
 from tests.script import Script
 from tests.store_files import import_line
 
@@ -23,13 +22,6 @@ KINDS = {
 }
 KILLS = 3
 """At how many of its writes, spread over all, each is killed."""
-
-
-def run(home: str, *words: str) -> None:
-    """What is killed: a command in the project, with the project's temporary directory."""
-    user = "" if words[0] == "init" or "--full" in words else "ann"
-    panda = Panda(Path(home), user=user)
-    assert panda(*words).code == 0
 
 
 def temporaries(home: Path) -> list[Path]:
@@ -53,12 +45,14 @@ def test_what_killed_commands_leave_goes_with_the_next(kind: str, tmp_path: Path
             ann.server.script = code_script() if kind == "code turn" else Script()
 
         lay_out()
-        kills = [kill for kill in kills_of(run, str(home), *KINDS[kind]) if not kill.torn]
+        words = KINDS[kind]
+        runner = Panda(home, user="" if words[0] == "init" or "--full" in words else "ann")
+        kills = [kill for kill in runner.kills(*words) if not kill.is_torn]
         assert kills or kind == "validate"
         left = 0
         for kill in kills[:: max(1, len(kills) // KILLS)]:
             lay_out()
-            run_killed(kill, run, str(home), *KINDS[kind])
+            runner.run_killed(kill, *words)
             left += bool(temporaries(home))
             assert ann("memory", "set", "size", str(kill.write)).code == 0
             assert temporaries(home) == []

@@ -11,7 +11,6 @@ import pytest
 
 from tests.api import LAPTOPS, PRICE_QUESTION, Ended, Panda, ScriptedPanda, Turn, run_here, tree
 from tests.cli.test_resume import start, turn_file, wait_for
-from tests.kills import kills_of, run_killed
 from tests.script import APPROVED, Request, Script, step_of
 from tests.store_files import write_json
 
@@ -50,11 +49,6 @@ def interrupt(ann: ScriptedPanda, *sessions: str, step: str = "planner") -> None
 def temporaries(root: Path) -> list[Path]:
     """What an unfinished writer left; a turn that goes is renamed to such a name first."""
     return [path for path in root.rglob(".*.panda.tmp*") if "writing" not in path.name]
-
-
-def discard(home: str) -> None:
-    """What is killed below."""
-    assert Panda(Path(home), user="ann")("turn", "--discard", "3").code == 0
 
 
 def test_a_halted_turn_is_taken_out(ann: ScriptedPanda) -> None:
@@ -167,15 +161,15 @@ def test_another_turn_of_the_session_is_waited_for(ann: ScriptedPanda) -> None:
 def test_killed_at_every_write_it_is_there_or_gone(ann: ScriptedPanda) -> None:
     """Never half: what is left is whole and can be discarded, or is swept by the next that writes."""
     whole = tree(halt(ann).directory)
-    start_of_all, home = ann.store.rename(ann.home / "start"), str(ann.home)
+    start_of_all = ann.store.rename(ann.home / "start")
     shutil.copytree(start_of_all, ann.store)
-    kills = list(kills_of(discard, home))
+    kills = ann.kills("turn", "--discard", "3")
     assert len(kills) >= 2
     was_there = set()
     for kill in kills:
         shutil.rmtree(ann.store)
         shutil.copytree(start_of_all, ann.store)
-        run_killed(kill, discard, home)
+        ann.run_killed(kill, "turn", "--discard", "3")
         is_there = ann.turn_file(3, "").exists()
         was_there.add(is_there)
         if is_there:

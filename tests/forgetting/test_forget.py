@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.api import LAPTOPS, Panda, digest, tree
-from tests.forgetting.traces import MARK, assert_sound, copy_project, holding, make_project, open_project
-from tests.kills import kills_of, run_killed
+from tests.forgetting.traces import MARK, assert_sound, copy_project, holding, make_project
 from tests.store_files import import_line, write_note, write_visit
 
 SECRET = "hunter2-zebra"
@@ -138,22 +137,17 @@ def test_a_dry_run_names_the_directory_of_a_page_and_every_file_that_changes(
     assert any(name.endswith("research.md") for name in names)
 
 
-def forget(home: str, words: list[str]) -> None:
-    """Run the command that is killed below."""
-    assert open_project(Path(home))("forget", "--yes", *words).code == 0
-
-
 @pytest.mark.parametrize("words", [["locker_code"], ["--text", "4471-k"], ["1"]])
 def test_killed_at_any_moment_it_is_ended_by_the_same_command(
     told: Path, tmp_path: Path, words: list[str]
 ) -> None:
     """kill -9 at writes all along: every file is whole, and the same command ends the work."""
     whole = copy_project(told, tmp_path / "whole")
-    kills = list(kills_of(forget, str(whole.home), words))
+    kills = whole.kills("forget", "--yes", *words)
     assert len(kills) > 15
     for kill in kills[:: len(kills) // 3]:
-        panda = copy_project(told, tmp_path / f"{kill.write}{kill.torn}")
-        run_killed(kill, forget, str(panda.home), words)
+        panda = copy_project(told, tmp_path / f"{kill.write}{kill.is_torn}")
+        panda.run_killed(kill, "forget", "--yes", *words)
         for path in panda.user_directory.rglob("*.json"):
             json.loads(path.read_bytes() or b"{}")
         again = panda("forget", "--yes", *words)

@@ -9,8 +9,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.api import ROOT, Panda
-from tests.forgetting.traces import assert_sound, copy_project, holding, open_project, say
-from tests.kills import kills_of, run_killed
+from tests.forgetting.traces import assert_sound, copy_project, holding, say
 
 EVERYDAY = (
     "My locker code is 4471-k and I like it",
@@ -113,18 +112,16 @@ def test_an_order_that_nothing_fits_is_answered_so(panda: Panda) -> None:
     assert holding(panda, "4471-k")
 
 
-def order(home: str) -> None:
-    """Run the turn that is killed below."""
-    assert say(open_project(Path(home)), "forget my locker code")[0] == 0
+ORDER = ("turn", "--session", "talk", "--", "forget my locker code")
 
 
 def test_an_order_that_was_cut_short_is_ended(told: Path, tmp_path: Path) -> None:
     """kill -9 at writes all along: what takes up turns that were cut short ends it."""
     whole = copy_project(told, tmp_path / "whole")
-    kills = list(kills_of(order, str(whole.home)))
+    kills = whole.kills(*ORDER)
     for kill in kills[len(kills) // 2 :: len(kills) // 3]:
-        panda = copy_project(told, tmp_path / f"{kill.write}{kill.torn}")
-        run_killed(kill, order, str(panda.home))
+        panda = copy_project(told, tmp_path / f"{kill.write}{kill.is_torn}")
+        panda.run_killed(kill, *ORDER)
         assert panda("turn", "--resume-all").code == 0
         assert holding(panda, "4471-k") == [], kill
         assert_sound(panda)

@@ -11,7 +11,6 @@ import pytest
 
 from tests.api import Panda, tree
 from tests.history.exports import chatgpt, claude, said, saved_turns, write_export
-from tests.kills import kills_of, run_killed
 
 CHATGPT = "chatgpt-{:08x}-0000-4000-8000-000000000000"
 
@@ -206,11 +205,6 @@ def test_what_was_forgotten_does_not_come_back(panda: Panda) -> None:
     assert (again["created"], again["unchanged"], again["left_out"]) == (0, 1, {"forgotten turn": 1})
 
 
-def take_in(home: str) -> None:
-    """Run the import that is killed below."""
-    assert Panda(Path(home), user="ann")("import", "a.json").code == 0
-
-
 def test_killed_at_any_write_and_again_each_turn_is_there_once(panda: Panda, tmp_path: Path) -> None:
     """Whatever was done before the kill; no temporary stays, nothing is wrong with the store."""
     write_export(panda.home / "a.json", talk(1, "A", "a", "B", "b"), talk(2, "C", "c"))
@@ -223,12 +217,12 @@ def test_killed_at_any_write_and_again_each_turn_is_there_once(panda: Panda, tmp
         project.user_directory.mkdir(parents=True)
         return project
 
-    kills = list(kills_of(take_in, str(fill(whole).home)))
+    kills = fill(whole).kills("import", "a.json")
     assert len(kills) > 3
     for number, kill in enumerate(kills[::2]):
         killed = fill(Panda(tmp_path / f"killed-{number}", user="ann"))
-        run_killed(kill, take_in, str(killed.home))
-        take_in(str(killed.home))
+        killed.run_killed(kill, "import", "a.json")
+        assert killed("import", "a.json").code == 0
         turns = saved_turns(killed)
         assert sorted(turn.query for turn in turns) == ["A", "B", "C"]
         assert [turn.query for turn in turns if turn.session == CHATGPT.format(1)] == ["A", "B"]

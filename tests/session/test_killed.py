@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.api import PRICE_QUESTION, Panda, ScriptedPanda, tree
-from tests.kills import Kill, kills_of, run_killed
+from tests.api import PRICE_QUESTION, Kill, ScriptedPanda, tree
 from tests.script import Script
 from tests.session.conversations import DONE, TOOLS, load_session
 
 QUERY = "My favorite tea is Assam."
+WORDS = ("turn", "--session", "talk", "--", QUERY)
 SHARES = 4
 FEWEST_WRITES = 40
 FEWEST_APPENDS = 5
@@ -22,11 +22,6 @@ def remembering(number: int) -> Script:
     """Return the replies of a turn that remembers what its query states, and is approved."""
     answer = {"items": [{"text": QUERY, "node_ids": [f"turn:{number}"]}]}
     return Script(planner=TOOLS, coordinator=[{"tool": "memory.create"}, DONE], answer=answer)
-
-
-def state(home: str) -> None:
-    """Run the turn that is killed below; its model is asked over loopback."""
-    assert Panda(Path(home), user="ann").turn(QUERY, "--session", "talk").code == 0
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +43,9 @@ def kills(begun: ScriptedPanda, tmp_path_factory: pytest.TempPathFactory) -> lis
     """Every way to kill it at a write."""
     with copy(begun, tmp_path_factory.mktemp("whole") / "project") as whole:
         whole.server.script = remembering(4)
-        places = list(kills_of(state, str(whole.home)))
+        places = whole.kills(*WORDS)
     assert len(places) > FEWEST_WRITES
-    assert sum(kill.torn for kill in places) > FEWEST_APPENDS
+    assert sum(kill.is_torn for kill in places) > FEWEST_APPENDS
     return places
 
 
@@ -58,9 +53,9 @@ def kills(begun: ScriptedPanda, tmp_path_factory: pytest.TempPathFactory) -> lis
 def test_killed_at_every_write(begun: ScriptedPanda, kills: list[Kill], tmp_path: Path, share: int) -> None:
     """Whatever write kills it, the turn goes on and remembers once; nothing is lost, doubled or left over."""
     for kill in kills[share :: 8 * SHARES]:
-        with copy(begun, tmp_path / f"{kill.write} {kill.torn}") as panda:
+        with copy(begun, tmp_path / f"{kill.write} {kill.is_torn}") as panda:
             panda.server.script = remembering(4)
-            run_killed(kill, state, str(panda.home))
+            panda.run_killed(kill, *WORDS)
             assert panda.sessions_differ("talk") == [], kill
             go_on(panda)
             assert_remembered_once(panda)

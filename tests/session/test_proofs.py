@@ -118,6 +118,26 @@ def records(ann: ScriptedPanda) -> dict[str, dict[str, Any]]:
     return {record["label"]: record for record in load_carry(ann)["registry"]["records"]}
 
 
+def test_what_is_named_again_is_of_that_turn(ann: ScriptedPanda) -> None:
+    """Query and reply each name a dish of the list: both are of the turn, the reply's is mentioned."""
+    list_dishes(ann)
+    write_note(ann.user_directory, "curry.md", "The Cod curry is spicy.\n")
+    ann.say(
+        "Is the Cod soup spicy?",
+        retrieval={"relevant": pick("knowledge:curry.md")},
+        synthesis={"lines": pick("spicy")},
+        answer={"items": [{"text": "The Cod curry is spicy.", "node_ids": ["knowledge:curry.md"]}]},
+    )
+    assert {label: record["turns"] for label, record in records(ann).items() if label in DISHES} == {
+        "Baked cod with lemon": [3],
+        "Cod curry": [3, 4],
+        "Cod soup": [3, 4],
+        "Salmon with rice": [3],
+    }
+    mentioned = load_carry(ann)["recent_turns"][-1]["entities_mentioned"]
+    assert records(ann)["Cod curry"]["ref"] in mentioned
+
+
 def test_exclusion_holds_at_once(ann: ScriptedPanda) -> None:
     """5: "no cod" demotes three dishes: the same turn's planner has them as exclusions, no plan uses one."""
     list_dishes(ann)
