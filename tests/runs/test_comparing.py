@@ -12,6 +12,7 @@ from tests.store_files import write_json
 REFLECTION = "pipeline/phase1_reflection"
 PLANNER = "pipeline/phase3_planner_chat"
 VERSIONS = {REFLECTION: {"version": "v1", "model": "m1"}, PLANNER: {"version": "w1", "model": "m1"}}
+DIFF = ("diff", "before", "after")
 STARTED = "2026-01-04T14:30:00Z"
 
 
@@ -82,12 +83,12 @@ def compare(panda: Panda, before: list[dict[str, Any]], after: list[dict[str, An
     """Run `panda diff` on two runs of these outcomes."""
     write_run(panda, "before", *before)
     write_run(panda, "after", *after)
-    return panda("diff", "before", "after", "--json", *words)
+    return panda(*DIFF, "--json", *words)
 
 
 def suite_of(panda: Panda, *words: str) -> tuple[ElementTree.Element, tuple[str | None, ...]]:
     """Compare the runs again; return their JUnit XML, and its tests, failures, errors and skipped cases."""
-    panda("diff", "before", "after", "--junit", "r.xml", *words)
+    panda(*DIFF, "--junit", "r.xml", *words)
     suite = ElementTree.parse(panda.home / "r.xml").getroot()
     return suite, tuple(suite.get(name) for name in ("tests", "failures", "errors", "skipped"))
 
@@ -130,14 +131,16 @@ def test_the_first_flip_names_the_recipe(panda: Panda) -> None:
 def test_thresholds_allow(panda: Panda, flips: str, code: int) -> None:
     """As many flips and changed answers as are allowed are no regression."""
     changed = outcome(1, step="coordinator", answer="$1")
-    assert compare(panda, [outcome(1)], [changed], "--max-flips", flips, "--max-answers", "1").code == code
+    words = ("--max-flips", flips, "--max-answers", "1")
+    assert compare(panda, [outcome(1)], [changed], *words).code == code
 
 
 @pytest.mark.parametrize(("percent", "code"), [("99", 3), ("100", 0)])
 def test_growth_of_tokens(panda: Panda, percent: str, code: int) -> None:
     """Tokens are compared over the turns that both runs hold."""
     dear = outcome(1, phases=[cost(1, REFLECTION, 300)])
-    ended = compare(panda, [outcome(1), outcome(2)], [dear], "--max-tokens", percent, "--allow-missing")
+    words = ("--max-tokens", percent, "--allow-missing")
+    ended = compare(panda, [outcome(1), outcome(2)], [dear], *words)
     assert ended.code == code
     assert [turn["turn"] for turn in ended.data["not_judged"]] == [2]
     assert ended.data["verdict"] == "not judged"
@@ -198,7 +201,7 @@ def test_what_was_not_compared_is_not_equal(panda: Panda, failed: tuple[int, ...
     assert (ended.code, ended.data["verdict"]) == (3, "not judged")
     assert ended.data["regressions"] == ["1 turn could not be compared: 2"]
     assert suite_of(panda)[1] == ("3", "0", "1", "0")
-    assert panda("diff", "before", "after", "--allow-missing").code == 0
+    assert panda(*DIFF, "--allow-missing").code == 0
     assert suite_of(panda, "--allow-missing")[1] == ("3", "0", "0", "1")
 
 

@@ -23,7 +23,8 @@ def panda(recorded: Path, tmp_path: Path) -> Panda:
 
 def judge(panda: Panda, *words: str) -> tuple[int, list[str], int, int]:
     """Return exit code, regressions, tests and errors of `panda diff saved last --junit`."""
-    ended = panda("diff", "saved", "last", "--junit", "junit.xml", "--json", *words)
+    words = ("--junit", "junit.xml", "--json", *words)
+    ended = panda("diff", "saved", "last", *words)
     suite = ElementTree.parse(panda.home / "junit.xml").getroot()
     counts = [int(suite.get(name, 0)) for name in ("tests", "errors")]
     return ended.code, ended.data["regressions"], counts[0], counts[1]
@@ -89,7 +90,8 @@ def test_versions_that_can_run_nothing_are_not_equal(panda: Panda) -> None:
     """Two versions of a recipe of which neither could run the turn are not equal; both runs are finished."""
     name = "pipeline/phase1_reflection"
     panda.turn_file(FIRST_TURN, "metadata.json").write_text("{")
-    ended = panda("recipe", "compare", name, name, "--on", str(FIRST_TURN), "--json")
+    words = ("recipe", "compare", name, name, "--on", str(FIRST_TURN), "--json")
+    ended = panda(*words)
     assert (ended.code, ended.data["verdict"]) == (3, "not judged")
     plans = [json.loads(path.read_bytes()) for path in (panda.store / "runs").glob("*/run.json")]
     assert len(plans) == 2
