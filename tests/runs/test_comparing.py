@@ -163,6 +163,26 @@ def test_an_unknown_growth_is_no_growth_within_limits(
     assert compare(panda, [outcome(1, phases=[])], [outcome(1, phases=[])], *words).code == code
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_decision_that_one_run_lacks_is_a_flip(panda: Panda, is_first: bool) -> None:
+    """It has no value on that side; the recipe is the one that decided on the other."""
+    short = outcome(1)
+    short["decisions"] = short["decisions"][:1]
+    before, after = (short, outcome(1)) if is_first else (outcome(1), short)
+    (flip,) = compare(panda, [before], [after]).data["flips"]
+    values = (None, "synthesis") if is_first else ("synthesis", None)
+    assert (flip["recipe"], flip["before"], flip["after"]) == (PLANNER, *values)
+
+
+def test_costs_of_recipes_are_those_of_phases_that_each_serves_alone(panda: Panda) -> None:
+    """A phase that asked two recipes counts as a phase alone."""
+    both = {**cost(2, REFLECTION, 7), "recipes": [REFLECTION, PLANNER]}
+    turn = outcome(1, phases=[cost(1, REFLECTION, 100), both])
+    data = compare(panda, [turn], [turn]).data
+    assert [(entry["name"], entry["tokens_after"]) for entry in data["phases"]] == [("1", 100), ("2", 7)]
+    assert [(entry["name"], entry["tokens_after"]) for entry in data["recipes"]] == [(REFLECTION, 100)]
+
+
 def test_models_are_tracked_apart(panda: Panda) -> None:
     """A change of the model is no change of the recipe's version, and the other way round."""
     versions = {REFLECTION: {"version": "v1", "model": "m2"}, PLANNER: {"version": "w2", "model": "m1"}}
