@@ -165,7 +165,7 @@ def test_an_unknown_growth_is_no_growth_within_limits(
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_decision_that_one_run_lacks_is_a_flip(panda: Panda, is_first: bool) -> None:
-    """It has no value on that side; the recipe is the one that decided on the other."""
+    """A decision has no value on the side that lacks it; its recipe is that of the other side."""
     short = outcome(1)
     short["decisions"] = short["decisions"][:1]
     before, after = (short, outcome(1)) if is_first else (outcome(1), short)

@@ -222,10 +222,10 @@ def test_ranks_pass_over_what_was_put_aside() -> None:
 def test_a_name_that_two_share_means_the_one_that_is_left(
     states: dict[str, State], expected: tuple[str, ...]
 ) -> None:
-    """Of two things of one name the one that was not put aside is meant; without that it stays open."""
+    """If one of two things of a name was put aside, the other is meant; else it stays open."""
     state = carry(**states)
     labels = {"a": "Lenovo LOQ 15", "b": "Lenovo Yoga 7"}
-    records = (replace(one, label=labels.get(one.ref, one.label)) for one in state.registry.records)
+    records = (replace(record, label=labels.get(record.ref, "")) for record in state.registry.records)
     state = replace(state, registry=replace(state.registry, records=tuple(records)))
     (reference,) = find_references("How heavy is that Lenovo?", state)
     assert reference.refs == expected

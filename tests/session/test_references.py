@@ -278,7 +278,7 @@ def test_items_with_nearly_the_same_name() -> None:
 
 
 def test_a_thing_that_is_listed_again_is_that_of_just_the_name() -> None:
-    """Not another one of an earlier list, whose name is a part of it."""
+    """A thing of an earlier list whose name is a part of it is another one."""
     first = "1. Lenovo LOQ 15\n2. Lenovo LOQ 15 Pro\n3. HP Victus"
     again = "1. Lenovo LOQ 15 Pro\n2. HP Victus"
     carry = said(("Which?", first), ("Which are light?", again))
