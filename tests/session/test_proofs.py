@@ -136,6 +136,8 @@ def test_what_is_named_again_is_of_that_turn(ann: ScriptedPanda) -> None:
     }
     mentioned = load_carry(ann)["recent_turns"][-1]["entities_mentioned"]
     assert records(ann)["Cod curry"]["ref"] in mentioned
+    ann.say("Is the last one cheap?", answer={"items": []})
+    assert records(ann)["Salmon with rice"]["turns"] == [3, 5]
 
 
 def test_exclusion_holds_at_once(ann: ScriptedPanda) -> None:
