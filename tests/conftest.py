@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """Keep the collector of garbage away from what has been imported, and let it run less often."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(10_000, 10, 10)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

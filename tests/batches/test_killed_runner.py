@@ -10,7 +10,7 @@ from tests.api import PRICE_QUESTION, ScriptedPanda
 from tests.batches.commands import MoodyScript, begin_batch, check_once, item
 from tests.effort import tried
 
-KILLS = tried(3, 10)
+KILLS = tried(2, 10)
 
 
 def test_a_killed_runner(ann: ScriptedPanda, tmp_path: Path) -> None:

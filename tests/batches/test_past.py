@@ -1,5 +1,6 @@
 """A batch is a test unless it is saved: what it makes stays in its run, and its items see the same past."""
 
+import gc
 import json
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def test_nothing_reaches_the_store(ann: ScriptedPanda) -> None:
     """Counter, sessions, memory, log and index stay byte for byte; turns and sessions go on in the run."""
     assert ann("index", "rebuild").code == 0
     begin_batch(ann, items(1))
+    gc.collect()  # closes the index that the commands above have opened
     before = digest(ann.store, *OUTSIDE)
     lines = [
         item("a1", MEMORY, session="a"),
