@@ -1,6 +1,7 @@
 """Markdown as people type it: blocks with their lines, quotable units, sections and links. Pure."""
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -184,6 +185,9 @@ class TextUnit:
     number: int | None = None  # its number in a numbered list
     heads_line: int | None = None
     """Line where the list begins that it introduces, as "Hotels:" does; None if it does not."""
+    block_line: int | None = None
+    """Line where its run of lines without a blank line or a heading in between begins; None if unknown."""
+    depth: int = 0  # how many columns a list item is indented
 
 
 def split_units(markdown: str) -> list[TextUnit]:
@@ -192,13 +196,26 @@ def split_units(markdown: str) -> list[TextUnit]:
     items, table rows as "Header: cell; Header: cell", and lines of fenced code. Headings, rules and comments
     are no units; headings are kept with what is below.
     """
-    units = list(_units(markdown))
+    units = list(_with_blocks(markdown, _units(markdown)))
     for at, (unit, following) in enumerate(pairwise(units)):
         if unit.list_line is not None or unit.headings != following.headings:
             continue
         if following.list_line and (unit.text.endswith(":") or _is_title(unit.text)):
             units[at] = replace(unit, heads_line=following.list_line)
     return units
+
+
+def _with_blocks(markdown: str, units: Iterable[TextUnit]) -> Iterator[TextUnit]:
+    """Yield the units, each with the line where the lines begin that stand together with it."""
+    blank = [number for number, line in enumerate(markdown.split("\n"), 1) if not line.strip()]
+    last: TextUnit | None = None
+    for unit in units:
+        block_line = unit.line
+        if last is not None and last.headings == unit.headings:
+            is_apart = bisect(blank, unit.line) > bisect(blank, last.line)
+            block_line = unit.line if is_apart else last.block_line or last.line
+        last = replace(unit, block_line=block_line)
+        yield last
 
 
 def _units(markdown: str) -> Iterator[TextUnit]:
@@ -238,7 +255,8 @@ def _units(markdown: str) -> Iterator[TextUnit]:
             if not is_deeper:
                 last_number = number or 0
             if text := one_line(" ".join([item["text"], *held[1:]])):
-                yield TextUnit(text, first, headings, "item", list_line, number)
+                depth = len(held[0].expandtabs(4)) - len(held[0].expandtabs(4).lstrip())
+                yield TextUnit(text, first, headings, "item", list_line, number, depth=depth)
 
 
 def _without_comments(lines: Sequence[str]) -> list[str]:

@@ -188,6 +188,8 @@ def _unit_line(
         form=unit.form,
         number=unit.number,
         line=unit.line or None,
+        block=unit.block_line,
+        depth=unit.depth,
         carried=carried,
     )
 

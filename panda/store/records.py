@@ -586,6 +586,9 @@ class Line(Record, frozen=True):
     number: int | None = None  # its number in a numbered list
     line: int | None = None
     """Line where it begins, of a note's file or else of the text of its node, from 1; None without lines."""
+    block: int | None = None
+    """Line where the lines begin that stand together with it, without a blank line or a heading in between."""
+    depth: int = 0  # how many columns a list item is indented
     carried: str = ""  # what its text has in front, "Ingredients: ", and its document has not there
     origin: str | None = None
     """The node that says it, where this line only repeats that: then this line is no evidence."""

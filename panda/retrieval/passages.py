@@ -1,0 +1,164 @@
+"""Passages: pieces of a node that can stand alone, and how close they are to a query. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from panda.memory.budget import is_usable
+from panda.memory.node import Node, line_text
+from panda.retrieval.relevance import WORDS_WEIGHT, shares_by_rarity
+from panda.store.records import Line
+
+if TYPE_CHECKING:  # imports numpy and sqlite3
+    from panda.models.kept_encoder import KeptEncoder
+
+MAX_CHARS = 400
+"""Characters that the lines of a passage have together, unless one line alone is longer."""
+_MOST_READ = 40
+"""So many of the closest passages are compared sentence by sentence."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Lines of one node that are understood together: a paragraph, a list, a row with its header, code."""
+
+    lines: tuple[Line, ...]
+    """In their order in the node; at least one."""
+
+    @property
+    def node_id(self) -> str:
+        return self.lines[0].node
+
+    @property
+    def text(self) -> str:
+        """Return the lines as a text, a line each."""
+        return "\n".join(line.text for line in self.lines)
+
+    @cached_property
+    def encoded(self) -> str:
+        """Return the text that an encoder gets: what the passage stands below, then its lines."""
+        return line_text(self.lines[0].above, " ".join(line.text for line in self.lines))
+
+
+@dataclass(frozen=True)
+class RankedPassage:
+    passage: Passage
+    closeness: float
+    """Mean cosine of the passage and of its best line, and three tenths of the share of words."""
+    best: Line
+    """The line that is closest to the query."""
+    words: float
+    """Share of the query's words that the passage and its headings hold, weighted by rarity, 0 to 1."""
+
+
+def cut_passages(node: Node) -> list[Passage]:
+    """
+    Return the usable lines of a node as passages, in order; each line is in one passage.
+
+    Lines that stand together without a blank line or a heading in between are one passage up to MAX_CHARS; a
+    question stands with what follows it, a line that introduces a list with the list, an item with the item
+    that it belongs to. A row of a table, and a line of a node that has no text of its own (a preference, a
+    claim of research, a field of a page), is a passage by itself.
+    """
+    lines = [line for line in node.items if is_usable(line) and line.origin is None]
+    return [Passage(tuple(part)) for block in _blocks(lines) for part in _parts(block)]
+
+
+def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Yield the lines block by block."""
+    waiting: list[Line] = []
+    for _, group in groupby(lines, key=_block_key):
+        block = [*waiting, *group]
+        waiting = []
+        if len(block) == 1 and _goes_with_next(block[0]):
+            waiting = block
+        else:
+            yield block
+    if waiting:
+        yield waiting
+
+
+def _block_key(line: Line) -> tuple[object, ...]:
+    if line.form == "row" or line.block is None:
+        return (line.id,)
+    return (line.block, line.heading if line.form != "item" else None, line.form == "code")
+
+
+def _goes_with_next(line: Line) -> bool:
+    """Whether a line that stands alone is understood only with what follows it."""
+    return line.form in ("sentence", "line") and (line.heads is not None or line.text.endswith(("?", ":")))
+
+
+def _parts(block: Sequence[Line]) -> Iterator[list[Line]]:
+    """Yield the lines of a block in parts of at most MAX_CHARS; a deeper item begins none without its parent."""
+    part: list[Line] = []
+    chars = 0
+    for line in block:
+        if part and (chars + len(line.text) > MAX_CHARS or line.form == "row"):
+            yield part
+            part = _parents(part, line)
+            chars = sum(len(parent.text) for parent in part)
+        part.append(line)
+        chars += len(line.text) + 1
+    yield part
+
+
+def _parents(before: Sequence[Line], item: Line) -> list[Line]:
+    """Return the nearest item before a deeper one that it stands below, if there is one."""
+    if item.form != "item" or not item.depth:
+        return []
+    above = [line for line in before if line.form == "item" and line.depth < item.depth]
+    return above[-1:]
+
+
+class PassageRanker:
+    """Orders passages by how close they are to a query; *encoder* None goes by words alone."""
+
+    def __init__(self, encoder: "KeptEncoder | None") -> None:
+        self._encoder = encoder
+
+    def rank(self, query: str, passages: Sequence[Passage]) -> list[RankedPassage]:
+        """
+        Return the passages, closest first; of equals the earlier.
+
+        A turn computes only so many vectors that are not kept: those of the passages that share most words
+        with the query come first. A passage without a vector counts by its words.
+        """
+        if not passages:
+            return []
+        words = shares_by_rarity(query, [passage.encoded for passage in passages])
+        cosines = self._cosines(query, [passage.encoded for passage in passages], words)
+        rough = [cosine + WORDS_WEIGHT * share for cosine, share in zip(cosines, words, strict=True)]
+        order = sorted(range(len(passages)), key=lambda at: -rough[at])
+        ranked = self._read_lines(query, [(passages[at], cosines[at], words[at]) for at in order[:_MOST_READ]])
+        ranked += [
+            RankedPassage(passages[at], rough[at], passages[at].lines[0], words[at])
+            for at in order[_MOST_READ:]
+        ]
+        return sorted(ranked, key=lambda one: -one.closeness)
+
+    def _read_lines(
+        self, query: str, passages: Sequence[tuple[Passage, float, float]]
+    ) -> list[RankedPassage]:
+        """Return passages with their best line, of those that were closest by their cosine and words."""
+        lines = [line for passage, _, _ in passages for line in passage.lines]
+        texts = [line_text(line.above, line.text) for line in lines]
+        shares = shares_by_rarity(query, texts)
+        near = dict(zip((line.id for line in lines), zip(self._cosines(query, texts, shares), shares, strict=True), strict=True))
+        ranked = []
+        for passage, cosine, words in passages:
+            best = max(passage.lines, key=lambda line: near[line.id][0] + WORDS_WEIGHT * near[line.id][1])
+            highest = max(near[line.id][0] for line in passage.lines)
+            closeness = (cosine + highest) / 2 + WORDS_WEIGHT * words
+            ranked.append(RankedPassage(passage, closeness, best, words))
+        return ranked
+
+    def _cosines(self, query: str, texts: Sequence[str], shares: Sequence[float]) -> list[float]:
+        """Return the cosine of each text with the query; 0 for what has no vector."""
+        if self._encoder is None:
+            return [0.0] * len(texts)
+        order = sorted(range(len(texts)), key=lambda at: -shares[at])
+        cosines = self._encoder.cosines(query, [texts[at] for at in order])
+        return [cosines.get(text, 0.0) for text in texts]
