@@ -43,6 +43,8 @@ class Answer:
     """What the turn noted."""
     cited: int = 0
     """How many sources it names."""
+    closest: str = ""
+    """What is shown as closest where nothing surely answers."""
     trail: "Trail | None" = None
     """What its phases had; None where there was no turn."""
 
@@ -100,7 +102,9 @@ def asker(layers: Layers, root: Path, user: str = "default") -> Asked:
             facts = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
             kept = tuple(json.dumps(f["value"]) for f in facts if f.get("source_turn") == turn.turn)
         answered = approved and bool(data["answered"])
-        return Answer(data["status"], answered, said, kept, len(data["sources"]), _trail(app, turn))
+        closest = "\n".join(passage["text"] for passage in data["closest"])
+        cited = len(data["sources"])
+        return Answer(data["status"], answered, said, kept, cited, closest, _trail(app, turn))
 
     return ask
 
@@ -235,6 +239,12 @@ def has_no_answer(case: Mapping[str, Any]) -> bool:
 def is_question(case: Mapping[str, Any]) -> bool:
     """Whether a case has an answer that can be right or wrong, whatever else it does."""
     return not has_no_answer(case) and any(key in case for key in ("all", "or", "nth"))
+
+
+def kind_of_case(case: Mapping[str, Any]) -> str:
+    """Under what a turn of a conversation is counted."""
+    kinds = {"quiet": "small talk", "forget": "forgotten", "none": "nothing to tell", "tell": "told"}
+    return next((name for key, name in kinds.items() if case.get(key)), "asked")
 
 
 def _kept(answer: Answer, part: str) -> bool:

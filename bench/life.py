@@ -28,6 +28,7 @@ from bench.asking import (
     has_no_answer,
     holds,
     is_question,
+    kind_of_case,
     make_store,
     misses,
 )
@@ -121,7 +122,7 @@ def _ask_conversations(layers: Layers, directory: Path, talks: Any, tally: Tally
             if case.get("forget"):  # what the question after it must not bring up again
                 gone, store = talk["turns"][turn + 1].get("not", ()), directory / talk["name"]
                 wrong += [f"{part!r} is still there" for part in gone if _holds_still(store, part)]
-            part = f"{directory.name}, {_kind(case)}"
+            part = f"{directory.name}, {kind_of_case(case)}"
             tally.add(part, f"{talk['name']}: {case['say']}", answer, wrong, place=f"{asked}/{count}")
             if closest and is_question(case) and not case.get("tell"):
                 alone = Answer("approved", True, closest.answer(case["say"]))
@@ -134,12 +135,6 @@ def _ask_conversations(layers: Layers, directory: Path, talks: Any, tally: Tally
 def _closest(layers: Layers, notes: Mapping[str, str]) -> ClosestLines | None:
     encoder = layers.encoder()
     return ClosestLines(encoder, notes) if encoder and notes else None
-
-
-def _kind(case: Mapping[str, Any]) -> str:
-    """Under what a turn of a conversation is counted."""
-    kinds = {"quiet": "small talk", "forget": "forgotten", "none": "nothing to tell", "tell": "told"}
-    return next((name for key, name in kinds.items() if case.get(key)), "asked")
 
 
 def _holds_still(root: Path, text: str) -> bool:

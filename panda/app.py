@@ -42,6 +42,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.versions import VersionStore
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_missing
+from panda.retrieval.passages import PassageRanker
 from panda.session.file import check_open, extend, fold_turns, free_session_id, load_session, open_session
 from panda.session.turn_files import load_turn_files
 from panda.settings import Settings, process_environment
@@ -101,14 +102,15 @@ class App:
             search_provider=provider,
         )
         closest, noting = ClosestLines(encoder), Noting(store.user, self._moment, encoder)
-        self.gatherer = ContextGatherer(executor, retriever, reader, closest, self._now)
+        ranker = PassageRanker(encoder)
+        self.gatherer = ContextGatherer(executor, retriever, reader, closest, ranker, self._now)
         phases = (
             QueryAnalyzer(executor, reader, closest),
             Reflection(executor, reader, retriever, closest),
             self.gatherer,
             Planner(executor, self._tools_of, closest),
             Coordinator(executor, self._tools_of),
-            Synthesizer(executor, reader, closest, noting, self._left_by_forgetting),
+            Synthesizer(executor, reader, closest, ranker, noting, self._left_by_forgetting),
             Validator(executor, reader, closest),
             Save(executor, self._then, noting, self._forget),
         )

@@ -28,6 +28,7 @@ from panda.recipes.versions import version_in_force
 from panda.store.files import raise_lost_interrupt
 from panda.store.interventions import write_intervention
 from panda.store.log import append_executions
+from panda.store.outcome import ANSWERED
 from panda.store.records import GatheredContext, Metrics, ModelCall, Next, PhaseMetrics, Status, Totals
 
 _log = logging.getLogger(__name__)
@@ -120,8 +121,8 @@ class Pipeline:
                     "next": Next(following, at.round, at.attempt),
                     "ending": ending,
                 }
-                if outcome.answered is not None:
-                    changes["answered"] = outcome.answered
+                if outcome.outcome is not None:
+                    changes |= {"outcome": outcome.outcome, "answered": outcome.outcome in ANSWERED}
                 if phase.number == self._last:
                     self._write_metrics(turn, seconds)
                     saved_at = turn.folder.clock()

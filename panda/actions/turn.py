@@ -12,6 +12,7 @@ from msgspec import UNSET
 from panda.app import App
 from panda.documents.context import Phase, Section, render_section
 from panda.documents.records import encode
+from panda.documents.text import escape_quote
 from panda.errors import FileFormatError, HaltError, Problem, UsageError
 from panda.index.sources import NOTE_KINDS, list_notes
 from panda.memory.gathered import answer_items
@@ -40,6 +41,7 @@ from panda.store.layout import (
     SUMMARY_JSON,
     TOOLRESULTS_MD,
 )
+from panda.store.outcome import outcome_of
 from panda.store.reason import Reason
 from panda.store.records import (
     Evidence,
@@ -136,6 +138,7 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
     """What `turn --json` says of a turn, from its files."""
     metadata = folder.read_metadata()
     answer = folder.read_context().section(Phase.SYNTHESIZER)
+    evidence = folder.find(Evidence)
     metrics, staged, image = folder.find(Metrics), folder.find(StagedMemory), folder.find(Image)
     noted = (staged and staged.noted) or ()
     phases = encode(metrics.phases) if metrics else []
@@ -145,10 +148,12 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
         "turn_dir": str(folder.paths.directory),
         "session": metadata.session_id,
         "status": metadata.status,
+        "outcome": outcome_of(metadata),
         "answered": metadata.answered,
         "response": folder.read_text(RESPONSE_MD).rstrip("\n") if metadata.status == "approved" else None,
+        "closest": encode(list(evidence.closest)) if evidence else [],
         "question": metadata.question,
-        "sources": _sources(answer, folder.find(Evidence), is_refused=metadata.status == "failed"),
+        "sources": _sources(answer, evidence, is_refused=metadata.status == "failed"),
         "refused": _refused(answer, noted) if metadata.status == "failed" else [],
         "noted": encode(list(noted)),
         "changes": [
@@ -160,6 +165,22 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
         "reason": metadata.reason,
         "intervention": metadata.intervention,
     }
+
+
+def render_closest(closest: Sequence[Mapping[str, Any]]) -> str:
+    """Return the passages of `closest` as markdown, the closest line of each in bold; "" without any."""
+    shown = []
+    for passage in closest:
+        best = passage["best"]
+        texts = [
+            f"**{escape_quote(text)}**" if text == best else escape_quote(text)
+            for text in passage["text"].split("\n")
+        ]
+        place = passage["provenance"]
+        if passage["line"] is not None:
+            place += f":{passage['line']}"
+        shown.append(f"- {' · '.join(texts)} ({place})")
+    return "\n".join(["Closest:\n", *shown]) if shown else ""
 
 
 def _documents_data(folder: TurnFolder) -> list[dict[str, Any]]:

@@ -286,7 +286,10 @@ def turn_result(done: "TurnResult", tell: Callable[[str], None]) -> Result:
     if done.error is not None or data["status"] == "clarify":
         return _halted_or_asked(done, tell)
     if data["status"] != "failed":
-        return Result(data, Markdown(data["response"]))
+        from panda.actions.turn import render_closest
+
+        shown = [data["response"], render_closest(data["closest"])]
+        return Result(data, Markdown("\n\n".join(filter(None, shown))))
     for text in data["refused"]:
         tell(f"refused: {text}")
     quotes = dict.fromkeys((source["node_id"], source["quote"]) for source in data["sources"])

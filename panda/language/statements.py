@@ -8,7 +8,7 @@ from itertools import dropwhile, takewhile
 from panda.language.numbers import NUMBER_WORDS
 from panda.language.patterns import lazy_pattern
 from panda.language.reading import Change, Clause, Mood, Statement
-from panda.language.text import plain_signs, split_sentences
+from panda.language.text import is_question, plain_signs, split_sentences
 from panda.language.words import FUNCTION_WORDS, NOT_COUNTED, alternatives, read_words, split_words
 
 SURE, _MAYBE, _APART = 0.82, 0.3, 0.6
@@ -78,8 +78,9 @@ def clause_texts(query: str) -> list[str]:
 
 def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
     """
-    The clauses of a message, and those that surely tell something to be kept. A sentence is two clauses where
-    both sides of a joint clearly do different things, by the probabilities in *moods*. What a comma joins to
+    The clauses of a message, and those that tell something to be kept; one that may ask as well asks, too. A
+    sentence is two clauses where both sides of a joint clearly do different things, by the probabilities in
+    *moods*. What a comma joins to
     a question or an order is a mere reason, unless it gives a value.
     """
     clauses: list[Clause] = []
@@ -100,8 +101,10 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
             is_own = not best or (text == best.left and not best.is_loose) or best.is_new
             if sure >= _MAYBE and not text.endswith("?") and any(_keyed(text)):
                 mood, sure, is_own = "tells", 1.0, True
-            if mood == "tells" and sure >= SURE and is_own and may_tell:
+            if mood == "tells" and is_own and may_tell and not is_question(text):
                 kept.append(text)
+                if sure < SURE:  # it may ask: it is looked for as well
+                    mood = "asks"
             clauses.append(Clause(text, mood))
     return clauses, kept
 

@@ -208,6 +208,18 @@ _INVERTED = lazy_pattern(
 _MORE = lazy_pattern(r"[,;:–—=|]|[.!?…](?:\s|$)| - |\)$")
 
 
+def is_latin(text: str) -> bool:
+    """
+    Whether most letters of a text are Latin; true of a text without letters.
+
+    >>> is_latin("Wo ist der Schlüssel?"), is_latin("Где ключ?"), is_latin("42")
+    (True, False, True)
+    """
+    letters = [char for char in text if char.isalpha()]
+    latin = sum("LATIN" in unicodedata.name(char, "") for char in letters)
+    return 2 * latin >= len(letters)
+
+
 def is_question(line: str) -> bool:
     """Whether a stored line, list markers and cells included, ends with what it asks and states nothing."""
     text = plain_signs(line).strip()

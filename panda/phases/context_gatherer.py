@@ -70,6 +70,7 @@ from panda.retrieval.candidates import (
     planned_nodes,
     ruled_nodes,
 )
+from panda.retrieval.passages import PassageRanker, RankedPassage, cut_passages
 from panda.retrieval.relevance import find_names, measure_closeness, share_of_words
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.reason import Reason
@@ -83,6 +84,7 @@ from panda.store.records import (
     GatheredSection,
     LeftOutLine,
     Line,
+    NearPassage,
     RetrievalPlan,
     Verdict,
 )
@@ -90,6 +92,7 @@ from panda.store.records import (
 _GAP = "nothing that was gathered seems to answer the query"
 _MOST_CANDIDATES, _MOST_RANKED = 30, 60  # what a model that writes chooses from; where none reads them
 _WIDER = 4
+_MOST_PASSAGES = 6  # of which §2 has the lines, where they are quoted
 _SESSION_TURNS = 20
 _CHARS = 240
 
@@ -195,6 +198,7 @@ class ContextGatherer:
     retriever: Retriever  # ranks candidates
     reader: NodeReader  # loads nodes
     closest: ClosestLines  # orders lines by how close they are to the query
+    ranker: PassageRanker  # orders passages by how close they are to the query
     clock: Clock  # the present
 
     def run(self, turn: Turn) -> PhaseOutcome:
@@ -231,13 +235,15 @@ class ContextGatherer:
         reply = ask(self.executor, "phase2_1_retrieval", turn, options={"relevant": options})
         relevant = reply.choices.get("relevant")
         ids = [candidate.node_id for candidate in found]
+        near = [] if is_read else self._near_nodes(turn, candidates, nodes)
         ruled = ruled_nodes(turn.analysis, ids, previous)
         asked_for = [
             *turn.document_nodes,
             *(one for node_id in ruled for one in origins.get(node_id, (node_id,))),
             *(NodeKind.TURN.id(number) for number in recalled_turns(turn) if NodeKind.TURN.id(number) in ids),
         ]
-        taken = {*reply.values["relevant"], *asked_for}
+        relevant_ids = [*reply.values["relevant"], *near]
+        taken = {*relevant_ids, *asked_for}
         chosen = [one.node_id for one in candidates if one.node_id in taken]
         if not chosen and candidates:
             turn.warn("no saved source is relevant to the query")
@@ -246,13 +252,24 @@ class ContextGatherer:
             next((self.reader.load(one) for one in chosen if kind_of(one) is NodeKind.RESEARCH), None),
             self.clock(),
             scores=relevant.scores if relevant else {},
-            chosen=reply.values["relevant"],
+            chosen=relevant_ids,
             by_rule=asked_for,
             chosen_by="model" if is_read else "closeness",
             reasoning=reply.values.get("reasoning"),
         )
         turn.folder.save(plan)
         return plan
+
+    def _near_nodes(self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]) -> list[str]:
+        """Return the nodes of the closest passages of all candidates, closest first."""
+        known = self._known([candidate.node_id for candidate in candidates], nodes)
+        near = self._rank(turn, known)
+        return list(dict.fromkeys(ranked.passage.node_id for ranked in near))
+
+    def _rank(self, turn: Turn, nodes: Sequence[Node]) -> list[RankedPassage]:
+        """Return the closest passages of some nodes, closest first, at most _MOST_PASSAGES."""
+        passages = [passage for node in nodes for passage in cut_passages(node)]
+        return self.ranker.rank(turn.meant, passages)[:_MOST_PASSAGES]
 
     def gather(self, turn: Turn) -> Gathered:
         """
@@ -270,7 +287,7 @@ class ContextGatherer:
         for is_last in (False, True):
             documents = self._load(turn, [*planned_nodes(plan), *further])
             try:
-                draft, lines = self._draft(turn, documents, plan, guidance)
+                draft, lines, passages = self._draft(turn, documents, plan, guidance)
                 is_final = is_last and first is None
                 sections, left_out, issues = self._checked(turn, plan, draft, documents, is_final=is_final)
                 if first is not None and (issues or _lacks_lines(sections, first)):
@@ -286,7 +303,15 @@ class ContextGatherer:
             loaded = {document.node.id for document in documents}
             unloaded = [id_ for id_ in planned_nodes(plan, chosen=False) if id_ not in loaded]
             further = unloaded[:_WIDER]
-            gathered = self._gathered(turn, plan, documents, sections, lines, judgement, left_out)
+            gathered = self._gathered(
+                turn,
+                plan,
+                documents,
+                sections,
+                Evidence(tuple(lines), passages=passages),
+                judgement,
+                left_out,
+            )
             if is_last or not further or not self._looks_further(turn, judgement, sections):
                 return self._settled(turn, gathered)
             first = gathered
@@ -462,8 +487,11 @@ class ContextGatherer:
         documents: Sequence[LoadedDocument],
         plan: RetrievalPlan,
         guidance: str | None,
-    ) -> tuple[Sequence[DraftSection], list[Line]]:
-        """What 2.2 drafts, `sections` by a model that writes, else `lines`, and all lines that it read."""
+    ) -> tuple[Sequence[DraftSection], list[Line], tuple[NearPassage, ...]]:
+        """
+        What 2.2 drafts, `sections` by a model that writes, else `lines`; all lines that it read; where lines
+        are quoted the closest passages.
+        """
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
         own = turn.document_nodes
         read = read_lines(turn.meant, documents, self.closest)
@@ -482,8 +510,14 @@ class ContextGatherer:
             cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
             ruled = by_rule(turn.meant, turn.reading, read, nodes, _ruled(plan), ())
             missing = [reason(line, why) for why, line in ruled if line.node not in cited]
-            return _merged([*written, *draft_of_lines(missing, nodes)]), [*read, *missing]
+            return _merged([*written, *draft_of_lines(missing, nodes)]), [*read, *missing], ()
         chosen = chosen_lines(read, reply.values["lines"])
+        ranked: list[RankedPassage] = []
+        if not turn.reading.only_tells:
+            ids = [candidate.node_id for candidate in plan.candidates]
+            ranked = self._rank(turn, self._known(ids, dict(nodes)))
+            ranked = [passage for passage in ranked if passage.passage.node_id in nodes]
+        chosen += [line for near in ranked for line in near.passage.lines]
         if turn.reading.of_documents:
             chosen = self.closest.passages(turn.query, [line for line in read if line.node in own])
         lines = gather(turn.meant, turn.reading, read, chosen, nodes, _ruled(plan))
@@ -493,7 +527,16 @@ class ContextGatherer:
             for line in read
             if line.id not in taken
         )
-        return draft_of_lines(lines, nodes), [*lines, *others]
+        passages = tuple(
+            NearPassage(
+                lines=tuple(line.id for line in near.passage.lines),
+                best=near.best.id,
+                closeness=round(near.closeness, 6),
+                words=round(near.words, 6),
+            )
+            for near in ranked
+        )
+        return draft_of_lines(lines, nodes), [*lines, *others], passages
 
     def _judge(self, turn: Turn, sections: Sequence[GatheredSection], lines: Sequence[Line]) -> _Judgement:
         """What 2.5 says of §2; where nothing was gathered no model is asked (S0 §6.1)."""
@@ -519,7 +562,7 @@ class ContextGatherer:
         plan: RetrievalPlan,
         documents: Sequence[LoadedDocument],
         sections: Sequence[GatheredSection],
-        lines: Sequence[Line],
+        evidence: Evidence,
         judgement: _Judgement,
         left_out: Sequence[LeftOutLine],
     ) -> Gathered:
@@ -536,7 +579,7 @@ class ContextGatherer:
             gaps=issues or ((_GAP,) if is_lacking else ()),
             left_out=left_out,
         )
-        files = (values, Evidence(gathered=tuple(lines)))
+        files = (values, evidence)
         outcome: PhaseOutcome = Advance(section, files)
         if judgement.status == "clarify":
             outcome = Stop("clarify", None, files, question=judgement.question)

@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 
 from panda.documents.context import Phase, Section
 from panda.phases.turn import Turn
+from panda.store.outcome import TurnOutcome
 from panda.store.records import FileRecord
 
 
@@ -13,7 +14,7 @@ class Advance:
     section: Section | None = None  # section to commit to context.md
     files: tuple[FileRecord, ...] = ()  # to write into the turn's directory
     to: Phase | None = None  # phase to go on with; None is the next one
-    answered: bool | None = None  # set by the phase that knows whether the query was answered
+    outcome: TurnOutcome | None = None  # set by the phase that knows what the query came to
     put_back: tuple[Phase, ...] = ()  # later phases whose sections of an earlier attempt stand again
 
 

@@ -49,10 +49,10 @@ from panda.language.statements import (
     says_otherwise,
     typed_sentences,
 )
-from panda.language.text import is_question
+from panda.language.text import is_latin, is_question
 from panda.language.things import Mention, find_pronouns, names_nothing
 from panda.language.wording import content_stems, is_undecided, leaves_out, plain_agreement, plain_mood
-from panda.language.words import FUNCTION_WORDS, split_terms, split_words, stem
+from panda.language.words import FUNCTION_WORDS, is_english, split_terms, split_words, stem
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance
 from panda.phases.evidence import ClosestLines
@@ -101,6 +101,8 @@ _LEAST_LISTED = 2
 _MOST_ENTITIES = 24
 _MOST_KEPT = 40  # how many kept things, the newest, a model that writes may forget
 _RECENT = 3
+_SURELY = 0.5
+"""Probability from which on a message asks or tells something, whatever else it sounds like."""
 _MOST_CLAUSES, _CLAUSE_CHARS = 24, 80
 
 
@@ -271,8 +273,7 @@ def read_query(turn: Turn, references: References, reply: Reply, *, goes_on: boo
     is_recap = plain_recap(query) if "looks_back" in unsure else reply.values["looks_back"] == "recap"
     periods = find_periods(query, turn.context.front.created_at)
     answers = is_open and agreement != "neither"
-    is_talk = not _is_undecided(reply, "small_talk") and reply.values["small_talk"] == "talk"
-    is_talk = is_talk and not answers and not goes_on and mood != "orders"
+    is_talk = _is_only_talk(query, reply) and not answers and not goes_on and mood != "orders"
     is_recap &= not is_talk
     if turn.documents:  # a message beside a document is about that
         is_recap = False
@@ -360,14 +361,37 @@ def _names_only_turns(query: str, named: Sequence[Referred]) -> bool:
     return FUNCTION_WORDS.issuperset(word.lower() for word in split_words(query))
 
 
+def _is_only_talk(query: str, reply: Reply) -> bool:
+    """
+    Whether a message is small talk and nothing else.
+
+    One that has a question mark, a name, a number or a word of its own, or that surely asks or tells
+    something, is not, whatever the fit says.
+    """
+    if _is_undecided(reply, "small_talk") or reply.values["small_talk"] != "talk" or "?" in query:
+        return False
+    if is_talk(query):
+        return True
+    moods = reply.choices["mood"].scores
+    is_statement = max(moods.get("asks", 0.0), moods.get("tells", 0.0)) >= _SURELY
+    return is_english(query) and not (is_statement or find_entities(query))
+
+
 def _clauses(query: str, reply: Reply) -> tuple[list[Clause], list[str], Mood]:
     sentences = list(typed_sentences(query))
     moods: Moods = {one: {plain_mood(one): 1.0} for one in sentences}
+    if not is_latin(query):  # the encoder does not know its script
+        is_asked = any(mark in query for mark in _QUESTION_MARKS)
+        clauses = [Clause(text, "asks") for text in sentences]
+        return clauses, [] if is_asked or is_pasted(query) else sentences, "asks"
     if not _is_undecided(reply, "mood"):
         offered = _clause_options(query)
         moods = {one.text: {mood: _score(reply, mood, one.id) for mood in get_args(Mood)} for one in offered}
     clauses, told = read_clauses(query, moods)
-    return clauses, told, overall_mood(best_mood(moods[one]) for one in sentences if one in moods)
+    overall = overall_mood(best_mood(moods[one]) for one in sentences if one in moods)
+    if overall == "tells" and any(clause.mood == "asks" for clause in clauses):
+        overall = "asks"
+    return clauses, told, overall
 
 
 def _score(reply: Reply, name: str, option: str) -> float:
@@ -376,6 +400,7 @@ def _score(reply: Reply, name: str, option: str) -> float:
     return choice.scores.get(option, float(option in taken))
 
 
+_QUESTION_MARKS = ("?", "？", "؟", ";", "\u037e", "՞", "።")
 _ENDS = (".", "!", "?", ";", "")
 
 

@@ -25,6 +25,7 @@ from panda.phases.answer_text import MOST_ITEMS, cited_paragraphs, list_name, re
 from panda.phases.by_value import asks_by_value, by_value
 from panda.phases.cited import Cited
 from panda.phases.contract import Advance
+from panda.phases.ending import decide_outcome
 from panda.phases.evidence import (
     ClosestLines,
     as_options,
@@ -47,14 +48,19 @@ from panda.phases.tool_outcome import attachments, is_undone, kept_again, render
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
+from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
+from panda.retrieval.selection import Selection, select_passages
 from panda.session.registry import uses_excluded
 from panda.store.layout import RESPONSE_MD, step_name
 from panda.store.node_id import NodeKind, kind_of
+from panda.store.outcome import ANSWERED, TurnOutcome
 from panda.store.reason import Reason
-from panda.store.records import Computed, Evidence, GatheredItem, Line
+from panda.store.records import ClosestPassage, Computed, Evidence, GatheredItem, Line
 
 _STEP = "phase5_synthesizer"
 _MOST_CONTESTED = 2
+_OF_NAMED_PAGE = 0.2
+"""Closeness from which on a line of a page that the query names answers it."""
 _PASTED = (
     "Nothing of this text was kept: it reads as a document, and nothing is asked of it. To ask about it, hand"
     " it over beside a question, as in `panda turn --with FILE QUERY`; to have every turn find it, save it as"
@@ -70,6 +76,7 @@ class _Answer:
     leads: Mapping[GatheredItem, str] = field(default_factory=dict)  # what is said in front of a line
     lead: str = ""  # what is said in front of all
     note: str = ""  # what is said below
+    closest: Sequence[RankedPassage] = ()  # what is shown where there are no lines
 
 
 class Synthesizer:
@@ -83,12 +90,14 @@ class Synthesizer:
         executor: RecipeExecutor,
         reader: NodeReader,
         closest: ClosestLines,
+        ranker: PassageRanker,
         noting: Noting,
         left_by_forgetting: Callable[[Reading], Sequence[str]],
     ) -> None:
         self._executor = executor
         self._noting = noting
         self._closest = closest
+        self._ranker = ranker
         self._reader = reader
         self._left_by_forgetting = left_by_forgetting
 
@@ -108,7 +117,15 @@ class Synthesizer:
         if turn.reading.not_stored:
             lead.append(NOT_STORED)
         lead += [answer.lead] if answer.lead else []
-        lead += [] if lines or (noted and only_tells) else [self._nothing(turn, kept)]
+        attached = [*attachments(turn), *kept]
+        outcome = decide_outcome(
+            turn,
+            is_answered=bool(lines or attached),
+            is_noted=bool(noted),
+            is_near=bool(answer.closest),
+            is_written=is_written,
+        )
+        lead += [] if lines or (noted and only_tells) else [self._nothing(turn, kept, outcome)]
         said = render_answer(
             lines,
             {node_id: place.removesuffix("/manifest.json") for node_id, place in provenance.items()},
@@ -118,17 +135,17 @@ class Synthesizer:
             line_numbers=_line_numbers(lines, answer.read),
         )
         body = "\n\n".join([said, *([answer.note] if answer.note else [])])
-        attached = [*attachments(turn), *kept]
-        answered = bool(lines or attached or (noted and only_tells))
         meta = {
-            "answered": answered,
+            "answered": outcome in ANSWERED,
+            "outcome": outcome,
             "items": [encode(line.item) for line in (*told, *lines)],
             "node_ids": [*provenance],
             "provenance": [*provenance.values()],
         }
         turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
-        files = (_evidence(turn, lines, answer.read),)
-        return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), files, answered=answered)
+        closest = [self._closest_passage(turn, near) for near in answer.closest]
+        files = (replace(_evidence(turn, lines, answer.read), closest=tuple(closest)),)
+        return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), files, outcome=outcome)
 
     def _written(self, turn: Turn, told: Sequence[Line], kept: Sequence[str]) -> _Answer:
         """What a model writes; of the first revision only what was refused."""
@@ -160,11 +177,16 @@ class Synthesizer:
             [*offered, *(line for line in read if line.left_out)],
             ordered_findings(turn, turn.steps()),
         )
+        selection = self._select(turn, offered)
         chosen = [line for line in offered if Reason.FROM_DOCUMENT in line.why]
-        chosen = chosen or self._reply(turn, offered, turn.reason) or _of_references(turn, offered)
+        if not chosen and selection.is_sure:
+            chosen = self._of_passages(turn, selection, offered)
+        chosen = chosen or _of_references(turn, offered)
         chosen = chosen or [reason(line, Reason.FOUND_AS_ORDERED) for line in offered if line.node in found]
         lines = by_value(turn, offered, self._reader, answered=bool(chosen)) if offered else []
-        lines = lines or self._with_lists(turn, chosen, offered)
+        lines = lines or chosen
+        if turn.reading.mood == "orders" and turn.mode == "chat" and shortfall(turn):
+            return _Answer([], read, closest=selection.passages)
         lines = [*_contested(turn, lines), *lines]
         if session and not lines:
             shown = without_doubles(_without(rejected, session.lines))
@@ -174,10 +196,63 @@ class Synthesizer:
         if any(Reason.FROM_DOCUMENT in line.why for line in lines):
             names = ", ".join(document.name for document in turn.documents)
             return _Answer(lines, read, lead=f"Closest in {names}, word for word:")
+        if not lines:
+            return _Answer([], read, closest=selection.passages)
         since = told_since(turn, lines, self._reader, self._closest)
         known = {line.item for line in lines}
         shown = [line for line in since.lines if line.item in known or line.item not in rejected]
         return _Answer(shown, read, since.leads)
+
+    def _select(self, turn: Turn, offered: Sequence[Line]) -> Selection:
+        """Return what answers of the passages of phase 2 and of what tools of this turn claimed."""
+        by_words = not self._ranker.reads(turn.meant)
+        if named := _of_named_pages(turn, offered):
+            ranked = self._ranker.rank(turn.meant, [Passage((line,)) for line in named])
+            selection = select_passages(turn.meant, ranked, by_words=by_words)
+            return changed(selection, is_sure=ranked[0].closeness >= _OF_NAMED_PAGE)
+        record = turn.folder.find(Evidence)
+        lines = {line.id: line for line in offered}
+        ranked = []
+        for near in record.passages if record else ():
+            left = tuple(lines.pop(id_) for id_ in near.lines if id_ in lines)
+            if left:
+                best = next((line for line in left if line.id == near.best), left[0])
+                ranked.append(RankedPassage(Passage(left), near.closeness, best, near.words))
+        claimed = [line for line in lines.values() if Reason.CLAIMED_BY_TOOL in line.why]
+        if claimed:
+            passages = [*(near.passage for near in ranked), *(Passage((line,)) for line in claimed)]
+            ranked = self._ranker.rank(turn.meant, passages)
+        return select_passages(turn.meant, ranked, by_words=by_words)
+
+    def _of_passages(self, turn: Turn, selection: Selection, offered: Sequence[Line]) -> list[Line]:
+        """
+        Return the lines of passages that answer, passage by passage; of a list that is asked for as a whole,
+        or by a step or a part of it, the lines asked for.
+        """
+        first = selection.passages[0]
+        listed = self._with_lists(turn, [reason(first.best, Reason.ANSWERS)], offered)
+        lines: dict[str, Line] = {}
+        listed_name = None
+        if len(listed) > 1:
+            lines = {line.id: line for line in listed}
+            listed_name = list_name(listed[0])
+        for near in selection.passages:
+            for line in near.passage.lines:
+                if listed_name is None or list_name(line) != listed_name:
+                    why = Reason.ANSWERS if near is first else Reason.IN_PASSAGE
+                    lines.setdefault(line.id, reason(line, why))
+        return [*lines.values()]
+
+    def _closest_passage(self, turn: Turn, near: RankedPassage) -> ClosestPassage:
+        first = near.passage.lines[0]
+        return ClosestPassage(
+            node_id=first.node,
+            provenance=self._provenance(turn, first.node),
+            text=near.passage.text,
+            best=near.best.text,
+            above=first.above,
+            line=first.line,
+        )
 
     def _look_at(
         self, turn: Turn, kept: Sequence[str], refused: Collection[str], *, quotes: bool
@@ -195,7 +270,6 @@ class Synthesizer:
         is_written = self._executor.writes(recipe.key)
         is_text = not recipe.is_object and is_written
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
-        named = self._closest.rate(turn.meant, of_named_pages(turn, options))
         captioned = options
         if is_written:  # only a model that writes reads more than their ids
             captions = [self._caption(turn, line) for line in offered]
@@ -204,7 +278,7 @@ class Synthesizer:
             self._executor,
             "phase5_synthesizer",
             turn,
-            options={"answer": options, "named": named, "sources": sources, "lines": captioned},
+            options={"answer": options, "sources": sources, "lines": captioned},
             guidance=guidance,
         )
         known = {line.text: line for line in offered}
@@ -232,7 +306,9 @@ class Synthesizer:
         body, node_id = "\n\n".join(said), NodeKind.TURN.id(turn.turn)
         meta = {"answered": True, "items": [], "node_ids": [node_id], "provenance": ["§0.raw_query"]}
         turn.folder.write_text(RESPONSE_MD, f"{body}\n")
-        return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), answered=True, to=Phase.SAVE)
+        outcome = TurnOutcome.FORGOTTEN if turn.reading.forgets else TurnOutcome.NOTED
+        section = Section(Phase.SYNTHESIZER, (Meta(meta), Text(body)))
+        return Advance(section, outcome=outcome, to=Phase.SAVE)
 
     def _with_lists(self, turn: Turn, chosen: Sequence[Line], offered: Sequence[Line]) -> list[Line]:
         """The chosen lines, each with what belongs to it: all of a page, or of its list what is asked for."""
@@ -292,7 +368,7 @@ class Synthesizer:
             turn.warn(exc.message)
             return "missing"
 
-    def _nothing(self, turn: Turn, kept: Sequence[str]) -> str:
+    def _nothing(self, turn: Turn, kept: Sequence[str], outcome: TurnOutcome) -> str:
         if kept:
             return "Word for word, as it was kept:"
         if turn.analysis.intent == "greeting":
@@ -305,6 +381,8 @@ class Synthesizer:
             return "All right."
         if is_undone(turn):
             return "This can't be done here: no tool at hand carries it out. Nothing was changed or sent."
+        if outcome is TurnOutcome.UNSURE:
+            return "Nothing surely answers this."
         names = [node_id for section in turn.gathered for node_id in section.node_ids]
         names += [line.node for line in tool_lines(turn, self._reader)]
         searched = [*turn.document_nodes, *(name for name in names if name not in turn.document_nodes)]
@@ -349,11 +427,12 @@ def _contested(turn: Turn, lines: Sequence[Line]) -> list[Line]:
     return [line for line in contested if line.item not in {other.item for other in lines}]
 
 
-def of_named_pages(turn: Turn, options: Sequence[Option]) -> list[Option]:
+def _of_named_pages(turn: Turn, lines: Sequence[Line]) -> list[Line]:
+    """Return the lines of pages that the query names and this turn has opened."""
     wanted = named_pages(turn)
     read = [s for s in turn.steps() if s.tool in OPENING and s.arguments.get("url") in wanted]
     nodes = {claim.node_id for step in read for claim in step.claims}
-    return [option for option in options if nodes & set(option.node_ids)]
+    return [line for line in lines if not nodes.isdisjoint(line.node_ids)]
 
 
 def _of_references(turn: Turn, offered: Sequence[Line]) -> list[Line]:

@@ -68,11 +68,12 @@ class Validator:
         left_out = False
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
+        elif not writes(self.executor, "phase6_validator", turn):  # quoted lines support themselves
+            verdict, confidence, reason = "APPROVE", None, _REASONS["APPROVE"]
         else:
             lines = self.closest.scored(turn.meant, [cited.line(item) for item in items])
             parts = [Option(goal.id, goal.goal) for goal in plan.goals]
-            judges = writes(self.executor, "phase6_validator", turn)
-            past, found = recalled(turn, self.reader, judges), ordered_findings(turn, turn.steps())
+            past, found = recalled(turn, self.reader, True), ordered_findings(turn, turn.steps())
             reply = ask(
                 self.executor,
                 "phase6_validator",
@@ -83,7 +84,7 @@ class Validator:
                     "recalled": past,
                     "ordered": [changed(o, prior=1.0) for o in as_options(lines) if found & {*o.node_ids}],
                 },
-                extra={"items": cited.render(items) if judges else ""},
+                extra={"items": cited.render(items)},
             )
             said = reply.values.get("goals") or ()
             judged_items = _item_verdicts(items, reply.values.get("items") or ())
@@ -144,7 +145,7 @@ def check_items(cited: Cited, turn: Turn, items: Sequence[GatheredItem]) -> tupl
 
 
 _REASONS = {
-    "APPROVE": "Every item is supported by the node it cites, and the answer fits the query.",
+    "APPROVE": "Every item is supported by the node it cites.",
     "REVISE": "The answer is supported but does not seem to answer the query.",
     "RETRY": "The plan did not lead to an answer.",
     "FAIL": "The query is not answered.",

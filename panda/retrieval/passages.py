@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from panda.language.text import is_latin
 from panda.memory.budget import is_usable
 from panda.memory.node import Node, line_text
 from panda.retrieval.relevance import WORDS_WEIGHT, shares_by_rarity
@@ -92,7 +93,7 @@ def _goes_with_next(line: Line) -> bool:
 
 
 def _parts(block: Sequence[Line]) -> Iterator[list[Line]]:
-    """Yield the lines of a block in parts of at most MAX_CHARS; a deeper item begins none without its parent."""
+    """Yield a block in parts of at most MAX_CHARS; no part begins with a deeper item without its parent."""
     part: list[Line] = []
     chars = 0
     for line in block:
@@ -119,6 +120,10 @@ class PassageRanker:
     def __init__(self, encoder: "KeptEncoder | None") -> None:
         self._encoder = encoder
 
+    def reads(self, query: str) -> bool:
+        """Whether a query is compared by meaning, and not by its words alone."""
+        return self._encoder is not None and is_latin(query)
+
     def rank(self, query: str, passages: Sequence[Passage]) -> list[RankedPassage]:
         """
         Return the passages, closest first; of equals the earlier.
@@ -132,7 +137,8 @@ class PassageRanker:
         cosines = self._cosines(query, [passage.encoded for passage in passages], words)
         rough = [cosine + WORDS_WEIGHT * share for cosine, share in zip(cosines, words, strict=True)]
         order = sorted(range(len(passages)), key=lambda at: -rough[at])
-        ranked = self._read_lines(query, [(passages[at], cosines[at], words[at]) for at in order[:_MOST_READ]])
+        nearest = [(passages[at], cosines[at], words[at]) for at in order[:_MOST_READ]]
+        ranked = self._read_lines(query, nearest)
         ranked += [
             RankedPassage(passages[at], rough[at], passages[at].lines[0], words[at])
             for at in order[_MOST_READ:]
@@ -146,7 +152,8 @@ class PassageRanker:
         lines = [line for passage, _, _ in passages for line in passage.lines]
         texts = [line_text(line.above, line.text) for line in lines]
         shares = shares_by_rarity(query, texts)
-        near = dict(zip((line.id for line in lines), zip(self._cosines(query, texts, shares), shares, strict=True), strict=True))
+        cosines = self._cosines(query, texts, shares)
+        near = {line.id: pair for line, *pair in zip(lines, cosines, shares, strict=True)}
         ranked = []
         for passage, cosine, words in passages:
             best = max(passage.lines, key=lambda line: near[line.id][0] + WORDS_WEIGHT * near[line.id][1])
@@ -157,7 +164,7 @@ class PassageRanker:
 
     def _cosines(self, query: str, texts: Sequence[str], shares: Sequence[float]) -> list[float]:
         """Return the cosine of each text with the query; 0 for what has no vector."""
-        if self._encoder is None:
+        if self._encoder is None or not self.reads(query):
             return [0.0] * len(texts)
         order = sorted(range(len(texts)), key=lambda at: -shares[at])
         cosines = self._encoder.cosines(query, [texts[at] for at in order])

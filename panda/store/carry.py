@@ -14,7 +14,7 @@ MARK = " […]"
 _DRAFT_KEY = re.compile(r"t\d+_s\d+_\w+_\d+")
 SummaryKind = Literal["verbatim", "clipped", "model", "fallback"]
 """How a summary came about: the text itself, its beginning, written by a model, or what stands in for it."""
-Outcome = Literal["approved", "clarify", "failed", "imported"]
+SavedEnding = Literal["approved", "clarify", "failed", "imported"]
 FlowPhase = Literal["exploring", "narrowing", "confirming", "executing", "reflecting"]
 StepType = Literal["read", "write", "generate", "analyze"]
 State = Literal["active", "demoted", "dropped"]
@@ -53,7 +53,7 @@ class RecentTurn(Whole, frozen=True, kw_only=True):
     routing: Routing = msgspec.field(default_factory=Routing)  # how it was taken
     entities_mentioned: tuple[str, ...] = ()  # refs that the reply lists or names, in its order
     asked_about: tuple[str, ...] = ()  # refs that the query means or names
-    outcome: Outcome = "approved"  # how it ended
+    outcome: SavedEnding = "approved"  # how it ended
 
 
 class History(Whole, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class StepRecord(Whole, frozen=True, kw_only=True):
 class TurnSummary(Whole, frozen=True, kw_only=True):
     turn: int
     detail: Literal["full", "line"] = "full"  # whether it is reduced
-    outcome: Outcome = "approved"  # how it ended
+    outcome: SavedEnding = "approved"  # how it ended
     decision: str | None = None  # what the plan decided
     goal: str | None = None  # what the plan wanted
     steps: tuple[StepRecord, ...] = ()

@@ -34,6 +34,7 @@ class Reason(StrEnum):
     LIST_ASKED_FOR = "the list asked for"
     STILL_COUNTS = "still counts"
     ANSWERS = "answers"
+    IN_PASSAGE = "in one of the closest passages"
     LIST_OF_ANSWER = "of the list of a line that answers"
 
     # what leaves a line out

@@ -16,10 +16,10 @@ from panda.documents.times import parse_time
 from panda.errors import FileFormatError, NotApprovedError
 from panda.language.reading import Reading, plain_recap
 from panda.store import layout
-from panda.store.carry import Carry, Curation, FlowPhase, StepRecord, StepType, SummaryKind
-from panda.store.carry import Outcome as TurnOutcome
+from panda.store.carry import Carry, Curation, FlowPhase, SavedEnding, StepRecord, StepType, SummaryKind
 from panda.store.fact import Assertion, Conflict, Filled, SaidKind, Scalar, Value
 from panda.store.files import parse_json, read_bytes, to_text, write_json
+from panda.store.outcome import TurnOutcome
 from panda.store.seals import part_of
 
 _R = TypeVar("_R")
@@ -136,7 +136,7 @@ STATUSES: tuple[str, ...] = get_args(Status)
 METADATA_SCHEMA: Final = "panda.metadata/1"
 ASKED_BACK = 21
 """Exit code of a turn that asks back."""
-_RARE = ("forgotten_at", "run", "item", "client", "document_count")
+_RARE = ("outcome", "forgotten_at", "run", "item", "client", "document_count")
 
 
 class Next(Record, frozen=True):
@@ -165,6 +165,8 @@ class Metadata(FileRecord, frozen=True, kw_only=True):
     updated_at: Instant  # when this file was written
     saved_at: Instant | None  # when the save of phase 7 was done
     answered: bool | None  # whether anything was found to answer with; None while unknown
+    outcome: TurnOutcome | None = None
+    """What phase 5 came to; None before, of turns that did not come so far, and of older ones."""
     seed: int | None  # seed given with --seed; None derives it
     ending: Literal["approved", "clarify", "failed"] | None = None
     """How the turn will end once it is saved; None while that is open."""
@@ -587,7 +589,7 @@ class Line(Record, frozen=True):
     line: int | None = None
     """Line where it begins, of a note's file or else of the text of its node, from 1; None without lines."""
     block: int | None = None
-    """Line where the lines begin that stand together with it, without a blank line or a heading in between."""
+    """Line where the lines begin that stand together with it, with no blank line or heading in between."""
     depth: int = 0  # how many columns a list item is indented
     carried: str = ""  # what its text has in front, "Ingredients: ", and its document has not there
     origin: str | None = None
@@ -687,6 +689,26 @@ class GatheredContext(FileRecord, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "verdict", verdict)
 
 
+class NearPassage(Record, frozen=True):
+    """A passage that phase 2 ranked."""
+
+    lines: Texts  # ids of its lines
+    best: str  # id of the one that is closest
+    closeness: float
+    words: Share  # of the query's words that it holds, weighted by rarity
+
+
+class ClosestPassage(Whole, frozen=True):
+    """A passage that is shown where nothing surely answers."""
+
+    node_id: str
+    provenance: str  # file that it comes from, as the sources of an answer name it
+    text: str  # a line each
+    best: str  # the line that is closest to the query
+    above: str = ""  # what it stands below: title and headings
+    line: int | None = None  # line of its file where it begins; None if unknown
+
+
 class Evidence(FileRecord, frozen=True):
     """evidence.json: every line that was looked at for the answer, with what brought it in or left it out."""
 
@@ -694,6 +716,9 @@ class Evidence(FileRecord, frozen=True):
 
     gathered: tuple[Line, ...]  # what phase 2 read, in the order of §2, then what it left out
     offered: tuple[Line, ...] = ()  # what phase 5 looked at: the answer's lines in its order, then the others
+    passages: tuple[NearPassage, ...] = ()  # what phase 2 found closest to the query, closest first
+    closest: tuple[ClosestPassage, ...] = ()
+    """What is shown where nothing surely answers, closest first: no part of the answer, and not judged."""
 
 
 class Goal(Record, frozen=True):
@@ -760,7 +785,7 @@ class Summary(FileRecord, frozen=True, kw_only=True):
     FILE = layout.SUMMARY_JSON
 
     turn: Number
-    outcome: TurnOutcome
+    outcome: SavedEnding
     decision: str | None = None
     goal: str | None = None
     steps: tuple[StepRecord, ...] | Unset = UNSET  # lacks in the form of before: its session makes it anew

@@ -1,0 +1,272 @@
+"""
+How good answers to everyday questions are, with whole sets left out: `python -m bench.everyday [PART…]`.
+
+Each vault (notes with questions) is ranked by the passages of panda and by those of the frozen baseline
+(baseline.py). What decides between an answer and `unsure` is fitted on all other vaults. Score: right and
+answered 1, right only in what is shown as closest ½, wrong and answered −1; of questions that nothing answers
+only how many are not answered is told. Single misses are not printed.
+
+`--fit` writes the weights of all vaults together to panda/retrieval/selection.json. `--turns` asks panda
+itself, turn by turn, with the weights that it has: vaults, conversations and the demo store.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.asking import LIFE, Answer, asker, has_no_answer, kind_of_case, make_store, misses
+from bench.baseline import BaselinePassages
+from panda.app import App
+from panda.index.vectors import VectorStore
+from panda.models.kept_encoder import KeptEncoder
+from panda.models.layers import Layers
+from panda.models.models_file import load_models_file
+from panda.retrieval.passages import PassageRanker, RankedPassage, cut_passages
+from panda.retrieval.selection import MAX_BEHIND, MAX_PASSAGES, describe_passages
+from panda.settings import load_settings
+from panda.store.layout import Layout
+
+WEIGHTS = Path(__file__).parents[1] / "panda" / "retrieval" / "selection.json"
+LEAST = 0.5
+"""Probability from which on passages are called the answer: a wrong answer costs two closest passages."""
+_KEPT = 4  # passages of a question that are looked at
+_FOREIGN_EVERY = 4
+_FOREIGN_WEIGHT = 0.05
+"""What a question of another vault weighs beside one of the own: nothing answers it."""
+_STRENGTH = 0.3  # of the regularisation
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A question with what two ways of ranking put first."""
+
+    case: Mapping[str, Any]
+    passages: list[RankedPassage]
+    by_words: list[RankedPassage]
+    """The same without an encoder."""
+    baseline: list[tuple[float, str]]
+    is_foreign: bool
+
+    @property
+    def is_answerable(self) -> bool:
+        return not (self.is_foreign or has_no_answer(self.case))
+
+    def text(self) -> str:
+        """Return what is shown of the passages as an answer."""
+        least = self.passages[0].closeness - MAX_BEHIND
+        shown = [one for one in self.passages[:MAX_PASSAGES] if one.closeness >= least]
+        return "\n".join(one.passage.text for one in shown)
+
+    def closest(self) -> str:
+        return "\n".join(one.passage.text for one in self.passages[:MAX_PASSAGES])
+
+    def baseline_text(self) -> str:
+        return "\n".join(text for _, text in self.baseline)
+
+
+@dataclass
+class Score:
+    """What a set comes to."""
+
+    questions: int = 0
+    answered: int = 0
+    right: int = 0
+    held: int = 0
+    """Questions of which what is shown holds the answer."""
+    points: float = 0.0
+    unanswerable: int = 0
+    declined: int = 0
+    """Of the unanswerable ones those that were not answered."""
+
+    def add(self, case: Mapping[str, Any], *, answered: bool, answer: str, closest: str) -> None:
+        if has_no_answer(case):
+            self.unanswerable += 1
+            self.declined += not answered
+            return
+        shown = answer if answered else closest
+        is_held = _holds_all(case, shown)
+        is_right = answered and not misses(case, Answer("approved", True, answer))
+        self.questions += 1
+        self.answered += answered
+        self.right += is_right
+        self.held += is_held
+        if answered:
+            self.points += 1 if is_right else -1
+        elif is_held:
+            self.points += 0.5
+
+    def __str__(self) -> str:
+        return (
+            f"score {self.points:g} of {self.questions}, answered {self.answered}, right {self.right},"
+            f" shown {self.held}; unanswerable {self.unanswerable}, not answered {self.declined}"
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="SET", help="names of files below bench/life/")
+    parser.add_argument("--fit", action="store_true", help="write the weights of all vaults")
+    parser.add_argument("--turns", action="store_true", help="ask panda itself, turn by turn")
+    arguments = parser.parse_args()
+    names = arguments.parts or [path.stem for path in sorted(LIFE.glob("vault*.json"))]
+    settings = load_settings({}, os.environ, Path.cwd())
+    models = load_models_file(settings.models_file)
+    with Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers:
+        if arguments.turns:
+            ask_turns(layers, arguments.parts or [path.stem for path in sorted(LIFE.glob("*.json"))])
+            return 0
+        vaults = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(LIFE.glob("vault*.json"))}
+        ranked = {name: rank_vault(layers, name, vaults) for name in vaults}
+    for name in names:
+        others = [own for other, own in ranked.items() if other != name]
+        print(f"{name}: passages {score_passages(ranked[name], fit_weights(others))}")  # noqa: T201
+        threshold = fit_threshold(others)
+        print(f"{name}: baseline {score_baseline(ranked[name], threshold)}")  # noqa: T201
+        lengths = [len(one.closest()) for one in ranked[name] if not one.is_foreign]
+        print(f"{name}: median of what is shown {statistics.median(lengths):g} characters")  # noqa: T201
+    if arguments.fit:
+        weights = [round(float(weight), 4) for weight in fit_weights([*ranked.values()])]
+        blind = [[replace(one, passages=one.by_words) for one in own] for own in ranked.values()]
+        by_words = [round(float(weight), 4) for weight in fit_weights(blind)]
+        values = {"weights": weights, "by_words": by_words, "least": LEAST}
+        WEIGHTS.write_text(json.dumps(values) + "\n", encoding="utf-8")
+    return 0
+
+
+def rank_vault(layers: Layers, name: str, vaults: Mapping[str, Any]) -> list[Ranked]:
+    """Rank the passages of a vault for its questions, and for some of the others' that nothing answers."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory) / "store"
+        make_store(root, vaults[name]["notes"])
+        settings = load_settings({"root": str(root), "user": "default"}, os.environ, root)
+        app = App(settings, settings.store, layers)
+        reader = app.tools.reader
+        nodes = [reader.load(f"knowledge:{note}") for note in vaults[name]["notes"]]
+        passages = [passage for node in nodes for passage in cut_passages(node)]
+        encoder = layers.encoder()
+        assert encoder is not None
+        words_ranker = PassageRanker(None)
+        ranker = PassageRanker(KeptEncoder(encoder, VectorStore(Layout(root))))
+        baseline = BaselinePassages(encoder, vaults[name]["notes"])
+        cases = [(case, False) for case in vaults[name]["questions"]]
+        for other, vault in vaults.items():
+            cases += [(case, True) for case in vault["questions"][::_FOREIGN_EVERY] if other != name]
+        return [
+            Ranked(
+                case=case,
+                passages=ranker.rank(case["ask"], passages)[:_KEPT],
+                by_words=words_ranker.rank(case["ask"], passages)[:_KEPT],
+                baseline=baseline.closest(case["ask"]),
+                is_foreign=foreign,
+            )
+            for case, foreign in cases
+        ]
+
+
+def ask_vault(layers: Layers, directory: Path, vault: Mapping[str, Any]) -> str:
+    """Ask panda the questions of a vault, each in a session of its own."""
+    make_store(directory, vault["notes"])
+    ask = asker(layers, directory)
+    score, lengths = Score(), []
+    for number, case in enumerate(vault["questions"], 1):
+        answer = ask(case["ask"], f"question_{number}")
+        lengths.append(len(answer.text if answer.answered else answer.closest))
+        score.add(case, answered=answer.answered, answer=answer.text, closest=answer.closest)
+    return f"{score}; median {statistics.median(lengths):g} characters"
+
+
+def ask_conversations(layers: Layers, directory: Path, talks: Sequence[Mapping[str, Any]]) -> str:
+    """Hold conversations with panda, each in a store and session of its own."""
+    right: dict[str, list[bool]] = {}
+    for talk in talks:
+        root = directory / talk["name"]
+        make_store(root, talk["notes"])
+        ask = asker(layers, root)
+        replies: list[Answer] = []
+        for case in talk["turns"]:
+            answer = ask(case["say"], "talk")
+            right.setdefault(kind_of_case(case), []).append(not misses(case, answer, replies))
+            replies.append(answer)
+    parts = ", ".join(f"{kind} {sum(own)} of {len(own)}" for kind, own in right.items())
+    every = [value for own in right.values() for value in own]
+    return f"{sum(every)} of {len(every)} turns right: {parts}"
+
+
+def ask_turns(layers: Layers, names: Sequence[str]) -> None:
+    for name in names:
+        held = json.loads((LIFE / f"{name}.json").read_text("utf-8"))
+        with tempfile.TemporaryDirectory() as directory:
+            ask_set = ask_vault if isinstance(held, dict) else ask_conversations
+            print(f"{name}: panda {ask_set(layers, Path(directory) / 'store', held)}", flush=True)  # noqa: T201
+
+
+def fit_weights(sets: Sequence[Sequence[Ranked]]) -> "np.ndarray[Any, np.dtype[np.float64]]":
+    """Return the weights of a logistic regression over whether what is shown answers: constant, values."""
+    cases = [one for own in sets for one in own]
+    values = np.array([[1.0, *describe_passages(one.case["ask"], one.passages)] for one in cases])
+    right = np.array([one.is_answerable and not _wrong(one.case, one.text()) for one in cases], float)
+    importance = np.array([_FOREIGN_WEIGHT if one.is_foreign else 1.0 for one in cases])
+    mean, spread = values.mean(0), values.std(0) + 1e-9
+    mean[0], spread[0] = 0.0, 1.0
+    scaled = (values - mean) / spread
+    penalty = _STRENGTH * np.eye(values.shape[1])
+    penalty[0, 0] = 0.0
+    weights = np.zeros(values.shape[1])
+    for _ in range(100):
+        probability = 1 / (1 + np.exp(-scaled @ weights))
+        slope = scaled.T @ (importance * (probability - right)) + penalty @ weights
+        curve = (scaled * (importance * probability * (1 - probability))[:, None]).T @ scaled + penalty
+        weights -= np.linalg.solve(curve, slope)
+    weights = weights / spread
+    weights[0] -= float(weights[1:] @ mean[1:])
+    return weights
+
+
+def score_passages(cases: Sequence[Ranked], weights: "np.ndarray[Any, np.dtype[np.float64]]") -> Score:
+    score = Score()
+    for one in cases:
+        if not one.is_foreign:
+            values = np.array([1.0, *describe_passages(one.case["ask"], one.passages)])
+            answered = 1 / (1 + np.exp(-values @ weights)) >= LEAST
+            score.add(one.case, answered=bool(answered), answer=one.text(), closest=one.closest())
+    return score
+
+
+def fit_threshold(sets: Sequence[Sequence[Ranked]]) -> float:
+    """Return the closeness from which on the baseline answers with the highest score."""
+    cases = [one for own in sets for one in own]
+    steps = [step / 50 for step in range(70)]
+    return max(steps, key=lambda threshold: score_baseline(cases, threshold).points)
+
+
+def score_baseline(cases: Sequence[Ranked], threshold: float) -> Score:
+    score = Score()
+    for one in cases:
+        if not one.is_foreign:
+            text = one.baseline_text()
+            score.add(one.case, answered=one.baseline[0][0] >= threshold, answer=text, closest=text)
+    return score
+
+
+def _wrong(case: Mapping[str, Any], text: str) -> list[str]:
+    return misses(case, Answer("approved", True, text))
+
+
+def _holds_all(case: Mapping[str, Any], text: str) -> bool:
+    """Whether a text holds what the answer needs, whatever else it holds."""
+    return not _wrong({key: value for key, value in case.items() if key != "not"}, text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""What a turn that reached phase 5 came to."""
+
+from panda.phases.tool_outcome import is_undone, shortfall
+from panda.phases.turn import Turn
+from panda.store.outcome import TurnOutcome
+from panda.store.records import GatheredContext
+
+
+def decide_outcome(
+    turn: Turn, *, is_answered: bool, is_noted: bool, is_near: bool, is_written: bool
+) -> TurnOutcome:
+    """
+    Return the outcome of a turn that ends approved.
+
+    Args:
+        turn: Its reading, plan and §2 count.
+        is_answered: There are lines, drafts or changes to show.
+        is_noted: Something that was told is kept.
+        is_near: There are passages to show in the place of an answer.
+        is_written: A model words the answer; then phase 2.5 judged whether §2 suffices.
+    """
+    reading = turn.reading
+    is_order = reading.mood == "orders"
+    if is_answered:
+        lacks_context = is_written and _asked_for_more(turn)
+        return TurnOutcome.UNSURE if lacks_context else TurnOutcome.ANSWERED
+    if is_noted and reading.only_tells:
+        return TurnOutcome.NOTED
+    if reading.talk or turn.analysis.intent == "greeting":
+        return TurnOutcome.TALK
+    if is_undone(turn) or (is_order and turn.mode == "chat" and shortfall(turn)):
+        return TurnOutcome.NOT_DONE
+    if is_near:
+        return TurnOutcome.UNSURE
+    return TurnOutcome.TALK if reading.only_tells else TurnOutcome.NOTHING
+
+
+def _asked_for_more(turn: Turn) -> bool:
+    """Whether phase 2.5 still asked for more after the second draft of §2."""
+    gathered = turn.folder.find(GatheredContext)
+    return gathered is not None and gathered.verdict.status == "retry"

@@ -1,0 +1,99 @@
+"""Which of the closest passages answer a question, and whether they surely do. Pure."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from panda.language.words import split_terms
+from panda.retrieval.passages import RankedPassage
+from panda.retrieval.relevance import WORDS_WEIGHT, find_names, find_query_words
+
+MAX_PASSAGES = 3
+"""Passages that are shown, as an answer or as what is closest."""
+MAX_BEHIND = 0.2
+"""How far behind the closest a passage may be to be part of the answer."""
+_WEIGHTS_FILE = "selection.json"
+_MAX_MISSING = 2
+_NO_OTHER = 0.1
+"""The lead of a passage that is the only one."""
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """selection.json: two logistic regressions, written by `python -m bench.everyday --fit`."""
+
+    weights: tuple[float, ...]
+    """Of a constant 1, then of the values of `describe_passages` in their order."""
+    by_words: tuple[float, ...]
+    """The same where passages were ranked by words alone."""
+    least: float
+    """Probability from which on passages are called the answer."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    passages: tuple[RankedPassage, ...]
+    """Closest first; empty if nothing shares a word or a meaning with the question."""
+    probability: float
+    """How likely they answer it, 0 to 1."""
+    is_sure: bool
+    """Whether that is enough to call them the answer."""
+
+
+def select_passages(query: str, ranked: Sequence[RankedPassage], *, by_words: bool) -> Selection:
+    """
+    Return the passages to show for a question, at most MAX_PASSAGES, and how likely they answer it.
+
+    Args:
+        query: With names for what it refers to.
+        ranked: Closest first; at least the first four, if there are so many.
+        by_words: They were ranked by words alone.
+    """
+    near = [one for one in ranked if one.closeness > 0][:MAX_PASSAGES]
+    if not near:
+        return Selection((), 0.0, is_sure=False)
+    weights = _load_weights()
+    values = [1.0, *describe_passages(query, ranked)]
+    used = weights.by_words if by_words else weights.weights
+    total = math.fsum(weight * value for weight, value in zip(used, values, strict=True))
+    probability = 1 / (1 + math.exp(-total))
+    is_sure = probability >= weights.least
+    if is_sure:
+        near = [one for one in near if one.closeness >= near[0].closeness - MAX_BEHIND]
+    return Selection(tuple(near), round(probability, 4), is_sure=is_sure)
+
+
+def describe_passages(query: str, ranked: Sequence[RankedPassage]) -> list[float]:
+    """
+    Return what the probability is worked out from.
+
+    Cosine and share of words of the closest passage; its lead over the second and the fourth; the share of
+    the query's words that the first three hold together; how many of its names and numbers none of them has.
+    """
+    first, shown = ranked[0], ranked[:MAX_PASSAGES]
+    words = find_query_words(query)
+    asked = {term for word in words for term in split_terms(word)}
+    held = set(split_terms(" ".join(one.passage.encoded for one in shown)))
+    exact = [*find_names(query), *(word for word in words if any(map(str.isdigit, word)))]
+    missing = {term for word in exact for term in split_terms(word)} - held
+    return [
+        first.closeness - WORDS_WEIGHT * first.words,
+        first.words,
+        _lead(ranked, 1),
+        _lead(ranked, 3),
+        len(asked & held) / max(1, len(asked)),
+        float(min(len(missing), _MAX_MISSING)),
+    ]
+
+
+def _lead(ranked: Sequence[RankedPassage], place: int) -> float:
+    return ranked[0].closeness - ranked[place].closeness if len(ranked) > place else _NO_OTHER
+
+
+@cache
+def _load_weights() -> Weights:
+    text = files("panda.retrieval").joinpath(_WEIGHTS_FILE).read_bytes()
+    return msgspec.json.decode(text, type=Weights)
