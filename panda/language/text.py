@@ -208,6 +208,23 @@ _INVERTED = lazy_pattern(
 _MORE = lazy_pattern(r"[,;:–—=|]|[.!?…](?:\s|$)| - |\)$")
 
 
+_OWNER = re.compile(r"\b(\w+)['’]s?\s+\w|\b(his|her|their|your)\b", re.IGNORECASE)
+_CONTRACTED = frozenset(
+    {"it", "that", "what", "he", "she", "there", "here", "who", "where", "how", "let", "i"}
+)
+
+
+def find_owners(text: str) -> frozenset[str]:
+    """
+    Return whose something is besides the user's own, in small letters.
+
+    >>> sorted(find_owners("My brother's favourite cyclist is Wout.")), find_owners("It's my bike.")
+    (['brother'], frozenset())
+    """
+    words = (match[1] or match[2] for match in _OWNER.finditer(text))
+    return frozenset(word.lower() for word in words) - _CONTRACTED
+
+
 def is_latin(text: str) -> bool:
     """
     Whether most letters of a text are Latin; true of a text without letters.

@@ -13,7 +13,7 @@ from panda.documents.memory_file import is_statement, render_value, statement_ke
 from panda.documents.text import escape_quote
 from panda.language.reading import Statement
 from panda.language.statements import says_only, says_otherwise
-from panda.language.text import count_kind, wanted_kind
+from panda.language.text import count_kind, find_owners, wanted_kind
 from panda.language.words import is_ordinary, split_terms, split_words
 from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_value
 from panda.memory.reader import Moment, NodeReader, find_node
@@ -249,15 +249,21 @@ def _later_than(line: Line, told: Sequence[_Told], reader: NodeReader) -> Sequen
 
 
 def _place(query: str, line: Line, one: _Told, near: float) -> Literal["before", "behind"] | None:
+    """
+    Return where a statement that was told later stands beside a line: in front of what it outdates, behind
+    what it adds to, or nowhere, as what is said of somebody else's or is far from the query.
+    """
     said, new = one.line.text, folded_names(f"… {one.line.text}") - folded_names(f"… {query}")
     names = folded_names(f"… {line.text}") & folded_names(f"… {said}")
     shared = terms_of(f"{line.above} {line.text}") & terms_of(said)
+    is_close = score_of(one.line) >= max(_ASKED_FOR, score_of(line) - _BEHIND)
+    if find_owners(line.text) != find_owners(said) or not (is_close or one.is_asked_on):
+        return None
     its = _values(said)
     kinds = {kind for kind, _ in its}
     counts = "number" in kinds and not one.is_asked_on
     other = any(kind in kinds or counts for kind, _ in _values(line.text) - its)
     differs = other and max(near, score_of(one.line)) >= _OTHER_VALUE
-    is_close = score_of(one.line) >= max(_ASKED_FOR, score_of(line) - _BEHIND)
     answers = near >= _OF_ONE_THING and not one.is_asked_on and bool(names & new or is_close)
     if (shared or names) and (differs or answers):
         return "before"

@@ -86,6 +86,11 @@ def load_turn(
         topic = research.topic
     is_pasted = analysis is not None and analysis.reading.pasted  # its lines stand in the query alone
     clauses = analysis.reading.clauses if analysis and not is_pasted else ()
+    statements = (
+        tuple(clause.text for clause in clauses if clause.mood == "tells") if clauses else (saved.query,)
+    )
+    if analysis is not None and analysis.reading.talk:
+        statements = ()
     answer, own, quotes = ("", "", ()) if saved.status not in SAVED_STATUSES else _answer(directory, read)
     noted = [
         (value.text, NodeKind.FACT.id(value.relation))
@@ -102,7 +107,7 @@ def load_turn(
         summary=(index.summary if index else None) or "",
         topics=index.topics if index else (),
         research_topic=topic or None,
-        statements=tuple(c.text for c in clauses if c.mood == "tells") if clauses else (saved.query,),
+        statements=statements,
         own_answer=own,
         quotes=(*(quotes if saved.answered is not False else ()), *noted),
         answered=saved.answered is not False,
