@@ -32,6 +32,8 @@ class KeptEncoder:
     def __init__(self, encoder: Encoder, store: VectorStore) -> None:
         self._encoder, self.store = encoder, store
         self._known: dict[bytes, bytes] = {}
+        self._computed: set[bytes] = set()
+        """Digests of what this process computed and has not saved."""
         self.turn_texts_left: int | None = None
         """How many texts the running turn may still compute; None outside of turns: any number."""
 
@@ -96,9 +98,17 @@ class KeptEncoder:
         if new:
             vectors.update(zip(new, pack(self._encoder.encode([*new.values()])), strict=True))
             self._remember(vectors)
+            self._computed.update(new)
             if self.turn_texts_left is not None:
                 self.turn_texts_left = max(0, self.turn_texts_left - len(new))
         return [vectors[digest] for digest in digests]
+
+    def save(self, texts: Sequence[str]) -> None:
+        """Save the vectors of texts of the store, those that were computed; questions are not handed over."""
+        digests = {self.digest(text) for text in texts} & self._computed
+        vectors = {digest: self._known[digest] for digest in digests if digest in self._known}
+        if vectors and self.store.save(vectors, ()):
+            self._computed -= digests
 
     def digest(self, text: str) -> bytes:
         """By what a text's vector is kept: the text, in plain signs, and the model."""

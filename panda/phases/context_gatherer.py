@@ -51,7 +51,6 @@ from panda.phases.evidence import (
     ClosestLines,
     as_options,
     by_rule,
-    chosen_lines,
     gather,
     lines_of,
     read_lines,
@@ -71,7 +70,7 @@ from panda.retrieval.candidates import (
     ruled_nodes,
 )
 from panda.retrieval.passages import PassageRanker, RankedPassage, cut_passages
-from panda.retrieval.relevance import find_names, measure_closeness, share_of_words
+from panda.retrieval.relevance import find_names, share_of_words
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.reason import Reason
 from panda.store.records import (
@@ -92,7 +91,7 @@ from panda.store.records import (
 _GAP = "nothing that was gathered seems to answer the query"
 _MOST_CANDIDATES, _MOST_RANKED = 30, 60  # what a model that writes chooses from; where none reads them
 _WIDER = 4
-_MOST_PASSAGES = 6  # of which §2 has the lines, where they are quoted
+_MOST_PASSAGES = 8  # of which §2 has the lines, where they are quoted
 _SESSION_TURNS = 20
 _CHARS = 240
 
@@ -136,6 +135,15 @@ def _is_stale(node: Node, sections: Sequence[GatheredSection], now: datetime) ->
     """Whether a node has expired, or a line of §2 tells of a price or stock that it saw long ago."""
     items = [item for section in sections for item in section.items if node.id in item.node_ids]
     return is_stale(node, now) or any(is_line_stale(node, item.text) for item in items)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What phase 2.1 takes of the candidates."""
+
+    node_ids: tuple[str, ...]  # the most relevant first
+    scores: Mapping[str, float]  # by node id
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True)
@@ -214,36 +222,16 @@ class ContextGatherer:
         candidates, origins = self._followed(turn, found, nodes)
         documents = self._documents(turn, nodes)
         candidates = [*documents, *candidates]
-        is_read = self._writes(turn)  # by a model, of which the budgets are
-        offered = candidates
-        if is_read:
-            offered = offered_candidates(candidates)
-        others = [one.node_id for one in offered if one.node_id not in turn.document_nodes]
-        read = self._known(others, nodes)
-        best = {line.node: line for line in self.closest.best_lines(turn.meant, read)}
-        now = self.clock()
-        options = []
-        for one in offered:
-            line, label = best.get(one.node_id, Line(one.text)), ""
-            if is_read and one.node_id in nodes:
-                label = f"{node_label(nodes[one.node_id], now)}: "
-            options.append(
-                Option(one.node_id, line.text, (one.node_id,), 0.0, line.above, f"{label}{one.text}")
-            )
-        shares = measure_closeness(turn.meant, [option.near for option in options], None)
-        options = [replace(option, prior=share) for option, share in zip(options, shares, strict=True)]
-        reply = ask(self.executor, "phase2_1_retrieval", turn, options={"relevant": options})
-        relevant = reply.choices.get("relevant")
+        is_read = self._writes(turn)
+        choice = self._chosen(turn, candidates, nodes) if is_read else self._nearest(turn, candidates, nodes)
         ids = [candidate.node_id for candidate in found]
-        near = [] if is_read else self._near_nodes(turn, candidates, nodes)
         ruled = ruled_nodes(turn.analysis, ids, previous)
         asked_for = [
             *turn.document_nodes,
             *(one for node_id in ruled for one in origins.get(node_id, (node_id,))),
             *(NodeKind.TURN.id(number) for number in recalled_turns(turn) if NodeKind.TURN.id(number) in ids),
         ]
-        relevant_ids = [*reply.values["relevant"], *near]
-        taken = {*relevant_ids, *asked_for}
+        taken = {*choice.node_ids, *asked_for}
         chosen = [one.node_id for one in candidates if one.node_id in taken]
         if not chosen and candidates:
             turn.warn("no saved source is relevant to the query")
@@ -251,25 +239,50 @@ class ContextGatherer:
             candidates,
             next((self.reader.load(one) for one in chosen if kind_of(one) is NodeKind.RESEARCH), None),
             self.clock(),
-            scores=relevant.scores if relevant else {},
-            chosen=relevant_ids,
+            scores=choice.scores,
+            chosen=choice.node_ids,
             by_rule=asked_for,
             chosen_by="model" if is_read else "closeness",
-            reasoning=reply.values.get("reasoning"),
+            reasoning=choice.reasoning,
         )
         turn.folder.save(plan)
         return plan
 
-    def _near_nodes(self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]) -> list[str]:
+    def _chosen(self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]) -> _Choice:
+        """Return what a model chooses of the candidates that fit its budgets."""
+        offered = offered_candidates(candidates)
+        others = [one.node_id for one in offered if one.node_id not in turn.document_nodes]
+        read = self._known(others, nodes)
+        best = {line.node: line for line in self.closest.best_lines(turn.meant, read)}
+        now = self.clock()
+        options = []
+        for one in offered:
+            line = best.get(one.node_id, Line(one.text))
+            label = f"{node_label(nodes[one.node_id], now)}: " if one.node_id in nodes else ""
+            shown = f"{label}{one.text}"
+            options.append(Option(one.node_id, line.text, (one.node_id,), 0.0, line.above, shown))
+        reply = ask(self.executor, "phase2_1_retrieval", turn, options={"relevant": options})
+        relevant = reply.choices.get("relevant")
+        return _Choice(
+            node_ids=tuple(reply.values["relevant"]),
+            scores=relevant.scores if relevant else {},
+            reasoning=reply.values.get("reasoning"),
+        )
+
+    def _nearest(self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]) -> _Choice:
         """Return the nodes of the closest passages of all candidates, closest first."""
         known = self._known([candidate.node_id for candidate in candidates], nodes)
-        near = self._rank(turn, known)
-        return list(dict.fromkeys(ranked.passage.node_id for ranked in near))
+        ranked = self._rank(turn, known)
+        scores: dict[str, float] = {}
+        for near in ranked:
+            scores.setdefault(near.passage.node_id, near.closeness)
+        near_ids = [near.passage.node_id for near in ranked[:_MOST_PASSAGES] if near.closeness > 0]
+        return _Choice(tuple(dict.fromkeys(near_ids)), scores)
 
     def _rank(self, turn: Turn, nodes: Sequence[Node]) -> list[RankedPassage]:
-        """Return the closest passages of some nodes, closest first, at most _MOST_PASSAGES."""
+        """Return the passages of some nodes, closest first."""
         passages = [passage for node in nodes for passage in cut_passages(node)]
-        return self.ranker.rank(turn.meant, passages)[:_MOST_PASSAGES]
+        return self.ranker.rank(turn.meant, passages)
 
     def gather(self, turn: Turn) -> Gathered:
         """
@@ -287,7 +300,7 @@ class ContextGatherer:
         for is_last in (False, True):
             documents = self._load(turn, [*planned_nodes(plan), *further])
             try:
-                draft, lines, passages = self._draft(turn, documents, plan, guidance)
+                draft, evidence = self._draft(turn, documents, plan, guidance)
                 is_final = is_last and first is None
                 sections, left_out, issues = self._checked(turn, plan, draft, documents, is_final=is_final)
                 if first is not None and (issues or _lacks_lines(sections, first)):
@@ -295,7 +308,7 @@ class ContextGatherer:
                 if issues and not is_final:
                     guidance = "; ".join(issues)
                     continue
-                judgement = self._judge(turn, sections, lines)
+                judgement = self._judge(turn, sections, evidence.gathered)
             except (ReplyError, GateError) as exc:
                 if first is None:
                     raise
@@ -303,15 +316,7 @@ class ContextGatherer:
             loaded = {document.node.id for document in documents}
             unloaded = [id_ for id_ in planned_nodes(plan, chosen=False) if id_ not in loaded]
             further = unloaded[:_WIDER]
-            gathered = self._gathered(
-                turn,
-                plan,
-                documents,
-                sections,
-                Evidence(tuple(lines), passages=passages),
-                judgement,
-                left_out,
-            )
+            gathered = self._gathered(turn, plan, documents, sections, evidence, judgement, left_out)
             if is_last or not further or not self._looks_further(turn, judgement, sections):
                 return self._settled(turn, gathered)
             first = gathered
@@ -487,13 +492,11 @@ class ContextGatherer:
         documents: Sequence[LoadedDocument],
         plan: RetrievalPlan,
         guidance: str | None,
-    ) -> tuple[Sequence[DraftSection], list[Line], tuple[NearPassage, ...]]:
-        """
-        What 2.2 drafts, `sections` by a model that writes, else `lines`; all lines that it read; where lines
-        are quoted the closest passages.
-        """
+    ) -> tuple[Sequence[DraftSection], Evidence]:
+        """Return the draft of §2, in words of a model that writes, else of quoted lines; and what it read."""
+        if not self._writes(turn):
+            return self._quoted(turn, documents, plan)
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
-        own = turn.document_nodes
         read = read_lines(turn.meant, documents, self.closest)
         sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
         reply = ask(
@@ -505,19 +508,26 @@ class ContextGatherer:
             guidance=guidance,
         )
         nodes = {one.node.id: one.node for one in documents}
-        if "sections" in reply.values:
-            written = _with_documents([_written(section) for section in reply.values["sections"]], nodes)
-            cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
-            ruled = by_rule(turn.meant, turn.reading, read, nodes, _ruled(plan), ())
-            missing = [reason(line, why) for why, line in ruled if line.node not in cited]
-            return _merged([*written, *draft_of_lines(missing, nodes)]), [*read, *missing], ()
-        chosen = chosen_lines(read, reply.values["lines"])
-        ranked: list[RankedPassage] = []
-        if not turn.reading.only_tells:
-            ids = [candidate.node_id for candidate in plan.candidates]
-            ranked = self._rank(turn, self._known(ids, dict(nodes)))
-            ranked = [passage for passage in ranked if passage.passage.node_id in nodes]
-        chosen += [line for near in ranked for line in near.passage.lines]
+        written = _with_documents([_written(section) for section in reply.values["sections"]], nodes)
+        cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
+        ruled = by_rule(turn.meant, turn.reading, read, nodes, _ruled(plan), ())
+        missing = [reason(line, why) for why, line in ruled if line.node not in cited]
+        draft = _merged([*written, *draft_of_lines(missing, nodes)])
+        return draft, Evidence((*read, *missing))
+
+    def _quoted(
+        self, turn: Turn, documents: Sequence[LoadedDocument], plan: RetrievalPlan
+    ) -> tuple[Sequence[DraftSection], Evidence]:
+        """Return the lines of the closest passages of all candidates, and what rules bring in."""
+        nodes = {one.node.id: one.node for one in documents}
+        own = turn.document_nodes
+        ids = [candidate.node_id for candidate in plan.candidates]
+        known = [] if turn.reading.only_tells else self._known(ids, dict(nodes))
+        ranked = [near for near in self._rank(turn, known) if near.passage.node_id in nodes]
+        near_passages = [near for near in ranked[:_MOST_PASSAGES] if near.closeness > 0]
+        chosen = [line for near in near_passages for line in near.passage.lines]
+        by_meaning = turn.reading.of_documents  # else the passages are what is compared by meaning
+        read = read_lines(turn.meant, documents, self.closest if by_meaning else ClosestLines(None))
         if turn.reading.of_documents:
             chosen = self.closest.passages(turn.query, [line for line in read if line.node in own])
         lines = gather(turn.meant, turn.reading, read, chosen, nodes, _ruled(plan))
@@ -534,13 +544,13 @@ class ContextGatherer:
                 closeness=round(near.closeness, 6),
                 words=round(near.words, 6),
             )
-            for near in ranked
+            for near in near_passages
         )
-        return draft_of_lines(lines, nodes), [*lines, *others], passages
+        return draft_of_lines(lines, nodes), Evidence((*lines, *others), passages=passages)
 
     def _judge(self, turn: Turn, sections: Sequence[GatheredSection], lines: Sequence[Line]) -> _Judgement:
-        """What 2.5 says of §2; where nothing was gathered no model is asked (S0 §6.1)."""
-        if not _holds_nodes(sections):
+        """What 2.5 says of §2; where nothing was gathered or lines are quoted no model is asked (S0 §6.1)."""
+        if not (_holds_nodes(sections) and self._writes(turn)):
             return _Judgement("pass")
         text = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
         rated = self.closest.scored(turn.meant, lines_of(turn, sections, lines))

@@ -1,7 +1,7 @@
 """
 What the rows of the index mean: the vectors of their texts, kept in vectors.db and searched.
 
-A row has a vector for itself and one for each quotable line of its node. The signs of all of them lie packed
+A row has a vector for itself and one for each passage of its node. The signs of all of them lie packed
 in blocks and find the nearest rows; how near those are, their kept vectors tell.
 """
 
@@ -21,9 +21,10 @@ from panda.index.sources import FIRST_OTHER, IndexEntry
 from panda.index.tables import AsOf, IndexView, Integers, Positions, Statistics
 from panda.index.vectors import Block
 from panda.language.words import is_english
-from panda.memory.node import line_text, node_lines
+from panda.memory.node import line_text
 from panda.memory.reader import NodeReader
 from panda.models.kept_encoder import KeptEncoder, unpack
+from panda.retrieval.passages import cut_passages
 from panda.store.layout import Layout, UserStore
 from panda.store.node_id import NodeKind, kind_of
 
@@ -34,14 +35,16 @@ _FEW_TEXTS, _MANY_ROWS = 12, 1_500
 """Most texts of a turn where so many rows lack vectors that turns would not get through them."""
 
 _NEAREST = 100
-_MOST_LINES = 2_000  # lines of the nearest rows that are looked at exactly
+_MOST_PASSAGES = 2_000  # passages of the nearest rows that are looked at exactly
 _BATCH = 500
 _BLOCK_BITS = 10
 _OTHER_BLOCKS = 16
 _TURN_CHARS = 500
 _TEXT_CHARS = 240
-_ITSELF, _COMPLETE, _LINE = 0, 1, 2
-"""Kinds of texts: a row itself whose lines are outstanding, one whose lines are all there, and a line."""
+_ITSELF, _COMPLETE, _PASSAGE = 0, 3, 4
+"""Kinds of texts: a row itself without and with all of its passages, and a passage."""
+_FORMER_KINDS = (1, 2)
+"""What earlier versions wrote of rows and their lines: such rows are computed anew."""
 _NO_VECTOR = bytes(16)
 
 _Mask = npt.NDArray[np.bool_]
@@ -58,7 +61,7 @@ class _Placed:
     stale: list[Integers] = field(default_factory=list)  # rows that are gone or say something else
     rows: list[npt.NDArray[np.int32]] = field(default_factory=list)
     """Position of each text's row; -1 for texts without vector or whose row is gone or another."""
-    lines: list[_Mask] = field(default_factory=list)  # which of them are lines
+    passages: list[_Mask] = field(default_factory=list)  # which of them are passages
     far: list[npt.NDArray[np.uint16]] = field(default_factory=list)
     """In how many signs each differs from a query, if there is one."""
     digests: list[npt.NDArray[np.uint64]] = field(default_factory=list)  # their digests, if there is a query
@@ -104,15 +107,15 @@ class Meaning:
         placed = self._place(view.user, view.statistics, query, self._texts_then(view))
         if not placed.far:
             return {}
-        positions, is_line = np.concatenate(placed.rows), np.concatenate(placed.lines)
+        positions, is_passage = np.concatenate(placed.rows), np.concatenate(placed.passages)
         far = np.concatenate(placed.far)
-        chosen = _nearest(positions, is_line, far, allowed)
+        chosen = _nearest(positions, is_passage, far, allowed)
         chosen[also] = allowed[also]
         wanted = (positions >= 0) & chosen[positions]
-        own, lines = np.flatnonzero(wanted & ~is_line), np.flatnonzero(wanted & is_line)
-        if len(lines) > _MOST_LINES:
-            lines = lines[np.argsort(far[lines], kind="stable")[:_MOST_LINES]]
-        looked_at = np.concatenate([own, lines])
+        own, passages = np.flatnonzero(wanted & ~is_passage), np.flatnonzero(wanted & is_passage)
+        if len(passages) > _MOST_PASSAGES:
+            passages = passages[np.argsort(far[passages], kind="stable")[:_MOST_PASSAGES]]
+        looked_at = np.concatenate([own, passages])
         digests = placed.digests_at(looked_at)
         kept = self._encoder.find(digests)
         query_vector = self._encoder.encode([query])[0]
@@ -123,7 +126,7 @@ class Meaning:
         for (at, _), cosine in zip(pairs, map(float, cosines), strict=True):
             position = int(positions[at])
             best[position] = max(best.get(position, -1.0), cosine)
-            if not is_line[at]:
+            if not is_passage[at]:
                 itself[position] = cosine
         return {position: (itself[position] + best[position]) / 2 for position in itself}
 
@@ -137,7 +140,7 @@ class Meaning:
 
     def fill(self, user: str, *, most: int | None = None, in_turn: bool = False) -> int:
         """
-        Compute and keep the vectors that are missing, the newest first; up to a limit, of rows before lines.
+        Compute and keep the vectors that are missing, the newest first; up to a limit, rows before passages.
         Gives the number of rows of which some are still missing; what was kept stays when it is interrupted.
         At *most* so many texts are computed, and about as many of other languages looked at; *in_turn* a turn
         waits for it: of many rows that lack vectors only the newest few.
@@ -161,12 +164,12 @@ class Meaning:
         if most is not None:
             total = 0 if in_turn else min(missing, 1) * most
         with progress("vectors", total) as advance:
-            for with_lines, lacking in passes:
+            for with_passages, lacking in passes:
                 rows = _in_order(statistics.rows[lacking]).tolist()
-                for batch in self._batches(user, rows, with_lines=with_lines, texts=min(left, _BATCH)):
+                for batch in self._batches(user, rows, with_passages=with_passages, texts=min(left, _BATCH)):
                     used, done = self._fill_batch(user, batch, left)
                     left -= used
-                    missing -= done if with_lines else 0
+                    missing -= done if with_passages else 0
                     advance(used if most is not None else len(batch))
                     if left <= 0:
                         return missing
@@ -181,7 +184,7 @@ class Meaning:
         self._encoder.store.keep_only(digests, users, self._encoder.info.digest)
 
     def _batches(
-        self, user: str, rows: Sequence[int], *, with_lines: bool, texts: int
+        self, user: str, rows: Sequence[int], *, with_passages: bool, texts: int
     ) -> Iterator[list["_Row"]]:
         """Rows with their texts, about so many texts together."""
         now = self._clock()
@@ -197,8 +200,8 @@ class Meaning:
             contents = statistics.contents[statistics.find(found)[0]].tolist()
             by_row = dict(zip(found.tolist(), contents, strict=True))
             for row in filter(entries.__contains__, some):
-                lines = _lines_of(reader, entries[row]) if with_lines else None
-                batch.append(_Row(row, by_row[row], row_text(entries[row]), lines))
+                passages = _passages_of(reader, entries[row]) if with_passages else None
+                batch.append(_Row(row, by_row[row], row_text(entries[row]), passages))
                 if sum(len(one.texts) for one in batch) >= texts:
                     yield batch
                     batch = []
@@ -266,7 +269,7 @@ class Meaning:
             reader, statistics = self._past(), view.statistics
             contents = statistics.contents[statistics.find(np.array([*view.then], np.int64))[0]].tolist()
             rows = [
-                _Row(row, content, row_text(entry), _lines_of(reader, entry))
+                _Row(row, content, row_text(entry), _passages_of(reader, entry))
                 for (row, entry), content in zip(view.then.items(), contents, strict=True)
             ]
             texts = [row.text for row in rows] + [text for row in rows for text in row.texts]
@@ -301,17 +304,17 @@ class _Row:
     row: int  # row id
     content: int  # digest of what it says
     text: str  # text of the row itself
-    lines: tuple[str, ...] | None  # texts of its node's lines; None if they are not to be filled in now
+    passages: tuple[str, ...] | None  # of its node; None if they are not to be filled in now
 
     @property
     def texts(self) -> tuple[str, ...]:
-        return (self.text, *(self.lines or ()))
+        return (self.text, *(self.passages or ()))
 
     def keys(self, digests: Mapping[str, bytes]) -> Iterator["_Key"]:
-        """Row, content, kind and digest of itself, and of each line that has a vector."""
+        """Row, content, kind and digest of itself, and of each passage that has a vector."""
         for number, text in enumerate(self.texts):
-            kind = _LINE if number else _ITSELF if self.lines is None else _COMPLETE
-            if kind != _LINE or text in digests:
+            kind = _PASSAGE if number else _ITSELF if self.passages is None else _COMPLETE
+            if kind != _PASSAGE or text in digests:
                 yield self.row, self.content, kind, digests.get(text, _NO_VECTOR)
 
 
@@ -330,9 +333,10 @@ def row_text(entry: IndexEntry) -> str:
     return shorten(line_text(entry.summary, entry.response), _TEXT_CHARS)
 
 
-def _lines_of(reader: NodeReader, entry: IndexEntry) -> tuple[str, ...]:
+def _passages_of(reader: NodeReader, entry: IndexEntry) -> tuple[str, ...]:
     try:
-        return tuple(dict.fromkeys(text for _, text in node_lines(reader.load(entry.node_id))))
+        passages = cut_passages(reader.load(entry.node_id))
+        return tuple(dict.fromkeys(passage.encoded for passage in passages))
     except MemoryNodeError:  # gone since, or broken: its row says so by itself
         return ()
 
@@ -387,25 +391,27 @@ def _place_block(records: _Records, statistics: Statistics, placed: _Placed) -> 
     at, current = statistics.find(first)
     if statistics.count:
         current = current & (statistics.contents[at] == records["content"][starts])
+    if len(starts):
+        current = current & ~np.logical_or.reduceat(np.isin(records["kind"], _FORMER_KINDS), starts)
     placed.stale.append(first[~current])
     kinds, at, current = records["kind"], np.repeat(at, many), np.repeat(current, many)
     placed.whole[at[current & (kinds == _COMPLETE)]] = True
-    placed.itself[at[current & (kinds != _LINE)]] = True
+    placed.itself[at[current & (kinds != _PASSAGE)]] = True
     has_vector = (records["digest"][:, 0] | records["digest"][:, 1]) != 0
     placed.rows.append(np.where(current & has_vector, at, -1).astype(np.int32))
-    placed.lines.append(kinds == _LINE)
+    placed.passages.append(kinds == _PASSAGE)
 
 
 def _nearest(
-    positions: npt.NDArray[np.int32], is_line: _Mask, far: npt.NDArray[np.uint16], allowed: _Mask
+    positions: npt.NDArray[np.int32], is_passage: _Mask, far: npt.NDArray[np.uint16], allowed: _Mask
 ) -> _Mask:
-    """The rows whose signs differ least from the query's, their own and those of their best line together."""
+    """The rows whose signs differ least from the query's, own and those of the best passage together."""
     itself = np.full(len(allowed), np.iinfo(np.uint16).max // 2, np.uint16)
-    own, lines = (positions >= 0) & ~is_line, (positions >= 0) & is_line
+    own, passages = (positions >= 0) & ~is_passage, (positions >= 0) & is_passage
     itself[positions[own]] = far[own]
-    line = itself.copy()
-    np.minimum.at(line, positions[lines], far[lines])
-    together = np.where(allowed, itself + line, np.iinfo(np.uint16).max)
+    nearest = itself.copy()
+    np.minimum.at(nearest, positions[passages], far[passages])
+    together = np.where(allowed, itself + nearest, np.iinfo(np.uint16).max)
     chosen = np.zeros(len(allowed), np.bool_)
     chosen[np.argsort(together, kind="stable")[:_NEAREST]] = True
     return chosen & allowed

@@ -168,4 +168,5 @@ class PassageRanker:
             return [0.0] * len(texts)
         order = sorted(range(len(texts)), key=lambda at: -shares[at])
         cosines = self._encoder.cosines(query, [texts[at] for at in order])
+        self._encoder.save([*cosines])
         return [cosines.get(text, 0.0) for text in texts]
