@@ -32,6 +32,9 @@ LONG_CHARS = 6_000
 
 _COMMENT_OR_CODE = lazy_pattern(r"`[^`\n]*`|<!--")
 
+_OUTLINER_PROPERTY = re.compile(r"\s*(?:[-*+]\s+)?(?:id|collapsed):: \S")
+"""What an outliner notes for itself."""
+
 Form = Literal["sentence", "line", "item", "row", "code"]
 
 
@@ -229,7 +232,7 @@ def _units(markdown: str) -> Iterator[TextUnit]:
         if block.kind in ("heading", "table", "text"):
             list_line = None
         if block.kind != "fence":
-            held = _without_comments(held)
+            held = ["" if _OUTLINER_PROPERTY.match(line) else line for line in _without_comments(held)]
         if block.kind == "heading":
             path = [*(above for above in path if above[0] < block.depth), (block.depth, block.title)]
             headings = tuple(title for _, title in path)

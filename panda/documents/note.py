@@ -55,6 +55,7 @@ class NoteText:
 
     title: str  # "" if it names none
     tags: str  # on one line; "" if it has none
+    aliases: tuple[str, ...]  # its other names
     confidence: float | None  # None if it states none
     at: datetime | None  # when it was written, by its front matter; None if that does not say
     sections: tuple[KnowledgeSection, ...]  # its text; lines are those of the file
@@ -78,12 +79,14 @@ def parse_note(text: str, *, where: str) -> NoteText:
     reader = _FrontMatterReader(front, where)
     title = reader.read("title", _read_title, "a title is one text")
     tags = reader.read("tags", _read_tags, "tags are a list of words")
+    aliases = reader.find("aliases", "alias")
     confidence = reader.read("confidence", read_confidence, "a confidence is a number from 0 to 1")
     dates = [reader.read(key, read_date, "a date is a day such as 2026-03-14") for key in DATE_KEYS]
     above = "\n" * (text.count("\n") - front.body.count("\n"))
     return NoteText(
         title=title or "",
         tags=tags or "",
+        aliases=aliases,
         confidence=confidence,
         at=next(filter(None, dates), None),
         sections=group_by_headings([*reader.properties(front), *split_units(above + front.body)]),
@@ -151,6 +154,16 @@ class _FrontMatterReader:
             self._used.add(key)
         return parsed
 
+    def find(self, *keys: str) -> tuple[str, ...]:
+        """Return the texts of the first of some keys that has any; its line stays text."""
+        for key in keys:
+            _, value = self._values.get(key, (0, None))
+            texts = value if isinstance(value, list) else [value]
+            names = [one_line(render_value(text)) for text in texts if isinstance(text, str | int)]
+            if any(names):
+                return tuple(filter(None, names))
+        return ()
+
     def properties(self, front: FrontMatterText) -> Iterator[TextUnit]:
         """
         Yield the lines that are text, each with its key, but those that are empty: where nothing follows the
@@ -186,6 +199,7 @@ def _without_properties(
     return NoteText(
         title="",
         tags="",
+        aliases=(),
         confidence=None,
         at=None,
         sections=group_by_headings(units),

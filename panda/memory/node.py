@@ -47,6 +47,7 @@ class Node:
     provenance: str  # file it comes from, relative to the user's directory, with / between parts
     at: datetime | None  # when it was said or seen; None if unknown
     items: tuple[Line, ...]  # its quotable lines, expired ones included
+    aliases: tuple[str, ...] = ()  # other names of a note
     links: tuple[str, ...] = ()
     """Ids of nodes it leads to: a turn's research, the visits of research, the notes that a note links to."""
     expires_at: datetime | None = None  # when its maker wanted it refreshed; None if never said
@@ -67,7 +68,7 @@ class Node:
         parts = [line.heading]
         if self.id.startswith(_NOTE):
             folder = PurePosixPath(self.id.removeprefix(_NOTE)).parent.name
-            parts = [_JOINTS.sub(" ", part) for part in (folder, self.title)] + parts
+            parts = [_JOINTS.sub(" ", part) for part in (folder, self.title, *self.aliases)] + parts
         elif self.source_type in ("visit_record", "research_cache"):
             parts = [self.title, *parts]
         seen = dict.fromkeys(piece for part in parts for piece in one_line(part).rstrip(".:").split(". "))

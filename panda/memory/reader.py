@@ -80,6 +80,7 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         provenance=escape_path(path.relative_to(knowledge.parent).as_posix()),
         at=at,
         items=tuple(note_lines(units, title, start, at, now)),
+        aliases=note.aliases,
         links=_linked_notes(knowledge, path, "\n".join(unit.text for unit in units)),
         changed_at=changed_at,
     )

@@ -30,7 +30,7 @@ def decide_outcome(
         return TurnOutcome.TALK
     if is_undone(turn) or (is_order and turn.mode == "chat" and shortfall(turn)):
         return TurnOutcome.NOT_DONE
-    if is_near:
+    if is_near and not reading.only_tells:
         return TurnOutcome.UNSURE
     return TurnOutcome.TALK if reading.only_tells else TurnOutcome.NOTHING
 

@@ -104,7 +104,7 @@ class Synthesizer:
     def run(self, turn: Turn) -> Advance:
         if turn.reading.is_about_memory:
             return self._of_memory(turn)
-        noted, kept, only_tells = self._noting.of(turn), kept_again(turn), turn.reading.only_tells
+        noted, kept = self._noting.of(turn), kept_again(turn)
         told = [Line(text, node=NodeKind.TURN.id(turn.turn)) for text in dict.fromkeys(n.text for n in noted)]
         is_written = writes(self._executor, _STEP, turn)
         answer = self._written(turn, told, kept) if is_written else self._quoted(turn, kept)
@@ -125,12 +125,13 @@ class Synthesizer:
             is_near=bool(answer.closest),
             is_written=is_written,
         )
-        lead += [] if lines or (noted and only_tells) else [self._nothing(turn, kept, outcome)]
+        if not lines and outcome is not TurnOutcome.NOTED:
+            lead.append(self._nothing(turn, kept, outcome))
         said = render_answer(
             lines,
             {node_id: place.removesuffix("/manifest.json") for node_id, place in provenance.items()},
             left_out={} if is_written else self._left_out(turn, lines),
-            lead=lead,
+            lead=[*filter(None, lead)],
             said=answer.leads,
             line_numbers=_line_numbers(lines, answer.read),
         )
@@ -143,7 +144,8 @@ class Synthesizer:
             "provenance": [*provenance.values()],
         }
         turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
-        closest = [self._closest_passage(turn, near) for near in answer.closest]
+        near_passages = answer.closest if outcome is TurnOutcome.UNSURE else ()
+        closest = [self._closest_passage(turn, near) for near in near_passages]
         files = (replace(_evidence(turn, lines, answer.read), closest=tuple(closest)),)
         return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), files, outcome=outcome)
 
@@ -186,7 +188,7 @@ class Synthesizer:
         lines = by_value(turn, offered, self._reader, answered=bool(chosen)) if offered else []
         lines = lines or chosen
         if turn.reading.mood == "orders" and turn.mode == "chat" and shortfall(turn):
-            return _Answer([], read, closest=selection.passages)
+            return _Answer([], read)  # what is known is not what was ordered
         lines = [*_contested(turn, lines), *lines]
         if session and not lines:
             shown = without_doubles(_without(rejected, session.lines))
@@ -381,6 +383,8 @@ class Synthesizer:
             return "All right."
         if is_undone(turn):
             return "This can't be done here: no tool at hand carries it out. Nothing was changed or sent."
+        if outcome is TurnOutcome.NOT_DONE:
+            return ""  # what is in front says why
         if outcome is TurnOutcome.UNSURE:
             return "Nothing surely answers this."
         names = [node_id for section in turn.gathered for node_id in section.node_ids]

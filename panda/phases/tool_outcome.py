@@ -135,7 +135,8 @@ def shortfall(turn: Turn) -> list[str]:
     steps = {step.step: step for step in turn.steps()}
     reasons = []
     for goal in progress.goals if turn.mode == "chat" else ():
-        last_step = steps[goal.steps[-1]] if goal.steps else None
-        if goal.status == "blocked" and last_step and TOOLS[last_step.tool].reaches_out:
-            reasons.append(f"Not looked up: {one_line(goal.reason or '')}.")
+        outward = [steps[number] for number in goal.steps if TOOLS[steps[number].tool].reaches_out]
+        has_failed = bool(outward) and all(step.status != "success" for step in outward)
+        if goal.status != "done" and has_failed:
+            reasons.append(f"Not looked up: {one_line(goal.reason or outward[-1].error or '')}.")
     return [*told, *dict.fromkeys(reasons)]

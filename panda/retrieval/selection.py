@@ -8,14 +8,19 @@ from importlib.resources import files
 
 import msgspec
 
+from panda.documents.memory_file import is_statement
+from panda.language.text import find_owners
 from panda.language.words import split_terms
 from panda.retrieval.passages import RankedPassage
 from panda.retrieval.relevance import WORDS_WEIGHT, find_names, find_query_words
+from panda.store.node_id import NodeKind, key_of, kind_of
 
 MAX_PASSAGES = 3
 """Passages that are shown, as an answer or as what is closest."""
 MAX_BEHIND = 0.2
 """How far behind the closest a passage may be to be part of the answer."""
+MAX_BEHIND_LATER = 0.4
+"""The same of what the user told after the closest was told: it may correct it."""
 _WEIGHTS_FILE = "selection.json"
 _MAX_MISSING = 2
 _NO_OTHER = 0.1
@@ -62,8 +67,19 @@ def select_passages(query: str, ranked: Sequence[RankedPassage], *, by_words: bo
     probability = 1 / (1 + math.exp(-total))
     is_sure = probability >= weights.least
     if is_sure:
-        near = [one for one in near if one.closeness >= near[0].closeness - MAX_BEHIND]
+        first = near[0]
+        near = [one for one in near if one.closeness >= first.closeness - _max_behind(first, one)]
     return Selection(tuple(near), round(probability, 4), is_sure=is_sure)
+
+
+def _max_behind(first: RankedPassage, other: RankedPassage) -> float:
+    told, later = first.best, other.best
+    are_told = all(
+        kind_of(line.node) is NodeKind.FACT and is_statement(key_of(line.node)) for line in (told, later)
+    )
+    if not are_told or told.at is None or later.at is None or later.at <= told.at:
+        return MAX_BEHIND
+    return MAX_BEHIND_LATER if find_owners(told.text) == find_owners(later.text) else MAX_BEHIND
 
 
 def describe_passages(query: str, ranked: Sequence[RankedPassage]) -> list[float]:
