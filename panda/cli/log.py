@@ -1,8 +1,9 @@
 """`panda log` and `panda stats`."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from datetime import datetime
 from itertools import chain
 from typing import Annotated
 
@@ -17,8 +18,9 @@ from panda.errors import Problem, UsageError
 from panda.index.executions import BY, ContextStats, Executions
 from panda.store.layout import turn_name
 from panda.store.lines import LineTail, Parts
+from panda.store.outcome import TurnOutcome
 from panda.store.records import Execution, TokenCounts
-from panda.store.turns import find_turn
+from panda.store.turns import find_turn, newest_rows
 
 _COLUMNS = (
     "time",
@@ -50,7 +52,8 @@ _STATS_EXTRA = (
 )
 _COMPRESSION = ("content type", "calls", "tokens saved", "ratio", "overflow warnings", "seconds")
 _CONTEXT = ("source", "turns", "share of turns", "nodes")
-_KINDS = (*BY, "compression", "context")
+_OUTCOMES = ("outcome", "turns", "share of turns")
+_KINDS = (*BY, "compression", "context", "outcome")
 
 
 def log(
@@ -138,7 +141,7 @@ def _row(line: Execution) -> tuple[object, ...]:
 def stats(
     invocation: Invocation,
     by: Annotated[
-        str, option("recipe, layer, model, phase, day, compression or context.", "WHAT")
+        str, option("recipe, layer, model, phase, day, compression, context or outcome.", "WHAT")
     ] = "recipe",
     since: Annotated[
         str | None, option("Only what ran from this day or time on.", "TIME", show_default="all")
@@ -149,14 +152,18 @@ def stats(
 
     Held is the share of judged executions whose turn ended approved; the calibration error is how far their
     confidence lies from that. `--by compression` adds up compressions by content type, `--by context` what
-    phase 2 of the turns measured: quality, sources used, turns without a constraint.
+    phase 2 of the turns measured: quality, sources used, turns without a constraint, `--by outcome` what the
+    turns came to, as their files say it: answered, unsure, nothing and so on.
 
-    Example: panda stats --by phase --user demo
+    Example: panda stats --by outcome --user demo
     """
     if by not in _KINDS:
         raise UsageError(f"there is no {by!r} to add up by", where="--by", fix=f"use {', '.join(_KINDS)}")
+    first = read_instant(since or None, "--since")
+    if by == "outcome":
+        return _count_outcomes(invocation, first)
     layout, group = invocation.store(any_user=True), by if by in BY else "recipe"
-    start = time_text(read_instant(since or None, "--since")) or ""
+    start = time_text(first) or ""
     executions, where = Executions(layout), {"user_id = ?": invocation.settings.user, "timestamp >= ?": start}
     left = executions.read(invocation.settings.user, torn=True)
     for damaged in executions.damaged:
@@ -184,6 +191,29 @@ def stats(
     )
     rows = [(name, *one.values()) for name, one in shown.items()]
     return Result(data, Table(columns, rows, _STATS_EXTRA))
+
+
+def _count_outcomes(invocation: Invocation, since: datetime | None) -> Result:
+    """Return how many turns of the user came to what, most first; told apart are those without an outcome."""
+    counts = Counter[TurnOutcome]()
+    others = Counter[str]()
+    for row in newest_rows(invocation.store()):
+        if since is not None and row.at is not None and row.at < since:
+            continue
+        if row.outcome is None:
+            others[row.status] += 1
+        else:
+            counts[row.outcome] += 1
+    total = counts.total()
+    groups = {
+        outcome: {"turns": count, "share": round(count / total, 4)} for outcome, count in counts.most_common()
+    }
+    if others:
+        statuses = ", ".join(f"{count:,} {status}" for status, count in others.most_common())
+        invocation.reporter.step(f"without an outcome: {statuses}")
+    data = {"by": "outcome", "turns": total, "outcomes": groups, "without_outcome": dict(others)}
+    rows = [(outcome, group["turns"], group["share"]) for outcome, group in groups.items()]
+    return Result(data, Table(_OUTCOMES, rows))
 
 
 def _context_rows(context: ContextStats) -> list[tuple[object, ...]]:

@@ -1,10 +1,10 @@
 """`panda turn`, `gather`, `list` and `show`."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from panda.cli.command import (
     ALLOW,
@@ -33,8 +33,9 @@ from panda.cli.standard_input import read_piped
 from panda.cli.text import clipped, read_argument
 from panda.documents.records import encode
 from panda.documents.times import time_text
-from panda.errors import NotApprovedError, NotFoundError, UsageError
-from panda.store.layout import CONTEXT_MD, UserStore
+from panda.errors import CheckError, NotApprovedError, NotFoundError, UsageError
+from panda.store.layout import CONTEXT_MD, RESPONSE_MD, UserStore
+from panda.store.outcome import TurnOutcome, outcome_of
 from panda.store.records import ASKED_BACK, Evidence
 from panda.store.turns import (
     TurnFolder,
@@ -42,6 +43,7 @@ from panda.store.turns import (
     find_turn,
     list_rows,
     load_picture,
+    read_row,
     read_section,
     read_turn_file,
 )
@@ -75,6 +77,7 @@ _QUERY_CHARS = 60
 @excludes("resume_all", "query", "continue_", "mode", "seed", "image", "with_", "dry_run", fix=_RESUMED)
 @excludes("resume_all", "resume")
 @excludes("discard", "query", "resume", "resume_all", "session", "mode", "seed", "image", "with_", "dry_run")
+@excludes("require_answer", "resume_all", "discard", "dry_run")
 @excludes("continue_", "session", "discard")
 def turn(
     invocation: Invocation,
@@ -123,6 +126,10 @@ def turn(
     dry_run: Annotated[
         bool, flag("Only tell what would be done; in code mode, show the diff.", "--dry-run")
     ] = False,
+    require_answer: Annotated[
+        bool,
+        flag("End with 3 if nothing surely answers, or an order is not carried out.", "--require-answer"),
+    ] = False,
 ) -> Result:
     """
     Answer a query from the store. Without --session or -c it begins a session of its own.
@@ -135,6 +142,7 @@ def turn(
     cat contract.md | panda turn "Summarise the risks"
     panda turn --with contract.pdf --with https://example.org/terms "When may I cancel?"
     while read -r q; do panda turn --no-stdin "$q"; done < questions.txt
+    panda turn --require-answer "When does the lease end?" || echo "ask a colleague"
 
     --resume-all ends with 3 if any turn did not end well, and with 75 if a model server was away each time.
     """
@@ -142,7 +150,7 @@ def turn(
 
     _check_usage(query, resume or discard or resume_all, mode)
     if query is None:
-        return _take_up(invocation, resume, session, discard)
+        return _take_up(invocation, resume, session, discard, require_answer=require_answer)
     picture = load_picture(image) if image is not None else None
     only_plan = dry_run and mode == "chat"
     store = invocation.store() if only_plan else invocation.store_for_writing()
@@ -153,7 +161,8 @@ def turn(
     if only_plan:
         return _show_plan(app, text, mode, with_image=picture is not None)
     done = ask(app, text, mode, dry_run=dry_run, picture=picture, documents=documents)
-    return _tell_how_to_answer(invocation, app, turn_result(done, tell))
+    result = turn_result(done, tell, require_answer=require_answer)
+    return _tell_how_to_answer(invocation, app, result)
 
 
 def read_query(argument: str, stdin: BinaryIO) -> str:
@@ -192,7 +201,14 @@ def _read_documents(
     return gather_documents(sources, piped, lambda: client_of(app.tools), tell=tell)
 
 
-def _take_up(invocation: Invocation, resume: str | None, session: str | None, discard: int | None) -> Result:
+def _take_up(
+    invocation: Invocation,
+    resume: str | None,
+    session: str | None,
+    discard: int | None,
+    *,
+    require_answer: bool,
+) -> Result:
     """One turn that is there taken to its end or out of the store; without a number, all that stopped."""
     from panda.actions.turn import resume as resume_turn
     from panda.actions.unfinished import find_unfinished
@@ -203,7 +219,8 @@ def _take_up(invocation: Invocation, resume: str | None, session: str | None, di
     app = _app(invocation, store)
     if resume is None:
         return _resume_all(app, session, tell)
-    asked = turn_result(resume_turn(app, find_unfinished(app.store, resume)), tell)
+    done = resume_turn(app, find_unfinished(app.store, resume))
+    asked = turn_result(done, tell, require_answer=require_answer)
     return _tell_how_to_answer(invocation, app, asked, is_new=False)
 
 
@@ -280,8 +297,13 @@ def _show_plan(app: "App", query: str, mode: str, *, with_image: bool) -> Result
     return Result({"query": query, "mode": mode, "calls": plan}, table)
 
 
-def turn_result(done: "TurnResult", tell: Callable[[str], None]) -> Result:
-    """What a turn ends with; of an answer that was not approved, its text, evidence and changes are told."""
+def turn_result(done: "TurnResult", tell: Callable[[str], None], *, require_answer: bool = False) -> Result:
+    """
+    Return what a turn ends with; of an answer that was not approved, its text, evidence and changes are told.
+
+    Args:
+        require_answer: Whether a turn that ended well without an answer ends with an error.
+    """
     data = done.data or {}
     if done.error is not None or data["status"] == "clarify":
         return _halted_or_asked(done, tell)
@@ -289,7 +311,8 @@ def turn_result(done: "TurnResult", tell: Callable[[str], None]) -> Result:
         from panda.actions.turn import render_closest
 
         shown = [data["response"], render_closest(data["closest"])]
-        return Result(data, Markdown("\n\n".join(filter(None, shown))))
+        unanswered = _unanswered(data) if require_answer else None
+        return Result(data, Markdown("\n\n".join(filter(None, shown))), error=unanswered)
     for text in data["refused"]:
         tell(f"refused: {text}")
     quotes = dict.fromkeys((source["node_id"], source["quote"]) for source in data["sources"])
@@ -307,6 +330,27 @@ def turn_result(done: "TurnResult", tell: Callable[[str], None]) -> Result:
         fix=f"ask more precisely, or see what its sources say: panda show {data['turn']} --why",
     )
     return Result(data, error=error)
+
+
+def _unanswered(data: Mapping[str, Any]) -> CheckError | None:
+    """Return the error of a turn that ended well without an answer; None for any other one."""
+    number = data["turn"]
+    texts = {
+        TurnOutcome.UNSURE: (
+            "nothing surely answers it",
+            f"ask more precisely, or see what was read: panda show {number} --why",
+        ),
+        TurnOutcome.NOTHING: (
+            "nothing that is saved has to do with it",
+            "ask in other words, or add a note that answers it",
+        ),
+        TurnOutcome.NOT_DONE: ("it could not be done", f"see what was tried: panda show {number}"),
+    }
+    if data["outcome"] not in texts:
+        return None
+    message, fix = texts[data["outcome"]]
+    where = f"{data['turn_dir']}/{RESPONSE_MD}"
+    return CheckError(f"turn {number} has no answer: {message}", where=where, fix=fix)
 
 
 def _halted_or_asked(done: "TurnResult", tell: Callable[[str], None]) -> Result:
@@ -409,9 +453,9 @@ def list_turns(
         where = f" of session {session}" if session else ""
         invocation.reporter.step(f"user {settings.user} has no turns{where} in {settings.root}")
     table = Table(
-        ("turn", "time", "session", "status", "query"),
+        ("turn", "time", "session", "outcome", "query"),
         [
-            (r.number, time_text(r.at), r.session, r.status, clipped(r.query or "", _QUERY_CHARS))
+            (r.number, time_text(r.at), r.session, r.ending, clipped(r.query or "", _QUERY_CHARS))
             for r in rows
         ],
     )
@@ -451,7 +495,15 @@ def show(
     else:
         content = read_section(folder, section).encode("utf-8")
     document = Document(content, markdown=file.endswith(".md"), raw=raw)
-    return Result({"turn": folder.number, "section": section, "file": file, "text": document.text}, document)
+    row = read_row(invocation.store(), folder.number)
+    data = {
+        "turn": folder.number,
+        "outcome": row.outcome if row else None,
+        "section": section,
+        "file": file,
+        "text": document.text,
+    }
+    return Result(data, document)
 
 
 def _why(folder: TurnFolder) -> Result:
@@ -462,14 +514,18 @@ def _why(folder: TurnFolder) -> Result:
         )
         fix = "see `panda show` for what it holds"
         raise NotFoundError(message, where=str(folder.paths.directory), fix=fix)
-    answer = "refused answer" if folder.read_metadata().status == "failed" else "answer"
+    metadata = folder.read_metadata()
+    answer = "refused answer" if metadata.status == "failed" else "answer"
+    closest = {(passage.node_id, text) for passage in record.closest for text in passage.text.split("\n")}
     rows = []
     for line in record.offered or record.gathered:
         why = f"left out: {line.left_out}" if line.left_out else ", ".join(line.why)
+        if (line.node, line.text) in closest:
+            why = "shown as closest, no answer"
         if line.rests_on:
             why = f"{answer}, from {', '.join(line.rests_on)}"
         rows.append((line.node, None if line.score is None else f"{line.score:.2f}", why, line.text))
-    data = {"turn": folder.number, **encode(record)}
+    data = {"turn": folder.number, "outcome": outcome_of(metadata), **encode(record)}
     return Result(data, Table(("node", "score", "why", "line"), rows))
 
 
@@ -479,6 +535,7 @@ def _row_data(row: TurnRow) -> dict[str, object]:
         "time": time_text(row.at),
         "session": row.session,
         "status": row.status,
+        "outcome": row.outcome,
         "query": row.query,
         "problem": row.problem.message if row.problem else None,
     }

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -46,6 +46,7 @@ from panda.store.layout import (
     step_name,
 )
 from panda.store.lines import load_lines
+from panda.store.outcome import TurnOutcome, outcome_of
 from panda.store.records import (
     Call,
     FileRecord,
@@ -290,6 +291,12 @@ class TurnRow:
     status: str  # as in metadata.json; "unreadable" if that file cannot be used
     query: str | None  # the whole query
     problem: Problem | None = None  # why it is unreadable
+    outcome: TurnOutcome | None = None  # what it came to; None while it runs, and of what was imported
+
+    @property
+    def ending(self) -> str:
+        """Return what it came to; its status as long as that is open."""
+        return self.outcome or self.status
 
 
 def find_turn(store: UserStore, word: str, *, where: str) -> TurnFolder:
@@ -334,7 +341,8 @@ def read_row(store: UserStore, number: int) -> TurnRow | None:
         return None
     except (FileFormatError, StoreError) as exc:
         return TurnRow(number, None, None, "unreadable", None, exc) if store.has(number) else None
-    return TurnRow(number, found.created_at, found.session_id, found.status, found.query)
+    row = TurnRow(number, found.created_at, found.session_id, found.status, found.query)
+    return replace(row, outcome=outcome_of(found))
 
 
 def read_section(turn: TurnFolder, number: int) -> str:

@@ -97,7 +97,7 @@ def test_the_user_by_default_may_be_new(panda: Panda) -> None:
 
 def test_a_table_in_a_pipe_has_heads(panda: Panda) -> None:
     """A piped table begins with the names of its columns; an empty one prints nothing."""
-    assert panda("list", "--user", "demo").out.splitlines()[0] == "turn\ttime\tsession\tstatus\tquery"
+    assert panda("list", "--user", "demo").out.splitlines()[0] == "turn\ttime\tsession\toutcome\tquery"
     assert panda("session", "list").out == ""
 
 
