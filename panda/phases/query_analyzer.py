@@ -284,7 +284,7 @@ def read_query(turn: Turn, references: References, reply: Reply, *, goes_on: boo
     named = _turns_named(turn)
     asks_for_turns = named and (_names_only_turns(query, named) or plain_mood(query) != "tells")
     is_talk = is_talk and not asks_for_turns
-    if is_recap or is_talk or (asks_for_turns and mood == "tells"):  # whatever it looks like
+    if is_recap or is_talk or (asks_for_turns and told):  # whatever it looks like
         mood = "tells" if is_talk else "asks"
         clauses, told = [structs.replace(one, mood=mood) for one in clauses], []
     return Reading(
