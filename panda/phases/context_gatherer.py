@@ -69,7 +69,7 @@ from panda.retrieval.candidates import (
     planned_nodes,
     ruled_nodes,
 )
-from panda.retrieval.passages import PassageRanker, RankedPassage, cut_passages
+from panda.retrieval.passages import Passage, PassageRanker, RankedPassage, cut_passages
 from panda.retrieval.relevance import find_names, share_of_words
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.reason import Reason
@@ -280,9 +280,12 @@ class ContextGatherer:
         return _Choice(tuple(dict.fromkeys(near_ids)), scores)
 
     def _rank(self, turn: Turn, nodes: Sequence[Node]) -> list[RankedPassage]:
-        """Return the passages of some nodes, closest first."""
-        passages = [passage for node in nodes for passage in cut_passages(node)]
-        return self.ranker.rank(turn.meant, passages)
+        """Return the passages of some nodes, closest first; what a turn repeats is that of its source."""
+        unique: dict[str, Passage] = {}
+        for node in sorted(nodes, key=lambda node: kind_of(node.id) is NodeKind.TURN):
+            for passage in cut_passages(node):
+                unique.setdefault(passage.text, passage)
+        return self.ranker.rank(turn.meant, [*unique.values()])
 
     def gather(self, turn: Turn) -> Gathered:
         """

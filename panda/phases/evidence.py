@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
+from panda.documents.memory_file import is_statement
 from panda.documents.times import with_last_seen, without_last_seen
 from panda.language.dates import find_days
 from panda.language.patterns import lazy_pattern
@@ -309,7 +310,7 @@ class _Filters:
         told_by = (*(_TOLD if self._read_anew else ()), *(_NOTED if self._prices_now else ()))
         may_be_old = kind_of(line.node) in told_by and _changes(line)
         may_be_old = may_be_old or (kind_of(line.node) in _CURRENT and has_faded(line))
-        if line.at is None or not may_be_old or find_days(line.text):
+        if line.at is None or not may_be_old or find_days(line.text) or _is_told(line):
             return line
         return replace(line, text=with_last_seen(line.text, line.at))
 
@@ -329,6 +330,11 @@ class _Filters:
             return False
         words = set(split_terms(line.text))
         return any(len(words & set(split_terms(current.text))) >= _SAME_THING for current in self._current)
+
+
+def _is_told(line: Line) -> bool:
+    """Whether the user told it in a sentence: an answer says when."""
+    return kind_of(line.node) is NodeKind.FACT and is_statement(key_of(line.node))
 
 
 def _changes(line: Line) -> bool:

@@ -40,13 +40,15 @@ def test_what_was_told_since_comes_first(panda: Panda) -> None:
 def test_the_newest_of_two_statements_is_first(panda: Panda) -> None:
     """What was told last stands first."""
     answer = ask(panda, "How much is the rent of the flat?", RAISED, AGAIN, days=9)
-    assert answer.startswith(f"Told on 2026-01-03: {AGAIN} [1]\n\nTold on 2026-01-02: {RAISED} [2]")
+    assert answer.startswith(f"Told on 2026-01-03: {AGAIN} [1]\n\n")
+    assert f"Told on 2026-01-02: {RAISED}" in answer
 
 
 @pytest.mark.parametrize("days", [-1, 0])
 def test_a_note_that_was_written_later_counts(panda: Panda, days: int) -> None:
     """A statement from before the note was last written is not put in front of it."""
-    assert ask(panda, "How much is the rent of the flat?", RAISED, days=days) == f"{RENT} [1]"
+    answer = ask(panda, "How much is the rent of the flat?", RAISED, days=days)
+    assert answer.startswith(f"{RENT} [1]")
 
 
 @pytest.mark.asks_for("shop.example")
@@ -65,4 +67,6 @@ def test_a_note_that_was_written_later_counts(panda: Panda, days: int) -> None:
 )
 def test_a_statement_stands_once(panda: Panda, query: str, statements: tuple[str, ...], answer: str) -> None:
     """Not before what a page says, instead of what it corrects, and without the key that it gave."""
-    assert ask(panda, query, *statements) == answer
+    answered = ask(panda, query, *statements)
+    assert answered.startswith(answer)
+    assert answered.count(statements[-1]) == 1
