@@ -100,10 +100,10 @@ def batch(
     failure is told once: --resume ends with 0 where nothing fails anew.
 
     A line is {"id", "query", "user"?, "session"?, "mode"?, "expect"?}; expect is {"contains"?,
-    "not_contains"?, "cites"?, "exit_code"?, "answered"?}. Lines of one session run in order, sessions side by
-    side. An item sees the store as it was when the batch began, and the turns of its own session. Turns, and
-    what they tell, stay in the run; --save takes them into the store, in the order of the lines. Whatever is
-    killed: --resume goes on where it stopped.
+    "not_contains"?, "cites"?, "exit_code"?, "answered"?, "outcome"?}, an outcome such as "unsure", or a list.
+    Lines of one session run in order, sessions side by side. An item sees the store as it was when the batch
+    began, and the turns of its own session. Turns, and what they tell, stay in the run; --save takes them
+    into the store, in the order of the lines. Whatever is killed: --resume goes on where it stopped.
 
     Example: panda batch queries.jsonl --jobs 2 --save --junit report.xml
     """
@@ -299,7 +299,10 @@ def _write_reports(found: "Batch", run: "RunFolder", junit: Path | None, html: P
 
 def _result(found: "Batch", run: "RunFolder", failed: "list[TurnLine]", *, shows_rows: bool) -> Result:
     names = ("item", "result", "exit_code", "turn", "user", "seconds", "findings")
-    items = [{name: getattr(line, name) for name in names} for line in found.lines]
+    items = [
+        {**{name: getattr(line, name) for name in names}, "outcome": line.turn_outcome}
+        for line in found.lines
+    ]
     data = {
         "run": run.id,
         "directory": str(run.directory),
@@ -312,6 +315,7 @@ def _result(found: "Batch", run: "RunFolder", failed: "list[TurnLine]", *, shows
         (
             line.item,
             line.result,
+            line.turn_outcome,
             line.exit_code,
             line.turn,
             line.seconds,
@@ -319,7 +323,7 @@ def _result(found: "Batch", run: "RunFolder", failed: "list[TurnLine]", *, shows
         )
         for line in found.lines
     ]
-    table = Table(("item", "result", "exit", "turn", "seconds", "findings"), rows)
+    table = Table(("item", "result", "outcome", "exit", "turn", "seconds", "findings"), rows)
     return Result(encode(data), table if shows_rows else "", error=_error(found, run, failed))
 
 

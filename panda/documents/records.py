@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -193,6 +194,9 @@ def _told(kind: Any, value: object, key: str, otherwise: str) -> tuple[str, str 
     name = key.rpartition(".")[2] or "the file"
     members = [member for member in _members(kind) if member is not msgspec.UnsetType]
     options = [option for member in members if get_origin(member) is Literal for option in get_args(member)]
+    for member in members:
+        if isinstance(member, type) and issubclass(member, StrEnum):
+            options += list(member)
     if options:
         return f"{name} is {value!r:.60}", nearest(str(value), [str(option) for option in options])
     metas = [get_args(member)[1] for member in members if get_origin(member) is Annotated]

@@ -147,7 +147,7 @@ class Batch:
         self._queries = {query.id: query for query in queries}
         self._plan = run.plan()
         numbers = {one.item: one.turn for one in self._plan.turns}
-        ended = [structs.replace(line, outcome=None) for line in run.lines()]
+        ended = [line.without_texts() for line in run.lines()]
         self._former = {line.item: line for line in ended}
         """What came of an item last; of one that is begun anew, under its former number."""
         self._lines = {line.item: line for line in ended if numbers.get(line.item) == line.turn}
@@ -307,7 +307,7 @@ class Batch:
         data = turn_data(folder) if folder else {}
         cited = [source["node_id"] for source in data.get("sources", ())]
         text = data.get("question") or data.get("response")
-        answer = Answer(made.exit_code, text, cited, data.get("answered"))
+        answer = Answer(made.exit_code, text, cited, data.get("answered"), outcome=data.get("outcome"))
         findings = tuple(unmet(self._queries[str(one.item)].expect, answer, made.error))
         failed: Result = "away" if made.is_away else "failed"
         line = TurnLine(
@@ -339,7 +339,8 @@ class Batch:
             "turn": line.turn if data else None,
             "user": line.user,
             "session": self._plan.turns[self._places[line.item]].session,
-            **{key: data.get(key) for key in ("answered", "response", "question")},
+            **{key: data.get(key) for key in ("outcome", "answered", "response", "question")},
+            "closest": data.get("closest", []),
             "sources": [source["node_id"] for source in data.get("sources", ())],
             "seconds": line.seconds,
             "run": self._run.id,
@@ -350,7 +351,7 @@ class Batch:
         if self._plan.saves and self.start is not None:
             self._save(line, executions)
         self._run.add(line)
-        self._lines[line.item] = structs.replace(line, outcome=None)
+        self._lines[line.item] = line.without_texts()
         self._catch_up(_INDEXED_AT_ONCE)
 
     def _save(self, line: TurnLine, executions: Sequence[Execution]) -> None:

@@ -10,7 +10,16 @@ from typing import TypeVar
 from msgspec import structs
 
 from panda.errors import Problem, UsageError, Verdict
-from panda.runs.ledger import Outcome, PhaseCost, RunFolder, TurnKey, in_order, open_run, read_outcome
+from panda.runs.ledger import (
+    OUTCOME,
+    Outcome,
+    PhaseCost,
+    RunFolder,
+    TurnKey,
+    in_order,
+    open_run,
+    read_outcome,
+)
 from panda.store.layout import Layout
 
 SAVED = "saved"
@@ -246,6 +255,8 @@ def _flips(before: Outcome, after: Outcome) -> list[Flip]:
         old, new = first.get((phase, name)), second.get((phase, name))
         if old is not None and new is not None and old.value == new.value:
             continue
+        if name == OUTCOME and (old is None or new is None):
+            continue  # its status tells, or the line is from before outcomes
         sides = [side for side in (new, old) if side is not None]
         recipe = next((side.recipe for side in sides if "/" in side.recipe), sides[0].recipe)
         values = (old.value if old else None, new.value if new else None)

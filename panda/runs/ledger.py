@@ -25,9 +25,11 @@ from panda.store.files import append_json_line, check_store, held_lock, store_er
 from panda.store.layout import RESPONSE_MD, RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
 from panda.store.lines import load_lines
 from panda.store.node_id import NodeKind
+from panda.store.outcome import TurnOutcome, outcome_of
 from panda.store.records import (
     FileRecord,
     GatheredContext,
+    Metadata,
     Metrics,
     Number,
     PhaseMetrics,
@@ -52,6 +54,8 @@ Result = Literal[
 """What came of a turn; away: it failed for want of a model server."""
 _WAIT_SECONDS = 1.0
 _NAMED = 5
+OUTCOME = "outcome"
+"""Name of the decision what an approved turn came to."""
 
 _DECIDED: tuple[tuple[str, type[FileRecord], tuple[str, ...]], ...] = (
     (
@@ -115,6 +119,7 @@ class Outcome(Whole, frozen=True):
     recipes: Mapping[str, Mapping[str, str | None]] = {}
     """Recipe key to the hashes of what was asked: recipe, prompts, schema, model."""
     item: str | None = None  # the item of a batch that it is of
+    outcome: TurnOutcome | None = None  # None in lines of earlier versions, and of what has not ended
 
     @property
     def key(self) -> TurnKey:
@@ -153,6 +158,20 @@ class TurnLine(Whole, frozen=True):
         if self.result in ("not judged", "error", "away"):
             return Verdict.NOT_JUDGED
         return Verdict.SOUND if self.result in ("same", "sound", "passed") else Verdict.UNSOUND
+
+    @property
+    def turn_outcome(self) -> TurnOutcome | None:
+        """Return what its turn came to, as far as that was written down."""
+        return self.outcome.outcome if self.outcome else None
+
+    def without_texts(self) -> "TurnLine":
+        """Return the line with the outcome of its turn alone: a run can have very many lines."""
+        if self.outcome is None:
+            return self
+        bare = structs.replace(
+            self.outcome, query="", answer=None, decisions=(), sections={}, phases=(), recipes={}
+        )
+        return structs.replace(self, outcome=bare)
 
     @property
     def unfinished(self) -> str | None:
@@ -239,9 +258,10 @@ def read_outcome(folder: TurnFolder) -> Outcome:
         item=metadata.item,
         query=metadata.query,
         status=metadata.status,
+        outcome=outcome_of(metadata),
         answered=metadata.answered,
         answer=folder.read_text(RESPONSE_MD) if folder.has(RESPONSE_MD) else None,
-        decisions=tuple(_decisions(folder, list(recipes), metadata.status)),
+        decisions=tuple(_decisions(folder, list(recipes), metadata)),
         sections={section.number: text_digest(render_section(section)) for section in sections},
         phases=tuple(
             PhaseCost(one.phase, one.recipes, one.calls, _tokens(one), one.seconds)
@@ -256,7 +276,7 @@ def _tokens(phase: PhaseMetrics) -> int | None:
     return None if prompt is None or output is None else prompt + output
 
 
-def _decisions(folder: TurnFolder, asked: Sequence[str], status: str) -> Iterator[Decision]:
+def _decisions(folder: TurnFolder, asked: Sequence[str], metadata: Metadata) -> Iterator[Decision]:
     for step, kind, names in _DECIDED:
         if (record := folder.find(kind)) is not None:
             for name in names:
@@ -264,7 +284,9 @@ def _decisions(folder: TurnFolder, asked: Sequence[str], status: str) -> Iterato
     for call in folder.load_steps():
         value = {"tool": call.tool, "arguments": call.arguments, "status": call.status}
         yield Decision(4, _recipe_of("phase4_coordinator", asked), f"step {call.step}", value)
-    yield Decision(6, _recipe_of("phase6_validator", asked), "status", status)
+    if metadata.outcome is not None:
+        yield Decision(5, _recipe_of("phase5_synthesizer", asked), OUTCOME, metadata.outcome)
+    yield Decision(6, _recipe_of("phase6_validator", asked), "status", metadata.status)
 
 
 def _value(record: Any, name: str) -> Any:

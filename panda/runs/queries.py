@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta
+from msgspec import UnsetType as Unset
 
 from panda.documents.records import Id, Record, decode, encode
 from panda.documents.text import one_line
@@ -15,6 +16,7 @@ from panda.errors import Location, Problem, UsageError
 from panda.language.text import fold_name, plain_signs
 from panda.phases.turn import check_query
 from panda.store.files import parse_json
+from panda.store.outcome import TurnOutcome
 
 _Phrases = str | tuple[str, ...]
 _ItemId = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
@@ -28,6 +30,8 @@ class Expectation(Record, frozen=True):
     cites: _Phrases = ()  # node ids that it cites
     exit_code: int = 0  # as of `panda turn`
     answered: bool | None = None  # whether anything was found to answer with
+    outcome: TurnOutcome | tuple[TurnOutcome, ...] | Unset = UNSET
+    """What the turn comes to, or one of several; the exit code then counts only where it is not 0."""
 
 
 class Query(Record, frozen=True):
@@ -55,6 +59,7 @@ class Answer:
     text: str | None = None  # the approved answer, or the question that is asked back
     cited: Sequence[str] = ()  # node ids
     answered: bool | None = None  # whether anything was found to answer with
+    outcome: TurnOutcome | None = None  # None if there is no turn that has ended
 
 
 def read_queries(
@@ -98,8 +103,12 @@ def unmet(expected: Expectation, answer: Answer, error: str | None = None) -> li
     ["the answer does not hold '697'", "the answer does not cite 'turn:12'"]
     """
     found = []
-    if answer.exit_code != expected.exit_code:
-        why = f": {error}" if error else ""
+    why = f": {error}" if error else ""
+    if expected.outcome is not UNSET:
+        outcomes = (expected.outcome,) if isinstance(expected.outcome, str) else expected.outcome
+        if answer.outcome not in outcomes:
+            found.append(f"its outcome is {answer.outcome}, not {' or '.join(outcomes)}{why}")
+    if answer.exit_code != expected.exit_code and (expected.outcome is UNSET or expected.exit_code):
         found.append(f"it ended {answer.exit_code}, not {expected.exit_code}{why}")
     if expected.answered is not None and answer.answered is not expected.answered:
         found.append("it was answered" if answer.answered else "it was not answered")

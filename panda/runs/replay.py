@@ -51,6 +51,7 @@ from panda.store.layout import (
     Layout,
     turn_name,
 )
+from panda.store.outcome import outcome_of
 from panda.store.records import GatheredContext, Image, Step, parse
 from panda.store.turn_documents import load_documents
 from panda.store.turns import IMAGES, Reserved, TurnFolder, load_picture
@@ -243,8 +244,13 @@ def simulate(
     finally:
         app.index.close()
     misses = tuple(recordings.misses) if isinstance(recordings, LiveOnMiss) else ()
-    result: Result = "halted" if halted else "differs" if different or misses else "same"
+    came_to = metadata.outcome if metadata.status == "approved" else outcome_of(metadata)
+    ends_otherwise = not halted and came_to not in (None, outcome.outcome)
+    differs = bool(different or misses or ends_otherwise)
+    result: Result = "halted" if halted else "differs" if differs else "same"
     findings = [halted] if halted else []
+    if ends_otherwise:
+        findings.append(f"its outcome is {outcome.outcome}, and was {came_to}")
     if changed and result != "same":
         more = f" and {len(changed) - _MOST_CHANGED} more" if len(changed) > _MOST_CHANGED else ""
         findings.append(f"changed since the turn: {', '.join(changed[:_MOST_CHANGED])}{more}")

@@ -110,6 +110,7 @@ class _Case:
     seconds: float  # how long it took
     said: Mapping[str, Sequence[str]]
     """What is wrong, a sentence each: under failure, error or skipped; nothing of a case that passed."""
+    outcome: str | None = None  # what the turn of an item came to
 
 
 def write_diff_junit(path: Path, diff: RunDiff, before: Side, after: Side, thresholds: Thresholds) -> None:
@@ -149,13 +150,17 @@ def write_batch_junit(path: Path, run: str, lines: Sequence[TurnLine], left: Seq
     """
     Write a batch as JUnit XML.
 
-    An item that is not as it was to be is a failure; one for which there was no model server is an error. One
-    that was not run is an error where others failed, and skipped where --limit left it for another day.
+    Each case has the outcome of its turn as a property. An item that is not as it was to be is a failure; one
+    for which there was no model server is an error. One that was not run is an error where others failed, and
+    skipped where --limit left it for another day.
     """
     cases = []
     for line in lines:
         kind = "error" if line.result == "away" else "failure"
-        cases.append(_Case(line.user, str(line.item), line.seconds or 0, {kind: line.findings}))
+        said = {kind: line.findings}
+        cases.append(
+            _Case(line.user, str(line.item), line.seconds or 0, said=said, outcome=line.turn_outcome)
+        )
     kind = "error" if any(line.findings for line in lines) else "skipped"
     cases += [_Case(one.user, str(one.item), 0, {kind: [_LEFT]}) for one in left]
     _write_suite(path, f"panda batch {run}", cases)
@@ -168,6 +173,9 @@ def _write_suite(path: Path, name: str, cases: Iterable[_Case]) -> None:
         case = ElementTree.SubElement(
             suite, "testcase", classname=one.of, name=_plain(one.name), time=f"{one.seconds:.3f}"
         )
+        if one.outcome is not None:
+            properties = ElementTree.SubElement(case, "properties")
+            ElementTree.SubElement(properties, "property", name="outcome", value=one.outcome)
         for kind, said in one.said.items():
             if said:
                 ElementTree.SubElement(case, kind, message=_plain(said[0])).text = _plain("\n".join(said))
