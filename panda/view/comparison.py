@@ -93,7 +93,7 @@ def _turn(
         query=after.query,
         before=_page(shelf, before, sides[0]),
         after=_page(shelf, after, sides[1]),
-        statuses=(before.status, after.status),
+        statuses=(before.outcome or before.status, after.outcome or after.status),
         flips=[(flip, _value(flip.before), _value(flip.after)) for flip in flips],
         answers=(before.answer, after.answer) if after.key in changed else None,
         sections=[

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from markupsafe import Markup
 
-from panda.documents.context import SECTIONS, Phase, Section, render_section
+from panda.documents.context import SECTIONS, Phase, render_section
 from panda.errors import Problem
 from panda.index.executions import TurnExecutions, turn_executions
 from panda.memory.files import Bound
@@ -17,6 +17,7 @@ from panda.memory.reader import PastReader
 from panda.store.files import read_beneath
 from panda.store.interventions import list_interventions
 from panda.store.layout import RESPONSE_MD, UserStore
+from panda.store.outcome import UNANSWERED, outcome_of
 from panda.store.records import (
     Evidence,
     GatheredContext,
@@ -38,7 +39,6 @@ from panda.view.answer import MOST_CHARS, render_markdown
 from panda.view.attempts import read_attempts
 from panda.view.calls import show_calls
 from panda.view.evidence import (
-    Listed,
     Statement,
     cited_nodes,
     find_evidence,
@@ -72,7 +72,18 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
     stated, listed = split_answer(written if is_refused else response or written)
     answer = (response or "") if is_refused else stated
     gathered = reader.record(GatheredContext)
-    statements, statements_left = _evidence(shelf, turn, reader, at, sections, stated, listed, gathered)
+    evidence, outcome = reader.record(Evidence), outcome_of(metadata) if metadata else None
+    is_unanswered = outcome in UNANSWERED
+    closest = evidence.closest if evidence and is_unanswered else ()
+    section = sections.get(5)
+    nodes = cited_nodes(section, listed)
+    texts: Sequence[tuple[str, Sequence[str]]] = find_statements(section, stated, listed)
+    if closest:
+        nodes = {passage.node_id: passage.provenance for passage in closest}
+        texts = [(passage.best, [passage.node_id]) for passage in closest]
+    issues = texts_of(sections[6].meta.get("issues")) if 6 in sections else []
+    shown = Part(texts, _MOST_STATEMENTS)
+    statements = _evidence(shelf, turn, reader, at, shown, nodes=nodes, gathered=gathered, issues=issues)
     metrics, retrieval = reader.record(Metrics), reader.record(RetrievalPlan)
     candidates = sorted(
         retrieval.candidates if retrieval else (), key=lambda row: (not row.chosen, -(row.score or 0.0))
@@ -91,6 +102,9 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
         metadata=metadata,
         run_is_here=metadata is not None and _has_run(shelf, metadata.run),
         status=metadata.status if metadata else "unreadable",
+        ending=outcome or (metadata.status if metadata else "unreadable"),
+        is_unanswered=is_unanswered,
+        closest=closest,
         at=at,
         question=metadata.query if metadata else sections[0].text if 0 in sections else "",
         answer=_shown_answer(answer, statements, is_refused=is_refused) if answer else None,
@@ -104,7 +118,7 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
             for source in reversed(statement.sources)
         },
         statements=statements,
-        statements_left=statements_left,
+        statements_left=shown.left,
         metrics=metrics,
         phases=_timeline(metrics, [call for _, call in calls.sound]) if metrics else [],
         phase_names=[phase.label for phase in Phase],
@@ -112,7 +126,7 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
         candidates=candidates,
         plan=reader.record(Plan),
         gathered=gathered,
-        evidence=reader.record(Evidence),
+        evidence=evidence,
         staged=reader.record(StagedMemory),
         sections=[
             (number, SECTIONS[number].title, render_section(section).partition("\n\n")[2])
@@ -150,29 +164,27 @@ def _evidence(
     shown: ShownTurn,
     reader: TurnReader,
     at: datetime | None,
-    sections: Mapping[int, Section],
-    answer: str,
-    listed: Sequence[Listed],
+    texts: Sequence[tuple[str, Sequence[str]]],
+    *,
+    nodes: Mapping[str, str],
     gathered: GatheredContext | None,
-) -> tuple[tuple[Statement, ...], int]:
-    section = sections.get(5)
-    nodes = cited_nodes(section, listed)
-    stated = Part(find_statements(section, answer, listed), _MOST_STATEMENTS)
+    issues: Sequence[str],
+) -> tuple[Statement, ...]:
+    """Return texts with the nodes that they stand in, each in its surroundings as the turn read them."""
     moment = at or shelf.store.clock()
     number = reader.folder.number
     among = {number, *(turn for place in nodes.values() if (turn := turn_at(place)) is not None)}
     snapshot = reader.record(Snapshot)
     bound = shown.bound(Bound(number, moment, snapshot))
     past = PastReader(shown.store, bound, among=frozenset(among))
-    statements = find_evidence(
-        stated,
+    return find_evidence(
+        texts,
         nodes,
         StepNodes(reader, past).load,
         moment,
         past=PastNotes(shown.store.knowledge, snapshot, gathered, moment),
-        issues=texts_of(sections[6].meta.get("issues")) if 6 in sections else (),
+        issues=issues,
     )
-    return statements, stated.left
 
 
 def _executions(store: UserStore, number: int, metadata: Metadata | None) -> TurnExecutions:

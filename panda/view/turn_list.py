@@ -17,6 +17,7 @@ from panda.index.tables import IndexView, Integers, session_key
 from panda.retrieval.ranking import Bounds
 from panda.store.files import read_beneath
 from panda.store.layout import RESPONSE_MD, UserStore, check_id
+from panda.store.outcome import TurnOutcome
 from panda.store.records import STATUSES
 from panda.store.turns import TurnRow, read_row
 from panda.view.shelf import Query, Shelf
@@ -34,13 +35,14 @@ class Filter:
     search: str | None  # words to look for
     session: str | None  # session id
     status: str | None  # as in metadata.json
+    outcome: str | None  # a value of TurnOutcome
     since: datetime | None  # claimed at this instant or later
     until: datetime | None  # claimed before this instant
 
     @property
     def is_open(self) -> bool:
         """Whether it takes every turn."""
-        return self == Filter(None, None, None, None, None)
+        return self == Filter(search=None, session=None, status=None, outcome=None, since=None, until=None)
 
     def takes(self, row: TurnRow) -> bool:
         """Whether a turn is taken, as far as its metadata.json tells; an unreadable one unless asked."""
@@ -49,6 +51,7 @@ class Filter:
         return (
             self.session in (None, row.session)
             and self.status in (None, row.status)
+            and self.outcome in (None, row.outcome)
             and (self.since is None or (row.at is not None and row.at >= self.since))
             and (self.until is None or (row.at is not None and row.at < self.until))
         )
@@ -81,6 +84,7 @@ def load_turn_list(shelf: Shelf, query: Query) -> SimpleNamespace:
         users=shelf.users(),
         sessions=sorted({*shelf.sessions(user), *(row.session for row in rows if row.session)}),
         statuses=STATUSES,
+        outcomes=list(TurnOutcome),
         fields=query.fields,
         is_filtered=not wanted.is_open,
         rows=[(row, _beginning(store, row.number)) for row in rows],
@@ -94,12 +98,14 @@ def load_turn_list(shelf: Shelf, query: Query) -> SimpleNamespace:
 
 def _read_filter(query: Query) -> Filter:
     fields = query.fields
-    session, status = fields.get("session"), fields.get("status")
+    session = fields.get("session")
     if session is not None:
         check_id(session, what="session", where="session")
-    if status is not None and status not in STATUSES:
-        fix = f"use one of: {', '.join(STATUSES)}"
-        raise UsageError(f"there is no status {status[:80]!r}", where="status", fix=fix)
+    for name, words in (("status", STATUSES), ("outcome", tuple(TurnOutcome))):
+        word = fields.get(name)
+        if word is not None and word not in words:
+            fix = f"use one of: {', '.join(words)}"
+            raise UsageError(f"there is no {name} {word[:80]!r}", where=name, fix=fix)
     until = read_instant(fields.get("until"), "until")
     is_day = until is not None and len(fields["until"]) <= len("2026-01-04")
     if until is not None and is_day:
@@ -107,7 +113,8 @@ def _read_filter(query: Query) -> Filter:
     return Filter(
         search=fields.get("q"),
         session=session,
-        status=status,
+        status=fields.get("status"),
+        outcome=fields.get("outcome"),
         since=read_instant(fields.get("since"), "since"),
         until=until.replace(hour=23, minute=59, second=59, microsecond=999_999)
         if until and is_day
