@@ -70,7 +70,7 @@ class Reflection:
         unsure = decided == "CLARIFY" and reply.below_threshold and not reply.asks_back
         clear = _answers(turn) or (_REASONS["unsure"] if unsure else None)
         if decided == "CLARIFY" and not is_written:
-            clear = clear or self._find_antecedent(turn)
+            clear = clear or self._find_antecedent(turn, is_gated=reply.asks_back)
         decision: Literal["PROCEED", "CLARIFY"] = "PROCEED" if clear else decided
         question = question_of(reply, turn) if decision == "CLARIFY" else None
         said = None if reply.asks_back else reply.values.get("reasoning")
@@ -101,8 +101,12 @@ class Reflection:
             return Stop("clarify", section, (record,), question=question)
         return Advance(section, (record,), to=Phase.SYNTHESIZER)
 
-    def _find_antecedent(self, turn: Turn) -> str | None:
-        """Return why nothing has to be asked back; None where a reference has none and nothing is near."""
+    def _find_antecedent(self, turn: Turn, *, is_gated: bool) -> str | None:
+        """
+        Return why nothing has to be asked back; None where a reference has none and nothing is near.
+
+        Where a gate of the recipe asks (*is_gated*), it is not enough that the query names something.
+        """
         if turn.documents:
             return "Something to work on was handed over with the query."
         analysis, words = turn.analysis, content_stems(turn.query)
@@ -116,7 +120,7 @@ class Reflection:
             return "The order names what it is about."
         if recalled(turn, self.reader, False):
             return "The session is what it is about."
-        if words and analysis.reference_resolution.status == "not_needed":
+        if words and not is_gated and analysis.reference_resolution.status == "not_needed":
             return "The query says what it is about."
         if words and any(score_of(line) >= _NEAR for line in self._look(turn)[:1]):
             return "The store holds something close to it."
