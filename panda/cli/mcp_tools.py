@@ -49,7 +49,11 @@ _SEARCH = "The saved turns that a query finds, best first; each can be read as a
 _GATHER = (
     "Begins a turn with a query and gathers its context: lines of memory and earlier turns with their nodes."
 )
-_RUN = "Takes a query through all phases and gives the answer with its sources, or a question, or why not."
+_RUN = (
+    "Takes a query through all phases and gives the answer with its sources, or a question, or why not. "
+    "outcome says what came of it: where that is unsure, nothing surely answers, and the passages under "
+    "closest are no answer."
+)
 _MEMORY, _TURNS = "panda://memory/", "panda://turns"
 _MEMORY_FILES = {
     PREFERENCES_MD: "The user's preferences, as they are now.",
@@ -225,7 +229,7 @@ def _listed(row: TurnRow) -> ServedText:
 
 
 def _value(row: TurnRow) -> dict[str, object]:
-    noted = {"session": row.session, "status": row.status, "query": row.query}
+    noted = {"session": row.session, "status": row.status, "outcome": row.outcome, "query": row.query}
     return {"turn": row.number, "uri": f"{_TURNS}/{row.number}", "time": time_text(row.at), **noted}
 
 

@@ -17,6 +17,7 @@ from panda.errors import FileFormatError, UsageError
 from panda.memory.gathered import answer_items
 from panda.runs.select import TurnPlace
 from panda.store.layout import DOCUMENTS_JSON, RESPONSE_MD
+from panda.store.outcome import UNANSWERED, outcome_of
 from panda.store.records import IndexSummary, Metadata
 from panda.store.turns import TurnFolder
 from panda.store.visits import SAVED_STATUSES
@@ -141,7 +142,8 @@ def _query_line(turn: PastTurn) -> dict[str, Any]:
     """
     The line for `panda batch`. Only what a changed answer would still satisfy if it is right is expected: of
     an approved turn that it ends well, answers if it answered, and cites the note, fact or preference that
-    was its only source; of a question to the user that it asks again. Nothing is expected of others.
+    was its only source; of one without an answer its outcome; of a question to the user that it asks again.
+    Nothing is expected of others.
     """
     metadata = turn.metadata
     line: dict[str, Any] = {
@@ -153,6 +155,8 @@ def _query_line(turn: PastTurn) -> dict[str, Any]:
     }
     if metadata.status in _EXIT_CODES:
         line["expect"] = {"exit_code": _EXIT_CODES[metadata.status]}
+    if metadata.outcome in UNANSWERED:
+        line["expect"]["outcome"] = metadata.outcome
     if metadata.status == "approved" and metadata.answered:
         line["expect"]["answered"] = True
         kinds = [(kind, name) for kind, _, name in (node_id.partition(":") for node_id in turn.cited)]
@@ -205,7 +209,8 @@ def render_transcript(turns: Sequence[PastTurn]) -> str:
     for turn in turns:
         metadata = turn.metadata
         head = f"# Session {metadata.session_id} of {metadata.user_id}\n"
-        about = f"## Turn {metadata.turn}, {render_time(metadata.created_at)}, {metadata.status}"
+        ending = outcome_of(metadata) or metadata.status
+        about = f"## Turn {metadata.turn}, {render_time(metadata.created_at)}, {ending}"
         reply = f"Answer:\n\n{_fenced(turn.reply)}" if turn.reply.strip() else "*No answer was given.*"
         text = f"{about}\n\nQuery:\n\n{_fenced(metadata.query)}\n\n{reply}\n"
         sessions.setdefault(head, [head]).append(text)

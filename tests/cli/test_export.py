@@ -224,3 +224,20 @@ def test_two_stores_with_one_turn_are_refused(panda: Panda) -> None:
     done = panda("export", *places, "--as", "queries")
     assert done.code == 2
     assert "two stores have turn 1 of demo" in done.err
+
+
+def test_an_unsure_turn_is_exported_without_what_was_closest(tmp_path: Path) -> None:
+    """As a query it expects its outcome; no form has a passage that was shown as closest."""
+    panda = Panda(tmp_path / "project", user="ann")
+    panda.write("store/users/ann/knowledge/garden.md", "# Garden\n\nThe shed key hangs behind the door.\n")
+    unsure = panda.turn("How much does the Lenovo LOQ 15 cost?")
+    assert (unsure.data["outcome"], len(unsure.data["closest"])) == ("unsure", 1)
+    (line,) = lines_of(panda("export", "1", "--as", "queries").out)
+    assert line["expect"] == {"exit_code": 0, "outcome": "unsure"}
+    for form in ("queries", "jsonl", "markdown"):
+        assert "shed key" not in panda("export", "1", "--as", form).out
+    transcript = panda("export", "1", "--as", "markdown").out
+    assert ", unsure\n" in transcript
+    assert "approved" not in transcript
+    panda.write("queries.jsonl", panda("export", "1", "--as", "queries").out)
+    assert panda("batch", "queries.jsonl").code == 0

@@ -399,3 +399,23 @@ def test_no_id_or_address_leads_elsewhere(store: Path, tmp_path: Path) -> None:
 
     run(act)
     assert outside.changes() == []
+
+
+def test_a_client_is_told_the_outcome_and_what_is_closest(tmp_path: Path) -> None:
+    """A client gets the passages apart from the response; the list of turns has outcomes."""
+    root = tmp_path / "store"
+    note = root / "users" / "ann" / "knowledge" / "garden.md"
+    note.parent.mkdir(parents=True)
+    note.write_text("# Garden\n\nThe shed key hangs behind the door.\n", encoding="utf-8")
+
+    async def act() -> None:
+        async with Client(stdio("--root", str(root), "--user", "ann")) as client:
+            query = {"query": "How much does the Lenovo LOQ 15 cost?"}
+            told = await call(client, "run_turn", query)
+            assert (told["outcome"], told["response"]) == ("unsure", "Nothing surely answers this.")
+            assert [passage["text"] for passage in told["closest"]] == ["The shed key hangs behind the door."]
+            page = await client.read_resource("panda://turns")
+            (turn,) = json.loads(page.contents[0].model_dump()["text"])["turns"]
+            assert turn["outcome"] == "unsure"
+
+    run(act)
