@@ -851,7 +851,7 @@ def _quotes(node: str, value: object) -> Iterator[str]:
     for part in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
         yield from _quotes(node, part)
     if isinstance(value, dict) and "text" in value and _is_of_node(node, value):
-        yield from str(value.get("text")).split("\n")  # a passage has several lines
+        yield from filter(None, str(value.get("text")).split("\n"))  # a passage has several lines
 
 
 def _is_telling(line: str) -> bool:

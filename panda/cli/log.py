@@ -141,7 +141,12 @@ def _row(line: Execution) -> tuple[object, ...]:
 def stats(
     invocation: Invocation,
     by: Annotated[
-        str, option("recipe, layer, model, phase, day, compression, context or outcome.", "WHAT")
+        str,
+        option(
+            "recipe, layer, model, phase, day, compression, context or outcome.",
+            "WHAT",
+            complete=lambda: list(_KINDS),
+        ),
     ] = "recipe",
     since: Annotated[
         str | None, option("Only what ran from this day or time on.", "TIME", show_default="all")
@@ -193,12 +198,12 @@ def stats(
     return Result(data, Table(columns, rows, _STATS_EXTRA))
 
 
-def _count_outcomes(invocation: Invocation, since: datetime | None) -> Result:
+def _count_outcomes(invocation: Invocation, first: datetime | None) -> Result:
     """Return how many turns of the user came to what, most first; told apart are those without an outcome."""
     counts = Counter[TurnOutcome]()
     others = Counter[str]()
     for row in newest_rows(invocation.store()):
-        if since is not None and row.at is not None and row.at < since:
+        if first is not None and row.at is not None and row.at < first:
             continue
         if row.outcome is None:
             others[row.status] += 1

@@ -157,10 +157,9 @@ def write_batch_junit(path: Path, run: str, lines: Sequence[TurnLine], left: Seq
     cases = []
     for line in lines:
         kind = "error" if line.result == "away" else "failure"
-        said = {kind: line.findings}
-        cases.append(
-            _Case(line.user, str(line.item), line.seconds or 0, said=said, outcome=line.turn_outcome)
-        )
+        findings = {kind: line.findings}
+        seconds = line.seconds or 0
+        cases.append(_Case(line.user, str(line.item), seconds, said=findings, outcome=line.turn_outcome))
     kind = "error" if any(line.findings for line in lines) else "skipped"
     cases += [_Case(one.user, str(one.item), 0, {kind: [_LEFT]}) for one in left]
     _write_suite(path, f"panda batch {run}", cases)

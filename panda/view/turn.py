@@ -72,7 +72,8 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
     stated, listed = split_answer(written if is_refused else response or written)
     answer = (response or "") if is_refused else stated
     gathered = reader.record(GatheredContext)
-    evidence, outcome = reader.record(Evidence), outcome_of(metadata) if metadata else None
+    evidence = reader.record(Evidence)
+    outcome = outcome_of(metadata) if metadata else None
     is_unanswered = outcome in UNANSWERED
     closest = evidence.closest if evidence and is_unanswered else ()
     section = sections.get(5)
@@ -82,8 +83,10 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
         nodes = {passage.node_id: passage.provenance for passage in closest}
         texts = [(passage.best, [passage.node_id]) for passage in closest]
     issues = texts_of(sections[6].meta.get("issues")) if 6 in sections else []
-    shown = Part(texts, _MOST_STATEMENTS)
-    statements = _evidence(shelf, turn, reader, at, shown, nodes=nodes, gathered=gathered, issues=issues)
+    part = Part(texts, _MOST_STATEMENTS)
+    statements = _evidence(
+        shelf, turn, reader, at=at, statements=part, nodes=nodes, gathered=gathered, issues=issues
+    )
     metrics, retrieval = reader.record(Metrics), reader.record(RetrievalPlan)
     candidates = sorted(
         retrieval.candidates if retrieval else (), key=lambda row: (not row.chosen, -(row.score or 0.0))
@@ -118,7 +121,7 @@ def load_turn(shelf: Shelf, query: Query) -> SimpleNamespace:
             for source in reversed(statement.sources)
         },
         statements=statements,
-        statements_left=shown.left,
+        statements_left=part.left,
         metrics=metrics,
         phases=_timeline(metrics, [call for _, call in calls.sound]) if metrics else [],
         phase_names=[phase.label for phase in Phase],
@@ -163,14 +166,14 @@ def _evidence(
     shelf: Shelf,
     shown: ShownTurn,
     reader: TurnReader,
-    at: datetime | None,
-    texts: Sequence[tuple[str, Sequence[str]]],
     *,
+    at: datetime | None,
+    statements: Sequence[tuple[str, Sequence[str]]],
     nodes: Mapping[str, str],
     gathered: GatheredContext | None,
     issues: Sequence[str],
 ) -> tuple[Statement, ...]:
-    """Return texts with the nodes that they stand in, each in its surroundings as the turn read them."""
+    """Return statements with what their nodes say of them, in its surroundings as the turn read it."""
     moment = at or shelf.store.clock()
     number = reader.folder.number
     among = {number, *(turn for place in nodes.values() if (turn := turn_at(place)) is not None)}
@@ -178,7 +181,7 @@ def _evidence(
     bound = shown.bound(Bound(number, moment, snapshot))
     past = PastReader(shown.store, bound, among=frozenset(among))
     return find_evidence(
-        texts,
+        statements,
         nodes,
         StepNodes(reader, past).load,
         moment,

@@ -53,6 +53,8 @@ def complete(panda: Panda, line: str, **environ: str) -> tuple[set[str], str]:
         ("panda intervention show 2026", {"20260101-halt", "20260102-halt"}),
         ("panda intervention resolve ", {"20260101-halt"}),
         ("panda va", {"validate"}),
+        ("panda stats --by ou", {"outcome"}),
+        ("panda turn --req", {"--require-answer"}),
         ("panda show --user nobody ", set()),
         ("panda show --user A/B ", set()),
     ],
