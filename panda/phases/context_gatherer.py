@@ -58,6 +58,7 @@ from panda.phases.evidence import (
 )
 from panda.phases.from_session import recalled_turns
 from panda.phases.named_turns import check_named_turns
+from panda.phases.near_passages import near_passages
 from panda.phases.request import ask, question_of, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -71,6 +72,7 @@ from panda.retrieval.candidates import (
 )
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage, cut_passages
 from panda.retrieval.relevance import find_names, share_of_words
+from panda.retrieval.selection import MAX_PASSAGES, select_passages
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.reason import Reason
 from panda.store.records import (
@@ -91,6 +93,7 @@ from panda.store.records import (
 _GAP = "nothing that was gathered seems to answer the query"
 _MOST_CANDIDATES, _MOST_RANKED = 30, 60  # what a model that writes chooses from; where none reads them
 _WIDER = 4
+_FAR_BEHIND = 0.3
 _MOST_PASSAGES = 8  # of which §2 has the lines, where they are quoted
 _SESSION_TURNS = 20
 _CHARS = 240
@@ -276,7 +279,7 @@ class ContextGatherer:
         scores: dict[str, float] = {}
         for near in ranked:
             scores.setdefault(near.passage.node_id, near.closeness)
-        near_ids = [near.passage.node_id for near in ranked[:_MOST_PASSAGES] if near.closeness > 0]
+        near_ids = [near.passage.node_id for near in _near_the_first(ranked)]
         return _Choice(tuple(dict.fromkeys(near_ids)), scores)
 
     def _rank(self, turn: Turn, nodes: Sequence[Node]) -> list[RankedPassage]:
@@ -311,7 +314,7 @@ class ContextGatherer:
                 if issues and not is_final:
                     guidance = "; ".join(issues)
                     continue
-                judgement = self._judge(turn, sections, evidence.gathered)
+                judgement = self._judge(turn, sections, evidence)
             except (ReplyError, GateError) as exc:
                 if first is None:
                     raise
@@ -369,9 +372,8 @@ class ContextGatherer:
         return with_own_confidence(sections, nodes, self.clock()), left_out, issues
 
     def _looks_further(self, turn: Turn, judgement: _Judgement, sections: Sequence[GatheredSection]) -> bool:
-        """Whether sources are looked at that were not chosen: the judge asks for it, or nothing chose any."""
-        is_unread = not _holds_nodes(sections) and not self._writes(turn)
-        return judgement.status == "retry" or is_unread
+        """Whether sources are looked at that were not chosen; where lines are quoted, all were compared."""
+        return judgement.status == "retry" and self._writes(turn)
 
     def _without_second(self, turn: Turn, first: Gathered, issues: Sequence[str]) -> Gathered:
         turn.warn(f"the second draft of §2 failed, the first is kept: {'; '.join(issues)}")
@@ -527,8 +529,8 @@ class ContextGatherer:
         ids = [candidate.node_id for candidate in plan.candidates]
         known = [] if turn.reading.only_tells else self._known(ids, dict(nodes))
         ranked = [near for near in self._rank(turn, known) if near.passage.node_id in nodes]
-        near_passages = [near for near in ranked[:_MOST_PASSAGES] if near.closeness > 0]
-        chosen = [line for near in near_passages for line in near.passage.lines]
+        closest = _near_the_first(ranked)
+        chosen = [line for near in closest for line in near.passage.lines]
         by_meaning = turn.reading.of_documents  # else the passages are what is compared by meaning
         read = read_lines(turn.meant, documents, self.closest if by_meaning else ClosestLines(None))
         if turn.reading.of_documents:
@@ -547,13 +549,22 @@ class ContextGatherer:
                 closeness=round(near.closeness, 6),
                 words=round(near.words, 6),
             )
-            for near in near_passages
+            for near in closest
         )
         return draft_of_lines(lines, nodes), Evidence((*lines, *others), passages=passages)
 
-    def _judge(self, turn: Turn, sections: Sequence[GatheredSection], lines: Sequence[Line]) -> _Judgement:
-        """What 2.5 says of §2; where nothing was gathered or lines are quoted no model is asked (S0 §6.1)."""
-        if not (_holds_nodes(sections) and self._writes(turn)):
+    def _judge(self, turn: Turn, sections: Sequence[GatheredSection], evidence: Evidence) -> _Judgement:
+        """
+        What 2.5 says of §2. Where nothing was gathered no model is asked (S0 §6.1); of quoted lines, it says
+        whether the closest passages surely answer.
+        """
+        lines = evidence.gathered
+        if not self._writes(turn):
+            ranked = near_passages(evidence, lines)
+            selection = select_passages(turn.meant, ranked, by_words=not self.ranker.reads(turn.meant))
+            is_enough = selection.is_sure or not ranked or turn.reading.of_documents
+            return _Judgement("pass" if is_enough else "retry", selection.probability if ranked else None)
+        if not _holds_nodes(sections):
             return _Judgement("pass")
         text = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
         rated = self.closest.scored(turn.meant, lines_of(turn, sections, lines))
@@ -597,6 +608,16 @@ class ContextGatherer:
         if judgement.status == "clarify":
             outcome = Stop("clarify", None, files, question=judgement.question)
         return Gathered(plan, tuple(documents), section, values, outcome)
+
+
+def _near_the_first(ranked: Sequence[RankedPassage]) -> list[RankedPassage]:
+    """Return the passages of which §2 has the lines: the first few, and others that are not far behind."""
+    return [
+        near
+        for place, near in enumerate(ranked[:_MOST_PASSAGES])
+        if near.closeness > 0
+        and (place < MAX_PASSAGES or near.closeness >= ranked[0].closeness - _FAR_BEHIND)
+    ]
 
 
 def _lacks_lines(sections: Sequence[GatheredSection], first: Gathered) -> bool:

@@ -41,6 +41,7 @@ from panda.phases.evidence import (
 from panda.phases.from_session import lists_of, session_answer
 from panda.phases.item_repair import repair_of, standing_items
 from panda.phases.kept import NOT_STORED, answer_to_forgetting
+from panda.phases.near_passages import near_passages
 from panda.phases.pages import OPENING, named_pages
 from panda.phases.request import ask, writes
 from panda.phases.statements import Noting, render_noted, told_since
@@ -144,8 +145,8 @@ class Synthesizer:
             "provenance": [*provenance.values()],
         }
         turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
-        near_passages = answer.closest if outcome is TurnOutcome.UNSURE else ()
-        closest = [self._closest_passage(turn, near) for near in near_passages]
+        is_shown = outcome in (TurnOutcome.UNSURE, TurnOutcome.NOT_DONE)
+        closest = [self._closest_passage(turn, near) for near in answer.closest if is_shown]
         files = (replace(_evidence(turn, lines, answer.read), closest=tuple(closest)),)
         return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), files, outcome=outcome)
 
@@ -188,7 +189,8 @@ class Synthesizer:
         lines = by_value(turn, offered, self._reader, answered=bool(chosen)) if offered else []
         lines = lines or chosen
         if turn.reading.mood == "orders" and turn.mode == "chat" and shortfall(turn):
-            return _Answer([], read)  # what is known is not what was ordered
+            # What is known is not what was ordered, but may do.
+            return _Answer([], read, closest=selection.passages if selection.is_sure else ())
         lines = [*_contested(turn, lines), *lines]
         if session and not lines:
             shown = without_doubles(_without(rejected, session.lines))
@@ -213,14 +215,9 @@ class Synthesizer:
             selection = select_passages(turn.meant, ranked, by_words=by_words)
             return changed(selection, is_sure=ranked[0].closeness >= _OF_NAMED_PAGE)
         record = turn.folder.find(Evidence)
-        lines = {line.id: line for line in offered}
-        ranked = []
-        for near in record.passages if record else ():
-            left = tuple(lines.pop(id_) for id_ in near.lines if id_ in lines)
-            if left:
-                best = next((line for line in left if line.id == near.best), left[0])
-                ranked.append(RankedPassage(Passage(left), near.closeness, best, near.words))
-        claimed = [line for line in lines.values() if Reason.CLAIMED_BY_TOOL in line.why]
+        ranked = near_passages(record, offered) if record else []
+        gathered = {line.id for near in ranked for line in near.passage.lines}
+        claimed = [line for line in offered if Reason.CLAIMED_BY_TOOL in line.why and line.id not in gathered]
         if claimed:
             passages = [*(near.passage for near in ranked), *(Passage((line,)) for line in claimed)]
             ranked = self._ranker.rank(turn.meant, passages)

@@ -23,8 +23,8 @@ MAX_BEHIND_LATER = 0.4
 """The same of what the user told after the closest was told: it may correct it."""
 _WEIGHTS_FILE = "selection.json"
 _MAX_MISSING = 2
-_NO_OTHER = 0.1
-"""The lead of a passage that is the only one."""
+_UNRELATED = 0.1
+"""Closeness of a text that has nothing to do with the question, as which those that are not there count."""
 
 
 class Weights(msgspec.Struct, frozen=True):
@@ -106,7 +106,8 @@ def describe_passages(query: str, ranked: Sequence[RankedPassage]) -> list[float
 
 
 def _lead(ranked: Sequence[RankedPassage], place: int) -> float:
-    return ranked[0].closeness - ranked[place].closeness if len(ranked) > place else _NO_OTHER
+    other = ranked[place].closeness if len(ranked) > place else min(_UNRELATED, ranked[-1].closeness)
+    return ranked[0].closeness - other
 
 
 @cache

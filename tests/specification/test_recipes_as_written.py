@@ -248,5 +248,5 @@ def test_the_log_names_what_answered(panda: Panda) -> None:
     assert panda.turn(QUERY).code == 0
     lines = (panda.store / "logs" / "executions.jsonl").read_text(encoding="utf-8").splitlines()
     ran = [json.loads(line) for line in lines]
-    assert {(line["method"], line["model"]) for line in ran} == {("choose", "minilm-l6"), ("rules", None)}
-    assert {line["model_layer"] for line in ran} == {"REFLEX", "MIND", "VOICE"}
+    assert {(line["method"], line["model"]) for line in ran} == {("choose", "minilm-l6")}
+    assert {line["model_layer"] for line in ran} == {"REFLEX", "MIND"}

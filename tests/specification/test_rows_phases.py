@@ -1,7 +1,6 @@
 """Rows of the specification about the phases of a turn: each test runs turns as a user would."""
 
 import json
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.api import LAPTOPS, PRICE_QUESTION, ROOT, Panda, ScriptedPanda
+from tests.api import LAPTOPS, Panda, ScriptedPanda
 from tests.script import APPROVED, Script, pick
 from tests.store_files import NOW, write_research, write_visit
 from tests.web.site import running_site
@@ -146,11 +145,11 @@ def test_s1_2_fresh_research_is_used_without_a_fetch(laptops: Panda) -> None:
 
 
 def test_s1_2_a_page_that_cannot_be_read_is_told_first(laptops: Panda) -> None:
-    """Where a page has to be looked at again and is away, the answer begins with that."""
-    answer = laptops.turn("Is the Lenovo LOQ 15 still in stock?").data["response"]
-    first, _, second, *_ = answer.splitlines()
-    assert first.startswith("Not looked up: web.fetch: no connection to www.bestbuy.com")
-    assert "availability In Stock (last seen " in second
+    """Where a page that is ordered to be looked at is away, that is said, and what was known is closest."""
+    data = laptops.turn("Look up whether the Lenovo LOQ 15 is in stock now").data
+    assert data["response"].startswith("Not looked up: web.fetch: no connection to www.bestbuy.com")
+    assert data["outcome"] == "not_done"
+    assert any("availability In Stock (last seen " in passage["text"] for passage in data["closest"])
 
 
 def test_s1_10_a_price_seen_long_ago_is_marked(ann: ScriptedPanda) -> None:
@@ -241,34 +240,6 @@ def test_s0_5_2_the_level_stands_on_the_line(laptops: Panda) -> None:
     told = parts(laptops, 813)["Session Preferences"]
     assert "- budget: $500-800 [2] (high confidence)" in told
     assert "- preferred_brands: Lenovo, ASUS [1] (medium confidence)" in told
-
-
-def raise_threshold(panda: Panda, name: str, gates: str) -> None:
-    """Give a recipe of the project quality gates that measure the default models too."""
-    text = (ROOT / "recipes" / "pipeline" / f"{name}.yaml").read_text(encoding="utf-8")
-    before, after = re.split(r"(?m)^quality_gates: .*$", text)
-    panda.write(f"recipes/pipeline/{name}.yaml", f"{before}quality_gates: {{{gates}}}{after}")
-
-
-@pytest.mark.asks_for("shop.example")
-@pytest.mark.parametrize(("threshold", "status"), [(0.01, "approved"), (1.0, "clarify")])
-def test_s3_14_unsure_context_is_asked_back(tmp_path: Path, threshold: float, status: str) -> None:
-    """Phase 2.5: below the threshold the user is asked; above it the turn goes on."""
-    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
-    gates = f"confidence_threshold: {threshold}, below_threshold: clarify"
-    raise_threshold(panda, "phase2_5_context_validator", gates)
-    assert panda.turn(PRICE_QUESTION).status == status
-
-
-@pytest.mark.asks_for("shop.example")
-def test_s3_14_an_unsure_approval_is_revised(tmp_path: Path) -> None:
-    """Phase 6: an approval below the threshold sends the turn back to phase 5, and shows nothing at last."""
-    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
-    raise_threshold(panda, "phase6_validator", "confidence_threshold: 1.0")
-    turn = panda.turn(PRICE_QUESTION)
-    assert turn.status == "failed"
-    assert turn.attempts == 2
-    assert "The approval is unsure: its confidence is " in turn.body(6)
 
 
 def test_s3_14_what_is_not_measured_is_said(ann: ScriptedPanda) -> None:

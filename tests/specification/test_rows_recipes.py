@@ -195,7 +195,7 @@ def test_s3_27_the_log_names_what_ran_and_its_tokens(tmp_path: Path) -> None:
     assert chosen_by(panda, 3) == {"closeness"}
     lines = panda.json("log", "-n", "0")["lines"]
     assert {line["model"] for line in lines} == {"minilm-l6", None}
-    assert {line["model_layer"] for line in lines} == {"REFLEX", "MIND", "VOICE"}
+    assert {line["model_layer"] for line in lines} == {"REFLEX", "MIND"}
     script, server, usage = Script(), ModelServer(), {"prompt_tokens": 1000, "completion_tokens": 20}
     server.answer = lambda body: reply(str(script(Request(body))), usage=usage)
     panda.write("models.yaml", server.models())

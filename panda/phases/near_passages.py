@@ -1,0 +1,18 @@
+"""The passages that phase 2 ranked, as later phases have them."""
+
+from collections.abc import Iterable
+
+from panda.retrieval.passages import Passage, RankedPassage
+from panda.store.records import Evidence, Line
+
+
+def near_passages(evidence: Evidence, lines: Iterable[Line]) -> list[RankedPassage]:
+    """Return the passages of phase 2, closest first, as far as their lines are among some lines."""
+    by_id = {line.id: line for line in lines}
+    ranked = []
+    for near in evidence.passages:
+        left = tuple(by_id[id_] for id_ in near.lines if id_ in by_id)
+        if left:
+            best = next((line for line in left if line.id == near.best), left[0])
+            ranked.append(RankedPassage(Passage(left), near.closeness, best, near.words))
+    return ranked
