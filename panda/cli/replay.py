@@ -121,9 +121,17 @@ def _check_word(word: str, known: Sequence[str], flag: str) -> None:
 def _result(run: "RunFolder", lines: "list[TurnLine]") -> Result:
     failed = [line for line in lines if line.verdict is not Verdict.SOUND]
     rows = [
-        (line.turn, line.result, len(line.findings), len(line.different), len(line.misses)) for line in lines
+        (
+            line.turn,
+            line.result,
+            line.turn_outcome,
+            len(line.findings),
+            len(line.different),
+            len(line.misses),
+        )
+        for line in lines
     ]
-    turns = [{**encode(line), "verdict": line.verdict, "outcome": None} for line in lines]
+    turns = [{**encode(line), "verdict": line.verdict, "outcome": line.turn_outcome} for line in lines]
     results = dict(Counter(line.result for line in lines))
     data = {
         "run": run.id,
@@ -132,7 +140,7 @@ def _result(run: "RunFolder", lines: "list[TurnLine]") -> Result:
         "results": results,
         "turns": turns,
     }
-    table = Table(("turn", "outcome", "findings", "different", "misses"), rows)
+    table = Table(("turn", "result", "outcome", "findings", "different", "misses"), rows)
     unjudged = sum(line.verdict is Verdict.NOT_JUDGED for line in failed)
     other, parts = len(failed) - unjudged, []
     turn_count = count_noun(len(lines), "turn")

@@ -116,4 +116,7 @@ def test_a_replay_tells_a_changed_outcome(panda: Panda) -> None:
     note.write_text("# Shop\n\nThe counter opens at nine.\n", encoding="utf-8")
     ended = panda("replay", "1", "--mode", "rerun", "--json")
     (turn,) = ended.data["turns"]
+    assert (turn["result"], turn["outcome"]) == ("differs", "unsure")
     assert "its outcome is unsure, and was answered" in turn["findings"]
+    rows = panda("replay", "1", "--mode", "rerun").rows
+    assert [row.split("\t")[:3] for row in rows] == [["1", "differs", "unsure"]]
