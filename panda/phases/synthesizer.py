@@ -262,22 +262,19 @@ class Synthesizer:
         return look_at(turn, lines, quotes=quotes, refused=refused)
 
     def _reply(self, turn: Turn, offered: Sequence[Line], guidance: str | None) -> list[Line]:
-        """What the recipe answers, each text that is one of a line as this line."""
+        """What the model writes, each text that is one of a line as this line."""
         options = as_options(offered)
         names = dict.fromkeys(node_id for line in offered for node_id in line.node_ids)
         recipe = self._executor.book.recipe_for(_STEP, turn.mode, turn.intent)
-        is_written = self._executor.writes(recipe.key)
-        is_text = not recipe.is_object and is_written
+        is_text = not recipe.is_object
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
-        captioned = options
-        if is_written:  # only a model that writes reads more than their ids
-            captions = [self._caption(turn, line) for line in offered]
-            captioned = [changed(o, shown=shown) for o, shown in zip(options, captions, strict=True)]
+        captions = [self._caption(turn, line) for line in offered]
+        captioned = [changed(o, shown=shown) for o, shown in zip(options, captions, strict=True)]
         reply = ask(
             self._executor,
             "phase5_synthesizer",
             turn,
-            options={"answer": options, "sources": sources, "lines": captioned},
+            options={"sources": sources, "lines": captioned},
             guidance=guidance,
         )
         known = {line.text: line for line in offered}
@@ -303,9 +300,18 @@ class Synthesizer:
         if turn.reading.not_stored:
             said.append(NOT_STORED)
         body, node_id = "\n\n".join(said), NodeKind.TURN.id(turn.turn)
-        meta = {"answered": True, "items": [], "node_ids": [node_id], "provenance": ["§0.raw_query"]}
+        outcome = TurnOutcome.TALK  # nothing goes and nothing is kept
+        if turn.reading.forget:
+            outcome = TurnOutcome.FORGOTTEN
+        elif noted:
+            outcome = TurnOutcome.NOTED
+        meta = {
+            "answered": outcome in ANSWERED,
+            "items": [],
+            "node_ids": [node_id],
+            "provenance": ["§0.raw_query"],
+        }
         turn.folder.write_text(RESPONSE_MD, f"{body}\n")
-        outcome = TurnOutcome.FORGOTTEN if turn.reading.forgets else TurnOutcome.NOTED
         section = Section(Phase.SYNTHESIZER, (Meta(meta), Text(body)))
         return Advance(section, outcome=outcome, to=Phase.SAVE)
 
