@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.asking import LIFE, Answer, asker, has_no_answer, kind_of_case, make_store, misses
 from bench.baseline import BaselinePassages
@@ -40,9 +41,12 @@ LEAST = 0.5
 """Probability from which on passages are called the answer: a wrong answer costs two closest passages."""
 _KEPT = 4  # passages of a question that are looked at
 _FOREIGN_EVERY = 4
-_FOREIGN_WEIGHT = 0.05
+_FOREIGN_WEIGHT = 0.1
 """What a question of another vault weighs beside one of the own: nothing answers it."""
 _STRENGTH = 0.3  # of the regularisation
+_SIGNS = np.array([0, 1, 1, 1, 1, 1, -1])  # of the weights: of the constant any
+
+Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -211,8 +215,13 @@ def ask_turns(layers: Layers, names: Sequence[str]) -> None:
             print(f"{name}: panda {ask_set(layers, Path(directory) / 'store', held)}", flush=True)  # noqa: T201
 
 
-def fit_weights(sets: Sequence[Sequence[Ranked]]) -> "np.ndarray[Any, np.dtype[np.float64]]":
-    """Return the weights of a logistic regression over whether what is shown answers: constant, values."""
+def fit_weights(sets: Sequence[Sequence[Ranked]]) -> "Weights":
+    """
+    Return the weights of a logistic regression over whether what is shown answers: constant, values.
+
+    A value whose weight comes out with the wrong sign is left out, the one that is most wrong first: more
+    closeness, words or lead never make an answer less likely, and what is missing never more.
+    """
     cases = [one for own in sets for one in own]
     values = np.array([[1.0, *describe_passages(one.case["ask"], one.passages)] for one in cases])
     right = np.array([one.is_answerable and not _wrong(one.case, one.text()) for one in cases], float)
@@ -220,20 +229,32 @@ def fit_weights(sets: Sequence[Sequence[Ranked]]) -> "np.ndarray[Any, np.dtype[n
     mean, spread = values.mean(0), values.std(0) + 1e-9
     mean[0], spread[0] = 0.0, 1.0
     scaled = (values - mean) / spread
-    penalty = _STRENGTH * np.eye(values.shape[1])
-    penalty[0, 0] = 0.0
-    weights = np.zeros(values.shape[1])
-    for _ in range(100):
-        probability = 1 / (1 + np.exp(-scaled @ weights))
-        slope = scaled.T @ (importance * (probability - right)) + penalty @ weights
-        curve = (scaled * (importance * probability * (1 - probability))[:, None]).T @ scaled + penalty
-        weights -= np.linalg.solve(curve, slope)
+    used = np.ones(values.shape[1], bool)
+    while True:
+        weights = np.zeros(values.shape[1])
+        weights[used] = _fit_logistic(scaled[:, used], right, importance)
+        wrong = weights * _SIGNS
+        if wrong.min() >= 0:
+            break
+        used[int(wrong.argmin())] = False
     weights = weights / spread
     weights[0] -= float(weights[1:] @ mean[1:])
     return weights
 
 
-def score_passages(cases: Sequence[Ranked], weights: "np.ndarray[Any, np.dtype[np.float64]]") -> Score:
+def _fit_logistic(values: "Weights", right: "Weights", importance: "Weights") -> "Weights":
+    penalty = _STRENGTH * np.eye(values.shape[1])
+    penalty[0, 0] = 0.0
+    weights = np.zeros(values.shape[1])
+    for _ in range(100):
+        probability = 1 / (1 + np.exp(-values @ weights))
+        slope = values.T @ (importance * (probability - right)) + penalty @ weights
+        curve = (values * (importance * probability * (1 - probability))[:, None]).T @ values + penalty
+        weights -= np.linalg.solve(curve, slope)
+    return weights
+
+
+def score_passages(cases: Sequence[Ranked], weights: "Weights") -> Score:
     score = Score()
     for one in cases:
         if not one.is_foreign:

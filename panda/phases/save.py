@@ -61,7 +61,9 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
     names = dict.fromkeys(word.lower() for word in find_query_words(" ".join([turn.query, *items])))
     named = [word for word in names if not word[0].isdigit()][:_MOST_TOPICS]
     words = [Option(word, word, (), share_of_words(turn.query, word)) for word in named if len(word) > 2]
-    line = items[0] if items else f"No answer ({turn.ending}) to: {one_line(turn.query)}"
+    metadata = turn.folder.read_metadata()
+    came_to = metadata.outcome if turn.ending == "approved" and metadata.outcome else turn.ending
+    line = items[0] if items else f"No answer ({came_to}) to: {one_line(turn.query)}"
     if answer is not None and answer.text and not items:  # an imported turn
         line = one_line(f"{turn.query} {strip_citations(answer.text)}")
     line = shorten(line, _SUMMARY_CHARS)

@@ -60,6 +60,8 @@ from panda.store.records import ClosestPassage, Computed, Evidence, GatheredItem
 
 _STEP = "phase5_synthesizer"
 _MOST_CONTESTED = 2
+_MAY_ANSWER = 0.3
+"""Probability of the closest passages from which on the list that they belong to is read by its values."""
 _OF_NAMED_PAGE = 0.2
 """Closeness from which on a line of a page that the query names answers it."""
 _PASTED = (
@@ -186,7 +188,8 @@ class Synthesizer:
             chosen = self._of_passages(turn, selection, offered)
         chosen = chosen or _of_references(turn, offered)
         chosen = chosen or [reason(line, Reason.FOUND_AS_ORDERED) for line in offered if line.node in found]
-        lines = by_value(turn, offered, self._reader, answered=bool(chosen)) if offered else []
+        may_answer = bool(chosen) or selection.probability >= _MAY_ANSWER
+        lines = by_value(turn, offered, self._reader, answered=may_answer) if offered else []
         lines = lines or chosen
         if turn.reading.mood == "orders" and turn.mode == "chat" and shortfall(turn):
             # What is known is not what was ordered, but may do.
