@@ -41,7 +41,7 @@ LEAST = 0.5
 """Probability from which on passages are called the answer: a wrong answer costs two closest passages."""
 _KEPT = 4  # passages of a question that are looked at
 _FOREIGN_EVERY = 4
-_FOREIGN_WEIGHT = 0.1
+_FOREIGN_WEIGHT = 0.05
 """What a question of another vault weighs beside one of the own: nothing answers it."""
 _STRENGTH = 0.3  # of the regularisation
 _SIGNS = np.array([0, 1, 1, 1, 1, 1, -1])  # of the weights: of the constant any

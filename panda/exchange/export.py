@@ -155,7 +155,7 @@ def _query_line(turn: PastTurn) -> dict[str, Any]:
     }
     if metadata.status in _EXIT_CODES:
         line["expect"] = {"exit_code": _EXIT_CODES[metadata.status]}
-    if metadata.outcome in UNANSWERED:
+    if metadata.status == "approved" and metadata.outcome in UNANSWERED:
         line["expect"]["outcome"] = metadata.outcome
     if metadata.status == "approved" and metadata.answered:
         line["expect"]["answered"] = True

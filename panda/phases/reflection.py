@@ -30,6 +30,10 @@ _NEAR = 0.4
 """Closeness of a line that may answer: of questions that notes answer four in five have one."""
 
 
+_NOT_FAR = 0.2
+"""The same of a query without a reference that was not found."""
+
+
 @dataclass(frozen=True)
 class Reflection:
     """Writes §1 and reflection.json; CLARIFY ends the turn with a question."""
@@ -120,9 +124,9 @@ class Reflection:
             return "The order names what it is about."
         if recalled(turn, self.reader, False):
             return "The session is what it is about."
-        if words and not is_gated and analysis.reference_resolution.status == "not_needed":
-            return "The query says what it is about."
-        if words and any(score_of(line) >= _NEAR for line in self._look(turn)[:1]):
+        names_it = not is_gated and analysis.reference_resolution.status == "not_needed"
+        least = _NOT_FAR if names_it else _NEAR
+        if words and any(score_of(line) >= least for line in self._look(turn)[:1]):
             return "The store holds something close to it."
         return None
 

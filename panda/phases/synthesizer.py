@@ -239,7 +239,7 @@ class Synthesizer:
             lines = {line.id: line for line in listed}
             listed_name = list_name(listed[0])
         for near in selection.passages:
-            for line in near.passage.lines:
+            for line in _meant_lines(turn, near.passage.lines):
                 if listed_name is None or list_name(line) != listed_name:
                     why = Reason.ANSWERS if near is first else Reason.IN_PASSAGE
                     lines.setdefault(line.id, reason(line, why))
@@ -445,10 +445,20 @@ def _of_named_pages(turn: Turn, lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if not nodes.isdisjoint(line.node_ids)]
 
 
-def _of_references(turn: Turn, offered: Sequence[Line]) -> list[Line]:
+def _naming_lines(turn: Turn, lines: Sequence[Line]) -> list[Line]:
+    """Return the lines that name something that the query refers to."""
     refs = [ref for reference in turn.reading.references for ref in reference.refs]
     labels = [set(split_terms(known.label)) for known in turn.carry.registry.records if known.ref in refs]
-    named = [line for line in offered if any(label <= set(split_terms(line.text)) for label in labels)]
+    return [line for line in lines if any(label <= set(split_terms(line.text)) for label in labels)]
+
+
+def _meant_lines(turn: Turn, lines: Sequence[Line]) -> Sequence[Line]:
+    """Return of a list those lines that the query refers to, else all lines."""
+    return (_naming_lines(turn, lines) if all(line.list_id for line in lines) else ()) or lines
+
+
+def _of_references(turn: Turn, offered: Sequence[Line]) -> list[Line]:
+    named = _naming_lines(turn, offered)
     return [
         reason(line, Reason.NAMES_WHAT_IS_MEANT)
         for line in sorted(named, key=lambda line: -(line.score or 0))[:1]

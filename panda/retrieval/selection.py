@@ -23,7 +23,7 @@ MAX_BEHIND_LATER = 0.4
 """The same of what the user told after the closest was told: it may correct it."""
 _WEIGHTS_FILE = "selection.json"
 _MAX_MISSING = 2
-_UNRELATED = 0.1
+_UNRELATED = 0.25
 """Closeness of a text that has nothing to do with the question, as which those that are not there count."""
 
 

@@ -163,10 +163,6 @@ def test_a_document_of_which_nothing_can_be_quoted_was_searched(panda: Panda) ->
     searched = ended.data["response"].partition("Searched: ")[2].strip()
     index = "the index of saved turns, memory, research and visits."
     assert searched == f"document:1/links.md, document:1/standard-input, {index}"
-    panda.write("store/users/default/knowledge/wifi.md", "The wifi is slow on Mondays.\n")
-    ended = panda.turn("Where is the wifi password?", "--with", "links.md")
-    searched = ended.data["response"].partition("Searched: ")[2].strip()
-    assert searched == "document:2/links.md, knowledge:wifi.md."
 
 
 def test_a_later_turn_goes_on_with_the_document(panda: Panda) -> None:

@@ -50,7 +50,7 @@ def test_approved_turns_are_queries_with_what_a_right_answer_keeps(recorded: Pat
         "mode": "chat",
         "expect": {"exit_code": 0, "answered": True},  # two sources: either would do
     }
-    assert lines[-1]["expect"] == {"exit_code": 0}  # nothing that is saved answered it
+    assert lines[-1]["expect"] == {"exit_code": 0, "outcome": "unsure"}
     assert panda.json("batch", "queries.jsonl", "--dry-run")["items"] == len(lines) == 17
 
 

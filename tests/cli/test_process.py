@@ -79,7 +79,7 @@ def test_some_terminals_get_no_escapes(kind: str, words: list[str], panda: Panda
     assert "\x1b" not in shown
     assert "Clear" in shown
     if words == ["list"]:
-        assert shown.split()[:5] == ["turn", "time", "session", "status", "query"]
+        assert shown.split()[:5] == ["turn", "time", "session", "outcome", "query"]
 
 
 def test_piped_file_is_safe_or_exact(panda: Panda) -> None:
