@@ -43,11 +43,11 @@ def test_the_past_is_what_was_there(panda: Panda) -> None:
     assert digest(panda.store, *OUTSIDE) == before
 
 
-def test_only_facts_and_turns_have_changed(panda: Panda) -> None:
+def test_only_facts_and_turns_have_changed(panda: Panda, recorded: Path) -> None:
     """With the notes as they were, every document comes out byte for byte as it was saved."""
     knowledge = panda.store / "users" / "demo" / "knowledge"
     shutil.rmtree(knowledge)
-    shutil.copytree(Path("panda-system-docs/users/demo/knowledge").absolute(), knowledge)
+    shutil.copytree(recorded / "users" / "demo" / "knowledge", knowledge)
     assert panda("index", "rebuild").code == 0
     before = digest(panda.store, *OUTSIDE)
     data = panda("replay", ALL, "--json").data
