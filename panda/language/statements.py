@@ -101,9 +101,11 @@ def read_clauses(query: str, moods: Moods) -> tuple[list[Clause], list[str]]:
             is_own = not best or (text == best.left and not best.is_loose) or best.is_new
             if sure >= _MAYBE and not text.endswith("?") and any(_keyed(text)):
                 mood, sure, is_own = "tells", 1.0, True
-            if mood == "tells" and is_own and may_tell and not is_question(text):
+            is_sure = sure >= SURE
+            may_be_kept = is_sure or len(text.split()) >= _LEAST_WORDS
+            if mood == "tells" and is_own and may_tell and may_be_kept and not is_question(text):
                 kept.append(text)
-                if sure < SURE:  # it may ask: it is looked for as well
+                if not is_sure:  # it may ask: it is looked for as well
                     mood = "asks"
             clauses.append(Clause(text, mood))
     return clauses, kept

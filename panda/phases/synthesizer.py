@@ -232,15 +232,16 @@ class Synthesizer:
         or by a step or a part of it, the lines asked for.
         """
         first = selection.passages[0]
-        listed = self._with_lists(turn, [reason(first.best, Reason.ANSWERS)], offered)
+        best = [reason(near.best, Reason.ANSWERS) for near in selection.passages if list_name(near.best)]
+        listed = self._with_lists(turn, best, offered)
         lines: dict[str, Line] = {}
-        listed_name = None
-        if len(listed) > 1:
+        listed_names: set[str] = set()
+        if {line.id for line in listed} != {line.id for line in best}:
             lines = {line.id: line for line in listed}
-            listed_name = list_name(listed[0])
+            listed_names = {list_name(line) for line in listed}
         for near in selection.passages:
             for line in _meant_lines(turn, near.passage.lines):
-                if listed_name is None or list_name(line) != listed_name:
+                if list_name(line) not in listed_names:
                     why = Reason.ANSWERS if near is first else Reason.IN_PASSAGE
                     lines.setdefault(line.id, reason(line, why))
         return [*lines.values()]

@@ -86,9 +86,10 @@ def test_what_is_told_beside_a_question(query: str, moods: dict[str, str], expec
     assert kept(query, moods) == expected
 
 
-def test_doubt_keeps_nothing() -> None:
-    """What may tell or not is not kept."""
-    assert kept("Juniors pay full subs", {}, tells=0.7) == []
+def test_doubt_keeps_what_may_be_told() -> None:
+    """What may tell or ask is kept, a word or two alone are not."""
+    assert kept("Juniors pay full subs", {}, tells=0.7) == ["Juniors pay full subs"]
+    assert kept("Full subs", {}, tells=0.7) == []
     assert kept("Juniors pay full subs", {}) == ["Juniors pay full subs"]
 
 

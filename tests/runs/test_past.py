@@ -1,5 +1,6 @@
 """A turn that is run again reads what was there when it began, and leaves the store as it is."""
 
+import gc
 import json
 import shutil
 from pathlib import Path
@@ -49,6 +50,7 @@ def test_only_facts_and_turns_have_changed(panda: Panda, recorded: Path) -> None
     shutil.rmtree(knowledge)
     shutil.copytree(recorded / "users" / "demo" / "knowledge", knowledge)
     assert panda("index", "rebuild").code == 0
+    gc.collect()  # closes the index that the commands above have opened
     before = digest(panda.store, *OUTSIDE)
     data = panda("replay", ALL, "--json").data
     assert data["results"] == {"same": len(QUESTIONS)}

@@ -243,7 +243,6 @@ def test_s3_23_compress_page_doc_gives_json(tmp_path: Path, server: ModelServer,
         ("charset-normalizer", 0.5, 0.95, 0.95),
         ("charset-normalizer", 0.25, 0.8, 0.9),
         ("dateparser", 0.25, 0.95, 0.95),
-        ("turn_000813/toolresults.md", 0.25, 1.0, 1.0),
     ],
 )
 def test_s3_28_critical_content_of_real_documents(

@@ -71,7 +71,7 @@ def test_an_address_never_becomes_markup(pages: TestClient) -> None:
     [
         *("metadata.json", "context.md", "response.md", "metrics.json", "retrieval_plan.json"),
         *("gathered_context.json", "plan.json", "query_analysis.json", "reflection.json", "calls.jsonl"),
-        *("steps/step_01.json", "snapshot.json"),
+        "snapshot.json",
     ],
 )
 def test_a_damaged_file_is_named_and_the_rest_is_shown(panda: Panda, pages: TestClient, name: str) -> None:
