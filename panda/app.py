@@ -103,14 +103,28 @@ class App:
         )
         closest, noting = ClosestLines(encoder), Noting(store.user, self._moment, encoder)
         ranker = PassageRanker(encoder)
-        self.gatherer = ContextGatherer(executor, retriever, reader, closest, ranker, self._now)
+        self.gatherer = ContextGatherer(
+            executor=executor,
+            retriever=retriever,
+            reader=reader,
+            closest=closest,
+            ranker=ranker,
+            clock=self._now,
+        )
         phases = (
             QueryAnalyzer(executor, reader, closest),
             Reflection(executor, reader, retriever, closest),
             self.gatherer,
             Planner(executor, self._tools_of, closest),
             Coordinator(executor, self._tools_of),
-            Synthesizer(executor, reader, closest, ranker, noting, self._left_by_forgetting),
+            Synthesizer(
+                executor=executor,
+                reader=reader,
+                closest=closest,
+                ranker=ranker,
+                noting=noting,
+                left_by_forgetting=self._left_by_forgetting,
+            ),
             Validator(executor, reader, closest),
             Save(executor, self._then, noting, self._forget),
         )

@@ -167,10 +167,10 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
     }
 
 
-def render_closest(closest: Sequence[Mapping[str, Any]]) -> str:
-    """Return the passages of `closest` as markdown, the closest line of each in bold; "" without any."""
+def render_closest(closest_passages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the closest passages as markdown, the best line of each in bold; "" without any."""
     shown = []
-    for passage in closest:
+    for passage in closest_passages:
         best = passage["best"]
         texts = [
             f"**{escape_quote(text)}**" if text == best else escape_quote(text)

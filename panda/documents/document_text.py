@@ -123,13 +123,13 @@ def _aligned_rows(text: str) -> list[TextUnit]:
     head, *_ = rows
     has_names = not _DIGIT.search(table[head]) and any(map(_DIGIT.search, table.values()))
     names = rows[head] if has_names else []
-    units: list[TextUnit] = []
+    text_units: list[TextUnit] = []
     for n, line in lines.items():
         if n not in rows:
-            units.append(TextUnit(one_line(line), n, (), "line"))
+            text_units.append(TextUnit(one_line(line), n, (), "line"))
         elif n != head or not names:
-            units.append(TextUnit(_row_text(names, rows[n]), n, (), "row", head))
-    return units
+            text_units.append(TextUnit(_row_text(names, rows[n]), n, (), "row", head))
+    return text_units
 
 
 def _row_text(names: Sequence[str], cells: Sequence[str]) -> str:
@@ -248,11 +248,11 @@ class _JsonReader:
         self._list_line = list_line
 
     def units(self) -> Iterator[TextUnit]:
-        """Yield the units in the order of the text."""
+        """Yield the text units in the order of the text."""
         token, line = next(self._tokens)
-        units: list[TextUnit] = []
-        self._read(token, line, (), self._list_line, units)
-        yield from sorted(units, key=lambda unit: unit.line)
+        text_units: list[TextUnit] = []
+        self._read(token, line, (), self._list_line, text_units)
+        yield from sorted(text_units, key=lambda unit: unit.line)
 
     @staticmethod
     def _placed(text: str, first_line: int) -> Iterator[tuple[str, int]]:
@@ -264,18 +264,18 @@ class _JsonReader:
             yield match[0], line
 
     def _read(
-        self, token: str, line: int, path: tuple[str, ...], list_line: int | None, units: list[TextUnit]
+        self, token: str, line: int, path: tuple[str, ...], list_line: int | None, text_units: list[TextUnit]
     ) -> str | None:
-        """Return a scalar, or a list of scalars, as text; None of what has units of its own."""
+        """Return a scalar, or a list of scalars, as text; None of what has text_units of its own."""
         if token == "{":
-            self._read_object(line, path, list_line, units)
+            self._read_object(line, path, list_line, text_units)
             return None
         if token == "[":
-            return self._read_list(line, path, units)
+            return self._read_list(line, path, text_units)
         return str(load_json(token)) if token.startswith('"') else token
 
     def _read_object(
-        self, line: int, path: tuple[str, ...], list_line: int | None, units: list[TextUnit]
+        self, line: int, path: tuple[str, ...], list_line: int | None, text_units: list[TextUnit]
     ) -> None:
         members: list[_Member] = []
         for token, at in self._tokens:
@@ -286,13 +286,13 @@ class _JsonReader:
             key = one_line(str(load_json(token)))
             next(self._tokens)  # the colon
             value, value_line = next(self._tokens)
-            scalar = self._read(value, value_line, (*path, key), None, units)
+            scalar = self._read(value, value_line, (*path, key), None, text_units)
             if scalar is not None and len(scalar) > _TEXT_CHARS:  # a text, to be quoted by its sentences
                 texts = (unit.text for unit in split_units(scalar))
-                units += [TextUnit(text, value_line, (*path, key)) for text in texts]
+                text_units += [TextUnit(text, value_line, (*path, key)) for text in texts]
             elif scalar is not None and scalar.strip():
                 members.append(_Member(key, one_line(scalar), at))
-        self._add(members, line, path, list_line, units)
+        self._add(members, line, path, list_line, text_units)
 
     def _add(
         self,
@@ -300,37 +300,37 @@ class _JsonReader:
         line: int,
         path: tuple[str, ...],
         list_line: int | None,
-        units: list[TextUnit],
+        text_units: list[TextUnit],
     ) -> None:
         parts: list[str] = []
         first = line
         for member in members:
             part = f"{member.key}: {member.value}"
             if parts and sum(map(len, parts)) + len(part) > _OBJECT_CHARS:
-                units.append(self._passage("; ".join(parts), first, path, list_line))
+                text_units.append(self._passage("; ".join(parts), first, path, list_line))
                 parts = []
             if not parts:
                 first = member.line
             parts.append(part)
         if parts:
-            units.append(self._passage("; ".join(parts), first, path, list_line))
+            text_units.append(self._passage("; ".join(parts), first, path, list_line))
 
-    def _read_list(self, line: int, path: tuple[str, ...], units: list[TextUnit]) -> str | None:
+    def _read_list(self, line: int, path: tuple[str, ...], text_units: list[TextUnit]) -> str | None:
         scalars: list[str] = []
-        before = len(units)
+        before = len(text_units)
         for token, at in self._tokens:
             if token == "]":
                 break
             if token == ",":
                 continue
-            scalar = self._read(token, at, path, line, units)
+            scalar = self._read(token, at, path, line, text_units)
             if scalar is not None and scalar.strip():
                 scalars.append(one_line(scalar))
         text = ", ".join(scalars)
-        if path and len(units) == before:
+        if path and len(text_units) == before:
             return text
         if text:
-            units.append(self._passage(f"{path[-1]}: {text}" if path else text, line, path[:-1], None))
+            text_units.append(self._passage(f"{path[-1]}: {text}" if path else text, line, path[:-1], None))
         return None
 
     @staticmethod

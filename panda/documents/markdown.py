@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise, zip_longest
@@ -199,7 +199,7 @@ def split_units(markdown: str) -> list[TextUnit]:
     items, table rows as "Header: cell; Header: cell", and lines of fenced code. Headings, rules and comments
     are no units; headings are kept with what is below.
     """
-    units = list(_with_blocks(markdown, _units(markdown)))
+    units = list(_with_blocks(markdown, list(_units(markdown))))
     for at, (unit, following) in enumerate(pairwise(units)):
         if unit.list_line is not None or unit.headings != following.headings:
             continue
@@ -208,11 +208,11 @@ def split_units(markdown: str) -> list[TextUnit]:
     return units
 
 
-def _with_blocks(markdown: str, units: Iterable[TextUnit]) -> Iterator[TextUnit]:
-    """Yield the units, each with the line where the lines begin that stand together with it."""
+def _with_blocks(markdown: str, text_units: Sequence[TextUnit]) -> Iterator[TextUnit]:
+    """Yield the text units, each with the line where the lines begin that stand together with it."""
     blank = [number for number, line in enumerate(markdown.split("\n"), 1) if not line.strip()]
     last: TextUnit | None = None
-    for unit in units:
+    for unit in text_units:
         block_line = unit.line
         if last is not None and last.headings == unit.headings:
             is_apart = bisect(blank, unit.line) > bisect(blank, last.line)
@@ -354,11 +354,11 @@ class KnowledgeSection:
         return "\n".join(unit.text for unit in self.units)
 
 
-def group_by_headings(units: Iterable[TextUnit]) -> tuple[KnowledgeSection, ...]:
-    """Return the units of a document as its sections, each with another anchor, in order."""
+def group_by_headings(text_units: Sequence[TextUnit]) -> tuple[KnowledgeSection, ...]:
+    """Return the text units of a document as its sections, each with another anchor, in order."""
     sections: list[KnowledgeSection] = []
     taken: dict[str, int] = {}
-    for headings, group in groupby(units, key=lambda unit: unit.headings):
+    for headings, group in groupby(text_units, key=lambda unit: unit.headings):
         anchor, chars = _anchor(headings, taken), 0
         parts: list[list[TextUnit]] = []
         for unit in group:

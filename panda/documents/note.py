@@ -193,7 +193,7 @@ def _without_front_matter(text: str, error: DocumentError, where: str) -> NoteTe
 
 
 def _without_properties(
-    text: str, units: Sequence[TextUnit], faults: Sequence[NoteFormatError] = ()
+    text: str, text_units: Sequence[TextUnit], faults: Sequence[NoteFormatError] = ()
 ) -> NoteText:
     """Return a note that has no front matter."""
     return NoteText(
@@ -202,7 +202,7 @@ def _without_properties(
         aliases=(),
         confidence=None,
         at=None,
-        sections=group_by_headings(units),
+        sections=group_by_headings(text_units),
         is_long=len(text) > LONG_CHARS,
         faults=tuple(faults),
     )

@@ -227,7 +227,7 @@ def find_owners(text: str) -> frozenset[str]:
 
 def is_latin(text: str) -> bool:
     """
-    Whether most letters of a text are Latin; true of a text without letters.
+    Return whether most letters of a text are Latin; true of a text without letters.
 
     >>> is_latin("Wo ist der Schlüssel?"), is_latin("Где ключ?"), is_latin("42")
     (True, False, True)

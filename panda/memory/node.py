@@ -1,7 +1,7 @@
 """One loaded piece of memory, its quotable lines and the texts by which they are found. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
@@ -195,8 +195,8 @@ def _unit_line(
     )
 
 
-def _introductions(units: Iterable[TextUnit]) -> dict[int, str]:
-    heads = [unit for unit in units if unit.heads_line is not None]
+def _introductions(text_units: Sequence[TextUnit]) -> dict[int, str]:
+    heads = [unit for unit in text_units if unit.heads_line is not None]
     return {head.heads_line or 0: head.text.rstrip(":").strip("*_: ") for head in heads}
 
 
@@ -277,15 +277,15 @@ def _flatten(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
 
 
 def note_lines(
-    units: Sequence[TextUnit], title: str, start: float, at: datetime | None, now: datetime
+    text_units: Sequence[TextUnit], title: str, start: float, at: datetime | None, now: datetime
 ) -> Iterator[Line]:
     """
     One line a sentence, line or list item, links between notes as a reader sees them; no paragraph of nothing
     but links. What it stands under, or else the title, stands in front of a line that is too short alone, or
     lacks the date of that. *start* is the note's confidence when it was written.
     """
-    introduced = _introductions(units)
-    for unit in units:
+    introduced = _introductions(text_units)
+    for unit in text_units:
         if is_only_wikilinks(unit.text) and unit.form != "item":
             continue
         text, above = spell_out_wikilinks(unit.text), introduced.get(unit.list_line or 0, "")

@@ -141,7 +141,7 @@ def _is_stale(node: Node, sections: Sequence[GatheredSection], now: datetime) ->
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _ChosenNodes:
     """What phase 2.1 takes of the candidates."""
 
     node_ids: tuple[str, ...]  # the most relevant first
@@ -251,28 +251,28 @@ class ContextGatherer:
         turn.folder.save(plan)
         return plan
 
-    def _chosen(self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]) -> _Choice:
+    def _chosen(self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]) -> _ChosenNodes:
         """Return what a model chooses of the candidates that fit its budgets."""
         offered = offered_candidates(candidates)
-        others = [one.node_id for one in offered if one.node_id not in turn.document_nodes]
+        others = [own.node_id for own in offered if own.node_id not in turn.document_nodes]
         read = self._known(others, nodes)
         best = {line.node: line for line in self.closest.best_lines(turn.meant, read)}
         now = self.clock()
         options = []
-        for one in offered:
-            line = best.get(one.node_id, Line(one.text))
-            label = f"{node_label(nodes[one.node_id], now)}: " if one.node_id in nodes else ""
-            shown = f"{label}{one.text}"
-            options.append(Option(one.node_id, line.text, (one.node_id,), 0.0, line.above, shown))
+        for candidate in offered:
+            line = best.get(candidate.node_id, Line(candidate.text))
+            label = f"{node_label(nodes[candidate.node_id], now)}: " if candidate.node_id in nodes else ""
+            shown = f"{label}{candidate.text}"
+            options.append(Option(candidate.node_id, line.text, (candidate.node_id,), 0.0, line.above, shown))
         reply = ask(self.executor, "phase2_1_retrieval", turn, options={"relevant": options})
         relevant = reply.choices.get("relevant")
-        return _Choice(
+        return _ChosenNodes(
             node_ids=tuple(reply.values["relevant"]),
             scores=relevant.scores if relevant else {},
             reasoning=reply.values.get("reasoning"),
         )
 
-    def _nearest(self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]) -> _Choice:
+    def _nearest(self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]) -> _ChosenNodes:
         """Return the nodes of the closest passages of all candidates, closest first."""
         known = self._known([candidate.node_id for candidate in candidates], nodes)
         ranked = self._rank(turn, known)
@@ -280,7 +280,7 @@ class ContextGatherer:
         for near in ranked:
             scores.setdefault(near.passage.node_id, near.closeness)
         near_ids = [near.passage.node_id for near in _near_the_first(ranked)]
-        return _Choice(tuple(dict.fromkeys(near_ids)), scores)
+        return _ChosenNodes(tuple(dict.fromkeys(near_ids)), scores)
 
     def _rank(self, turn: Turn, nodes: Sequence[Node]) -> list[RankedPassage]:
         """Return the passages of some nodes, closest first; what a turn repeats is that of its source."""
@@ -416,7 +416,7 @@ class ContextGatherer:
             source = reference.source_turn
             own = NodeKind.FACT.id(statement_key(source or 0, 1)[:-1])  # what is asked goes on from there
             known = {NodeKind.TURN.id(source), *(one.node_id for one in found if one.node_id.startswith(own))}
-            found = [one for one in found if one.node_id not in known]
+            found = [candidate for candidate in found if candidate.node_id not in known]
         if named:
             check_named_turns(turn.reading, {one.node_id for one in found}, turn.store)
             found = [
@@ -503,7 +503,7 @@ class ContextGatherer:
             return self._quoted(turn, documents, plan)
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
         read = read_lines(turn.meant, documents, self.closest)
-        sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
+        sources = [Option(loaded.node.id, loaded.node.title) for loaded in documents if loaded.items]
         reply = ask(
             self.executor,
             "phase2_2_synthesis",
@@ -512,7 +512,7 @@ class ContextGatherer:
             extra={**group_documents(documents, self.clock(), session)},
             guidance=guidance,
         )
-        nodes = {one.node.id: one.node for one in documents}
+        nodes = {document.node.id: document.node for document in documents}
         written = _with_documents([_written(section) for section in reply.values["sections"]], nodes)
         cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
         ruled = by_rule(turn.meant, turn.reading, read, nodes, _ruled(plan), ())
@@ -524,7 +524,7 @@ class ContextGatherer:
         self, turn: Turn, documents: Sequence[LoadedDocument], plan: RetrievalPlan
     ) -> tuple[Sequence[DraftSection], Evidence]:
         """Return the lines of the closest passages of all candidates, and what rules bring in."""
-        nodes = {one.node.id: one.node for one in documents}
+        nodes = {document.node.id: document.node for document in documents}
         own = turn.document_nodes
         ids = [candidate.node_id for candidate in plan.candidates]
         known = [] if turn.reading.only_tells else self._known(ids, dict(nodes))
@@ -591,7 +591,7 @@ class ContextGatherer:
         left_out: Sequence[LeftOutLine],
     ) -> Gathered:
         now = self.clock()
-        nodes = {one.node.id: one.node for one in documents}
+        nodes = {document.node.id: document.node for document in documents}
         section = render_gathered(sections, nodes, now)
         is_lacking = not _holds_nodes(sections) and not turn.reading.only_tells
         issues = () if judgement.status == "pass" else (_GAP,)
@@ -610,13 +610,13 @@ class ContextGatherer:
         return Gathered(plan, tuple(documents), section, values, outcome)
 
 
-def _near_the_first(ranked: Sequence[RankedPassage]) -> list[RankedPassage]:
+def _near_the_first(ranked_passages: Sequence[RankedPassage]) -> list[RankedPassage]:
     """Return the passages of which §2 has the lines: the first few, and others that are not far behind."""
     return [
         near
-        for place, near in enumerate(ranked[:_MOST_PASSAGES])
+        for place, near in enumerate(ranked_passages[:_MOST_PASSAGES])
         if near.closeness > 0
-        and (place < MAX_PASSAGES or near.closeness >= ranked[0].closeness - _FAR_BEHIND)
+        and (place < MAX_PASSAGES or near.closeness >= ranked_passages[0].closeness - _FAR_BEHIND)
     ]
 
 

@@ -36,6 +36,6 @@ def decide_outcome(
 
 
 def _asked_for_more(turn: Turn) -> bool:
-    """Whether phase 2.5 still asked for more after the second draft of §2."""
+    """Return whether phase 2.5 still asked for more after the second draft of §2."""
     gathered = turn.folder.find(GatheredContext)
     return gathered is not None and gathered.verdict.status == "retry"

@@ -333,7 +333,7 @@ class _Filters:
 
 
 def _is_told(line: Line) -> bool:
-    """Whether the user told it in a sentence: an answer says when."""
+    """Return whether the user told it in a sentence: an answer says when."""
     return kind_of(line.node) is NodeKind.FACT and is_statement(key_of(line.node))
 
 

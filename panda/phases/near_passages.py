@@ -1,12 +1,12 @@
 """The passages that phase 2 ranked, as later phases have them."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from panda.retrieval.passages import Passage, RankedPassage
 from panda.store.records import Evidence, Line
 
 
-def near_passages(evidence: Evidence, lines: Iterable[Line]) -> list[RankedPassage]:
+def near_passages(evidence: Evidence, lines: Sequence[Line]) -> list[RankedPassage]:
     """Return the passages of phase 2, closest first, as far as their lines are among some lines."""
     by_id = {line.id: line for line in lines}
     ranked = []

@@ -363,7 +363,7 @@ def _names_only_turns(query: str, named: Sequence[Referred]) -> bool:
 
 def _is_only_talk(query: str, reply: Reply) -> bool:
     """
-    Whether a message is small talk and nothing else.
+    Return whether a message is small talk and nothing else.
 
     One that has a question mark, a name, a number or a word of its own, or that surely asks or tells
     something, is not, whatever the fit says.

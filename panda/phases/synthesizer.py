@@ -226,33 +226,35 @@ class Synthesizer:
             ranked = self._ranker.rank(turn.meant, passages)
         return select_passages(turn.meant, ranked, by_words=by_words)
 
-    def _of_passages(self, turn: Turn, selection: Selection, offered: Sequence[Line]) -> list[Line]:
+    def _of_passages(self, turn: Turn, chosen_passages: Selection, offered: Sequence[Line]) -> list[Line]:
         """
         Return the lines of passages that answer, passage by passage; of a list that is asked for as a whole,
         or by a step or a part of it, the lines asked for.
         """
-        first = selection.passages[0]
-        best = [reason(near.best, Reason.ANSWERS) for near in selection.passages if list_name(near.best)]
+        first = chosen_passages.passages[0]
+        best = [
+            reason(near.best, Reason.ANSWERS) for near in chosen_passages.passages if list_name(near.best)
+        ]
         listed = self._with_lists(turn, best, offered)
         lines: dict[str, Line] = {}
         listed_names: set[str] = set()
         if {line.id for line in listed} != {line.id for line in best}:
             lines = {line.id: line for line in listed}
             listed_names = {list_name(line) for line in listed}
-        for near in selection.passages:
+        for near in chosen_passages.passages:
             for line in _meant_lines(turn, near.passage.lines):
                 if list_name(line) not in listed_names:
                     why = Reason.ANSWERS if near is first else Reason.IN_PASSAGE
                     lines.setdefault(line.id, reason(line, why))
         return [*lines.values()]
 
-    def _closest_passage(self, turn: Turn, near: RankedPassage) -> ClosestPassage:
-        first = near.passage.lines[0]
+    def _closest_passage(self, turn: Turn, near_passage: RankedPassage) -> ClosestPassage:
+        first = near_passage.passage.lines[0]
         return ClosestPassage(
             node_id=first.node,
             provenance=self._provenance(turn, first.node),
-            text=near.passage.text,
-            best=near.best.text,
+            text=near_passage.passage.text,
+            best=near_passage.best.text,
             above=first.above,
             line=first.line,
         )
@@ -377,7 +379,7 @@ class Synthesizer:
             turn.warn(exc.message)
             return "missing"
 
-    def _nothing(self, turn: Turn, kept: Sequence[str], outcome: TurnOutcome) -> str:
+    def _nothing(self, turn: Turn, kept: Sequence[str], came_to: TurnOutcome) -> str:
         if kept:
             return "Word for word, as it was kept:"
         if turn.analysis.intent == "greeting":
@@ -390,9 +392,9 @@ class Synthesizer:
             return "All right."
         if is_undone(turn):
             return "This can't be done here: no tool at hand carries it out. Nothing was changed or sent."
-        if outcome is TurnOutcome.NOT_DONE:
+        if came_to is TurnOutcome.NOT_DONE:
             return ""  # what is in front says why
-        if outcome is TurnOutcome.UNSURE:
+        if came_to is TurnOutcome.UNSURE:
             return "Nothing surely answers this."
         names = [node_id for section in turn.gathered for node_id in section.node_ids]
         names += [line.node for line in tool_lines(turn, self._reader)]

@@ -88,15 +88,15 @@ def _block_key(line: Line) -> tuple[object, ...]:
 
 
 def _goes_with_next(line: Line) -> bool:
-    """Whether a line that stands alone is understood only with what follows it."""
+    """Return whether a line that stands alone is understood only with what follows it."""
     return line.form in ("sentence", "line") and (line.heads is not None or line.text.endswith(("?", ":")))
 
 
-def _parts(block: Sequence[Line]) -> Iterator[list[Line]]:
-    """Yield a block in parts of at most MAX_CHARS; no part begins with a deeper item without its parent."""
+def _parts(together: Sequence[Line]) -> Iterator[list[Line]]:
+    """Yield the lines in parts of at most MAX_CHARS; no part begins with a deeper item without its parent."""
     part: list[Line] = []
     chars = 0
-    for line in block:
+    for line in together:
         if part and (chars + len(line.text) > MAX_CHARS or line.form == "row"):
             yield part
             part = _parents(part, line)
@@ -106,11 +106,11 @@ def _parts(block: Sequence[Line]) -> Iterator[list[Line]]:
     yield part
 
 
-def _parents(before: Sequence[Line], item: Line) -> list[Line]:
+def _parents(preceding: Sequence[Line], deeper: Line) -> list[Line]:
     """Return the nearest item before a deeper one that it stands below, if there is one."""
-    if item.form != "item" or not item.depth:
+    if deeper.form != "item" or not deeper.depth:
         return []
-    above = [line for line in before if line.form == "item" and line.depth < item.depth]
+    above = [line for line in preceding if line.form == "item" and line.depth < deeper.depth]
     return above[-1:]
 
 
@@ -121,7 +121,7 @@ class PassageRanker:
         self._encoder = encoder
 
     def reads(self, query: str) -> bool:
-        """Whether a query is compared by meaning, and not by its words alone."""
+        """Return whether a query is compared by meaning, and not by its words alone."""
         return self._encoder is not None and is_latin(query)
 
     def rank(self, query: str, passages: Sequence[Passage]) -> list[RankedPassage]:
@@ -143,7 +143,7 @@ class PassageRanker:
             RankedPassage(passages[at], rough[at], passages[at].lines[0], words[at])
             for at in order[_MOST_READ:]
         ]
-        return sorted(ranked, key=lambda one: -one.closeness)
+        return sorted(ranked, key=lambda near: -near.closeness)
 
     def _read_lines(
         self, query: str, passages: Sequence[tuple[Passage, float, float]]

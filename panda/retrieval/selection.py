@@ -27,7 +27,7 @@ _UNRELATED = 0.25
 """Closeness of a text that has nothing to do with the question, as which those that are not there count."""
 
 
-class Weights(msgspec.Struct, frozen=True):
+class SelectionWeights(msgspec.Struct, frozen=True):
     """selection.json: two logistic regressions, written by `python -m bench.everyday --fit`."""
 
     weights: tuple[float, ...]
@@ -48,69 +48,76 @@ class Selection:
     """Whether that is enough to call them the answer."""
 
 
-def select_passages(query: str, ranked: Sequence[RankedPassage], *, by_words: bool) -> Selection:
+def select_passages(query: str, ranked_passages: Sequence[RankedPassage], *, by_words: bool) -> Selection:
     """
     Return the passages to show for a question, at most MAX_PASSAGES, and how likely they answer it.
 
     Args:
         query: With names for what it refers to.
-        ranked: Closest first; at least the first four, if there are so many.
-        by_words: They were ranked by words alone.
+        ranked_passages: Closest first; at least the first four, if there are so many.
+        by_words: They were ranked_passages by words alone.
     """
-    near = [one for one in ranked if one.closeness > 0][:MAX_PASSAGES]
+    near = [passage for passage in ranked_passages if passage.closeness > 0][:MAX_PASSAGES]
     if not near:
         return Selection((), 0.0, is_sure=False)
     weights = _load_weights()
-    values = [1.0, *describe_passages(query, ranked)]
+    values = [1.0, *describe_passages(query, ranked_passages)]
     used = weights.by_words if by_words else weights.weights
     total = math.fsum(weight * value for weight, value in zip(used, values, strict=True))
     probability = 1 / (1 + math.exp(-total))
     is_sure = probability >= weights.least
     if is_sure:
         first = near[0]
-        near = [one for one in near if one.closeness >= first.closeness - _max_behind(first, one)]
+        near = [other for other in near if other.closeness >= first.closeness - _max_behind(first, other)]
     return Selection(tuple(near), round(probability, 4), is_sure=is_sure)
 
 
-def _max_behind(first: RankedPassage, other: RankedPassage) -> float:
-    told, later = first.best, other.best
-    are_told = all(
-        kind_of(line.node) is NodeKind.FACT and is_statement(key_of(line.node)) for line in (told, later)
-    )
-    if not are_told or told.at is None or later.at is None or later.at <= told.at:
+def _max_behind(leading: RankedPassage, runner_up: RankedPassage) -> float:
+    statement = leading.best
+    later = runner_up.best
+    are_statements = _is_statement(statement.node) and _is_statement(later.node)
+    if not are_statements or statement.at is None or later.at is None or later.at <= statement.at:
         return MAX_BEHIND
-    return MAX_BEHIND_LATER if find_owners(told.text) == find_owners(later.text) else MAX_BEHIND
+    return MAX_BEHIND_LATER if find_owners(statement.text) == find_owners(later.text) else MAX_BEHIND
 
 
-def describe_passages(query: str, ranked: Sequence[RankedPassage]) -> list[float]:
+def _is_statement(node_id: str) -> bool:
+    return kind_of(node_id) is NodeKind.FACT and is_statement(key_of(node_id))
+
+
+def describe_passages(query: str, ranked_passages: Sequence[RankedPassage]) -> list[float]:
     """
     Return what the probability is worked out from.
 
     Cosine and share of words of the closest passage; its lead over the second and the fourth; the share of
     the query's words that the first three hold together; how many of its names and numbers none of them has.
     """
-    first, shown = ranked[0], ranked[:MAX_PASSAGES]
+    first = ranked_passages[0]
     words = find_query_words(query)
     asked = {term for word in words for term in split_terms(word)}
-    held = set(split_terms(" ".join(one.passage.encoded for one in shown)))
+    held = set(split_terms(" ".join(near.passage.encoded for near in ranked_passages[:MAX_PASSAGES])))
     exact = [*find_names(query), *(word for word in words if any(map(str.isdigit, word)))]
     missing = {term for word in exact for term in split_terms(word)} - held
     return [
         first.closeness - WORDS_WEIGHT * first.words,
         first.words,
-        _lead(ranked, 1),
-        _lead(ranked, 3),
+        _lead(ranked_passages, 1),
+        _lead(ranked_passages, 3),
         len(asked & held) / max(1, len(asked)),
         float(min(len(missing), _MAX_MISSING)),
     ]
 
 
-def _lead(ranked: Sequence[RankedPassage], place: int) -> float:
-    other = ranked[place].closeness if len(ranked) > place else min(_UNRELATED, ranked[-1].closeness)
-    return ranked[0].closeness - other
+def _lead(ranked_passages: Sequence[RankedPassage], place: int) -> float:
+    other = (
+        ranked_passages[place].closeness
+        if len(ranked_passages) > place
+        else min(_UNRELATED, ranked_passages[-1].closeness)
+    )
+    return ranked_passages[0].closeness - other
 
 
 @cache
-def _load_weights() -> Weights:
+def _load_weights() -> SelectionWeights:
     text = files("panda.retrieval").joinpath(_WEIGHTS_FILE).read_bytes()
-    return msgspec.json.decode(text, type=Weights)
+    return msgspec.json.decode(text, type=SelectionWeights)

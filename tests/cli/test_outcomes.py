@@ -54,7 +54,7 @@ def test_a_resumed_turn_can_be_required_to_answer(panda: Panda) -> None:
 
 @pytest.mark.parametrize("option", [["--resume-all"], ["--discard", "1"], ["--dry-run", "Hello?"]])
 def test_an_answer_is_not_required_where_none_can_be_made(panda: Panda, option: list[str]) -> None:
-    """Where the option would be ignored it is refused."""
+    """The option is refused where it would be ignored."""
     ended = panda("turn", *option, "--require-answer")
     assert ended.code == 2
     assert "does not go with" in ended.err

@@ -50,7 +50,7 @@ def test_an_answer_is_a_passage_with_its_sources(panda: Panda) -> None:
 
 
 def test_what_is_closest_is_shown_and_is_no_answer(panda: Panda) -> None:
-    """It is no part of the answer and of no later turn, and names file, line and the closest line."""
+    """A passage is no part of the answer or of a later turn, and names file, line and the closest line."""
     turn = panda.turn("Which airline flies to Reykjavik in winter?")
     assert (turn.code, turn.data["outcome"], turn.data["answered"]) == (0, "unsure", False)
     assert turn.response == "Nothing surely answers this."
@@ -68,9 +68,9 @@ def test_what_is_closest_is_shown_and_is_no_answer(panda: Panda) -> None:
 
 def test_the_terminal_shows_the_closest_passages(panda: Panda) -> None:
     """Below the answer, the closest line in bold, with file and line."""
-    shown = panda("turn", "Which airline flies to Reykjavik in winter?").out
-    assert shown.startswith("Nothing surely answers this.\n\nClosest:\n\n- ")
-    assert "(knowledge/" in shown
+    texts = panda("turn", "Which airline flies to Reykjavik in winter?").out
+    assert texts.startswith("Nothing surely answers this.\n\nClosest:\n\n- ")
+    assert "(knowledge/" in texts
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_terminal_shows_the_closest_passages(panda: Panda) -> None:
     ],
 )
 def test_a_question_is_never_small_talk(panda: Panda, query: str) -> None:
-    """It is looked for, however short it is."""
+    """Short questions are looked for like others."""
     assert panda.turn(query).data["outcome"] in ("answered", "unsure", "nothing", "asked")
 
 
@@ -117,11 +117,11 @@ def test_small_talk_is_answered_as_such(panda: Panda, message: str) -> None:
 
 
 def test_a_question_in_another_script_is_looked_for_by_its_words(panda: Panda) -> None:
-    """What the encoder cannot read is not compared by meaning."""
+    """A script that the encoder cannot read is not compared by meaning."""
     write_note(panda.user_directory, "москва.md", "# Москва\n\nРейс в Москву вылетает в 9:40.\n")
     turn = panda.turn("Когда вылетает рейс в Москву?")
-    shown = [turn.response, *(passage["text"] for passage in turn.data["closest"])]
-    assert any("Рейс в Москву вылетает в 9:40." in text for text in shown)
+    texts = [turn.response, *(passage["text"] for passage in turn.data["closest"])]
+    assert any("Рейс в Москву вылетает в 9:40." in text for text in texts)
     unknown = panda.turn("छाता कहाँ है?").data
     assert (unknown["outcome"], unknown["closest"]) == ("nothing", [])
 
