@@ -88,7 +88,7 @@ def test_outcomes_stand_in_rows_and_reports(panda: Panda) -> None:
     ]
     cases = ElementTree.parse(panda.home / "j.xml").getroot().iter("testcase")
     values = [case.findall("properties/property[@name='outcome']") for case in cases]
-    assert [found.get("value") for (found,) in values] == ["unsure", "answered"]
+    assert [value.get("value") for (value,) in values] == ["unsure", "answered"]
     assert "<td>unsure</td>" in (panda.home / "p.html").read_text(encoding="utf-8")
     assert [row["outcome"] for row in panda.json("batch", "--resume", "last")["items"]] == [
         "unsure",

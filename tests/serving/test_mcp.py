@@ -96,7 +96,7 @@ def test_tools_and_resources(store: Path) -> None:
             assert [tool.name for tool in tools] == TOOLS
             assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
             found = await call(client, "search_turns", {"query": "Lenovo", "limit": 2})
-            assert [one["node_id"].partition(":")[0] for one in found["results"]] == ["turn", "turn"]
+            assert [result["node_id"].partition(":")[0] for result in found["results"]] == ["turn", "turn"]
             page = await client.read_resource(found["results"][0]["uri"])
             assert "Lenovo" in page.contents[0].model_dump()["text"]
             for name, wrong, where in (

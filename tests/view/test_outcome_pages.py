@@ -36,9 +36,9 @@ def test_the_page_of_an_unsure_turn_shows_what_is_closest(panda: Panda, pages: T
     closest = panda.json("show", "1", "--why")["closest"]
     html = pages.get("/turns/ann/1").text
     assert_plain(html)
-    shown = page_words(html)
-    assert "Nothing surely answers this. Closest:" in shown
-    assert "approved" not in shown.partition("The document")[0].lower()
+    words = page_words(html)
+    assert "Nothing surely answers this. Closest:" in words
+    assert "approved" not in words.partition("The document")[0].lower()
     listed = html.partition('<ul class="closest">')[2].partition("</ul>")[0]
     assert 0 < listed.count("<li>") == len(closest) <= 3
     page = Html(html)
