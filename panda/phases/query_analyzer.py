@@ -387,6 +387,9 @@ def _clauses(query: str, reply: Reply) -> tuple[list[Clause], list[str], Mood]:
     if not _is_undecided(reply, "mood"):
         offered = _clause_options(query)
         moods = {one.text: {mood: _score(reply, mood, one.id) for mood in get_args(Mood)} for one in offered}
+    for text in moods:
+        if text.endswith("?") and not is_english(text):  # the fit has seen no other language
+            moods = {**moods, text: {"asks": 1.0}}
     clauses, told = read_clauses(query, moods)
     overall = overall_mood(best_mood(moods[one]) for one in sentences if one in moods)
     if overall == "tells" and any(clause.mood == "asks" for clause in clauses):
