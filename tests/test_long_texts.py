@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -131,7 +131,7 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
     Sequence[tuple[str, str]]: lambda text: [(text[:80], text), ("tea", "tea")],
     Sequence[Clause]: lambda text: [Clause(text, "tells")],
     Sequence[KnowledgeSection]: lambda text: group_by_headings(split_units(text)),
-    Iterable[TextUnit]: split_units,
+    Sequence[TextUnit]: split_units,
     Sequence[tuple[int, int]]: lambda text: [(0, 1)],
     Section: lambda text: Section(0, (Text(text),)),
     ContextDocument: lambda text: ContextDocument(_FRONT, (Section(0, (Text(text),)),)),
