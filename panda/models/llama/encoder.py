@@ -2,12 +2,14 @@
 
 import ctypes
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from panda.errors import ModelFileError
 from panda.models.contract import ModelInfo
+from panda.models.cores import usable_cores
 from panda.models.llama.gguf import Weights, fill_batch, load_library, take_error
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 _FEWEST_CONTEXT_TOKENS = 8
 _MOST_VECTORS = 8_192
+_MANY_TEXTS = 64  # so many texts are worth a context on each core
+_MOST_ENCODERS = 8
 _vectors: "dict[tuple[str, str], Vectors]" = {}  # by digest of the model and text: of all encoders here
 
 
@@ -33,20 +37,47 @@ class LlamaEncoder:
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
         weights = self._open()
+        new = [text for text in dict.fromkeys(texts) if (self.info.digest, text) not in _vectors]
+        if len(new) >= _MANY_TEXTS:
+            self._encode_many(weights, new)
         vectors = np.empty((len(texts), weights.n_embd), np.float32)
         for row, text in enumerate(texts):
             vectors[row] = self._encode_text(weights, text)
         return vectors
 
+    def _encode_many(self, weights: Weights, texts: Sequence[str]) -> None:
+        """Compute vectors on all cores, each in a context of its own, and remember them."""
+        count = min(len(usable_cores()), _MOST_ENCODERS)
+        others = [LlamaEncoder(self.info, load_weights=self._load_weights) for _ in range(count - 1)]
+        try:
+            encoders = [self, *others]
+            for other in others:
+                other._open()  # one after the other: loading is not for several threads
+            with ThreadPoolExecutor(count) as threads:
+                shares = [texts[at::count] for at in range(count)]
+                pairs = zip(encoders, shares, strict=True)
+                running = [threads.submit(own._encode_each, weights, share) for own, share in pairs]
+                for work in running:
+                    work.result()
+        finally:
+            for other in others:
+                other.close()
+
+    def _encode_each(self, weights: Weights, texts: Sequence[str]) -> None:
+        for text in texts:
+            self._encode_text(weights, text)
+
     def _encode_text(self, weights: Weights, text: str) -> "Vectors":
         """Return the vector of a text; those of a process are remembered, whoever asked for them."""
         key = (self.info.digest, text)
-        if key not in _vectors:
+        vector = _vectors.get(key)
+        if vector is None:
             ctx, _ = self._decode(weights, text, None)
             if len(_vectors) >= _MOST_VECTORS:
                 _vectors.clear()
-            _vectors[key] = _unit(_floats(load_library().llama_get_embeddings_seq(ctx, 0), weights.n_embd))
-        return _vectors[key]
+            vector = _unit(_floats(load_library().llama_get_embeddings_seq(ctx, 0), weights.n_embd))
+            _vectors[key] = vector
+        return vector
 
     def encode_words(self, text: str) -> list[tuple[str, "Vectors"]]:
         weights, lib = self._open(), load_library()
