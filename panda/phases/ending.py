@@ -24,7 +24,7 @@ def decide_outcome(
     if is_answered:
         lacks_context = is_written and _asked_for_more(turn)
         return TurnOutcome.UNSURE if lacks_context else TurnOutcome.ANSWERED
-    if is_noted and reading.only_tells:
+    if is_noted and (reading.only_tells or (_is_all_kept(turn) and not is_near)):
         return TurnOutcome.NOTED
     if reading.talk or turn.analysis.intent == "greeting":
         return TurnOutcome.TALK
@@ -33,6 +33,12 @@ def decide_outcome(
     if is_near and not reading.only_tells:
         return TurnOutcome.UNSURE
     return TurnOutcome.TALK if reading.only_tells else TurnOutcome.NOTHING
+
+
+def _is_all_kept(turn: Turn) -> bool:
+    """Return whether every clause of the message is kept, also one that may ask."""
+    texts = {statement.text for statement in turn.reading.statements}
+    return all(clause.text in texts for clause in turn.reading.clauses)
 
 
 def _asked_for_more(turn: Turn) -> bool:
