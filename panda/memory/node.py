@@ -10,14 +10,14 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from panda.documents.markdown import TextUnit, is_only_wikilinks, spell_out_wikilinks, split_units
-from panda.documents.memory_file import render_value
+from panda.documents.memory_file import is_statement, render_value
 from panda.documents.text import one_line, strip_citations
 from panda.language.dates import day_of, find_days
 from panda.language.numbers import states_price
 from panda.language.wording import plain_mood
 from panda.language.words import NOT_COUNTED, split_terms, split_words
 from panda.memory.confidence import MISSING, TURN_STARTS, claim_type, confidence_at, field_type
-from panda.store.node_id import NodeKind
+from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import Line, Research
 from panda.store.visits import TurnRecord, Visit
 
@@ -91,6 +91,16 @@ class Node:
     def text_near(self, text: str) -> str:
         """The same; of a long node the lines that share most words with a text, in their order."""
         return near_text([line.text for line in self.items], text)
+
+
+def is_statement_id(node_id: str) -> bool:
+    """
+    Return whether a node is a sentence that the user told, and no value of a key.
+
+    >>> is_statement_id("fact:said_t8_1"), is_statement_id("fact:name")
+    (True, False)
+    """
+    return kind_of(node_id) is NodeKind.FACT and is_statement(key_of(node_id))
 
 
 def near_text(lines: Sequence[str], text: str) -> str:

@@ -17,7 +17,7 @@ from msgspec import UNSET, structs
 
 from panda.choosing.decision import Option
 from panda.documents.context import Phase, Section
-from panda.documents.memory_file import is_statement, statement_key
+from panda.documents.memory_file import statement_key
 from panda.documents.text import count_noun, one_line, shorten
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, MemoryNodeError, Problem, ReplyError
@@ -44,7 +44,7 @@ from panda.memory.gathered import (
     render_gathered,
     with_own_confidence,
 )
-from panda.memory.node import Node
+from panda.memory.node import Node, is_statement_id
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import (
@@ -73,7 +73,7 @@ from panda.retrieval.candidates import (
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage, cut_passages
 from panda.retrieval.relevance import find_names, share_of_words
 from panda.retrieval.selection import MAX_PASSAGES, select_passages
-from panda.store.node_id import NodeKind, key_of, kind_of
+from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import (
     ContextMetrics,
@@ -147,6 +147,7 @@ class _ChosenNodes:
     node_ids: tuple[str, ...]  # the most relevant first
     scores: Mapping[str, float]  # by node id
     reasoning: str | None = None
+    ranked: Sequence[RankedPassage] | None = None  # what it was taken from, where passages were compared
 
 
 @dataclass(frozen=True)
@@ -217,9 +218,13 @@ class ContextGatherer:
 
     def plan(self, turn: Turn) -> RetrievalPlan:
         """2.1: the retrieval plan, which is written to the turn; one that is there already is kept."""
+        return self._plan(turn)[0]
+
+    def _plan(self, turn: Turn) -> tuple[RetrievalPlan, Sequence[RankedPassage] | None]:
+        """Return the plan and the passages that were ranked for it, closest first; None if none were."""
         if (known := turn.folder.find(RetrievalPlan)) is not None:
             turn.count_execution(self.executor.book.recipe_for("phase2_1_retrieval", turn.mode).key)
-            return known
+            return known, None
         found, previous = self._candidates(turn)
         nodes: dict[str, Node] = {}
         candidates, origins = self._followed(turn, found, nodes)
@@ -249,7 +254,7 @@ class ContextGatherer:
             reasoning=choice.reasoning,
         )
         turn.folder.save(plan)
-        return plan
+        return plan, choice.ranked
 
     def _chosen(self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]) -> _ChosenNodes:
         """Return what a model chooses of the candidates that fit its budgets."""
@@ -280,7 +285,7 @@ class ContextGatherer:
         for near in ranked:
             scores.setdefault(near.passage.node_id, near.closeness)
         near_ids = [near.passage.node_id for near in _near_the_first(ranked)]
-        return _ChosenNodes(tuple(dict.fromkeys(near_ids)), scores)
+        return _ChosenNodes(tuple(dict.fromkeys(near_ids)), scores, ranked=ranked)
 
     def _rank(self, turn: Turn, nodes: Sequence[Node]) -> list[RankedPassage]:
         """Return the passages of some nodes, closest first; what a turn repeats is that of its source."""
@@ -299,14 +304,14 @@ class ContextGatherer:
         Raises:
             HaltError: No line of the second draft is supported.
         """
-        plan = self.plan(turn)
+        plan, ranked = self._plan(turn)
         further: list[str] = []
         guidance: str | None = None
         first: Gathered | None = None
         for is_last in (False, True):
             documents = self._load(turn, [*planned_nodes(plan), *further])
             try:
-                draft, evidence = self._draft(turn, documents, plan, guidance)
+                draft, evidence = self._draft(turn, documents, plan, guidance, ranked)
                 is_final = is_last and first is None
                 sections, left_out, issues = self._checked(turn, plan, draft, documents, is_final=is_final)
                 if first is not None and (issues or _lacks_lines(sections, first)):
@@ -323,7 +328,7 @@ class ContextGatherer:
             unloaded = [id_ for id_ in planned_nodes(plan, chosen=False) if id_ not in loaded]
             further = unloaded[:_WIDER]
             gathered = self._gathered(turn, plan, documents, sections, evidence, judgement, left_out)
-            if is_last or not further or not self._looks_further(turn, judgement, sections):
+            if is_last or not further or not self._looks_further(turn, judgement):
                 return self._settled(turn, gathered)
             first = gathered
             guidance = judgement.guidance or "Look at further sources."
@@ -371,8 +376,8 @@ class ContextGatherer:
                 turn.warn(f"§2 failed its checks twice; code has put it right: {'; '.join(issues)}")
         return with_own_confidence(sections, nodes, self.clock()), left_out, issues
 
-    def _looks_further(self, turn: Turn, judgement: _Judgement, sections: Sequence[GatheredSection]) -> bool:
-        """Whether sources are looked at that were not chosen; where lines are quoted, all were compared."""
+    def _looks_further(self, turn: Turn, judgement: _Judgement) -> bool:
+        """Return whether further sources are looked at; where lines are quoted, all were compared."""
         return judgement.status == "retry" and self._writes(turn)
 
     def _without_second(self, turn: Turn, first: Gathered, issues: Sequence[str]) -> Gathered:
@@ -408,11 +413,7 @@ class ContextGatherer:
         if self.retriever.behind:
             files = count_noun(self.retriever.behind, "changed file")
             turn.warn(f"the index lacks {files}: another process is writing it")
-        if (
-            reference
-            and kind_of(reference.node_id) is NodeKind.FACT
-            and is_statement(key_of(reference.node_id))
-        ):
+        if reference and is_statement_id(reference.node_id):
             source = reference.source_turn
             own = NodeKind.FACT.id(statement_key(source or 0, 1)[:-1])  # what is asked goes on from there
             known = {NodeKind.TURN.id(source), *(one.node_id for one in found if one.node_id.startswith(own))}
@@ -497,10 +498,14 @@ class ContextGatherer:
         documents: Sequence[LoadedDocument],
         plan: RetrievalPlan,
         guidance: str | None,
+        ranked: Sequence[RankedPassage] | None,
     ) -> tuple[Sequence[DraftSection], Evidence]:
         """Return the draft of §2, in words of a model that writes, else of quoted lines; and what it read."""
         if not self._writes(turn):
-            return self._quoted(turn, documents, plan)
+            if ranked is None:
+                ids = [candidate.node_id for candidate in plan.candidates]
+                ranked = self._rank(turn, self._known(ids, {}))
+            return self._quoted(turn, documents, plan, ranked)
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
         read = read_lines(turn.meant, documents, self.closest)
         sources = [Option(loaded.node.id, loaded.node.title) for loaded in documents if loaded.items]
@@ -521,15 +526,17 @@ class ContextGatherer:
         return draft, Evidence((*read, *missing))
 
     def _quoted(
-        self, turn: Turn, documents: Sequence[LoadedDocument], plan: RetrievalPlan
+        self,
+        turn: Turn,
+        documents: Sequence[LoadedDocument],
+        plan: RetrievalPlan,
+        ranked: Sequence[RankedPassage],
     ) -> tuple[Sequence[DraftSection], Evidence]:
         """Return the lines of the closest passages of all candidates, and what rules bring in."""
         nodes = {document.node.id: document.node for document in documents}
         own = turn.document_nodes
-        ids = [candidate.node_id for candidate in plan.candidates]
-        known = [] if turn.reading.only_tells else self._known(ids, dict(nodes))
-        ranked = [near for near in self._rank(turn, known) if near.passage.node_id in nodes]
-        closest = _near_the_first(ranked)
+        compared = [] if turn.reading.only_tells else ranked
+        closest = _near_the_first([near for near in compared if near.passage.node_id in nodes])
         chosen = [line for near in closest for line in near.passage.lines]
         by_meaning = turn.reading.of_documents  # else the passages are what is compared by meaning
         read = read_lines(turn.meant, documents, self.closest if by_meaning else ClosestLines(None))

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
-from panda.documents.memory_file import is_statement
 from panda.documents.times import with_last_seen, without_last_seen
 from panda.language.dates import find_days
 from panda.language.patterns import lazy_pattern
@@ -24,7 +23,7 @@ from panda.language.words import split_terms, split_words
 from panda.memory.budget import LoadedDocument, is_usable
 from panda.memory.confidence import claim_type
 from panda.memory.gathered import CONSTRAINTS, has_faded
-from panda.memory.node import Node, wanted_list
+from panda.memory.node import Node, is_statement_id, wanted_list
 from panda.memory.reader import NodeLoader, find_node
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.pages import named_pages, read_anew
@@ -310,7 +309,7 @@ class _Filters:
         told_by = (*(_TOLD if self._read_anew else ()), *(_NOTED if self._prices_now else ()))
         may_be_old = kind_of(line.node) in told_by and _changes(line)
         may_be_old = may_be_old or (kind_of(line.node) in _CURRENT and has_faded(line))
-        if line.at is None or not may_be_old or find_days(line.text) or _is_told(line):
+        if line.at is None or not may_be_old or find_days(line.text) or is_statement_id(line.node):
             return line
         return replace(line, text=with_last_seen(line.text, line.at))
 
@@ -330,11 +329,6 @@ class _Filters:
             return False
         words = set(split_terms(line.text))
         return any(len(words & set(split_terms(current.text))) >= _SAME_THING for current in self._current)
-
-
-def _is_told(line: Line) -> bool:
-    """Return whether the user told it in a sentence: an answer says when."""
-    return kind_of(line.node) is NodeKind.FACT and is_statement(key_of(line.node))
 
 
 def _changes(line: Line) -> bool:

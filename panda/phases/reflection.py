@@ -31,7 +31,7 @@ _NEAR = 0.4
 
 
 _NOT_FAR = 0.2
-"""The same of a query without a reference that was not found."""
+"""Closeness of a line that is enough for a query without a reference that was not found."""
 
 
 @dataclass(frozen=True)

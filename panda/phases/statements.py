@@ -16,6 +16,7 @@ from panda.language.statements import says_only, says_otherwise
 from panda.language.text import count_kind, find_owners, wanted_kind
 from panda.language.words import is_ordinary, split_terms, split_words
 from panda.memory.memory import Action, Plain, listed, normalise_entity, stage_value
+from panda.memory.node import is_statement_id
 from panda.memory.reader import Moment, NodeReader, find_node
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.evidence import ClosestLines, score_of
@@ -23,7 +24,7 @@ from panda.phases.kept import terms_of
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, measure_closeness
 from panda.store.fact import Assertion, SaidKind, Subject, Value
-from panda.store.node_id import NodeKind, key_of, kind_of
+from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import GatheredItem, Line, Noted, Staged, StagedMemory
 
@@ -277,9 +278,7 @@ def _values(text: str) -> set[tuple[str, str]]:
 def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_Told]:
     """What the user told in other turns, the oldest first."""
     reference = turn.analysis.content_reference
-    is_on = (
-        reference and kind_of(reference.node_id) is NodeKind.FACT and is_statement(key_of(reference.node_id))
-    )
+    is_on = reference and is_statement_id(reference.node_id)
     on = reference.source_turn if reference and is_on else None  # the turn that told it
     nodes = [node for node in reader.statements() if node.source_turn != turn.turn and node.at is not None]
     scored = closest.scored(turn.meant, [replace(n.items[0], why=(Reason.TOLD_SINCE,)) for n in nodes])

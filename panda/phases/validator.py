@@ -73,7 +73,7 @@ class Validator:
         else:
             lines = self.closest.scored(turn.meant, [cited.line(item) for item in items])
             parts = [Option(goal.id, goal.goal) for goal in plan.goals]
-            past, found = recalled(turn, self.reader, True), ordered_findings(turn, turn.steps())
+            past, found = recalled(turn, self.reader, writes=True), ordered_findings(turn, turn.steps())
             reply = ask(
                 self.executor,
                 "phase6_validator",

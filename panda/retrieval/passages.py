@@ -164,7 +164,7 @@ class PassageRanker:
 
     def _cosines(self, query: str, texts: Sequence[str], shares: Sequence[float]) -> list[float]:
         """Return the cosine of each text with the query; 0 for what has no vector."""
-        if self._encoder is None or not self.reads(query):
+        if self._encoder is None or not is_latin(query):
             return [0.0] * len(texts)
         order = sorted(range(len(texts)), key=lambda at: -shares[at])
         cosines = self._encoder.cosines(query, [texts[at] for at in order])

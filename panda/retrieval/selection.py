@@ -8,12 +8,11 @@ from importlib.resources import files
 
 import msgspec
 
-from panda.documents.memory_file import is_statement
 from panda.language.text import find_owners
 from panda.language.words import split_terms
+from panda.memory.node import is_statement_id
 from panda.retrieval.passages import RankedPassage
 from panda.retrieval.relevance import WORDS_WEIGHT, find_names, find_query_words
-from panda.store.node_id import NodeKind, key_of, kind_of
 
 MAX_PASSAGES = 3
 """Passages that are shown, as an answer or as what is closest."""
@@ -55,7 +54,7 @@ def select_passages(query: str, ranked_passages: Sequence[RankedPassage], *, by_
     Args:
         query: With names for what it refers to.
         ranked_passages: Closest first; at least the first four, if there are so many.
-        by_words: They were ranked_passages by words alone.
+        by_words: They were ranked by words alone.
     """
     near = [passage for passage in ranked_passages if passage.closeness > 0][:MAX_PASSAGES]
     if not near:
@@ -75,14 +74,10 @@ def select_passages(query: str, ranked_passages: Sequence[RankedPassage], *, by_
 def _max_behind(leading: RankedPassage, runner_up: RankedPassage) -> float:
     statement = leading.best
     later = runner_up.best
-    are_statements = _is_statement(statement.node) and _is_statement(later.node)
+    are_statements = is_statement_id(statement.node) and is_statement_id(later.node)
     if not are_statements or statement.at is None or later.at is None or later.at <= statement.at:
         return MAX_BEHIND
     return MAX_BEHIND_LATER if find_owners(statement.text) == find_owners(later.text) else MAX_BEHIND
-
-
-def _is_statement(node_id: str) -> bool:
-    return kind_of(node_id) is NodeKind.FACT and is_statement(key_of(node_id))
 
 
 def describe_passages(query: str, ranked_passages: Sequence[RankedPassage]) -> list[float]:

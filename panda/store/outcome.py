@@ -24,6 +24,7 @@ class TurnOutcome(StrEnum):
 
 
 ANSWERED = frozenset({TurnOutcome.ANSWERED, TurnOutcome.NOTED, TurnOutcome.FORGOTTEN})
+"""Outcomes of which metadata.json says `answered`."""
 UNANSWERED = frozenset({TurnOutcome.UNSURE, TurnOutcome.NOTHING, TurnOutcome.NOT_DONE})
 """Outcomes of turns that ended well without an answer."""
 _BY_STATUS = {
@@ -39,7 +40,6 @@ def outcome_of(metadata: "Metadata") -> TurnOutcome | None:
     if metadata.status == "approved":
         if metadata.outcome is not None:
             return metadata.outcome
-        return (
-            TurnOutcome.ANSWERED if metadata.answered is not False else TurnOutcome.NOTHING
-        )  # an older turn
+        was_answered = metadata.answered is not False  # an older turn says no more
+        return TurnOutcome.ANSWERED if was_answered else TurnOutcome.NOTHING
     return _BY_STATUS.get(metadata.status)
