@@ -381,7 +381,7 @@ def _clauses(query: str, reply: Reply) -> tuple[list[Clause], list[str], Mood]:
     sentences = list(typed_sentences(query))
     moods: Moods = {one: {plain_mood(one): 1.0} for one in sentences}
     if not is_latin(query):  # the encoder does not know its script
-        is_asked = any(mark in query for mark in _QUESTION_MARKS)
+        is_asked = any(mark in query for mark in _QUESTION_MARKS) or query.rstrip().endswith(";")
         clauses = [Clause(text, "asks") for text in sentences]
         return clauses, [] if is_asked or is_pasted(query) else sentences, "asks"
     if not _is_undecided(reply, "mood"):
@@ -403,7 +403,8 @@ def _score(reply: Reply, name: str, option: str) -> float:
     return choice.scores.get(option, float(option in taken))
 
 
-_QUESTION_MARKS = ("?", "？", "؟", ";", "\u037e", "՞", "።")
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", "\u055e", "\u1367")
+"""Of Latin, Chinese, Arabic, Greek, Armenian and Ethiopic; a Greek one is also typed as a semicolon."""
 _ENDS = (".", "!", "?", ";", "")
 
 

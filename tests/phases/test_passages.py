@@ -100,6 +100,8 @@ def test_a_question_is_never_small_talk(panda: Panda, query: str) -> None:
         "I moved to Bergen last month.",
         "Меня зовут Иван.",
         "मुझे चाय पसंद है।",
+        "Меня зовут Иван; живу в Киле.",
+        "ሻይ እወዳለሁ።",
     ],
 )
 def test_likes_names_and_moves_are_kept(panda: Panda, statement: str) -> None:
