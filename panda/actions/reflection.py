@@ -16,7 +16,7 @@ from panda.memory.confidence import REFLECTED
 from panda.memory.fact import typed_value
 from panda.memory.memory import Memory
 from panda.recipes.calls import NoTurn
-from panda.recipes.messages import Request
+from panda.steps.request import Request
 from panda.store.fact import Assertion
 from panda.store.files import write_atomic
 from panda.store.lines import load_lines

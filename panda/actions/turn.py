@@ -20,11 +20,11 @@ from panda.models.cl100k import count_tokens
 from panda.models.contract import Model
 from panda.phases.turn import Turn, check_query
 from panda.pipeline import mark_turn
-from panda.recipes.messages import Request, build_messages
-from panda.recipes.plan import capability_of
+from panda.recipes.messages import build_messages
 from panda.recipes.recipe import Recipe
-from panda.recipes.steps import STEPS
 from panda.retrieval.relevance import share_of_words
+from panda.steps.request import Request
+from panda.steps.table import STEPS
 from panda.store.layout import (
     CONTEXT_MD,
     GATHERED_CONTEXT_JSON,
@@ -365,8 +365,8 @@ def plan_turn(app: App, query: str, mode: str, *, with_image: bool = False) -> l
 def _call(app: App, step: str, recipe: Recipe, model: Model, query: str, mode: str) -> dict[str, object]:
     given = dict.fromkeys(STEPS[step].variables, "") | {"tools": describe_tools(recipe.tools_available)}
     variables = {"mode": mode, "session_id": app.settings.session or "", **given}
-    plan, prompt = app.book.plan(recipe.key, capability_of(model.info)), app.book.prompt_of(recipe)
-    messages = build_messages(plan, prompt, Request(query, variables=variables), [])
+    contract, prompt = app.book.contract_of(recipe.key), app.book.prompt_of(recipe)
+    messages = build_messages(recipe, contract, prompt, Request(query, variables=variables), [])
     static = count_tokens(messages[0].content)
     budget = recipe.token_budget
     return {

@@ -1,13 +1,13 @@
-"""`panda eval` and `panda tune`: how often the choices of the recipes are right, and how they become it."""
+"""`panda eval`: how often replies are right."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from panda.cli.command import Invocation, Result, Table, argument, option, out_file
+from panda.cli.command import Invocation, Result, Table, argument, flag, option, out_file
 from panda.documents.records import encode
-from panda.errors import UsageError
+from panda.errors import CheckError, UsageError
 from panda.settings import Settings
 from panda.store.layout import asset
 
@@ -35,49 +35,44 @@ def eval_recipes(
     cases: _Cases = None,
     write: Annotated[Path | None, out_file("Write the numbers and every answer here.")] = None,
     split: Annotated[str, option("test, fit or all.", "SPLIT")] = "test",
+    wrong: Annotated[bool, flag("List the cases that are answered wrongly in place of the numbers.")] = False,
+    least: Annotated[
+        float | None,
+        option("End with 3 where a kind is right less often.", "SHARE", "--min", show_default="no bar"),
+    ] = None,
 ) -> Result:
     """
-    Measure the choices of recipes on labelled cases: accuracy, calibration, milliseconds a choice.
+    Measure replies to labelled cases, whatever serves the recipe: accuracy, milliseconds, what is wrong.
 
-    Example: panda eval research/strategy
+    Example: panda eval research/strategy --wrong --min 0.8
     """
-    from panda.evals.report import COLUMNS, build_report, run_cases
+    from panda.evals.report import COLUMNS, WRONG_COLUMNS, build_report, run_cases
     from panda.store.files import write_json
 
+    if least is not None and not 0 <= least <= 1:
+        raise UsageError(f"{least:g} is no share", where="--min", fix="give a number from 0 to 1")
     with _open_executor(invocation.settings, invocation.environ) as executor:
         asked = _cases(executor, cases, recipes or [], split)
         answers = run_cases(executor, asked)
     report = build_report(answers)
-    data: dict[str, Any] = {"split": split, "kinds": encode(report)}
+    misses = [answer for answer in answers if not answer.is_right]
+    data: dict[str, Any] = {
+        "split": split,
+        "kinds": encode(report),
+        "wrong": [answer.as_json() for answer in misses],
+    }
     if write is not None:
         write_json(write, {**data, "answers": [answer.as_json() for answer in answers]})
-    return Result(data, Table(COLUMNS, [kind.row for kind in report]))
-
-
-def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases = None) -> Result:
-    """
-    Fit the choices of recipes to the half of labelled cases that may be seen; needs scikit-learn.
-
-    The fits go to recipes/fits/ of the project, where they are used instead of panda's own.
-
-    Example: panda tune pipeline/phase1_reflection
-    """
-    from panda.choosing.fits import FITS_DIR
-    from panda.evals.fits import tune
-    from panda.recipes.book import place_within
-    from panda.store.files import write_json
-
-    with _open_executor(invocation.settings, invocation.environ) as executor:
-        asked = _cases(executor, cases, recipes or [], "fit")
-        fits = tune(executor, asked)
-    folder = place_within(invocation.settings.project_dir / "recipes", FITS_DIR, FITS_DIR)
-    for name, fit in fits.items():
-        write_json(folder / name, fit)
-        invocation.reporter.step(f"written: {folder / name}")
-    keys = ("recipe", "choice", "cases", "accuracy_in_folds")
-    rows = [(*(fit[key] for key in keys), name) for name, fit in fits.items()]
-    data = {"fits": [{"recipe": row[0], "choice": row[1], "file": str(folder / row[4])} for row in rows]}
-    return Result(data, Table(("recipe", "choice", "cases", "accuracy in folds", "file"), rows))
+    table = Table(COLUMNS, [kind.row for kind in report])
+    if wrong:
+        rows = [(answer.case.name, answer.case.query, answer.label, answer.said) for answer in misses]
+        table = Table(WRONG_COLUMNS, rows)
+    below = [kind for kind in report if least is not None and kind.accuracy < least]
+    if not below:
+        return Result(data, table)
+    worst = min(below, key=lambda kind: kind.accuracy)
+    message = f"{worst.kind} is right in {worst.right} of {worst.cases} cases, less than {least:g}"
+    return Result(data, table, error=CheckError(message, where="--min", fix="see --wrong"))
 
 
 def _cases(

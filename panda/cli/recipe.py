@@ -1,6 +1,6 @@
 """`panda recipe`: the recipes in force, what they send, and their versions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import Annotated
@@ -11,21 +11,23 @@ from panda.errors import RecipeError, UsageError
 from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
 from panda.recipes.book import RecipeBook, read_own_text
 from panda.recipes.messages import Preview, preview_recipe
-from panda.recipes.plan import CAPABILITIES
 from panda.recipes.recipe import Recipe
 from panda.recipes.versions import SHORT, VersionStore, version_in_force, write_version
 from panda.settings import Settings
+from panda.steps.contract import StepContract
+from panda.steps.table import BASE_VARIABLES
 from panda.store.files import work_directory
 from panda.store.records import RecipeVersion
 from panda.store.turns import find_turn
 from panda.trust import is_trusted
 
-_COLUMNS = ("recipe", "layer", "serves", "total", "prompt", "input", "output", "risk", "purpose", "decides")
+_COLUMNS = ("recipe", "layer", "serves", "total", "prompt", "input", "output", "risk", "purpose", "served by")
 
 
-_EXTRA = ("decides", "risk", "output", "input", "prompt", "serves", "total")
+_EXTRA = ("served by", "risk", "output", "input", "prompt", "serves", "total")
 _METRICS = ("executions", "valid", "retries", "judged", "confidence", "held", "p50_ms", "tokens")
 """What a history shows of ExecutionStats."""
+_ROW_CHARS = 15
 _Name = Annotated[
     str, argument("A recipe, such as pipeline/phase1_reflection.", "NAME", complete=complete_recipes)
 ]
@@ -33,7 +35,7 @@ _Name = Annotated[
 
 def list_recipes(invocation: Invocation) -> Result:
     """
-    List the recipes in force: layer, what decides with the models that are set, token budgets and purpose.
+    List the recipes in force: layer, what serves them, token budgets and purpose.
 
     Example: panda recipe list
     """
@@ -41,7 +43,7 @@ def list_recipes(invocation: Invocation) -> Result:
     recipes = [recipe for key in book.recipe_keys() if (recipe := _read(invocation, book, key))]
     entries = {key: entry for entry in book.registry() for key in entry.recipes.values()}
     serves = [(key, str(name)) for entry in book.registry() for name, key in entry.recipes.items()]
-    found = [(r, entries.get(r.key), book.deciders(r, models) if models else None) for r in recipes]
+    found = [(r, entries.get(r.key), book.served_by(r, models) if models else None) for r in recipes]
     rows = [
         (
             *(
@@ -51,9 +53,9 @@ def list_recipes(invocation: Invocation) -> Result:
             ),
             *(r.token_budget.total, r.token_budget.prompt, r.token_budget.input, r.token_budget.output),
             *((entry.risk, entry.purpose) if entry else (None, r.description)),
-            decides,
+            server,
         )
-        for r, entry, decides in found
+        for r, entry, server in found
     ]
     data = [
         {
@@ -62,7 +64,7 @@ def list_recipes(invocation: Invocation) -> Result:
             "description": r.description,
             "path": str(r.path),
             "model_layer": r.model_layer,
-            "decides": decides,
+            "served_by": server,
             "mode": r.mode,
             "serves": [name for key, name in serves if key == r.key],
             "token_budget": asdict(r.token_budget),
@@ -70,17 +72,18 @@ def list_recipes(invocation: Invocation) -> Result:
             "purpose": entry.purpose if entry else None,
             "risk": entry.risk if entry else None,
         }
-        for r, entry, decides in found
+        for r, entry, server in found
     ]
     return Result({"recipes": data}, Table(_COLUMNS, rows, _EXTRA))
 
 
 def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
     """
-    Show a recipe's file as it is, and below how each kind of model comes to each property of the reply.
+    Show a recipe's file as it is, and below the contract of its step and what serves it.
 
-    With --json the values that were read from it, defaults included. Prompts that no model which is set is
-    ever sent are told on stderr. `panda recipe eject` copies the recipe into the project, to be edited there.
+    The contract says what the phase gives and what it reads of the reply. With --json the values that were
+    read from the file, defaults included, and the contract. `panda recipe eject` copies the recipe into the
+    project, to be edited there.
 
     Example: panda recipe show pipeline/phase1_reflection
     """
@@ -94,18 +97,27 @@ def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
         _tell_unsent(invocation, book, recipe)
     values, text = None, read_own_text(path)
     if recipe is not None:
-        plans = {capability: book.plan(name, capability, recipe).how() for capability in CAPABILITIES}
-        values = {**asdict(recipe), "path": str(path), "plans": plans}
-        tables = "".join(map(_plan_table, plans.items()))
-        text = f"{text.rstrip()}\n{tables}"
+        contract, models = book.contract_of(name), _models(invocation)
+        server = book.served_by(recipe, models) if models else None
+        values = {**asdict(recipe), "path": str(path), "contract": asdict(contract), "served_by": server}
+        text = f"{text.rstrip()}\n{_contract_comment(contract, recipe.model_layer, server)}"
     return Result(values, Document(text.encode("utf-8"), markdown=False, raw=raw))
 
 
-def _plan_table(plan: tuple[str, Mapping[str, str]]) -> str:
-    """A table below the file, as a comment of it."""
-    capability, how = plan
-    width = max(map(len, how), default=0)
-    return f"\n# A model that {capability}:\n" + "".join(f"#   {k:{width}}  {v}\n" for k, v in how.items())
+def _contract_comment(contract: StepContract, layer: str, server: str | None) -> str:
+    """Return what holds of the step, as a comment below the file."""
+    rows = {
+        "step": contract.name or "none: no phase asks it",
+        "served by": f"{server or 'not known'} ({layer})",
+        "options": ", ".join(contract.option_sets),
+        "ids at": ", ".join(f"{place} of {name}" for place, name in contract.places.items()),
+        "documents": ", ".join(contract.documents),
+        "variables": ", ".join((*BASE_VARIABLES, *contract.variables)),
+        "needs": ", ".join(contract.required),
+        "may be left out": ", ".join(sorted(contract.properties.difference(contract.required))),
+    }
+    lines = [f"#   {name:{_ROW_CHARS}} {value}" for name, value in rows.items() if value]
+    return "\n".join(["", "# Contract", *lines, ""])
 
 
 def render(

@@ -68,7 +68,7 @@ def run(
 def _context(invocation: Invocation, query: str, *, named_file: str, dry_run: bool) -> ToolContext:
     from panda.compression.fit import InputDocument
     from panda.recipes.calls import NoTurn
-    from panda.recipes.messages import Request
+    from panda.steps.request import Request
 
     app = invocation.open_app(invocation.store())
     project = app.open_project(f"{query}\n{named_file}", dry=dry_run)

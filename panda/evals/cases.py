@@ -1,58 +1,87 @@
-"""Labelled cases and their kinds: what is asked, of which choice, and the answer (docs/cases.md)."""
+"""Labelled cases and their kinds: what is asked, what of a reply is judged, what is right (docs/cases.md)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from panda.choosing.decision import Option
 from panda.compression.fit import InputDocument
 from panda.documents.records import Record, Words
 from panda.documents.text import nearest
 from panda.errors import FileFormatError, NotFoundError
 from panda.recipes.book import RecipeBook
-from panda.recipes.messages import Request
+from panda.recipes.recipe import Recipe
+from panda.recipes.reply import Reply
 from panda.retrieval.relevance import share_of_words
+from panda.steps.options import Option
+from panda.steps.request import Request
 from panda.store.files import read_text
 from panda.store.records import parse
 
 
 @dataclass(frozen=True)
 class Kind:
-    choice: str  # property of the recipe's schema, or what judges
-    asks: str = ""  # recipe, or step of the registry that has it; "" where code judges
-    answers: Literal["value", "first", "any", "list"] = "value"
-    """value: itself; first: the best option's id; any: whether an option was taken; list: texts."""
-    labels: Mapping[str, str | bool] = field(default_factory=dict)
+    name: str  # the property of the reply that is judged, or what judges
+    step: str = ""  # the step that is asked, or the key of a recipe; "" where code judges
+    answers: Literal["text", "list"] = "text"
+    labels: Mapping[str, str] = field(default_factory=dict)
     """Label → value, where cases have words of their own for it."""
-    over: str = ""  # name that the case's options go by, if not the property's
+    option_set: str = ""  # name of the set that the case's options are
+    read: Callable[[Reply], object] | None = None  # reads the answer from the reply; None: the property
 
     def recipe_key(self, book: RecipeBook) -> str:
         """The recipe that is measured, or what judges."""
-        if "/" in self.asks or not self.asks:
-            return self.asks or self.choice
-        return book.recipe_for(self.asks, "chat").key
+        if "/" in self.step or not self.step:
+            return self.step or self.name
+        return book.recipe_for(self.step, "chat").key
+
+    def answer(self, reply: Reply) -> object:
+        """Return what a reply says; of a list the first."""
+        said = self.read(reply) if self.read else reply.values.get(self.name)
+        return said[0] if isinstance(said, list | tuple) and said else said
 
 
-_QUERY, _ANSWER = "phase0_query_analyzer", "phase5_synthesizer"
+def _mood(reply: Reply) -> object:
+    moods = reply.signals.get("mood")
+    return max(moods, key=lambda mood: moods[mood]) if moods else _reading(reply).get("mood")
+
+
+def _agreement(reply: Reply) -> object:
+    return reply.signals.get("agreement") or _reading(reply).get("agreement")
+
+
+def _is_recap(reply: Reply) -> object:
+    return reply.signals["is_recap"] if reply.signals else bool(_reading(reply).get("recap"))
+
+
+def _is_talk(reply: Reply) -> object:
+    return reply.signals["is_talk"] if reply.signals else reply.values.get("intent") == "greeting"
+
+
+def _forgets(reply: Reply) -> object:
+    return reply.signals["forgets"] > 0 if reply.signals else bool(_reading(reply).get("forget"))
+
+
+def _reading(reply: Reply) -> Mapping[str, Any]:
+    return reply.values.get("reading") or {}
+
+
+_QUERY = "phase0_query_analyzer"
 KINDS: Mapping[str, Kind] = {
     "clear": Kind("decision", "phase1_reflection", labels={"clear": "PROCEED", "unclear": "CLARIFY"}),
     "reflection": Kind("decision", "phase1_reflection"),
     "query_type": Kind("query_type", _QUERY),
     "intent": Kind("intent", _QUERY),
-    "relevance": Kind("relevant", "phase2_1_retrieval", "any", {"relevant": True, "irrelevant": False}),
-    "route": Kind("next_step", "phase3_planner", over="evidence"),
-    "span": Kind("answer", _ANSWER, "first"),
-    "nothing": Kind("answer", _ANSWER, "any", {"answered": True, "nothing": False}),
-    "mood": Kind("mood", _QUERY),
-    "quotable": Kind("reading", labels={"statement": False, "question": True}),
-    "agreement": Kind("agreement", _QUERY),
-    "recap": Kind("looks_back", _QUERY),
-    "talk": Kind("small_talk", _QUERY),
-    "forget": Kind("forgets", _QUERY),
+    "route": Kind("next_step", "phase3_planner", option_set="evidence"),
+    "mood": Kind("mood", _QUERY, read=_mood),
+    "quotable": Kind("reading", labels={"statement": "statement", "question": "question"}),
+    "agreement": Kind("agreement", _QUERY, read=_agreement),
+    "recap": Kind("recap", _QUERY, labels={"recap": "True", "other": "False"}, read=_is_recap),
+    "talk": Kind("talk", _QUERY, labels={"talk": "True", "other": "False"}, read=_is_talk),
+    "forget": Kind("forget", _QUERY, labels={"forget": "True", "other": "False"}, read=_forgets),
     **dict.fromkeys(("exclusion", "reference", "period", "constraint"), Kind("reading", answers="list")),
-    "evidence": Kind("check_evidence", "", "any", {"supported": True, "unsupported": False}),
+    "evidence": Kind("check_evidence", labels={"supported": "supported", "unsupported": "unsupported"}),
 }
 """Every kind, by the name that cases use."""
 
@@ -61,8 +90,9 @@ class Case(Record, frozen=True, kw_only=True):
     """A line of a file of labelled cases."""
 
     kind: str = ""  # a key of KINDS
-    recipe: str = ""  # without a kind, the recipe that is asked
-    choice: str = ""  # and its property
+    step: str = ""  # without a kind, the step that is asked
+    recipe: str = ""  # or the recipe
+    choice: str = ""  # and the property of the reply
     split: Literal["fit", "test"] = "test"
     query: Words
     history: tuple[str, ...] = ()  # summaries of the session's earlier turns, oldest first
@@ -73,22 +103,28 @@ class Case(Record, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        return self.kind or f"{self.recipe} {self.choice}"
+        return self.kind or f"{self.recipe or self.step} {self.choice}"
 
     @property
     def of(self) -> Kind:
-        """What is asked; a recipe's own property goes by its value, or with options by the best of them."""
-        return KINDS.get(self.kind) or Kind(self.choice, self.recipe, "first" if self.options else "value")
+        """What is asked."""
+        return KINDS.get(self.kind) or Kind(self.choice, self.recipe or self.step)
 
-    def request(self, tools: Sequence[str] = ()) -> Request:
-        """What the phase would give to the recipe; *tools* are on offer where the label is one of them."""
+    def request(self, recipe: Recipe) -> Request:
+        """What the phase would give; the tools of the recipe are on offer where the label is one of them."""
         history = "\n".join(f"Turn {n}: {summary}" for n, summary in enumerate(self.history, 1))
         documents = [InputDocument("turn_summaries", history)] if history else []
-        options = [
+        options: list[Option] = [
             replace(option, node_ids=(option.id,), prior=share_of_words(self.query, option.text))
             for option in self.options
-        ] or [Option(name, name) for name in tools if self.label in tools]
-        return Request(self.query, documents, {self.of.over or self.of.choice: options} if options else {})
+        ]
+        if not options and self.label in recipe.tools_available:
+            options = [Option(name, name) for name in recipe.tools_available]
+        sets = {"tools": [Option(name, name) for name in recipe.tools_available]}
+        if options:
+            sets[self.of.option_set or self.of.name] = options
+        variables = {"mode": recipe.mode or "chat", "quoted": self.query}
+        return Request(self.query, documents, sets, variables)
 
 
 def load_cases(path: Path, book: RecipeBook | None = None) -> list[Case]:
@@ -115,10 +151,10 @@ def load_cases(path: Path, book: RecipeBook | None = None) -> list[Case]:
 
 def _check(case: Case, book: RecipeBook | None) -> None:
     """Raises FileFormatError with key and fix: a case whose values have the right types is none."""
-    if bool(case.kind) == bool(case.recipe and case.choice):
-        raise FileFormatError(
-            "what is asked is not clear", key="kind", fix="name a kind, or recipe and choice"
-        )
+    names_one = bool(case.recipe) != bool(case.step) and bool(case.choice)
+    if bool(case.kind) == names_one:
+        fix = "name a kind, or choice with a step or a recipe"
+        raise FileFormatError("what is asked is not clear", key="kind", fix=fix)
     if case.kind and case.kind not in KINDS:
         raise FileFormatError(f"there is no kind {case.kind!r}", key="kind", fix=nearest(case.kind, KINDS))
     if case.kind == "period" and case.now is None:
@@ -127,13 +163,14 @@ def _check(case: Case, book: RecipeBook | None) -> None:
     if isinstance(label, str) == (kind.answers == "list"):
         wanted = "a list of texts" if isinstance(label, str) else "a text"
         raise FileFormatError(f"label must be {wanted}", key="label", fix=f"give {wanted}")
-    known: Collection[str] = kind.labels or [option.id for option in case.options if kind.answers == "first"]
-    if kind.asks and kind.answers == "value" and not known and book is not None:
+    known: Sequence[str] = [*kind.labels]
+    if kind.step and kind.read is None and not known and book is not None:
         recipe = book.load_recipe(kind.recipe_key(book))
-        choices = {spec.name: spec.values for spec in recipe.choices}
-        if kind.choice not in choices:
-            fix = nearest(kind.choice, choices)
-            raise FileFormatError(f"{recipe.key} has no choice {kind.choice!r}", key="choice", fix=fix)
-        known = [*map(str, choices[kind.choice])] or recipe.tools_available
+        properties = recipe.output_schema.get("properties", {})
+        if kind.name not in properties:
+            fix = nearest(kind.name, properties)
+            raise FileFormatError(f"{recipe.key} has no property {kind.name!r}", key="choice", fix=fix)
+        known = [*map(str, recipe.enum_of(kind.name))]
+        known = known or [option.id for option in case.options] or recipe.tools_available
     if known and label not in known:
         raise FileFormatError(f"label is {label!r:.60}", key="label", fix=nearest(str(label), known))

@@ -5,10 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
-
-import numpy as np
 
 from panda.documents.evidence import check_evidence
 from panda.documents.progress import progress
@@ -21,13 +18,11 @@ from panda.language.text import is_question
 from panda.language.things import Thing, find_exclusions, find_mentions
 from panda.recipes.calls import NoTurn
 from panda.recipes.executor import RecipeExecutor
-from panda.recipes.messages import Request
+from panda.steps.request import Request
 
-_Z90, _BINS = 1.6448536269514722, 5
-COLUMNS = (
-    *("kind", "recipe", "fitted", "cases", "accuracy", "90 % interval", "commonest", "ranking"),
-    *("calibration", "ms"),
-)
+_Z90 = 1.6448536269514722
+COLUMNS = ("kind", "recipe", "served by", "cases", "accuracy", "90 % interval", "commonest", "ms")
+WRONG_COLUMNS = ("kind", "query", "label", "said")
 
 
 def judge(case: Case, executor: RecipeExecutor) -> str | list[str] | None:
@@ -35,9 +30,9 @@ def judge(case: Case, executor: RecipeExecutor) -> str | list[str] | None:
     query, things = case.query, [Thing(option.id, "", option.text) for option in case.options]
     match case.kind:
         case "mood":  # by sentence, as phase 0 does
-            ask = partial(executor.decide, case.of.recipe_key(executor.book), "mood", journal=NoTurn())
-            moods = (ask(Request(sentence, ())).value for sentence in typed_sentences(query))
-            return overall_mood(cast(Iterable[Mood], moods))
+            recipe = case.of.recipe_key(executor.book)
+            replies = (executor.execute(recipe, Request(text), NoTurn()) for text in typed_sentences(query))
+            return overall_mood(cast(Mood, case.of.answer(reply)) for reply in replies)
         case "quotable":
             return "question" if is_question(query) else "statement"
         case "exclusion":
@@ -73,26 +68,29 @@ def same_phrases(query: str, label: Sequence[str], said: Sequence[str]) -> bool:
 class Answered:
     case: Case
     recipe: str  # recipe that was asked, or what judged
-    fitted: bool  # whether a fit decided
-    seconds: float  # wall clock of the choice, nothing of it known before
+    served_by: str  # what replied
+    seconds: float  # wall clock of the reply
     said: str  # the answer, in the terms of the label
-    ranked: Sequence[str] = ()  # options, best first; of a judged list, what is in it
-    confidence: float | None = None  # probability that it is right; None if the scorer gives none
-    score: float | None = None  # for kinds of two answers: how far it leans to yes; for ranking only
+    listed: Sequence[str] = ()  # what is in a judged list
 
     @property
     def label(self) -> str:
         return render_label(self.case.label)
 
     @property
-    def right(self) -> bool:
+    def is_right(self) -> bool:
         if self.case.kind == "constraint":
-            return same_phrases(self.case.query, tuple(self.case.label), self.ranked)
+            return same_phrases(self.case.query, tuple(self.case.label), self.listed)
         return self.said == self.label
 
     def as_json(self) -> dict[str, object]:
-        values = {name: getattr(self, name) for name in ("label", "said", "right", "confidence", "score")}
-        return {"kind": self.case.name, "query": self.case.query, **values}
+        return {
+            "kind": self.case.name,
+            "query": self.case.query,
+            "label": self.label,
+            "said": self.said,
+            "right": self.is_right,
+        }
 
 
 def run_cases(executor: RecipeExecutor, cases: Sequence[Case]) -> list[Answered]:
@@ -107,24 +105,15 @@ def run_cases(executor: RecipeExecutor, cases: Sequence[Case]) -> list[Answered]
 
 def _answer(executor: RecipeExecutor, case: Case) -> Answered:
     kind, started = case.of, time.monotonic()
+    key = kind.recipe_key(executor.book)
+    server = executor.served_by(executor.book.load_recipe(key).model_layer) if kind.step else "code"
     if (judged := judge(case, executor)) is not None:
-        about, listed = (case, kind.choice, bool(kind.asks)), () if isinstance(judged, str) else judged
-        return Answered(*about, time.monotonic() - started, render_label(judged), listed)
-    recipe = kind.recipe_key(executor.book)
-    request = case.request(executor.book.load_recipe(recipe).tools_available)
-    choice = executor.decide(recipe, kind.choice, request, NoTurn())
-    seconds, scores = time.monotonic() - started, choice.scores
-    said, sure, score = str(choice.value), choice.confidence, None
-    ranked = sorted(scores, key=lambda option: -scores[option])
-    if kind.answers == "any":
-        said, score = str(bool(choice.value)), max(scores.values(), default=None)
-        sure = sure if choice.value or sure is None else 1 - sure
-    elif kind.answers == "first" or isinstance(choice.value, tuple):
-        said = ranked[0] if ranked else ""
-        if choice.fitted and any(scores.values()):  # beside the others, as one is known to be right
-            sure = scores[said] / sum(scores.values())
-    said = next((label for label, value in kind.labels.items() if str(value) == said), said)
-    return Answered(case, recipe, choice.fitted, seconds, said, ranked, sure, score)
+        listed = () if isinstance(judged, str) else judged
+        return Answered(case, key, server, time.monotonic() - started, render_label(judged), listed)
+    recipe = executor.book.load_recipe(key)
+    said = str(kind.answer(executor.execute(key, case.request(recipe), NoTurn())))
+    said = next((label for label, value in kind.labels.items() if value == said), said)
+    return Answered(case, key, server, time.monotonic() - started, said)
 
 
 def render_label(label: str | Iterable[str]) -> str:
@@ -135,32 +124,24 @@ def render_label(label: str | Iterable[str]) -> str:
 class KindReport(Whole, frozen=True):
     kind: str
     recipe: str
-    choice: str
-    fitted: bool
+    served_by: str
+    asked: str  # the property that is judged
     cases: int
     right: int
     accuracy: float
     interval: tuple[float, float]  # Wilson's, 90 %
-    commonest: str | None  # the commonest label
-    commonest_share: float  # what always saying it would give, or choosing by chance
-    ranking: Mapping[
-        str, float | None
-    ]  # how often the right option is of the first two; or curves of yes and no
+    commonest_share: float  # what always saying the commonest label would give
     confusion: Mapping[str, Mapping[str, int]]  # label → answer → cases
-    calibration_error: float | None
     milliseconds: float
 
     @property
     def row(self) -> tuple[object, ...]:
         """Under COLUMNS."""
         low, high = self.interval
-        ranks = (f"{name} {value:.2f}" for name, value in self.ranking.items() if value is not None)
-        error = "" if self.calibration_error is None else f"{self.calibration_error:.2f}"
-        return (
-            *(self.kind, self.recipe, "yes" if self.fitted else "no", self.cases, f"{self.accuracy:.2f}"),
-            *(f"{low:.2f}–{high:.2f}", f"{self.commonest_share:.2f}", " ".join(ranks), error),
-            round(self.milliseconds),
-        )
+        interval = f"{low:.2f}–{high:.2f}"
+        accuracy, commonest = f"{self.accuracy:.2f}", f"{self.commonest_share:.2f}"
+        about = (self.kind, self.recipe, self.served_by, self.cases)
+        return (*about, accuracy, interval, commonest, round(self.milliseconds))
 
 
 def build_report(answers: Sequence[Answered]) -> list[KindReport]:
@@ -171,19 +152,21 @@ def build_report(answers: Sequence[Answered]) -> list[KindReport]:
 
 
 def _report(kind: str, answers: Sequence[Answered]) -> KindReport:
-    of, count, right = answers[0].case.of, len(answers), sum(answer.right for answer in answers)
+    count, right = len(answers), sum(answer.is_right for answer in answers)
     pairs = Counter(sorted((answer.label, answer.said) for answer in answers))
-    confusion = {label: {said: n for (of_, said), n in pairs.items() if of_ == label} for label, _ in pairs}
-    commonest = max(confusion, key=lambda label: sum(confusion[label].values()))
-    chance = [1 / len(answer.case.options) for answer in answers if of.answers == "first"]
-    share = (sum(chance) or sum(confusion[commonest].values())) / count
-    sure = [(answer.confidence, answer.right) for answer in answers if answer.confidence is not None]
-    fitted = all(answer.fitted for answer in answers)
-    names = (None, {}) if of.answers in ("list", "first") else (commonest, confusion)
+    confusion = {label: {said: n for (of, said), n in pairs.items() if of == label} for label, _ in pairs}
     return KindReport(
-        *(kind, answers[0].recipe, of.choice, fitted, count, right, right / count),
-        *(find_interval(right, count), names[0], share, _ranking(answers), names[1]),
-        *(calibration_error(sure), 1000 * sum(answer.seconds for answer in answers) / count),
+        kind=kind,
+        recipe=answers[0].recipe,
+        served_by=answers[0].served_by,
+        asked=answers[0].case.of.name,
+        cases=count,
+        right=right,
+        accuracy=right / count,
+        interval=find_interval(right, count),
+        commonest_share=max(sum(said.values()) for said in confusion.values()) / count,
+        confusion={} if answers[0].case.of.answers == "list" else confusion,
+        milliseconds=1000 * sum(answer.seconds for answer in answers) / count,
     )
 
 
@@ -193,32 +176,3 @@ def find_interval(right: int, of: int) -> tuple[float, float]:
     middle = (share + square / (2 * of)) / (1 + square / of)
     half = _Z90 / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
     return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def calibration_error(pairs: Sequence[tuple[float, bool]]) -> float | None:
-    """The mean distance of confidence from the share of right answers, over bins of equally many cases."""
-    if not pairs:
-        return None
-    ordered = np.array(sorted(pairs, key=lambda pair: pair[0]), np.float64)
-    bins = np.array_split(ordered[:, 0] - ordered[:, 1], min(_BINS, max(1, len(pairs) // 10)))
-    return round(float(sum(abs(gaps.sum()) for gaps in bins)) / len(pairs), 12)
-
-
-def _ranking(answers: Sequence[Answered]) -> dict[str, float | None]:
-    of = answers[0].case.of
-    if of.answers == "first":
-        return {"top2": sum(answer.label in answer.ranked[:2] for answer in answers) / len(answers)}
-    groups: dict[str, list[tuple[float, bool]]] = {}
-    for answer in answers:
-        if answer.score is not None:
-            groups.setdefault(answer.case.query, []).append((answer.score, bool(of.labels[answer.label])))
-    whole = [scored for group in groups.values() for scored in group]
-    return {"AUC": share_of_pairs([whole]), "pairs": share_of_pairs(groups.values())} if whole else {}
-
-
-def share_of_pairs(groups: Iterable[Sequence[tuple[float, bool]]]) -> float | None:
-    """How often a positive one of a group of (score, positive) scores above a negative; ties count half."""
-    arrays = [np.array(group, np.float64) for group in groups]
-    gaps = [np.subtract.outer(*(each[each[:, 1] == yes, 0] for yes in (1, 0))).ravel() for each in arrays]
-    signs = np.sign(np.concatenate(gaps))
-    return float(signs.mean() + 1) / 2 if len(signs) else None

@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from msgspec import UNSET, structs
 
-from panda.choosing.decision import Option
 from panda.documents.context import Phase, Section
 from panda.documents.memory_file import statement_key
 from panda.documents.text import count_noun, one_line, shorten
@@ -73,6 +72,7 @@ from panda.retrieval.candidates import (
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage, cut_passages
 from panda.retrieval.relevance import find_names, share_of_words
 from panda.retrieval.selection import MAX_PASSAGES, select_passages
+from panda.steps.options import Option
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import (
@@ -270,10 +270,9 @@ class ContextGatherer:
             shown = f"{label}{candidate.text}"
             options.append(Option(candidate.node_id, line.text, (candidate.node_id,), 0.0, line.above, shown))
         reply = ask(self.executor, "phase2_1_retrieval", turn, options={"relevant": options})
-        relevant = reply.choices.get("relevant")
         return _ChosenNodes(
             node_ids=tuple(reply.values["relevant"]),
-            scores=relevant.scores if relevant else {},
+            scores={},
             reasoning=reply.values.get("reasoning"),
         )
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 from msgspec import convert
 from msgspec.structs import replace
 
-from panda.choosing.decision import Option
 from panda.compression.fit import fit_section
 from panda.documents.context import Phase
 from panda.documents.records import encode
@@ -27,6 +26,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.session.turn_files import call_digest, step_type, type_of_tool
+from panda.steps.options import Option
 from panda.store.carry import CachedStep
 from panda.store.layout import TOOLRESULTS_MD
 from panda.store.records import (

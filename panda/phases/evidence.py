@@ -13,7 +13,6 @@ from functools import cache, partial
 
 from msgspec.structs import replace
 
-from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
 from panda.documents.times import with_last_seen, without_last_seen
 from panda.language.dates import find_days
@@ -30,6 +29,7 @@ from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, measure_centrality, measure_closeness, share_of_words
 from panda.session.registry import uses_excluded
+from panda.steps.options import Option
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.reason import Reason
 from panda.store.records import Evidence, GatheredItem, GatheredSection, Line, Step

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from panda.choosing.decision import Option
 from panda.documents.context import Phase
 from panda.documents.text import escape_marks, one_line, strip_citations
 from panda.errors import FileFormatError, StoreError
@@ -29,6 +28,7 @@ from panda.phases.evidence import gathered_lines
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
+from panda.steps.options import Option
 from panda.store.carry import clip
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.reason import Reason

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from panda.choosing.decision import Option
 from panda.documents.memory_file import is_statement
 from panda.documents.text import shorten
 from panda.language.forgetting import ForgetRequest, clause_spans, forget_terms, read_forget_choice
@@ -17,6 +16,7 @@ from panda.memory.things import ToldThing
 from panda.phases.evidence import ClosestLines
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words
+from panda.steps.options import Option
 from panda.store.node_id import key_of
 from panda.store.records import QueryAnalysis, find
 

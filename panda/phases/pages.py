@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
 from panda.errors import MemoryNodeError
 from panda.language.words import split_words
@@ -10,6 +9,7 @@ from panda.memory.node import Node
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, share_of_words
+from panda.steps.options import Option
 from panda.store.node_id import NodeKind, key_of, kind_of
 from panda.store.records import RetrievalPlan, Step
 from panda.store.visits import visit_ids

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from panda.choosing.decision import Option
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.text import one_line
 from panda.errors import ReplyError
@@ -19,6 +18,7 @@ from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.registry import uses_excluded
+from panda.steps.options import Option
 from panda.store.node_id import NodeKind
 from panda.store.records import GatheredContext, Plan, ResearchCacheMatch, RetrievalPlan
 from panda.tools.contract import ToolContext

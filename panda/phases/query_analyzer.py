@@ -1,15 +1,13 @@
 """Phase 0: what the query is, what it refers to, what it means and needs (S1 §3.1, S3 §16.1)."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from msgspec import structs
 
-from panda.choosing.decision import Option
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.records import encode
-from panda.documents.text import shorten
 from panda.errors import HaltError
 from panda.language.dates import find_periods
 from panda.language.forgetting import (
@@ -41,7 +39,6 @@ from panda.language.reading import (
 from panda.language.statements import (
     Moods,
     best_mood,
-    clause_texts,
     find_statements,
     is_pasted,
     is_talk,
@@ -82,6 +79,7 @@ from panda.session.registry import (
     names,
     replace_references,
 )
+from panda.steps.options import Option
 from panda.store.carry import Carry, Entity
 from panda.store.layout import DOCUMENTS_JSON, IMAGE_JSON
 from panda.store.node_id import NodeKind, key_of, kind_of
@@ -103,7 +101,6 @@ _MOST_KEPT = 40  # how many kept things, the newest, a model that writes may for
 _RECENT = 3
 _SURELY = 0.5
 """Probability from which on a message asks or tells something, whatever else it sounds like."""
-_MOST_CLAUSES, _CLAUSE_CHARS = 24, 80
 
 
 def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
@@ -143,12 +140,6 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
             model_digest=str(call.hashes["model"]),
         )
     )
-
-
-def _clause_options(query: str) -> list[Option]:
-    """All that may be a clause of a message, each once."""
-    texts = clause_texts(query)[:_MOST_CLAUSES]
-    return [Option(f"c{n}", text, shown=shorten(text, _CLAUSE_CHARS)) for n, text in enumerate(texts, 1)]
 
 
 @dataclass(frozen=True)
@@ -266,11 +257,9 @@ def read_query(turn: Turn, references: References, reply: Reply, *, goes_on: boo
     is_open = pending is not None and pending.status == "open"
     clauses, told, mood = _clauses(query, reply)
     exclusions, clears = find_decisions(query, turn.carry, references.refs)
-    unsure = {name for name in ("looks_back", "agreement") if _is_undecided(reply, name)}
-    agreement = (
-        plain_agreement(query) if "agreement" in unsure else cast(Agreement, reply.values["agreement"])
-    )
-    is_recap = plain_recap(query) if "looks_back" in unsure else reply.values["looks_back"] == "recap"
+    signals = _signals(reply)
+    agreement = cast(Agreement, signals["agreement"]) if signals else plain_agreement(query)
+    is_recap = signals["is_recap"] if signals else plain_recap(query)
     periods = find_periods(query, turn.context.front.created_at)
     answers = is_open and agreement != "neither"
     is_talk = _is_only_talk(query, reply) and not answers and not goes_on and mood != "orders"
@@ -368,11 +357,12 @@ def _is_only_talk(query: str, reply: Reply) -> bool:
     One that has a question mark, a name, a number or a word of its own, or that surely asks or tells
     something, is not, whatever the fit says.
     """
-    if _is_undecided(reply, "small_talk") or reply.values["small_talk"] != "talk" or "?" in query:
+    signals = _signals(reply)
+    if not signals or not signals["is_talk"] or "?" in query:
         return False
     if is_talk(query):
         return True
-    moods = reply.choices["mood"].scores
+    moods = signals["mood"]
     is_statement = max(moods.get("asks", 0.0), moods.get("tells", 0.0)) >= _SURELY
     return is_english(query) and not (is_statement or find_entities(query))
 
@@ -384,9 +374,8 @@ def _clauses(query: str, reply: Reply) -> tuple[list[Clause], list[str], Mood]:
         is_asked = any(mark in query for mark in _QUESTION_MARKS) or query.rstrip().endswith(";")
         clauses = [Clause(text, "asks") for text in sentences]
         return clauses, [] if is_asked or is_pasted(query) else sentences, "asks"
-    if not _is_undecided(reply, "mood"):
-        offered = _clause_options(query)
-        moods = {one.text: {mood: _score(reply, mood, one.id) for mood in get_args(Mood)} for one in offered}
+    if signals := _signals(reply):
+        moods = dict(signals["clauses"])
     for text in moods:
         if text.endswith("?") and not is_english(text):  # the fit has seen no other language
             moods = {**moods, text: {"asks": 1.0}}
@@ -395,12 +384,6 @@ def _clauses(query: str, reply: Reply) -> tuple[list[Clause], list[str], Mood]:
     if overall == "tells" and any(clause.mood == "asks" for clause in clauses):
         overall = "asks"
     return clauses, told, overall
-
-
-def _score(reply: Reply, name: str, option: str) -> float:
-    choice = reply.choices[name]
-    taken = choice.value if isinstance(choice.value, tuple) else ()
-    return choice.scores.get(option, float(option in taken))
 
 
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", "\u055e", "\u1367")
@@ -427,9 +410,9 @@ def _is_beside_forgetting(statement: str, meant: Meant) -> bool:
     return find_forget_request(statement) is None and terms.isdisjoint(forget_terms(statement))
 
 
-def _is_undecided(reply: Reply, name: str) -> bool:
-    choice = reply.choices.get(name)
-    return choice is None or choice.scorer == "prior"
+def _signals(reply: Reply) -> Mapping[str, Any]:
+    """Return what heads say of the message, as in panda/offline/query_analysis.py; empty without any."""
+    return reply.signals
 
 
 @dataclass(frozen=True)
@@ -453,7 +436,6 @@ class QueryAnalyzer:
         words = references.words or [one.words for one in find_pronouns(turn.query, known)]
         named = references.options()
         targets = [*named, *self._targets(recent)] if words and not references.refs else []
-        clauses = _clause_options(turn.query)
         told = newest_told(self.reader, _MOST_KEPT) if self.executor.writes(recipe.key) else {}
         kept = [Option(node_id, text, (node_id,)) for node_id, text in told.items()]
         reply = ask(
@@ -464,9 +446,6 @@ class QueryAnalyzer:
                 "content_reference": targets,
                 "entities": entity_options(turn.carry) if self.executor.writes(recipe.key) else [],
                 "kept": kept,
-                "orders": clauses,
-                "asks": clauses,
-                "tells": clauses,
             },
             variables={
                 "names": ", ".join(find_names(turn.query)),
@@ -508,7 +487,7 @@ class QueryAnalyzer:
             resolved = resolved or subject[0]
         prices = values["needs_current_prices"]
         intent: Intent = values["intent"] if values["intent"] in get_args(Intent) else "query"
-        is_decided = not _is_undecided(reply, "small_talk") or bool(turn.documents)
+        is_decided = bool(_signals(reply)) or bool(turn.documents)
         if intent == "greeting" and not reading.talk and is_decided:
             intent = "query"
         live = values["needs_live_data"] and (written is not None or prices or not reading.details)
@@ -601,12 +580,14 @@ class QueryAnalyzer:
                 return None, False
             named = [one for one in kept_things(self.reader) if not one.nodes.isdisjoint(reading.forget)]
             return self._of_writer(request, named)
-        is_wished = reply.values.get("forgets") == "forget"
+        signals = _signals(reply)
+        wish = signals["forgets"] if signals else 0.0
+        is_wished = wish > 0
         if request is None:
             if not is_wished or not may_wish_to_forget(turn.query):
                 return None, False
             request = ForgetRequest("wish", forget_terms(" ".join(own_sentences(turn.query))))
-            tells = _score(reply, "mood", "tells") > _score(reply, "forgets", "forget")
+            tells = signals["mood"]["tells"] > wish
             if tells and says_otherwise(turn.query):  # it corrects
                 return None, False
         is_sure = is_wished or request.is_forget

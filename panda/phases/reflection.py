@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from panda.choosing.decision import Option
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.language.wording import content_stems
 from panda.memory.reader import NodeReader, find_node
@@ -19,6 +18,7 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.candidates import Retriever
 from panda.session.registry import curation_of_reading, with_written
+from panda.steps.options import Option
 from panda.store.carry import Curation
 from panda.store.records import Line
 from panda.store.records import Reflection as Decided
@@ -69,8 +69,6 @@ class Reflection:
             },
         )
         decided: Any = "CLARIFY" if reply.asks_back else reply.values["decision"]
-        if not is_written and reply.choices["decision"].scorer == "prior" and not content_stems(turn.query):
-            decided = "CLARIFY"  # nothing could tell, and it names nothing
         unsure = decided == "CLARIFY" and reply.below_threshold and not reply.asks_back
         clear = _answers(turn) or (_REASONS["unsure"] if unsure else None)
         if decided == "CLARIFY" and not is_written:

@@ -3,25 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from panda.choosing.decision import Option
 from panda.documents.context import Phase
 from panda.documents.pictures import Picture
 from panda.documents.text import shorten
-from panda.errors import FileFormatError, Location, StoreError, UsageError
+from panda.errors import FileFormatError, StoreError, UsageError
 from panda.models.cl100k import count_tokens
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
-from panda.recipes.messages import Request, fill, recipe_documents
+from panda.recipes.messages import recipe_documents
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
-from panda.recipes.steps import CARRY, IMAGE
 from panda.session.render import CARRY_TOKENS, render_carry
+from panda.steps.options import Option
+from panda.steps.request import Request
+from panda.steps.table import CARRY, IMAGE
 from panda.store.files import read_text
 from panda.store.records import QueryAnalysis, Step, load
 
 _SLACK_TOKENS = 40
 _QUOTED_CHARS = 80
-_QUESTION = "What exactly do you mean by “{{quoted}}”?"
+_QUESTION = "What exactly do you mean by “{quoted}”?"
 
 
 def _carry_document(turn: Turn, recipe: Recipe) -> str:
@@ -61,11 +62,16 @@ def ask(
     guidance: str | None = None,
     pictures: tuple[Picture, ...] = (),
     arguments: Mapping[str, Mapping[str, Any]] | None = None,
+    inputs: object = None,
 ) -> Reply:
     """
-    The checked reply of the recipe that serves a step in the turn's mode; what was cut from the inputs is a
-    warning. *variables* are values for {{name}}, *extra* documents that are no files of the turn by the name
-    in input_docs, *arguments* schemas of what goes with an option, by its id.
+    Return the checked reply to a step in the turn's mode; what was cut from the inputs is a warning.
+
+    Args:
+        variables: Values for {{name}}.
+        extra: Documents that are no files of the turn, by the name in input_docs.
+        arguments: Schemas of what goes with an option, by its id.
+        inputs: The typed inputs of the step, of those in panda/steps/inputs.py.
     """
     recipe = executor.book.recipe_for(step, turn.mode, turn.intent)
     given = {CARRY: _carry_document(turn, recipe), IMAGE: _image_document(turn), **(extra or {})}
@@ -78,6 +84,7 @@ def ask(
         meant=turn.meant if turn.meant != turn.query else None,
         pictures=pictures,
         arguments=arguments or {},
+        inputs=inputs,
     )
     turn.recipe = recipe.key
     reply = executor.execute(recipe.key, request, turn)
@@ -101,16 +108,9 @@ def _image_document(turn: Turn) -> str:
 
 
 def question_of(reply: Reply, turn: Turn) -> str:
+    """Return the question that a reply asks back, or a general one where it words none."""
     written = str(reply.values.get("question") or "").strip()
-    template = reply.recipe.templates.get("question")
-    text = template if isinstance(template, str) and template.strip() else _QUESTION
-    given = {
-        "query": turn.query,
-        "mode": turn.mode,
-        "session_id": turn.session_id,
-        "quoted": quote(turn.query),
-    }
-    return written or fill(text, given, where=Location(reply.recipe.path, key="templates.question"))
+    return written or _QUESTION.format(quoted=quote(turn.query))
 
 
 def quote(query: str) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
-from panda.choosing.decision import Option
 from panda.documents.context import Phase
 from panda.documents.records import decode
 from panda.documents.text import one_line, shorten, strip_citations
@@ -28,6 +27,8 @@ from panda.session.file import commit_turn, load_session
 from panda.session.fold import REPLY_CHARS, merge_by_rule, reply_of, summary_of, to_merge
 from panda.session.pending import fate_of
 from panda.session.turn_files import load_turn_files
+from panda.steps.inputs import SummaryInputs
+from panda.steps.options import Option
 from panda.store.layout import CONTEXT_MD, RESPONSE_MD, UserStore
 from panda.store.records import (
     IndexSummary,
@@ -67,8 +68,14 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
     if answer is not None and answer.text and not items:  # an imported turn
         line = one_line(f"{turn.query} {strip_citations(answer.text)}")
     line = shorten(line, _SUMMARY_CHARS)
-    reply = ask(executor, "phase7_summarizer", turn, options={"words": words}, variables={"line": line})
-    topics = reply.values.get("topics", reply.values.get("words", ()))
+    reply = ask(
+        executor,
+        "phase7_summarizer",
+        turn,
+        variables={"line": line},
+        inputs=SummaryInputs(line, words),
+    )
+    topics = reply.values["topics"]
     topic = research.topic if (research := turn.folder.find(Research)) else None
     analysis = turn.folder.find(QueryAnalysis)
     return IndexSummary(

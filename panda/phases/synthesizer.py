@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from panda.choosing.decision import Option
 from panda.documents.context import ContextDocument, Meta, Phase, Section, Text
 from panda.documents.records import encode
 from panda.errors import MemoryNodeError
@@ -52,6 +51,7 @@ from panda.recipes.reply import Reply
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
 from panda.retrieval.selection import Selection, select_passages
 from panda.session.registry import uses_excluded
+from panda.steps.options import Option
 from panda.store.layout import RESPONSE_MD, step_name
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.outcome import ANSWERED, TurnOutcome

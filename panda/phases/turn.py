@@ -23,6 +23,7 @@ from panda.store.records import (
     ChoiceCall,
     GatheredContext,
     GatheredSection,
+    GeneratedCall,
     Image,
     IndexSummary,
     Metadata,
@@ -294,4 +295,6 @@ def _identity(call: ModelCall) -> str:
 def _prefixes(call: ModelCall) -> list[str]:
     if isinstance(call, ChoiceCall):
         return [call.prefix.sha256]
+    if not isinstance(call, GeneratedCall):
+        return []
     return [message.sha256 for message in call.messages if message.sha256 is not None]

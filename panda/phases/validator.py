@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any
 
-from panda.choosing.decision import Option
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence, tell_claims
 from panda.documents.text import one_line
@@ -21,6 +20,7 @@ from panda.phases.request import ask, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.turn_files import step_type
+from panda.steps.options import Option
 from panda.store.records import GatheredItem
 
 _MOST_REVISIONS = 2

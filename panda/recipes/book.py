@@ -4,12 +4,10 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
-from panda.choosing.decision import Step
-from panda.choosing.fits import FITS_DIR, Fit, load_fit
 from panda.documents.records import Words, decode
 from panda.documents.text import nearest
 from panda.documents.yaml_text import load_yaml
@@ -23,21 +21,16 @@ from panda.errors import (
     StoreError,
 )
 from panda.models.models_file import ModelsFile
-from panda.recipes.plan import (
-    ENCODER,
-    LANGUAGE_MODEL,
-    WRITER,
-    CallPlan,
-    Capability,
-    capability_of,
-    compile_call,
-    reached_steps,
-)
+from panda.offline.support import why_not_offline
 from panda.recipes.recipe import Recipe, parse_recipe
-from panda.recipes.steps import STEPS
+from panda.steps.contract import StepContract
+from panda.steps.table import STEPS
 from panda.store.files import read_text
 from panda.store.layout import asset
 from panda.store.records import Intent
+
+OFFLINE = "offline"
+"""What serves a layer without a language model: the program itself."""
 
 
 def read_own_text(path: Path) -> str:
@@ -76,8 +69,6 @@ class RecipeBook:
         self._prompt_dirs = tuple(prompt_dirs)
         self._recipes: dict[str, Recipe] = {}
         self._prompts: dict[str, str] = {}
-        self._plans: dict[tuple[str, Capability], CallPlan] = {}
-        self._fits: dict[str, Fit | None] = {}
         self._registry: tuple[RegistryEntry, ...] | None = None
 
     def recipe_keys(self) -> list[str]:
@@ -123,65 +114,45 @@ class RecipeBook:
             )
         return path
 
-    def plan(self, key: str, capability: Capability, recipe: Recipe | None = None) -> CallPlan:
-        """
-        The call of a recipe under a capability, compiled once; raises as load_recipe, unless the recipe is
-        given.
-        """
-        if (key, capability) not in self._plans:
-            recipe, step, packaged = recipe or self.load_recipe(key), self.step_of(key), None
-            if step in STEPS and capability == "chooses":
-                packaged = packaged_book().recipe_for(str(step), recipe.mode or "chat")
-            self._plans[key, capability] = compile_call(recipe, capability, STEPS.get(step or ""), packaged)
-        return self._plans[key, capability]
+    def contract_of(self, key: str) -> StepContract:
+        """Return the contract of the step that a recipe serves; an empty one if it serves none."""
+        return STEPS.get(self.step_of(key) or "", StepContract())
 
-    def deciders(self, recipe: Recipe, models: ModelsFile) -> str:
-        """What decides in calls of a recipe with the models that are set, in words."""
-        model = models.models.get(models.layers.get(recipe.model_layer) or "")
-        if model is None:
+    def served_by(self, recipe: Recipe, models: ModelsFile) -> str:
+        """Return what replies to a recipe with the models that are set, in words."""
+        name = models.layers.get(recipe.model_layer)
+        if name is None:
             return "no model"
-        plan = self.plan(recipe.key, capability_of(model), recipe)
-        return plan.deciders(partial(self.has_fit, models))
+        if models.models[name].writes:
+            return name
+        reason = why_not_offline(recipe, self.contract_of(recipe.key))
+        return f"nothing: {reason}" if reason else OFFLINE
 
     def uses(self, models: ModelsFile) -> dict[str, dict[str, list[str]]]:
         """
-        Return by model and layer the keys of the recipes in force that ask it something, sorted.
-
-        A model that writes is asked for whole replies, the encoder for choices of models that do not, and
-        these for the choices that nothing else decides. Recipes that do not read are left out.
+        Return by model and layer the keys of the recipes in force that it serves, sorted; the encoder's are
+        those that are served offline. Recipes that do not read are left out.
         """
         uses: dict[str, dict[str, list[str]]] = {}
         for key in self.recipe_keys():
             recipe, _ = self.inspect(key)
-            if recipe is not None:
-                name, deciders = models.layers.get(recipe.model_layer), self.deciders(recipe, models)
-                asked: list[str] = []
-                if name and (deciders == WRITER or LANGUAGE_MODEL in deciders):
-                    asked.append(name)
-                if models.encoder and ENCODER in deciders:
-                    asked.append(models.encoder)
-                for model in asked:
-                    uses.setdefault(model, {}).setdefault(recipe.model_layer, []).append(key)
+            if recipe is None:
+                continue
+            server = self.served_by(recipe, models)
+            model = models.encoder if server == OFFLINE else server
+            if model in models.models:
+                uses.setdefault(str(model), {}).setdefault(recipe.model_layer, []).append(key)
         return uses
-
-    def has_fit(self, models: ModelsFile, step: Step) -> bool:
-        """Whether a step's fit is there for the encoder that is set."""
-        return bool(models.has_packaged_encoder and step.fit and self.fit_classes(step.fit))
 
     def unsent_prompts(self, recipe: Recipe, models: ModelsFile | None) -> list[str]:
         """
-        The prompt files of a recipe that no model is ever sent: none under one that writes, nor where it is
-        not known which models are set.
+        The prompt files of a recipe that no model is ever sent: none under a model, nor where it is not known
+        which models are set.
         """
         model = models.models.get(models.layers.get(recipe.model_layer) or "") if models else None
-        if models is None or model is None or model.writes:
+        if model is None or model.writes:
             return []
-        sent: set[str] = set()
-        for spec in recipe.choices:
-            for step in reached_steps(spec, partial(self.has_fit, models)):
-                if step.scores:
-                    sent |= set(recipe.prompt_files) if step.scorer == "label" else {step.prompt or ""}
-        return [name for name in recipe.named_prompts if name not in sent]
+        return list(recipe.prompt_files)
 
     def prompt_of(self, recipe: Recipe) -> str:
         """The prompt of a recipe: its own text, or that of its files; raises as load_prompt."""
@@ -190,21 +161,9 @@ class RecipeBook:
         return "\n\n".join(self.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files)
 
     def prompts_of(self, key: str) -> dict[str, str]:
-        """Every prompt file that a recipe names, those of its choices included, with its text."""
+        """Every prompt file that a recipe names, with its text."""
         recipe = self.load_recipe(key)
-        return {name: self.load_prompt(name, where=str(recipe.path)) for name in recipe.named_prompts}
-
-    def fit(self, name: str) -> Fit | None:
-        """The fit of that file name; None if no folder has it. FileFormatError: the file is no fit."""
-        if name not in self._fits:
-            path = _first(self._recipe_dirs, f"{FITS_DIR}/{name}", name)
-            self._fits[name] = load_fit(path) if path else None
-        return self._fits[name]
-
-    def fit_classes(self, name: str) -> set[str]:
-        """The classes that fits of a name tell apart, whatever models they were made for."""
-        paths = [path for folder in self._recipe_dirs for path in (folder / FITS_DIR).glob(f"{name}-*.json")]
-        return {label for path in paths for label in load_fit(path).classes}
+        return {name: self.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files}
 
     def registry(self) -> tuple[RegistryEntry, ...]:
         """
@@ -285,9 +244,9 @@ class RecipeBook:
                 fix=nearest(key, self.recipe_keys(), "see `panda recipe list`"),
             )
         recipe, faults = parse_recipe(read_own_text(path), path=path, key=key), []
-        for name, place in recipe.named_prompts.items():
+        for name in dict.fromkeys(recipe.prompt_files):
             try:
-                self.load_prompt(name, where=Location(path, key=place))
+                self.load_prompt(name, where=Location(path, key="prompt_files"))
             except RecipeError as fault:
                 faults.append(fault)
         return recipe, faults

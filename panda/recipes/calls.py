@@ -9,19 +9,21 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import UNSET, structs
 
-from panda.choosing.ask import Pass
+from panda.compression.fit import Cut
 from panda.documents.text import count_noun
 from panda.errors import HaltError
 from panda.models.cl100k import count_tokens
 from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, ScoreCase, Usage
 from panda.recipes.recipe import Recipe
 from panda.store import records
+from panda.store.files import render_json
 from panda.store.layout import turn_name
 from panda.store.records import (
     ChoiceCall,
     Execution,
     GeneratedCall,
     ModelCall,
+    OfflineCall,
     Prefix,
     Step,
     TokenCounts,
@@ -30,10 +32,10 @@ from panda.store.records import (
 _T = TypeVar("_T")
 _SHOWN_LINES = 40
 _TAIL = 400
-_RULES = "rules"  # method of an execution for which no model was asked
+_NOTHING_ASKED = "rules"  # method of an execution for which nothing was asked
 
 
-Cause = Literal["recipe changed", "asked otherwise", "not recorded"]
+Cause = Literal["recipe changed", "asked otherwise", "not recorded", "behaves otherwise since"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Miss:
     """A call that no recording answers, because what it asks has changed."""
 
     recipe: str  # the recipe, or the tool
-    kind: str  # generate, choose or tool
+    kind: str  # generate, choose, offline or tool
     difference: str  # unified diff from the nearest recorded prompt to the present one
     cause: Cause = "asked otherwise"
 
@@ -72,6 +74,9 @@ class Recordings:
         """Log-probability and number of tokens of a continuation, if it was scored before."""
         return self._scores.get((digest, prefix, case.context, case.continuation))
 
+    def compare_offline(self, asker: Asker, call: OfflineCall) -> None:
+        """Note where the program itself replies otherwise than was recorded."""
+
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Step | None:
         """What the same call of a tool that reaches outside the store gave before; None: it is to be made."""
         return None
@@ -84,6 +89,8 @@ class Recordings:
         return self._completions.get(_key(digest, asked, vars(params)))
 
     def _take(self, call: ModelCall) -> None:
+        if isinstance(call, OfflineCall):
+            return
         for part in [call.prefix] if isinstance(call, ChoiceCall) else call.messages:
             if part.sha256 and part.content:
                 self._prefixes[part.sha256] = part.content
@@ -116,7 +123,10 @@ class LiveOnMiss(Recordings):
         """Told of a recorded step that answers, to bring back the files that it made."""
         self._steps = list(steps)
         self._versions: dict[str, set[str | None]] = {}
+        self._offline: dict[str, list[OfflineCall]] = {}
         for call in calls:
+            if isinstance(call, OfflineCall):
+                self._offline.setdefault(call.recipe, []).append(call)
             self._versions.setdefault(call.recipe, set()).add(call.hashes.get("version"))
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Step | None:
@@ -126,6 +136,18 @@ class LiveOnMiss(Recordings):
                 return self._steps.pop(place)
         self.misses.append(Miss(tool, "tool", f"+{json.dumps(arguments, ensure_ascii=False)}"))
         return None
+
+    def compare_offline(self, asker: Asker, call: OfflineCall) -> None:
+        recorded = self._offline.get(call.recipe)
+        if not recorded:
+            return  # recorded before such replies were, or by a model
+        before = recorded.pop(0)
+        if before.reply != call.reply:
+            texts = [render_json(reply).splitlines() for reply in (before.reply, call.reply)]
+            shown = difflib.unified_diff(texts[0], texts[1], "recorded", "now", lineterm="", n=1)
+            same_inputs = before.hashes.get("inputs") == call.hashes.get("inputs")
+            cause: Cause = "behaves otherwise since" if same_inputs else "asked otherwise"
+            self.misses.append(Miss(asker.recipe, "offline", "\n".join(shown), cause))
 
     def score(self, asker: Asker, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:
         found = super().score(asker, digest, prefix, case)
@@ -278,11 +300,12 @@ class CallWriter:
     """Writes the calls of one execution, one line of calls.jsonl each, and adds up their tokens."""
 
     def __init__(
-        self, journal: Journal, recipe: Recipe, prompts: Mapping[str, str], model: ModelInfo
+        self, journal: Journal, recipe: Recipe, prompts: Mapping[str, str], model: ModelInfo | None
     ) -> None:
         self.asker = Asker(recipe.key, recipe_digest(recipe.text, prompts))
         self.totals = Usage(0, 0, 0)
         self.sent: Sequence[Message] = ()  # the messages of the last attempt
+        self.cuts: Sequence[Cut] = ()  # what was taken from the documents of the last attempt
         self._journal = journal
         self._recipe = recipe
         self._model = model
@@ -292,7 +315,7 @@ class CallWriter:
             "schema": text_digest(json.dumps(recipe.output_schema, sort_keys=True, default=str)),
             "version": self.asker.version,
         }
-        self._asked: dict[str, ModelInfo] = {}  # model that answered last, by kind of call
+        self._asked: dict[str, ModelInfo | None] = {}  # model that answered last, by kind of call
 
     def write_generate(
         self,
@@ -304,7 +327,7 @@ class CallWriter:
     ) -> None:
         """Write down one completion; *lenient* names the properties whose faults refuse no reply."""
         line = GeneratedCall(
-            **self._common("generate", attempt, self._model, completion.usage, completion.seconds),
+            **self._common("generate", attempt, completion.usage, completion.seconds),
             messages=tuple(map(self._message, messages)),
             parameters={**vars(params)},
             output=completion.text,
@@ -314,25 +337,43 @@ class CallWriter:
         )
         self._journal.add_call(line)
 
-    def write_choose(self, name: str, made: Pass, attempt: int) -> None:
-        """Write down one scoring pass of a property."""
-        answered = zip(made.cases, made.found, made.known, strict=True)
+    def write_probability(
+        self, name: str, prefix: str, value: records.Option, *, usage: Usage, seconds: float, attempt: int
+    ) -> None:
+        """Write down how probable the value of a property was where it was written."""
         line = ChoiceCall(
-            **self._common("choose", attempt, made.by, made.usage, made.seconds),
+            **self._common("choose", attempt, usage, seconds),
             property=name,
-            prefix=Prefix(**self._prefix(str(made.prefix))),  # a rendered chat is more than a text
-            options=tuple(
-                records.Option(case.context, case.continuation, logprob, tokens, known)
-                for case, (logprob, tokens), known in answered
-            ),
+            prefix=Prefix(**self._prefix(str(prefix))),  # a rendered chat is more than a text
+            options=(value,),
         )
+        self._journal.add_call(line)
+
+    def write_offline(
+        self,
+        reply: Mapping[str, Any],
+        *,
+        inputs: str,
+        weights: str,
+        behaviour: int,
+        seconds: float,
+        attempt: int,
+    ) -> None:
+        """Write down a reply that the program gave itself; *inputs* and *weights* are digests."""
+        line = OfflineCall(
+            **self._common("offline", attempt, Usage(0, 0, 0), seconds),
+            behaviour=behaviour,
+            reply=dict(reply),
+        )
+        line = structs.replace(line, hashes={**line.hashes, "inputs": inputs, "weights": weights})
+        self._journal.recordings.compare_offline(self.asker, line)
         self._journal.add_call(line)
 
     def log_line(self, timestamp: str, *, was_away: bool) -> Execution:
         """A line of the executions log that says recipe, models, turn and tokens (S3 §27)."""
         if was_away:  # only a server is, and that writes
             self._asked.setdefault("generate", self._model)
-        models = {model.name: model.digest for model in self._asked.values()}
+        models = {model.name: model.digest for model in self._asked.values() if model}
         return Execution(
             timestamp=timestamp,
             recipe=self._recipe.name,
@@ -340,15 +381,15 @@ class CallWriter:
             version=self.asker.version,
             phase=self._journal.phase,
             model_layer=self._recipe.model_layer,
-            method="+".join(self._asked) or _RULES,
+            method="+".join(self._asked) or _NOTHING_ASKED,
             model="+".join(models) or None,
             model_digest="+".join(models.values()) or None,
             **whose_turn(self._journal),
             tokens=count_totals(self.totals, self.sent),
         )
 
-    def _common(self, kind: str, attempt: int, by: ModelInfo, usage: Usage, seconds: float) -> dict[str, Any]:
-        self._asked[kind] = by
+    def _common(self, kind: str, attempt: int, usage: Usage, seconds: float) -> dict[str, Any]:
+        self._asked[kind] = self._model
         self.totals += usage
         return {
             "n": 1,  # the journal numbers it
@@ -356,8 +397,8 @@ class CallWriter:
             "recipe": self._recipe.key,
             "attempt": attempt,
             "layer": self._recipe.model_layer,
-            "model": by.name,
-            "hashes": {**self._hashes, "model": by.digest},
+            "model": self._model.name if self._model else UNSET,
+            "hashes": {**self._hashes, "model": self._model.digest if self._model else None},
             "usage": records.Usage(**vars(usage)),
             "seconds": round(seconds, 4),
         }

@@ -6,10 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from panda.choosing.ask import read_examples
-from panda.choosing.decision import FITTED, ChoiceSpec, Step
 from panda.documents.text import nearest
 from panda.errors import (
     FileFormatError,
@@ -27,12 +25,14 @@ from panda.models.cl100k import count_tokens
 from panda.models.contract import ModelInfo
 from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
 from panda.models.replies import check_schema
+from panda.offline.support import why_not_offline
 from panda.recipes.book import RecipeBook, RegistryEntry
-from panda.recipes.messages import Request, build_messages
-from panda.recipes.plan import CAPABILITIES, CallPlan, Capability, capability_of
-from panda.recipes.recipe import Recipe, named_choices
-from panda.recipes.schema import plain_schema
-from panda.recipes.steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS, StepInputs
+from panda.recipes.messages import build_messages
+from panda.recipes.recipe import Recipe
+from panda.recipes.schema import is_decision, plain_schema, property_schemas
+from panda.steps.contract import StepContract
+from panda.steps.request import Request
+from panda.steps.table import BASE_VARIABLES, STEPS, TURN_DOCUMENTS
 from panda.store.layout import asset
 
 _WINDOW_RESERVE_TOKENS = 1000
@@ -98,9 +98,7 @@ def check_recipes_of_mode(
             check = _RecipeCheck(recipe, given, book, model, tools, cache_dir)
             for fault in check.faults():
                 raise fault
-            plan = check.plan()
-            is_asked = plan.writes or plan.scores_labels or not (model and model.scores)
-            is_asked = is_asked and given.tool is None
+            is_asked = bool(model and model.writes) and given.tool is None
             layers[recipe.model_layer] = layers.get(recipe.model_layer, False) or is_asked
     return layers
 
@@ -148,17 +146,16 @@ def _unsent_prompts(
     unsent: dict[str, Recipe] = {}
     sent: set[str] = set()
     for recipe in recipes:
-        with suppress(FileFormatError):  # a damaged fit is told of where it is read
-            names = book.unsent_prompts(recipe, models)
-            unsent |= dict.fromkeys(names, recipe)
-            sent |= recipe.named_prompts.keys() - names
+        names = book.unsent_prompts(recipe, models)
+        unsent |= dict.fromkeys(names, recipe)
+        sent |= {*recipe.prompt_files}.difference(names)
     for name in unsent.keys() - sent:
         recipe = unsent[name]
         with suppress(RecipeError):
             path = book.path_of_prompt(name, str(recipe.path))
             if not path.is_relative_to(asset("prompts")):
-                message = f"no model that is set is ever sent it: {recipe.model_layer} only chooses"
-                fix = f"see `panda recipe show {recipe.key}`, or set a model that writes in models.yaml"
+                message = f"no model is sent it: {recipe.model_layer} is offline"
+                fix = f"see `panda recipe show {recipe.key}`, or give the layer a model in models.yaml"
                 yield Problem(message, str(path), fix=fix, verdict=Verdict.SOUND)
 
 
@@ -169,7 +166,7 @@ class _RecipeCheck:
     """
 
     recipe: Recipe
-    given: StepInputs | None  # what its step gives; None serves no step: then that is not known
+    given: StepContract | None  # what its step gives; None serves no step: then that is not known
     book: RecipeBook  # gives its prompts
     model: LayerModel | None  # the model of its layer; None if it is unset
     tools: Collection[str]  # names of the tools that there are
@@ -179,27 +176,22 @@ class _RecipeCheck:
         yield from self._tools()
         yield from self._documents()
         yield from self._variables()
-        yield from self._choices()
+        yield from self._decisions()
         yield from self._grammar()
-        yield from self._templates()
         yield from self._asking_back()
         if self._is_mapped():
-            yield from self._read_fields(self.plan())
+            yield from self._read_fields()
+            yield from self._offline()
         yield from self._known_values()
         yield from self._prompt_budget()
         yield from self._window()
 
     def information(self) -> Iterator[Problem]:
-        """What the models that are set make no use of, or models that can do more or less would miss."""
-        own = capability_of(self.model) if self.model else None
-        if self._is_mapped():
-            for capability in CAPABILITIES:
-                for fault in self._read_fields(self.plan(capability)) if capability != own else ():
-                    message = f"under a model that {capability}: {fault.message}"
-                    fix, path = fault.fix, str(self.recipe.path)
-                    yield Problem(message, path, key=fault.key, fix=fix, verdict=Verdict.SOUND)
-        if own == "chooses":
-            yield from self._unreached_values()
+        """What is no fault but should be known: that a layer could not serve it offline, and ceilings."""
+        reason = why_not_offline(self.recipe, self.given) if self.given and self._is_mapped() else None
+        if reason and self.model and self.model.writes and self.given and self.given.tool is None:
+            message = f"{self.recipe.model_layer} could not serve it offline: {reason}"
+            yield Problem(message, str(self.recipe.path), verdict=Verdict.SOUND)
         yield from self._ceilings()
 
     def _ceilings(self) -> Iterator[Problem]:
@@ -212,10 +204,6 @@ class _RecipeCheck:
             message = f"tokens over the ceilings of S3 §11.2: {', '.join(over)}"
             fix = "lower them; of panda's own recipes see docs/decisions/0019-ceilings.md"
             yield Problem(message, str(self.recipe.path), key="token_budget", fix=fix, verdict=Verdict.SOUND)
-
-    def plan(self, capability: Capability | None = None) -> CallPlan:
-        own = capability_of(self.model) if self.model else "writes"
-        return self.book.plan(self.recipe.key, capability or own, self.recipe)
 
     def _fault(self, key: str, message: str, fix: str | None = None) -> Problem:
         return RecipeKeyError(message, where=Location(self.recipe.path, key=key), fix=fix)
@@ -245,13 +233,8 @@ class _RecipeCheck:
             return
         base = (*BASE_VARIABLES, *self.given.variables)
         known = (*base, *self.recipe.variables)
-        choices = [spec.name for spec in self.recipe.choices if not spec.many]
         texts = [(f"variables.{name}", value, base) for name, value in self.recipe.variables.items()]
         texts += [(key, text, known) for key, text in self._prompt_texts()]
-        for name, template in self.recipe.templates.items():
-            parts = template if isinstance(template, list) else [template]
-            written = [text for text in parts if isinstance(text, str)]
-            texts += [(f"templates.{name}", text, (*known, *choices)) for text in written]
         for key, text, names in texts:
             for name in dict.fromkeys(_VARIABLE.findall(text)):
                 if name not in names:
@@ -271,64 +254,27 @@ class _RecipeCheck:
         except RecipeError:
             return None
 
-    def _choices(self) -> Iterator[Problem]:
-        if self.recipe.choices and not self.recipe.is_object:
-            yield self._fault("output_format", "choices need output_format: json or yaml", "set it to json")
-        sources = list(_sources(self.recipe.output_schema, "output_schema"))
-        for spec in self.recipe.choices:
-            key = f"output_schema.properties.{spec.name}"
-            sources += [] if spec.values else [(key, spec.name)]
-            for n, step in enumerate(spec.steps):
-                sources += [(f"{key}.x-decide[{n}].over", step.over)] if step.over else []
-                yield from self._scorer_prompt(spec, step, f"{key}.x-decide[{n}]")
-        for key, name in sources:
-            if self.given and name not in self.given.options:
-                message = f"no phase gives options called {name!r}"
-                yield self._unknown(key, message, name, self.given.options)
+    def _decisions(self) -> Iterator[Problem]:
+        contract = self.given or StepContract()
+        names = [
+            name
+            for name, schema in property_schemas(self.recipe.output_schema).items()
+            if is_decision(name, schema, contract)
+        ]
+        if names and not self.recipe.is_object:
+            message = f"{names[0]!r} is to be chosen, which needs output_format: json or yaml"
+            yield self._fault("output_format", message, "set it to json")
 
-    def _scorer_prompt(self, spec: ChoiceSpec, step: Step, place: str) -> Iterator[Problem]:
-        """Whether the prompt file of a step has examples of the classes that are compared."""
-        text = self._prompt(step.prompt)
-        if text is None or step.scorer == "label":
+    def _offline(self) -> Iterator[Problem]:
+        """What keeps the program from replying itself, where the layer has no language model."""
+        if self.given is None or self.model is None or self.model.writes or self.given.tool is not None:
             return
-        key = f"{place}.prompt"
-        try:
-            examples = read_examples(text, str(step.prompt))
-        except RecipeKeyError as exc:
-            yield self._fault(key, f"{step.prompt}: {exc.message}", "add its sections")
-            return
-        classes = [name for name, items in examples.items() if items]
-        for name in examples:
-            if name not in classes:
-                message = f"the class {name!r} of {step.prompt} has no line that begins with `- `"
-                yield self._fault(key, message, "write each of its examples as a list item")
-        if step.class_ is not None and step.class_ not in classes:
-            message = f"{step.prompt} has no class {step.class_!r}"
-            yield self._unknown(f"{place}.class", message, step.class_, classes)
-        values = [str(value) for value in spec.values] if spec.values and not step.over else classes
-        compared = classes if step.class_ is not None else [name for name in classes if name in values]
-        if len(compared) < 2:
-            message = f"{step.prompt} has examples of {len(compared)} classes to compare; it needs two"
-            yield self._fault(key, message, f"add `# class` sections: {', '.join(values)}")
-        for name in classes if step.class_ is None else ():
-            if name not in values:
-                message = f"the class {name!r} of {step.prompt} is not among the values of {spec.name}"
-                yield self._unknown(key, message, name, values)
-
-    def _templates(self) -> Iterator[Problem]:
-        texts = self.recipe.texts
-        choices = [spec.name for spec in self.recipe.choices]
-        subsets = [spec.name for spec in self.recipe.choices if spec.many]
-        for name, template in self.recipe.templates.items():
-            key = f"templates.{name}"
-            if name not in texts:
-                yield self._unknown(key, f"{name!r} is no text property of output_schema", name, texts)
-            for form, value in template.items() if isinstance(template, Mapping) else ():
-                known = subsets if form == "spans" else choices
-                for chosen in named_choices(value):
-                    if chosen not in known:
-                        message = f"{chosen!r} is no choice of output_schema that {form} can be made of"
-                        yield self._unknown(f"{key}.{form}", message, chosen, known)
+        reason = why_not_offline(self.recipe, self.given)
+        if reason:
+            fix = f"do not require it, or give {self.recipe.model_layer} a model in models.yaml"
+            yield self._fault(
+                "output_schema.required", f"{self.recipe.model_layer} is offline: {reason}", fix
+            )
 
     def _asking_back(self) -> Iterator[Problem]:
         gates = self.recipe.quality_gates
@@ -338,70 +284,32 @@ class _RecipeCheck:
             fix = f"use retry, halt or proceed; only {asking} ask back"
             yield self._fault("quality_gates.below_threshold", message, fix)
 
-    def _read_fields(self, plan: CallPlan) -> Iterator[Problem]:
-        """What the phase reads of a reply and no call of that plan gives."""
-        if self.given is None or not self.given.reads:
+    def _read_fields(self) -> Iterator[Problem]:
+        """What the phase reads of a reply and this recipe does not ask for."""
+        if self.given is None or not self.given.required:
             return
-        recipe, reads = plan.recipe, self.given.reads
+        recipe, required = self.recipe, self.given.required
         if not recipe.is_object:
             if not self.given.may_be_text:
-                message = f"the phase of this recipe reads {', '.join(reads)} of an object"
+                message = f"the phase of this recipe reads {', '.join(required)} of an object"
                 yield self._fault("output_format", message, "set it to json, with these in output_schema")
             return
         schema = recipe.output_schema
-        for name in reads:
+        for name in required:
             if name not in schema.get("properties", {}):
                 message = f"output_schema has no {name!r}, which the phase of this recipe reads"
                 yield self._fault(f"output_schema.properties.{name}", message, f"add {name}: to properties")
             elif name not in schema.get("required", ()):
                 message = f"output_schema does not require {name!r}, which the phase of this recipe reads"
                 yield self._fault("output_schema.required", message, f"add {name} to required")
-            elif name in plan.optional:
-                message = (
-                    f"the text {name!r} is required, and the model of {recipe.model_layer} does not write"
-                )
-                yield self._fault("templates", message, f"add {name}: to templates, or do not require it")
 
     def _known_values(self) -> Iterator[Problem]:
-        """Values of a choice that decides how the turn goes on, and that the phase does not act upon."""
-        for spec in self.recipe.choices if self.given else ():
-            known = self.given.decides.get(spec.name, ()) if self.given else ()
-            for value in spec.values if known else ():
+        """Values that say how the turn goes on, and that the phase does not act upon."""
+        for name, known in self.given.decides.items() if self.given else ():
+            for value in self.recipe.enum_of(name):
                 if value not in known:
                     message = f"the phase of this recipe does nothing for the value {value!r}"
-                    yield self._unknown(f"output_schema.properties.{spec.name}", message, value, known)
-
-    def _unreached_values(self) -> Iterator[Problem]:
-        """
-        The values of each enum that no step of its decision list can choose; those that `x-written` leaves to
-        models that write are not among them.
-        """
-        for spec in self.recipe.choices:
-            reached = set[str]()
-            for step in spec.steps:
-                reached |= self._chosen_by(spec, step)
-                if step.choose is not None and step.at_least is None:
-                    break
-            left = [str(value) for value in spec.values if str(value) not in reached]
-            if left:
-                yield Problem(
-                    f"no step chooses {', '.join(left)} under a model that does not write",
-                    str(self.recipe.path),
-                    key=f"output_schema.properties.{spec.name}",
-                    fix="add a step for it, or leave it to models that write with x-written",
-                    verdict=Verdict.SOUND,
-                )
-
-    def _chosen_by(self, spec: ChoiceSpec, step: Step) -> set[str]:
-        if step.choose is not None or step.class_ is not None:
-            return {str(step.class_ if step.choose is None else step.choose)}
-        if step.scorer in FITTED:
-            return self.book.fit_classes(step.fit or "")
-        if step.prompt is not None:
-            text = self._prompt(step.prompt)
-            examples = read_examples(text, step.prompt) if text else {}
-            return {name for name, items in examples.items() if items}
-        return {str(value) for value in (spec.values[:1] if step.scorer == "prior" else spec.values)}
+                    yield self._unknown(f"output_schema.properties.{name}", message, value, known)
 
     def _grammar(self) -> Iterator[Problem]:
         schema, where = self.recipe.output_schema, Location(self.recipe.path, key="output_schema")
@@ -416,7 +324,8 @@ class _RecipeCheck:
             if name not in properties:
                 yield self._unknown("output_schema.required", f"{name!r} is no property", name, properties)
         try:
-            check_schema(plain_schema(schema, only=None, options={}), where=where, cache_dir=self.cache_dir)
+            plain = plain_schema(schema, self.given or StepContract())
+            check_schema(plain, where=where, cache_dir=self.cache_dir)
         except RecipeSchemaError as fault:
             yield fault
 
@@ -427,7 +336,8 @@ class _RecipeCheck:
         prompt = "\n\n".join(text for _, text in self._prompt_texts())
         blank = dict.fromkeys(_VARIABLE.findall(prompt), "")
         try:
-            messages = build_messages(self.plan("writes"), prompt, Request("", variables=blank), ())
+            contract = self.given or StepContract()
+            messages = build_messages(self.recipe, contract, prompt, Request("", variables=blank), ())
         except RecipeKeyError:
             return  # a variable without a value, told above
         used = sum(_count_prompt_tokens(message.content) for message in messages)
@@ -457,14 +367,6 @@ class _RecipeCheck:
 
     def _over_budget(self, key: str, message: str, fix: str) -> Problem:
         return RecipeBudgetError(message, where=Location(self.recipe.path, key=key), fix=fix)
-
-
-def _sources(schema: Any, key: str) -> Iterator[tuple[str, str]]:
-    for name, part in schema.items() if isinstance(schema, Mapping) else ():
-        if name == "x-from":
-            yield f"{key}.x-from", str(part)
-        else:
-            yield from _sources(part, f"{key}.{name}")
 
 
 def _registry_faults(

@@ -1,26 +1,16 @@
 """
-The recipe executor (S3 §15): the only caller of a model.
-
-One execution: fit the inputs, build the prompt, ask the model, fill templates, check the reply, retry with
-the error, log. A model that only chooses scores the choices by their decision lists and leaves text to the
-recipe's templates. A model that writes gives text and choices in one reply under the schema, the choices
-last; if it scores too, the confidence of the deciding choice is the probability of its value in that reply,
-else there is none.
+The recipe executor (S3 §15): asks what serves the recipe's layer, checks the reply, asks again with the
+error, applies the gates and logs. It does not know what kind of responder replies.
 """
 
 import json
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, cast
 
 from msgspec import structs
 
-from panda.choosing.ask import Ask, Memo
-from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
-from panda.choosing.scorers import choose, written_choice
 from panda.compression.budgets import Limits
 from panda.compression.fit import (
     REWRITE,
@@ -44,29 +34,18 @@ from panda.errors import (
     SchemaError,
     TryAgainError,
 )
-from panda.models.contract import Encoder, GenerateParams, Layers, Message, Model, ScoreCase
-from panda.models.replies import as_written
+from panda.models.contract import Encoder, Layers, Model
+from panda.offline.responder import OfflineResponder
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import CallWriter, Journal, whose_turn
-from panda.recipes.messages import Request, Room, build_messages, shown_to_writer
-from panda.recipes.plan import capability_of
-from panda.recipes.reply import (
-    Gate,
-    Reply,
-    fill_templates,
-    find_fault,
-    find_unlinked,
-    parse_object,
-    value_span,
-)
-from panda.recipes.schema import lower_limits, plain_schema
+from panda.recipes.prompt_responder import PromptResponder
+from panda.recipes.reply import Gate, Reply, find_fault, find_unlinked
+from panda.recipes.responder import Call, RawReply, Responder
+from panda.recipes.schema import is_confidence, plain_schema, without_choice
+from panda.steps.request import Request
 from panda.store.log import AWAY
 from panda.store.records import Execution
 
-_COMMON_CHARS = 3
-"""Characters of a token in most replies."""
-_LEAST_CHARS = 1
-"""Characters of a token at least."""
 _Ended = Reply | HaltError | ModelAwayError
 
 
@@ -86,7 +65,7 @@ class RecipeExecutor:
         self.limits = limits or Limits()
         self.book = book
         self.encoder = encoder
-        self.memo = Memo()
+        self._offline = OfflineResponder(encoder)
         self._layers = layers
         self._clock = clock
         self._log = log
@@ -98,6 +77,16 @@ class RecipeExecutor:
     def writes(self, key: str) -> bool:
         return self.model(key).info.writes
 
+    def responder(self, key: str, request: Request, journal: Journal) -> Responder:
+        """Return what replies to calls of a recipe: the model of its layer, or the program itself."""
+        if not self.writes(key):
+            return self._offline
+
+        def rewriter(kind: ContentType) -> Rewrite | None:
+            return passage_rewriter(self, kind, request.query, journal)
+
+        return PromptResponder(self.model(key), self.book, self.limits, rewriter)
+
     def served_by(self, layer: str) -> str:
         """What answers calls of a layer: its model where that writes, else the encoder, else words alone."""
         model = self._layers.model(layer).info
@@ -107,9 +96,12 @@ class RecipeExecutor:
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """
-        The checked reply of one recipe, e.g. "pipeline/phase1_reflection". BudgetExceededError: the protected
-        inputs do not fit. ReplyError: the reply stayed invalid after all retries. GateError: below the
-        confidence threshold, and the recipe halts then.
+        Return the checked reply of one recipe, e.g. "pipeline/phase1_reflection".
+
+        Raises:
+            BudgetExceededError: The protected inputs do not fit.
+            ReplyError: The reply stayed invalid after all retries, or nothing that is set can reply.
+            GateError: Its confidence is below the threshold, and the recipe halts then.
         """
         execution = _Execution(self, key, request, journal)
         started = time.monotonic()
@@ -135,63 +127,72 @@ class RecipeExecutor:
         now = render_time(self._clock())
         return compressed_line(cut, timestamp=now, recipe=recipe, layer=layer, model=model)
 
-    def decide(self, key: str, name: str, request: Request, journal: Journal) -> Choice:
-        """The choice of the property *name* of a recipe, as an execution would make it: for measuring."""
-        self.memo.clear()
-        execution = _Execution(self, key, request, journal)
-        execution.attempts += 1
-        return execution.choose(execution.recipe.choice(name), lambda: execution.messages(None))
-
-    def asking(
-        self, key: str, name: str, request: Request, journal: Journal
-    ) -> tuple[ChoiceSpec, ChoiceInputs, Ask]:
-        """One choice of a recipe, what it looks at, and what its scorers ask: for tuning."""
-        execution = _Execution(self, key, request, journal)
-        spec = execution.recipe.choice(name)
-        return spec, execution.inputs(str), execution.ask(spec)
-
 
 class _Execution:
-    """One execution of a recipe: its plan is asked, the reply checked, asked for anew, and written down."""
+    """One execution of a recipe: it is asked, the reply checked, asked for anew, and written down."""
 
     def __init__(self, executor: RecipeExecutor, key: str, request: Request, journal: Journal) -> None:
         self.executor = executor
         self.request = request
         self.journal = journal
-        self.model = executor.model(key)
-        self.plan = executor.book.plan(key, capability_of(self.model.info))
-        self.recipe = self.plan.recipe
-        self.prompt = executor.book.prompt_of(self.recipe)
-        self.shown = shown_to_writer(self.plan, request, self.prompt) if self.plan.writes else request
-        rewriter = cache(lambda kind: passage_rewriter(executor, kind, request.query, journal))
-        self.room = Room(self.recipe, self.model, executor.limits, rewriter)
-        self.by_list = self.model.info.scores and not self.plan.writes
-        self.cuts: list[Cut] = []
+        self.recipe = executor.book.load_recipe(key)
+        self.contract = executor.book.contract_of(key)
+        self.responder = executor.responder(key, request, journal)
         self.attempts = 0
         self.times_cut = 0
-        self.room_tokens = self.recipe.token_budget.output
-        self.reasoning = ""
         prompts = executor.book.prompts_of(key)
-        self.writer = CallWriter(journal, self.recipe, prompts, self.model.info)
+        encoder = executor.encoder.info if executor.encoder else None
+        asked = encoder if self.responder.is_offline else executor.model(key).info
+        self.writer = CallWriter(journal, self.recipe, prompts, asked)
 
     def run(self) -> Reply:
-        gates, recipe = self.recipe.quality_gates, self.recipe
+        recipe = self.recipe
+        if reason := self.responder.unsupported(recipe, self.contract):
+            raise ReplyError(
+                f"{recipe.key}: {reason}",
+                where=str(recipe.path),
+                fix=f"give the layer {recipe.model_layer} a model in models.yaml",
+                expected="a layer that serves this recipe",
+                received=f"{recipe.model_layer}: offline",
+            )
         error: str | None = None
         received: str | None = None
-        for _ in range(gates.max_retries + 1):
-            if self.executor.book.step_of(recipe.key) not in STEPS.values():  # compression is not counted
+        attempts = 1 if self.responder.is_offline else recipe.quality_gates.max_retries + 1
+        for _ in range(attempts):
+            if self.contract.name not in STEPS.values():  # compression is not counted
                 self.journal.count_execution(recipe.key)
             self.attempts += 1
-            received, reply, error = self._attempt(self.messages(error))
-            if reply is not None and self._gate_passes(reply):
-                return reply
-            error = error or f"the confidence of the reply is below {gates.confidence_threshold}"
+            raw = self.responder.reply(self._call(error, is_last=self.attempts == attempts))
+            received = raw.received
+            self.times_cut += raw.is_cut
+            values = self._completed(raw.values)
+            error = raw.error or self._fault(values) or find_unlinked(recipe, self.request, values)
+            if error is None:
+                reply = self._reply(values, raw)
+                if self._gate_passes(reply):
+                    return reply
+                error = f"the confidence of the reply is below {recipe.quality_gates.confidence_threshold}"
+            elif raw.error is None and received is None:
+                received = json.dumps(values, ensure_ascii=False)
         raise ReplyError(
             f"{recipe.key}: no valid reply in {self.attempts} attempts: {error}",
             where=str(recipe.path),
             fix="see calls.jsonl of the turn; change the prompt or the model, then resume the turn",
             expected="a reply that satisfies output_schema and the quality gates",
             received=received,
+        )
+
+    def _call(self, error: str | None, *, is_last: bool) -> Call:
+        return Call(
+            recipe=self.recipe,
+            contract=self.contract,
+            request=self.request,
+            journal=self.journal,
+            writer=self.writer,
+            attempt=self.attempts,
+            is_last=is_last,
+            error=error,
+            times_cut=self.times_cut,
         )
 
     def _gate_passes(self, reply: Reply) -> bool:
@@ -207,150 +208,57 @@ class _Execution:
             )
         return False
 
-    def messages(self, error: str | None) -> Sequence[Message]:
-        """The messages of an attempt; scorers with prompts of their own see no documents: none is cut."""
-        names = (*self._texts(), *(spec.name for spec in self.plan.choices))
-        schema = plain_schema(self._limited(names), only=names, options={})
+    def _completed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reply with lists for empty sets, without doubles and without a confidence of its own."""
+        properties = self.recipe.output_schema.get("properties", {})
+        completed: dict[str, Any] = {
+            name: [] for name in self._without_choice() if properties[name].get("type") == "array"
+        }
+        for name, value in values.items():
+            if is_confidence(name, properties.get(name)):
+                continue
+            is_ids = name in self.contract.places and isinstance(value, list)
+            completed[name] = list(dict.fromkeys(value)) if is_ids else value
+        return completed
 
-        def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
-            return build_messages(self.plan, self.prompt, self.shown, documents, error=error, schema=schema)
-
-        if self.by_list and not self.plan.scores_labels:  # none is sent
-            return build(self.request.documents)
-        documents, self.cuts = self.room.fit(self.shown, build)
-        self.writer.sent = build(documents)
-        return self.writer.sent
-
-    def _texts(self) -> list[str]:
-        """The texts that the model writes, after a reply that was cut only those that may not be missing."""
-        return [name for name in self.plan.texts if not self.times_cut or name not in self.plan.lenient]
-
-    def _limited(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """The output schema; after a reply that was cut with limits under which these properties fit."""
-        schema = self.recipe.output_schema
-        if not self.times_cut or not schema:
-            return schema
-        asked = {**schema, "properties": {name: schema["properties"][name] for name in names}}
-        is_last = self.attempts > self.recipe.quality_gates.max_retries
-        per_token = _LEAST_CHARS if is_last or self.times_cut > 1 else _COMMON_CHARS
-        return lower_limits(asked, self.room_tokens * per_token, self.request.option_ids)
-
-    def _attempt(self, messages: Sequence[Message]) -> tuple[str | None, Reply | None, str | None]:
-        """One attempt: what the model said, the reply if it passed, and else why it did not."""
-        recipe, plan, options = self.recipe, self.plan, self.request.options
-        drawn = [
-            spec for spec in plan.choices if not self.by_list and (spec.values or options.get(spec.name))
-        ]
-        names = [*self._texts(), *(spec.name for spec in drawn)]
-        values: dict[str, Any] = {}
-        choices: dict[str, Choice] = {}
-        received = error = None
-        if not recipe.is_object and plan.writes:
-            received, error = self._generate(messages, None)
-            values["text"] = received
-        elif names:
-            received, error = self._generate(messages, names)
-            if error is None:
-                values, error = parse_object(received, is_yaml=recipe.output_format == "yaml")
-            error = error or self._fault(values, names)
-        if error:
-            return received, None, error
-        for spec in plan.choices:
-            if self.by_list:
-                choices[spec.name] = self.choose(spec, lambda: messages)
-            elif spec.name in values or spec.many:  # a subset of no options is empty
-                choices[spec.name] = written_choice(spec, values.get(spec.name, []))
-        if plan.capability == "writes and scores" and received is not None:
-            self._measure(choices, messages, received)
-        for name, choice in choices.items():
-            if choice.value is not None:
-                values[name] = list(choice.value) if isinstance(choice.value, tuple) else choice.value
-        values |= fill_templates(plan, self.request, choices, values)
-        error = self._fault(values, None) or find_unlinked(recipe, self.request, values)
-        if error:
-            return json.dumps(values, ensure_ascii=False), None, error
-        return received, self._reply(values, choices), None
-
-    def _measure(self, choices: dict[str, Choice], messages: Sequence[Message], text: str) -> None:
-        """Give the deciding choice of a written reply the probability of its value there as confidence."""
-        spec = self.plan.deciding
-        made = choices.get(spec.name) if spec else None
-        place = value_span(text, spec.name, made.value) if spec and made else None
-        if spec is None or place is None:
-            return
-        chat = self.model.render_chat(messages)
-        case = ScoreCase(as_written(chat, self.reasoning, text[: place[0]]), text[slice(*place)])
-        ((logprob, _),) = self.ask(spec).score(chat, [case])
-        confidence = round(math.exp(min(0.0, logprob)), 4)
-        choices[spec.name] = replace(choices[spec.name], confidence=confidence)
-
-    def _generate(self, messages: Sequence[Message], names: Sequence[str] | None) -> tuple[str, str | None]:
-        recipe, request, schema = self.recipe, self.request, None
-        if names is not None and recipe.output_format == "json":
-            limited, ids = self._limited(names), request.option_ids
-            schema = plain_schema(limited, only=names, options=ids, arguments=request.arguments)
-        self.room_tokens = self.room.output(messages)
-        params = GenerateParams(
-            temperature=recipe.temperature,
-            max_tokens=self.room_tokens,
-            seed=self.journal.seed(recipe.key, self.attempts),
-            timeout_seconds=recipe.quality_gates.timeout_ms / 1000,
-            schema=schema,
-        )
-        recordings, digest = self.journal.recordings, self.model.info.digest
-        recorded = recordings.completion(self.writer.asker, digest, messages, params)
-        completion = recorded or self.model.generate(messages, params)
-        self.reasoning = completion.reasoning
-        lenient = [name for name in self.plan.lenient if name in (names or ())]
-        self.writer.write_generate(messages, params, completion, self.attempts, lenient)
-        if completion.finish_reason == "length":
-            self.times_cut += 1
-            told = f"it was cut after {params.max_tokens:,} tokens; write a shorter one"
-            return completion.text, told + (" within the limits of the schema" if schema else "")
-        return completion.text, None
-
-    def choose(self, spec: ChoiceSpec, messages: Callable[[], Sequence[Message]]) -> Choice:
-        """One choice; the messages are made only if a scorer reads them."""
-        return choose(spec, self.inputs(lambda: self.model.render_chat(messages())), self.ask(spec))
-
-    def inputs(self, pack: Callable[[], str]) -> ChoiceInputs:
-        documents = {document.name: document.text for document in self.request.documents}
-        return ChoiceInputs(self.request.scored, self.request.options, pack, documents)
-
-    def ask(self, spec: ChoiceSpec) -> Ask:
-        book, recipe = self.executor.book, self.recipe
-        return Ask(
-            self.model,
-            self.executor.encoder,
-            self.executor.memo,
-            partial(book.load_prompt, where=str(recipe.path)),
-            book.fit,
-            partial(self.journal.recordings.score, self.writer.asker),
-            partial(self.writer.write_choose, spec.name, attempt=self.attempts),
-            recipe.quality_gates.timeout_ms / 1000,
-        )
-
-    def _fault(self, values: Mapping[str, Any], names: Sequence[str] | None) -> str | None:
-        """What is wrong with the values so far; with names, those properties alone are looked at."""
+    def _fault(self, values: Mapping[str, Any]) -> str | None:
+        """Return what breaks the schema of the recipe, or the contract; None if nothing does."""
         if not self.recipe.quality_gates.schema_validation or not self.recipe.output_schema:
             return None
-        schema = plain_schema(self.recipe.output_schema, only=names, options=self.request.option_ids)
+        options = self.request.option_ids
+        schema = plain_schema(self.recipe.output_schema, self.contract, options=options)
+        lenient = self.contract.lenient
         try:
-            return find_fault(values, schema, optional=self.plan.optional, lenient=self.plan.lenient)
+            return find_fault(values, schema, optional=self._optional(), lenient=lenient)
         except SchemaError as exc:
             place = Location(self.recipe.path, key="output_schema")
             raise RecipeSchemaError(exc.message, place, fix=exc.fix) from exc
 
-    def _reply(self, values: dict[str, Any], choices: Mapping[str, Choice]) -> Reply:
-        deciding = self.plan.deciding
-        confidence = choices[deciding.name].confidence if deciding and deciding.name in choices else None
-        gates, gate = self.recipe.quality_gates, cast(Gate | None, None)
-        threshold = gates.confidence_threshold
-        if threshold is not None and (gates.of == "all" or self.plan.writes):
+    def _without_choice(self) -> frozenset[str]:
+        return without_choice(self.recipe.output_schema, self.contract, self.request.option_ids)
+
+    def _optional(self) -> list[str]:
+        """Return the properties that a reply may lack, whatever the recipe requires."""
+        properties = self.recipe.output_schema.get("properties", {})
+        if self.responder.is_offline:  # what it cannot word is known to be missing
+            return [name for name in properties if name in self.contract.properties]
+        confidence = (name for name, schema in properties.items() if is_confidence(name, schema))
+        return [*confidence, *self._without_choice()]
+
+    def _reply(self, values: Mapping[str, Any], raw: RawReply) -> Reply:
+        properties = self.recipe.output_schema.get("properties", {})
+        threshold, gate = self.recipe.quality_gates.confidence_threshold, cast(Gate | None, None)
+        confidence = raw.measure()
+        if threshold is not None:
             gate = "not_measured" if confidence is None else "below" if confidence < threshold else "passed"
-        computed = {"confidence": confidence} if self.plan.computes_confidence else {}
-        values = {**self.plan.defaults, **computed, **values}
-        return Reply(self.recipe, values, choices, confidence, gate, self.attempts, tuple(self.cuts))
+        defaults = self.contract.defaults if self.recipe.is_object else {}
+        computed = (
+            {"confidence": confidence} if is_confidence("confidence", properties.get("confidence")) else {}
+        )
+        completed = {**defaults, **computed, **values}
+        return Reply(
+            self.recipe, completed, confidence, gate, self.attempts, tuple(self.writer.cuts), raw.signals
+        )
 
     def log_lines(self, seconds: float, ended: "_Ended", timestamp: str) -> Iterator[Execution]:
         """
@@ -358,7 +266,7 @@ class _Execution:
         or did not fit, then its own.
         """
         recipe, turn = self.recipe, whose_turn(self.journal)
-        lines = [self.executor.compressed(cut, recipe.name) for cut in self.cuts]
+        lines = [self.executor.compressed(cut, recipe.name) for cut in self.writer.cuts]
         if isinstance(ended, BudgetExceededError):
             lines.append(overflow_line("call", ended.message, timestamp=timestamp, recipe=recipe.name))
         yield from (structs.replace(line, **turn) for line in lines)
@@ -373,8 +281,8 @@ class _Execution:
             confidence=reply.confidence if reply else None,
             gate=reply.gate if reply else None,
             retries=max(0, self.attempts - 1),
-            compression_applied=bool(self.cuts),
-            compression_savings=sum(cut.before_tokens - cut.after_tokens for cut in self.cuts),
+            compression_applied=bool(self.writer.cuts),
+            compression_savings=sum(cut.before_tokens - cut.after_tokens for cut in self.writer.cuts),
         )
 
 

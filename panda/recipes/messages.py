@@ -4,11 +4,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from panda.choosing.decision import Option
 from panda.compression.budgets import Limits
 from panda.compression.fit import (
     Cut,
@@ -19,29 +18,20 @@ from panda.compression.fit import (
     newest_result,
 )
 from panda.documents.context import SECTIONS, ContextDocument, Phase, Section, render_section
-from panda.documents.pictures import Picture
 from panda.documents.text import escape_prompt_lines, one_line
 from panda.errors import BudgetExceededError, Location, RecipeKeyError
 from panda.language.dates import DATES
 from panda.language.numbers import CURRENCY_BEFORE
-from panda.language.text import PAGE_ADDRESS
 from panda.models.cl100k import count_tokens
 from panda.models.contract import Message, Model
 from panda.models.replies import with_schema
 from panda.recipes.book import RecipeBook
-from panda.recipes.plan import CallPlan, compile_call
 from panda.recipes.recipe import Recipe
-from panda.recipes.schema import option_places, plain_schema
-from panda.recipes.steps import (
-    ASSESSMENT,
-    BASE_VARIABLES,
-    CARRY,
-    PROGRESS,
-    RAW_QUERY,
-    STEPS,
-    TICKET,
-    StepInputs,
-)
+from panda.recipes.schema import asked_properties, plain_schema, property_schemas
+from panda.steps.contract import StepContract
+from panda.steps.options import Option
+from panda.steps.request import Request
+from panda.steps.table import ASSESSMENT, BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, TICKET
 from panda.store.layout import CONTEXT_MD, TOOLRESULTS_MD
 from panda.store.turns import TurnFolder, read_turn_file
 
@@ -57,36 +47,9 @@ _KEPT_KINDS = {
 """What compression.preserve may name besides documents, section_0 … section_6 and tool_errors."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a phase gives to one call."""
-
-    query: str  # the user's original query; every call gets it
-    documents: Sequence[InputDocument] = ()  # documents of the turn, most important first
-    options: Mapping[str, Sequence[Option]] = field(default_factory=dict)
-    """Options of the choices, by property name or by the name in `over`."""
-    variables: Mapping[str, str] = field(default_factory=dict)  # values for {{name}}
-    guidance: str | None = None  # what an earlier judgement asks to do differently
-    meant: str | None = None
-    """The query with names for what it refers to, if it refers to anything; scorers read it."""
-    pictures: tuple[Picture, ...] = ()  # what the model is shown; only the layer EYES sees
-    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Schemas of what goes with an option, as the arguments of a tool, by the option's id."""
-
-    @property
-    def scored(self) -> str:
-        """The query as scorers read it."""
-        return PAGE_ADDRESS.sub(
-            "the page", self.meant or self.query
-        )  # the letters of an address outweigh what is asked
-
-    @property
-    def option_ids(self) -> dict[str, list[str]]:
-        return {name: [option.id for option in options] for name, options in self.options.items()}
-
-
 def build_messages(
-    plan: CallPlan,
+    recipe: Recipe,
+    contract: StepContract,
     prompt: str,
     request: Request,
     documents: Sequence[InputDocument],
@@ -98,19 +61,19 @@ def build_messages(
     The messages of one call, what never changes first: a system message that is the same for every call of
     the recipe, and a user message of documents, options, guidance, query, task. What follows a line `# Task`
     of the prompt goes last. *error* says why the previous attempt was refused; *schema* stands for that of
-    the properties that the plan asks for.
+    the properties that the recipe asks for.
     """
-    recipe = plan.recipe
+    asked = asked_properties(recipe.output_schema, contract)
     given = {"query": request.query, **request.variables}
     place = str(recipe.path)
     own = {name: fill(value, given, where=place) for name, value in recipe.variables.items()}
     variables = {**given, **own}
     role, _, task = prompt.partition("\n# Task\n")
     system = [role.strip()]
-    if recipe.is_object and plan.asked:
-        asked = schema or plain_schema(recipe.output_schema, only=plan.asked, options={})
+    if recipe.is_object and asked:
+        told = schema or plain_schema(recipe.output_schema, contract, only=asked)
         form = "one YAML mapping" if recipe.output_format == "yaml" else "one JSON object"
-        system.append(f"Reply with {form} of this schema:\n{json.dumps(asked, ensure_ascii=False)}")
+        system.append(f"Reply with {form} of this schema:\n{json.dumps(told, ensure_ascii=False)}")
     system += [f"Example:\n{example.strip()}" for example in recipe.examples]
     user = [_block(one_line(document.name), document.text) for document in documents if document.text]
     user += [_render_options(name, options) for name, options in request.options.items() if options]
@@ -153,12 +116,11 @@ def fill(text: str, variables: Mapping[str, str], *, where: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", value, text)
 
 
-def shown_to_writer(plan: CallPlan, request: Request, prompt: str) -> Request:
+def without_doubles(recipe: Recipe, contract: StepContract, request: Request, prompt: str) -> Request:
     """
-    The request as a model that writes sees it, so that nothing is sent twice: with the options that the model
-    chooses from, those that its prompt names, as in `the options "pages"`, and plain ids. Options that stand
-    in for texts that it writes are left out. Of lines, which only scorers look at, those stay that no
-    document holds.
+    Return the request as a model is shown it, so that nothing is sent twice: with the options that it
+    chooses from, those that its prompt names, as in `the options "pages"`, and plain ids; of other options
+    those that no document holds.
     """
     documents = " ".join(" ".join(document.text.split()) for document in request.documents)
 
@@ -166,11 +128,20 @@ def shown_to_writer(plan: CallPlan, request: Request, prompt: str) -> Request:
         return option.id == option.text or " ".join((option.shown or option.text).split()) not in documents
 
     options = {
-        name: given if plan.is_shown_whole(name, prompt) else list(filter(is_shown, given))
+        name: given if is_shown_whole(recipe, contract, name, prompt) else list(filter(is_shown, given))
         for name, given in request.options.items()
-        if name not in plan.hidden
     }
     return replace(request, options=options)
+
+
+def is_shown_whole(recipe: Recipe, contract: StepContract, set_name: str, prompt: str) -> bool:
+    """Whether a model sees all options of a set: it chooses from them, or its prompt names them."""
+    properties = property_schemas(recipe.output_schema)
+    is_chosen = any(
+        name == set_name and place.partition(".")[0].removesuffix("[]") in properties
+        for place, name in contract.places.items()
+    )
+    return is_chosen or f'"{set_name}"' in prompt or not recipe.is_object
 
 
 def recipe_documents(
@@ -260,7 +231,7 @@ class Room:
         over = 0
         while True:
             try:
-                fitted, cuts = fit_documents(given, room_tokens=room, query=request.scored, keep=keep)
+                fitted, cuts = fit_documents(given, room_tokens=room, query=request.asked, keep=keep)
             except BudgetExceededError as exc:
                 if not over and room < most:  # what is protected may take the whole budget
                     room = most
@@ -278,7 +249,7 @@ class Room:
             if over <= 0:
                 if any(self.rewriter(cut.content_type) for cut in cuts):
                     worded = fit_documents(
-                        given, room_tokens=room, query=request.scored, keep=keep, rewriter=self.rewriter
+                        given, room_tokens=room, query=request.asked, keep=keep, rewriter=self.rewriter
                     )
                     if self._excess(build(worded[0]))[1] <= 0:
                         fitted, cuts = worded
@@ -293,10 +264,10 @@ class Room:
     def output(self, messages: Sequence[Message]) -> int:
         """
         The most tokens that a reply to these messages may have: what call and window leave, up to the
-        recipe's longest_output; its output for a model that does not write.
+        recipe's longest_output.
         """
         budget, info = self.recipe.token_budget, self.model.info
-        if not info.writes or budget.longest_output <= budget.output:
+        if budget.longest_output <= budget.output:
             return budget.output
         used = self._model_tokens(messages) * _MODEL_TOKENS_PER_BUDGET_TOKEN
         left = self.limits.call_tokens - self._tokens(messages)
@@ -372,40 +343,43 @@ def preview_recipe(
     book: RecipeBook, recipe: Recipe, turn: TurnFolder | None, *, dialect: str | None = None
 ) -> Preview:
     """
-    The messages of a recipe for a model that writes and a saved turn, or with a placeholder for each
-    document, without sending them. *dialect* is how its model is asked for a reply of a schema, None for one
-    that is not asked in words.
+    The messages of a recipe for a saved turn, or with a placeholder for each document, without sending them.
+    *dialect* is how its model is asked for a reply of a schema, None for one that is not asked in words.
     """
-    given = STEPS.get(book.step_of(recipe.key) or "", StepInputs())
-    plan, prompt = compile_call(recipe, "writes", given), book.prompt_of(recipe)
+    contract = book.contract_of(recipe.key)
+    prompt = book.prompt_of(recipe)
     known = turn.read_metadata() if turn else None
     query = known.query if known else "<query>"
-    variables = {name: f"<{name}>" for name in (*BASE_VARIABLES, *given.variables)}
+    variables = {name: f"<{name}>" for name in (*BASE_VARIABLES, *contract.variables)}
     if known:
         variables |= {name: str(getattr(known, name)) for name in BASE_VARIABLES}
-    extra = {name: f"<{name}, given by the phase>" for name in given.documents}
+    extra = {name: f"<{name}, given by the phase>" for name in contract.documents}
     if known and RAW_QUERY in extra:
         extra[RAW_QUERY] = query
-    names = dict.fromkeys([*option_places(recipe.output_schema), *given.options])
     options = {
         name: [Option("<id>", f"<options of {name}, given by the phase>")]
-        for name in names
-        if plan.is_shown_whole(name, prompt)
+        for name in contract.option_sets
+        if is_shown_whole(recipe, contract, name, prompt)
     }
     shown, keep = _preserved(recipe, _preview_documents(recipe, turn, extra))
     room = max(0, recipe.token_budget.input - count_tokens(query))
     documents, cuts = fit_documents(shown, room_tokens=room, query=known.query if known else None, keep=keep)
-    written = shown_to_writer(plan, Request(query, documents, options, variables), prompt)
-    messages = build_messages(plan, prompt, written, documents)
+    written = without_doubles(recipe, contract, Request(query, documents, options, variables), prompt)
+    messages = build_messages(recipe, contract, prompt, written, documents)
     inputs = [query, *(document.text for document in documents)]
     inputs += [_render_options(name, offered) for name, offered in written.options.items()]
     blank = Request("", variables={**variables, "query": ""})
     schema = None
     if recipe.output_format == "json":
-        schema = plain_schema(recipe.output_schema, only=plan.asked, options=written.option_ids)
+        schema = plain_schema(
+            recipe.output_schema,
+            contract,
+            only=asked_properties(recipe.output_schema, contract),
+            options=written.option_ids,
+        )
     return Preview(
         tuple(messages if schema is None else with_schema(messages, schema, dialect)),
-        sum(count_tokens(message.content) for message in build_messages(plan, prompt, blank, ())),
+        sum(count_tokens(message.content) for message in build_messages(recipe, contract, prompt, blank, ())),
         sum(map(count_tokens, inputs)),
         tuple(cuts),
         schema,

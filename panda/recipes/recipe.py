@@ -1,14 +1,13 @@
 """A recipe file as values (S3 §10, §12–§14): one LLM call, everything it needs said in one place."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from panda.choosing.decision import ChoiceSpec
 from panda.documents.json_schema import check_schema
 from panda.documents.records import Words, decode
 from panda.documents.text import nearest
@@ -22,15 +21,15 @@ from panda.errors import (
     SchemaError,
 )
 from panda.models.models_file import Layer
-from panda.recipes.schema import choice_specs, text_properties
+from panda.recipes.schema import property_schemas
 
 TEMPERATURES: Mapping[str, float] = {"REFLEX": 0.3, "NERVES": 0.1, "MIND": 0.5, "VOICE": 0.7, "EYES": 0.3}
 PRESERVED = (*(f"section_{number}" for number in range(7)), "tool_errors", "urls", "prices", "dates")
 """What compression.preserve may name, besides documents of input_docs; error messages stay anyway."""
 _Sections = tuple[Literal["§0", "§1", "§2", "§3", "§4", "§5", "§6"], ...]
 _Count = Annotated[int, Meta(ge=0)]
-FORMS = ("spans", "objects", "instead")
-"""Templates that name choices."""
+_RETIRED = ("x-options", "x-from", "x-many", "x-decide", "x-written", "x-lenient", "x-arguments")
+"""Keys of output_schema that earlier versions read; the contract of the step says now what they said."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,7 @@ class QualityGates:
 
     schema_validation: bool = True  # check the reply against output_schema
     confidence_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
-    """Lowest confidence of the deciding choice that passes; None has no such gate."""
-    of: Literal["all", "writes"] = "all"
-    """Whose confidence the threshold is for: that of every model, or of those that write and score."""
+    """Lowest confidence of the deciding property that passes; None has no such gate."""
     below_threshold: Literal["retry", "clarify", "halt", "proceed"] = "proceed"
     """What happens below confidence_threshold, or when no confidence is known."""
     evidence_required: bool = False  # items must cite nodes that were given
@@ -73,7 +70,7 @@ class Compression:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One recipe, checked; what a call of it asks of a model is its CallPlan."""
+    """One recipe, checked."""
 
     path: Path  # file it was read from
     key: str  # name to load it by, category/file
@@ -89,15 +86,13 @@ class Recipe:
     """Values for {{name}} in prompts, themselves possibly {{name}}."""
     output_format: Literal["json", "markdown", "yaml", "text"]  # form of the reply
     output_schema: Mapping[str, Any] = field(default_factory=dict)
-    """JSON Schema of the reply with the x- keys of choices."""
+    """JSON Schema of the reply."""
     quality_gates: QualityGates = QualityGates()  # gates
     compression: Compression = Compression()  # fitting
     mode: Literal["chat", "code"] | None = None  # mode it is for; None is for both
     tools_available: tuple[str, ...] = ()  # tools that the model may choose from
     temperature: Annotated[float, Meta(ge=0, le=2)]  # sampling temperature
     examples: tuple[str, ...] = ()  # worked examples shown in the prompt
-    templates: Mapping[str, Any] = field(default_factory=dict)
-    """What a text property is made of when the model does not write."""
     text: str = field(repr=False)  # the file as read
 
     @property
@@ -105,26 +100,12 @@ class Recipe:
         """Whether the reply is an object of output_schema, written as JSON or YAML."""
         return self.output_format in ("json", "yaml")
 
-    @cached_property
-    def choices(self) -> tuple[ChoiceSpec, ...]:
-        return choice_specs(self.output_schema, path=self.path, text=self.text)
-
-    @cached_property
-    def texts(self) -> tuple[str, ...]:
-        """Names of the properties that are written."""
-        return text_properties(self.output_schema)
-
-    def choice(self, name: str) -> ChoiceSpec:
-        return next(spec for spec in self.choices if spec.name == name)
-
-    @property
-    def named_prompts(self) -> dict[str, str]:
-        """The prompt files that it names, those of its scorers included, each with the key that names it."""
-        named = dict.fromkeys(self.prompt_files, "prompt_files")
-        for spec in self.choices:
-            place = f"output_schema.properties.{spec.name}.x-decide"
-            named |= {step.prompt: place for step in spec.steps if step.prompt}
-        return named
+    def enum_of(self, name: str) -> tuple[str | bool, ...]:
+        """Return the values that a property may have; empty if it is none with values of its own."""
+        schema = property_schemas(self.output_schema).get(name, {})
+        if schema.get("type") == "boolean":
+            return True, False
+        return tuple(schema.get("enum", ()))
 
 
 @lru_cache(maxsize=128)
@@ -140,6 +121,9 @@ def parse_recipe(text: str, *, path: Path, key: str) -> Recipe:
 
     values = read(dict[str, Any], load_yaml(text, where=where, fault=RecipeError))
     own = {"path": path, "key": key, "text": text}
+    if "templates" in values:
+        fix = f"leave it out; what an offline layer replies, `panda recipe show {key}` tells"
+        raise wrong("templates", "templates are not read any more", fix)
     for name in own.keys() & values.keys():
         raise wrong(name, f"unknown key {name!r}", "leave it out")
     sections = read(_Sections, values.get("input_sections", []), "input_sections")
@@ -161,13 +145,9 @@ def parse_recipe(text: str, *, path: Path, key: str) -> Recipe:
     for name in recipe.compression.preserve:
         if name not in preservable:
             raise wrong("compression.preserve", f"preserve is {name!r:.60}", nearest(name, preservable))
-    for name, template in recipe.templates.items():
-        if not _is_template(template):
-            message = (
-                "a template is a text, a list of texts, null or one of {spans|objects|instead: property}"
-            )
-            raise wrong(f"templates.{name}", message, "write it so")
-    _ = recipe.choices  # raises what is wrong with them
+    for at in _retired_keys(recipe.output_schema, "output_schema"):
+        message = "this key is not read any more: the contract of the step has it"
+        raise wrong(at, message, f"leave it out; `panda recipe show {key}` prints the contract")
     try:
         check_schema(recipe.output_schema)
     except SchemaError as exc:
@@ -176,13 +156,14 @@ def parse_recipe(text: str, *, path: Path, key: str) -> Recipe:
     return recipe
 
 
-def named_choices(value: object) -> tuple[str, ...]:
-    """The choices that a template names: one, or of `instead` several."""
-    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
-
-
-def _is_template(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return len(value) == 1 and set(value) <= set(FORMS)
-    texts = value if isinstance(value, list) else [value]
-    return value is None or all(isinstance(text, str) for text in texts)
+def _retired_keys(schema: object, place: str) -> Iterator[str]:
+    """Yield the places of keys in a schema that earlier versions read."""
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _retired_keys(part, place)
+    if not isinstance(schema, Mapping):
+        return
+    for key, part in schema.items():
+        if key in _RETIRED:
+            yield f"{place}.{key}"
+        yield from _retired_keys(part, f"{place}.{key}")

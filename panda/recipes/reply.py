@@ -1,21 +1,18 @@
-"""One checked reply of a recipe: filled from templates, and checked against schema and evidence (S3 §14)."""
+"""One checked reply of a recipe: read, and checked against schema and evidence (S3 §14)."""
 
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from panda.choosing.decision import Choice, Option
 from panda.compression.fit import Cut
 from panda.documents.evidence import check_evidence
 from panda.documents.json_schema import Steps, find_violation
 from panda.documents.json_text import load_json
 from panda.documents.yaml_text import read_yaml
-from panda.errors import Location
-from panda.recipes.messages import Request, fill
-from panda.recipes.plan import CallPlan
 from panda.recipes.recipe import Recipe
+from panda.steps.request import Request
 
 Gate = Literal["passed", "below", "not_measured"]
 _FENCE = re.compile(r"\A\s*```\w*\n(.*?)```\s*\Z", re.DOTALL)
@@ -25,14 +22,14 @@ _FENCE = re.compile(r"\A\s*```\w*\n(.*?)```\s*\Z", re.DOTALL)
 class Reply:
     recipe: Recipe  # the recipe that was executed
     values: Mapping[str, Any]  # the reply as an object that satisfies the output schema
-    choices: Mapping[str, Choice]  # choices by property
     confidence: float | None
-    """Confidence of the deciding choice: the last enum or boolean; None when none is known."""
+    """Confidence of the deciding property: the last enum or boolean; None when none is known."""
     gate: Gate | None
     """What the recipe's threshold says of the confidence; not_measured where none is known, and then the
     reply stands as it is; None without a threshold."""
     attempts: int  # model attempts, at least 1
     cuts: tuple[Cut, ...]  # what fitting took from the inputs
+    signals: Mapping[str, Any] = field(default_factory=dict)  # what heads say of a message
 
     @property
     def below_threshold(self) -> bool:
@@ -107,43 +104,6 @@ def find_fault(
         checked["properties"] = {**schema.get("properties", {}), **{name: {} for name in lenient}}
     broken = find_violation(checked, values, steps=steps)
     return f"{broken.json_path}: {broken.message:.300}" if broken else None
-
-
-def fill_templates(
-    plan: CallPlan, request: Request, choices: Mapping[str, Choice], values: Mapping[str, Any]
-) -> dict[str, Any]:
-    """
-    The properties of a reply that templates fill: a text with {{name}} (query, the call's variables, or a
-    value already chosen), a list of such texts, null, `{spans: choice}`: items {text, node_ids} of what that
-    choice chose, verbatim, {text, lines} where the property has lines, or `{objects: choice}`: an object
-    {choice: value} for each value that it chose.
-    RecipeKeyError: a template names something that does not exist.
-    """
-    variables = {"query": request.query, **request.variables}
-    variables |= {name: value for name, value in values.items() if isinstance(value, str)}
-    where = Location(plan.recipe.path, key="templates")
-
-    def made(template: Any, schema: Mapping[str, Any]) -> Any:
-        if isinstance(template, str):
-            return fill(template, variables, where=where)
-        if isinstance(template, list):
-            return [made(item, {}) for item in template]
-        if template is None:
-            return None
-        ((form, name),) = template.items()
-        choice = choices.get(name)
-        value = choice.value if choice else None
-        chosen = value if isinstance(value, tuple) else () if value is None else (value,)
-        if form == "objects":
-            return [{name: value} for value in chosen]
-        offered: dict[str, Option] = {option.id: option for option in request.options.get(name, ())}
-        quoted = [offered[str(id_)] for id_ in chosen]
-        if "lines" in schema.get("items", {}).get("properties", {}):
-            return [{"text": option.text, "lines": [option.id]} for option in quoted]
-        return [{"text": option.text, "node_ids": list(option.node_ids)} for option in quoted]
-
-    properties = plan.recipe.output_schema.get("properties", {}) if plan.recipe.output_schema else {}
-    return {name: made(template, properties.get(name, {})) for name, template in plan.templates.items()}
 
 
 def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -> str | None:

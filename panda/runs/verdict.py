@@ -39,9 +39,11 @@ from panda.store.records import (
     GatheredContext,
     GeneratedCall,
     Line,
+    Message,
     Metadata,
     ModelCall,
     Plan,
+    Prefix,
     QueryAnalysis,
     Reflection,
 )
@@ -86,7 +88,12 @@ def _check_calls(path: str, metadata: Metadata, calls: Sequence[ModelCall]) -> I
     for line, call in enumerate(calls, 1):
         if call.n != line:
             yield Problem(f"is call {call.n}, not {line}: a line is missing", path, line=line)
-        for part in [call.prefix] if isinstance(call, ChoiceCall) else call.messages:
+        parts: Sequence[Prefix | Message] = ()
+        if isinstance(call, ChoiceCall):
+            parts = [call.prefix]
+        elif isinstance(call, GeneratedCall):
+            parts = call.messages
+        for part in parts:
             if part.sha256 is None:
                 continue
             if part.content and text_digest(part.content) != part.sha256:

@@ -363,6 +363,13 @@ class GeneratedCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=Fals
     reasoning: str | Unset = UNSET
 
 
+class OfflineCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="offline"):
+    """A line of calls.jsonl: the program replied itself, without a language model."""
+
+    behaviour: Count  # raised whenever what the step decides changes
+    reply: dict[str, Any]
+
+
 class ForgottenCall(Record, frozen=True, tag_field="kind", tag="forgotten"):
     """A line of calls.jsonl that held what was forgotten: what it cost is left."""
 
@@ -373,7 +380,7 @@ class ForgottenCall(Record, frozen=True, tag_field="kind", tag="forgotten"):
     forgotten_at: Time
 
 
-ModelCall = ChoiceCall | GeneratedCall
+ModelCall = ChoiceCall | GeneratedCall | OfflineCall
 Call = ModelCall | ForgottenCall
 
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from panda.choosing.decision import Option
 from panda.documents.text import one_line
 from panda.language.statements import find_statements, read_habit
 from panda.language.text import is_question, split_sentences
+from panda.steps.options import Option
 from panda.store.node_id import NodeKind
 from panda.store.visits import TurnRecord
 from panda.tools.contract import Ask

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from panda.choosing.decision import Option
 from panda.documents.pictures import parse_picture
 from panda.documents.text import count_noun, one_line
 from panda.errors import UsageError, WebError
@@ -19,6 +18,7 @@ from panda.language.words import read_words
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node, visit_lines
 from panda.retrieval.relevance import share_of_words
+from panda.steps.options import Option
 from panda.store.node_id import NodeKind
 from panda.store.records import Claim
 from panda.store.visits import Visit, write_visit

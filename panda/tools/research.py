@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import combinations
 
-from panda.choosing.decision import Option
 from panda.documents.evidence import check_evidence, find_claims
 from panda.documents.text import count_noun, one_line
 from panda.documents.times import render_time
@@ -14,6 +13,7 @@ from panda.errors import ReplyError, UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node
 from panda.retrieval.relevance import share_of_words
+from panda.steps.options import Option
 from panda.store.layout import RESEARCH_JSON, RESEARCH_MD
 from panda.store.node_id import NodeKind
 from panda.store.records import Claim, Research, ResearchClaim, ResearchConflict, Source, find

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
 from panda.errors import StoreError, UsageError, WebError
 from panda.language.words import read_words, split_terms
 from panda.retrieval.relevance import find_query_words, share_of_words
+from panda.steps.options import Option
 from panda.store.files import is_below, read_beneath
 from panda.store.records import Source
 from panda.tools.contract import Ask, ToolContext

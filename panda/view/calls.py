@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
-from panda.store.records import ChoiceCall, Message, ModelCall, Option, Prefix
+from panda.store.records import ChoiceCall, GeneratedCall, Message, ModelCall, Option, Prefix
 
 _PROMPT_CHARS = 6_000
 _ALL_CHARS = 300_000  # of all prompts of a page together
@@ -14,10 +14,13 @@ def show_calls(calls: Sequence[tuple[int, ModelCall]]) -> Iterator[SimpleNamespa
     texts: dict[str, str] = {}
     room = _ALL_CHARS
     for line, call in calls:
-        parts: Sequence[Prefix | Message] = (call.prefix,) if isinstance(call, ChoiceCall) else call.messages
+        parts: Sequence[Prefix | Message] = ()
         prompts, options = [], list[Option]()
         if isinstance(call, ChoiceCall):
+            parts = (call.prefix,)
             options = sorted(call.options, key=lambda option: -option.logprob)
+        elif isinstance(call, GeneratedCall):
+            parts = call.messages
         for part in parts:
             if part.content and part.sha256:
                 texts[part.sha256] = part.content

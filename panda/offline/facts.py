@@ -1,0 +1,25 @@
+"""Which statements of the user are kept as facts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from panda.offline.models import OfflineModels
+from panda.offline.selecting import best, best_ids, priors
+from panda.steps.request import Request
+
+_SURELY_PASSING = 0.62
+
+
+def judge_statement(request: Request, models: OfflineModels) -> Mapping[str, Any]:
+    """Return whether a statement is meant to last."""
+    by_head = models.classify("lasting", request.asked)
+    if by_head:
+        return {"lasts": best(by_head)}
+    by_examples = models.classify_by_examples("lasting", request.asked)
+    return {"lasts": "passing" if by_examples["passing"] >= _SURELY_PASSING else "lasting"}
+
+
+def choose_facts(request: Request, models: OfflineModels) -> Mapping[str, Any]:
+    """Return the statements that are kept, each in the user's own words."""
+    keep = best_ids(priors(request.options["keep"]), limit=10, least=0.5, within=1.0)
+    return {"facts": [{"keep": id_} for id_ in keep]}

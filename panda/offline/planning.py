@@ -1,0 +1,96 @@
+"""The next step and the tools of a plan, for phase 3."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from panda.offline.heads import earlier_subjects
+from panda.offline.models import OfflineModels
+from panda.offline.selecting import best, best_ids, highest_prior
+from panda.steps.options import Option
+from panda.steps.request import Request
+
+LEAST_ANSWER = 0.26
+"""Probability of the closest line from which it answers."""
+LEAST_NEAR = 0.33
+"""Closeness of a line from which it answers, where no head says more."""
+_SURELY_TELLS = 0.8
+_LEAST_PAGE = 0.25
+
+
+def plan(request: Request, models: OfflineModels) -> Mapping[str, Any]:
+    """Return whether tools are used before the answer, and which."""
+    is_code = request.variables["mode"] == "code"
+    uses_tools = _needs_project_tools(request, models) if is_code else _needs_tools(request, models)
+    tools = _project_tools(request, models) if is_code else _tools(request, models)
+    return {
+        "next_step": "coordinator" if uses_tools else "synthesis",
+        "question_kind": "question",
+        "tools": tools,
+    }
+
+
+def _needs_tools(request: Request, models: OfflineModels) -> bool:
+    """Return whether tools are used; what a rule decides comes first, the heads after it."""
+    options = request.options
+    if highest_prior(options.get("recalled", ())) or highest_prior(options.get("told", ())):
+        return False
+    if highest_prior(options.get("ordered", ())):
+        return True
+    if highest_prior(options.get("pages", ())) >= _LEAST_PAGE:
+        return True
+    if highest_prior(options.get("fresh", ())):
+        return False
+    text, evidence = request.asked, options.get("evidence", ())
+    if models.classify("mood", text).get("tells", 0.0) >= _SURELY_TELLS:
+        return False
+    history = earlier_subjects(request.document("turn_summaries"))
+    route = models.classify("route", text, history=history, lines=[line.near for line in evidence])
+    if route:
+        return best(route) == "coordinator"
+    return not is_near(text, evidence, models)
+
+
+def _needs_project_tools(request: Request, models: OfflineModels) -> bool:
+    evidence = request.options.get("evidence", ())
+    if highest_prior(request.options.get("told", ())):
+        return False
+    return not may_answer(request.asked, evidence, models)
+
+
+def may_answer(text: str, lines: Sequence[Option], models: OfflineModels) -> bool:
+    """Return whether one of some lines answers, by the head, or by closeness where there is none."""
+    probabilities = models.answers(text, lines)
+    if probabilities is None:
+        return is_near(text, lines, models)
+    return max(probabilities.values()) >= LEAST_ANSWER
+
+
+def is_near(text: str, lines: Sequence[Option], models: OfflineModels) -> bool:
+    """Return whether a line is near enough to answer."""
+    return max(models.rank(text, lines).values(), default=0.0) >= LEAST_NEAR
+
+
+def _tools(request: Request, models: OfflineModels) -> list[str]:
+    text = request.asked
+    entries = [option.id for option in request.options.get("entries", ())]
+    if entries:
+        return best_ids(models.classify_by_examples("entry", text, entries), limit=1, least=0, within=0)
+    offered = [option.id for option in request.options["tools"]]
+    probabilities = tool_probabilities(text, offered, models)
+    if probabilities:
+        return best_ids(probabilities, limit=2, least=0.1, within=0.3)
+    by_examples = models.classify_by_examples("tools", text, offered) if offered else {}
+    return best_ids(by_examples, limit=3, least=0.1, within=1.0)
+
+
+def tool_probabilities(text: str, offered: Sequence[str], models: OfflineModels) -> dict[str, float]:
+    """Return the probability of each offered tool that the head knows."""
+    known = {name: value for name, value in models.classify("tool", text).items() if name in offered}
+    total = sum(known.values())
+    return {name: value / total for name, value in known.items()}
+
+
+def _project_tools(request: Request, models: OfflineModels) -> list[str]:
+    offered = [option.id for option in request.options["tools"]]
+    by_examples = models.classify_by_examples("code_tools", request.asked, offered) if offered else {}
+    return best_ids(by_examples, limit=4, least=0.1, within=1.0)

@@ -1,0 +1,49 @@
+"""Which recipes can be served without a language model."""
+
+from panda.recipes.recipe import Recipe
+from panda.steps.contract import StepContract
+
+SUPPORTED = frozenset(
+    {
+        "phase0_query_analyzer",
+        "phase1_reflection",
+        "phase3_planner",
+        "phase4_coordinator",
+        "phase4_research_strategy",
+        "phase4_research_phrases",
+        "phase4_source_quality",
+        "phase4_source_choice",
+        "phase4_page_relevance",
+        "phase4_extraction_check",
+        "phase4_page_zones",
+        "phase4_research_claims",
+        "phase4_research_conflicts",
+        "phase4_research_report",
+        "phase4_choose_action",
+        "phase4_memory_statement",
+        "memory_reflect",
+        "phase7_summarizer",
+    }
+)
+"""Steps that have a function in responder.py."""
+BY_PHASE = frozenset(
+    {
+        "phase2_1_retrieval",
+        "phase2_2_synthesis",
+        "phase2_5_context_validator",
+        "phase5_synthesizer",
+        "phase6_validator",
+        "phase7_session",
+    }
+)
+"""Steps that their phases decide themselves where no model replies."""
+
+
+def why_not_offline(recipe: Recipe, contract: StepContract) -> str | None:
+    """Return why a recipe cannot be served without a language model, in words; None if it can."""
+    if contract.name not in SUPPORTED | BY_PHASE:
+        return "it is worded by a language model alone"
+    unknown = [name for name in recipe.output_schema.get("required", ()) if name not in contract.properties]
+    if unknown:
+        return f"it requires {unknown[0]!r}, which no reply without a language model has"
+    return None

@@ -1,0 +1,174 @@
+"""Replies of a model: documents fitted to their room, a prompt, a reply under the recipe's schema."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from typing import Any
+
+from panda.compression.budgets import Limits
+from panda.compression.fit import InputDocument, Rewriter
+from panda.models.contract import Completion, GenerateParams, Message, Model, ScoreCase, ScoreParams, Usage
+from panda.models.replies import as_written
+from panda.recipes.book import RecipeBook
+from panda.recipes.messages import Room, build_messages, without_doubles
+from panda.recipes.recipe import Recipe
+from panda.recipes.reply import parse_object, value_span
+from panda.recipes.responder import Call, RawReply
+from panda.recipes.schema import (
+    asked_properties,
+    deciding_property,
+    lower_limits,
+    plain_schema,
+    without_choice,
+)
+from panda.steps.contract import StepContract
+from panda.store.records import Option
+
+_COMMON_CHARS = 3
+"""Characters of a token in most replies."""
+_LEAST_CHARS = 1
+"""Characters of a token at least."""
+
+
+class PromptResponder:
+    """Replies of one model, in this process or on a server."""
+
+    is_offline = False
+
+    def __init__(self, model: Model, book: RecipeBook, limits: Limits, rewriter: Rewriter) -> None:
+        self._model = model
+        self._book = book
+        self._limits = limits
+        self._rewriter = cache(rewriter)
+
+    def unsupported(self, recipe: Recipe, contract: StepContract) -> str | None:
+        """Return None: a model is asked whatever a recipe says."""
+        return None
+
+    def reply(self, call: Call) -> RawReply:
+        """Reply to a call; see Responder."""
+        return _Attempt(call, self._model, self._book, self._limits, self._rewriter).run()
+
+
+class _Attempt:
+    def __init__(
+        self, call: Call, model: Model, book: RecipeBook, limits: Limits, rewriter: Rewriter
+    ) -> None:
+        self._call = call
+        self._model = model
+        self._prompt = book.prompt_of(call.recipe)
+        self._shown = without_doubles(call.recipe, call.contract, call.request, self._prompt)
+        self._room = Room(call.recipe, model, limits, rewriter)
+        self._reply_tokens = call.recipe.token_budget.output
+
+    def run(self) -> RawReply:
+        messages = self._messages()
+        completion, error = self._generate(messages)
+        values: dict[str, Any] = {}
+        recipe = self._call.recipe
+        if error is None and recipe.is_object:
+            values, error = parse_object(completion.text, is_yaml=recipe.output_format == "yaml")
+        elif error is None:
+            values["text"] = completion.text
+        return RawReply(
+            values={} if error else values,
+            received=completion.text,
+            error=error,
+            is_cut=completion.finish_reason == "length",
+            measure=partial(self._confidence, messages, completion, values),
+        )
+
+    def _asked(self) -> list[str]:
+        """Return the properties that are asked for; after a reply that was cut without the lenient ones."""
+        call = self._call
+        names = asked_properties(call.recipe.output_schema, call.contract)
+        return [name for name in names if not call.times_cut or name not in call.contract.lenient]
+
+    def _schema(self, *, with_ids: bool) -> Mapping[str, Any]:
+        """Return the schema of the reply; after a reply that was cut with limits under which it fits."""
+        call = self._call
+        names = self._asked()
+        if with_ids:
+            unasked = without_choice(call.recipe.output_schema, call.contract, self._shown.option_ids)
+            names = [name for name in names if name not in unasked]
+        schema = plain_schema(
+            call.recipe.output_schema,
+            call.contract,
+            only=names,
+            options=self._shown.option_ids if with_ids else None,
+            arguments=self._shown.arguments if with_ids else None,
+        )
+        if not call.times_cut:
+            return schema
+        per_token = _LEAST_CHARS if call.is_last or call.times_cut > 1 else _COMMON_CHARS
+        return lower_limits(schema, self._reply_tokens * per_token)
+
+    def _messages(self) -> Sequence[Message]:
+        call = self._call
+        schema = self._schema(with_ids=False) if call.recipe.is_object else None
+
+        def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
+            return build_messages(
+                call.recipe,
+                call.contract,
+                self._prompt,
+                self._shown,
+                documents,
+                error=call.error,
+                schema=schema,
+            )
+
+        documents, call.writer.cuts = self._room.fit(self._shown, build)
+        call.writer.sent = build(documents)
+        return call.writer.sent
+
+    def _generate(self, messages: Sequence[Message]) -> tuple[Completion, str | None]:
+        call, recipe = self._call, self._call.recipe
+        self._reply_tokens = self._room.output(messages)
+        params = GenerateParams(
+            temperature=recipe.temperature,
+            max_tokens=self._reply_tokens,
+            seed=call.journal.seed(recipe.key, call.attempt),
+            timeout_seconds=recipe.quality_gates.timeout_ms / 1000,
+            schema=self._schema(with_ids=True) if recipe.output_format == "json" else None,
+        )
+        recordings, digest = call.journal.recordings, self._model.info.digest
+        recorded = recordings.completion(call.writer.asker, digest, messages, params)
+        completion = recorded or self._model.generate(messages, params)
+        lenient = [name for name in call.contract.lenient if name in self._asked()]
+        call.writer.write_generate(messages, params, completion, call.attempt, lenient)
+        if completion.finish_reason != "length":
+            return completion, None
+        within = " within the limits of the schema" if params.schema else ""
+        return completion, f"it was cut after {params.max_tokens:,} tokens; write a shorter one{within}"
+
+    def _confidence(
+        self, messages: Sequence[Message], completion: Completion, values: Mapping[str, Any]
+    ) -> float | None:
+        """Return the probability of the deciding value where it was written; None where it is not known."""
+        name = deciding_property(self._call.recipe.output_schema)
+        if name is None or name not in values or not self._model.info.scores:
+            return None
+        place = value_span(completion.text, name, values[name])
+        if place is None:
+            return None
+        chat = self._model.render_chat(messages)
+        before = as_written(chat, completion.reasoning, completion.text[: place[0]])
+        case = ScoreCase(before, completion.text[slice(*place)])
+        return round(math.exp(min(0.0, self._logprob(name, chat, case))), 4)
+
+    def _logprob(self, name: str, chat: str, case: ScoreCase) -> float:
+        """Return the log-probability of a written value, recorded or computed, and write it down."""
+        call, info = self._call, self._model.info
+        recorded = call.journal.recordings.score(call.writer.asker, info.digest, chat, case)
+        if recorded is not None:
+            logprob, tokens = recorded
+            usage, seconds = Usage(0, 0, 0), 0.0
+        else:
+            limit = ScoreParams(call.recipe.quality_gates.timeout_ms / 1000)
+            scores = self._model.score(chat, [case], limit)
+            logprob, tokens = scores.logprobs[0], scores.tokens[0]
+            usage, seconds = scores.usage, scores.seconds
+        option = Option(case.context, case.continuation, logprob, tokens, recorded is not None)
+        call.writer.write_probability(name, chat, option, usage=usage, seconds=seconds, attempt=call.attempt)
+        return logprob
