@@ -14,6 +14,7 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.retrieval.relevance import share_of_words
+from panda.steps.inputs import PlanningInputs, ReflectionInputs
 from panda.steps.options import Option
 from panda.steps.request import Request
 from panda.store.files import read_text
@@ -123,8 +124,29 @@ class Case(Record, frozen=True, kw_only=True):
         sets = {"tools": [Option(name, name) for name in recipe.tools_available]}
         if options:
             sets[self.of.option_set or self.of.name] = options
-        variables = {"mode": recipe.mode or "chat", "quoted": self.query}
-        return Request(self.query, documents, sets, variables)
+        mode = recipe.mode or "chat"
+        variables = {"mode": mode, "quoted": self.query}
+        inputs = self._inputs(mode, sets)
+        return Request(self.query, documents, sets, variables, inputs=inputs)
+
+    def _inputs(self, mode: str, sets: Mapping[str, Sequence[Option]]) -> object:
+        """Return the typed inputs of the step that is asked, as far as a case has them."""
+        if self.of.step.endswith("reflection"):
+            return ReflectionInputs(quoted=self.query, history=self.history, find_reason=lambda: None)
+        if "phase3" in self.of.step:
+            return PlanningInputs(
+                mode=mode,
+                history=self.history,
+                tools=[option.id for option in sets["tools"]],
+                evidence=lambda: sets.get("evidence", ()),
+                pages=(),
+                opens_page=False,
+                is_told=False,
+                is_answered=lambda: False,
+                wants_new=False,
+                is_researched=False,
+            )
+        return None
 
 
 def load_cases(path: Path, book: RecipeBook | None = None) -> list[Case]:

@@ -21,5 +21,5 @@ def judge_statement(request: Request, models: OfflineModels) -> Mapping[str, Any
 
 def choose_facts(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return the statements that are kept, each in the user's own words."""
-    keep = best_ids(priors(request.options["keep"]), limit=10, least=0.5, within=1.0)
+    keep = best_ids(priors(request.options_of("keep")), limit=10, least=0.5, within=1.0)
     return {"facts": [{"keep": id_} for id_ in keep]}

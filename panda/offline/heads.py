@@ -10,7 +10,6 @@ import base64
 import hashlib
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -54,7 +53,6 @@ _MESSAGE_LAYOUT, _LINES_LAYOUT = 1, 5
 """To be raised with every change of what a value is: heads of another layout are not found."""
 _NAME_DIGITS = 12
 _SCALE, _LITTLE, _MARK = 5.0, 1.5, 0.7
-_TURN = re.compile(r"(?m)^Turn \d+: ")
 _NEAR = 0.45  # cosine from which a line is taken to be about the query
 
 
@@ -108,11 +106,6 @@ def weights_digest() -> str:
     for path in sorted(WEIGHTS.glob("*.json")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def earlier_subjects(summaries: str) -> list[str]:
-    """Return the summaries of earlier turns line by line, without the numbers of the turns."""
-    return [line for line in _TURN.sub("", summaries).splitlines() if line.strip()]
 
 
 Encode = Callable[[Sequence[str]], Vectors]

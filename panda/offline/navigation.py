@@ -17,9 +17,9 @@ _BY_WORDS = 0.8
 
 def choose_action(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return the lines of a page that bear on the goal, and what is opened next, or stop."""
-    lines = request.options["lines"]
+    lines = request.options_of("lines")
     near = models.rank(request.asked, lines, prior=0.2)
-    action = _action(request.asked, lines, request.options["action"], models)
+    action = _action(request.asked, lines, request.options_of("action"), models)
     return {"lines": best_ids(near, limit=4, least=0.2, within=0.25), "action": action}
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from panda.offline.heads import earlier_subjects
 from panda.offline.models import OfflineModels
 from panda.offline.selecting import best, best_ids, highest_prior
+from panda.steps.inputs import PlanningInputs
 from panda.steps.options import Option
 from panda.steps.request import Request
 
@@ -15,13 +15,19 @@ LEAST_NEAR = 0.33
 """Closeness of a line from which it answers, where no head says more."""
 _SURELY_TELLS = 0.8
 _LEAST_PAGE = 0.25
+_ENTRIES = ("web.fetch", "internet.navigate")  # tools that begin at an address
 
 
 def plan(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return whether tools are used before the answer, and which."""
-    is_code = request.variables["mode"] == "code"
-    uses_tools = _needs_project_tools(request, models) if is_code else _needs_tools(request, models)
-    tools = _project_tools(request, models) if is_code else _tools(request, models)
+    inputs = request.inputs
+    assert isinstance(inputs, PlanningInputs)
+    if inputs.mode == "code":
+        uses_tools = _needs_project_tools(request.asked, inputs, models)
+        tools = _project_tools(request.asked, inputs, models)
+    else:
+        uses_tools = _needs_tools(request.asked, inputs, models)
+        tools = _tools(request.asked, inputs, models)
     return {
         "next_step": "coordinator" if uses_tools else "synthesis",
         "question_kind": "question",
@@ -29,32 +35,26 @@ def plan(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     }
 
 
-def _needs_tools(request: Request, models: OfflineModels) -> bool:
+def _needs_tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> bool:
     """Return whether tools are used; what a rule decides comes first, the heads after it."""
-    options = request.options
-    if highest_prior(options.get("recalled", ())) or highest_prior(options.get("told", ())):
+    if inputs.is_told or inputs.is_answered():
         return False
-    if highest_prior(options.get("ordered", ())):
+    if inputs.wants_new or highest_prior(inputs.pages) >= _LEAST_PAGE:
         return True
-    if highest_prior(options.get("pages", ())) >= _LEAST_PAGE:
-        return True
-    if highest_prior(options.get("fresh", ())):
+    if inputs.is_researched:
         return False
-    text, evidence = request.asked, options.get("evidence", ())
     if models.classify("mood", text).get("tells", 0.0) >= _SURELY_TELLS:
         return False
-    history = earlier_subjects(request.document("turn_summaries"))
-    route = models.classify("route", text, history=history, lines=[line.near for line in evidence])
+    evidence = inputs.evidence()
+    lines = [line.near for line in evidence]
+    route = models.classify("route", text, history=inputs.history, lines=lines)
     if route:
         return best(route) == "coordinator"
     return not is_near(text, evidence, models)
 
 
-def _needs_project_tools(request: Request, models: OfflineModels) -> bool:
-    evidence = request.options.get("evidence", ())
-    if highest_prior(request.options.get("told", ())):
-        return False
-    return not may_answer(request.asked, evidence, models)
+def _needs_project_tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> bool:
+    return not inputs.is_told and not may_answer(text, inputs.evidence(), models)
 
 
 def may_answer(text: str, lines: Sequence[Option], models: OfflineModels) -> bool:
@@ -70,16 +70,14 @@ def is_near(text: str, lines: Sequence[Option], models: OfflineModels) -> bool:
     return max(models.rank(text, lines).values(), default=0.0) >= LEAST_NEAR
 
 
-def _tools(request: Request, models: OfflineModels) -> list[str]:
-    text = request.asked
-    entries = [option.id for option in request.options.get("entries", ())]
-    if entries:
+def _tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> list[str]:
+    entries = [name for name in inputs.tools if name in _ENTRIES]
+    if entries and inputs.opens_page:
         return best_ids(models.classify_by_examples("entry", text, entries), limit=1, least=0, within=0)
-    offered = [option.id for option in request.options["tools"]]
-    probabilities = tool_probabilities(text, offered, models)
+    probabilities = tool_probabilities(text, inputs.tools, models)
     if probabilities:
         return best_ids(probabilities, limit=2, least=0.1, within=0.3)
-    by_examples = models.classify_by_examples("tools", text, offered) if offered else {}
+    by_examples = models.classify_by_examples("tools", text, inputs.tools) if inputs.tools else {}
     return best_ids(by_examples, limit=3, least=0.1, within=1.0)
 
 
@@ -90,7 +88,6 @@ def tool_probabilities(text: str, offered: Sequence[str], models: OfflineModels)
     return {name: value / total for name, value in known.items()}
 
 
-def _project_tools(request: Request, models: OfflineModels) -> list[str]:
-    offered = [option.id for option in request.options["tools"]]
-    by_examples = models.classify_by_examples("code_tools", request.asked, offered) if offered else {}
+def _project_tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> list[str]:
+    by_examples = models.classify_by_examples("code_tools", text, inputs.tools) if inputs.tools else {}
     return best_ids(by_examples, limit=4, least=0.1, within=1.0)

@@ -28,7 +28,7 @@ def analyse_query(request: Request, models: OfflineModels) -> Mapping[str, Any]:
         "resolved_query": "",
         "signals": read_signals(request, models),
     }
-    references = request.options.get("content_reference", ())
+    references = request.options_of("content_reference")
     scores = models.rank(text, references, prior=_REFERENCE_PRIOR) if references else {}
     if scores and scores[best(scores)] >= 0:
         reply["content_reference"] = best(scores)

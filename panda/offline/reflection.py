@@ -4,22 +4,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from panda.language.wording import content_stems
-from panda.offline.heads import earlier_subjects
 from panda.offline.models import OfflineModels
+from panda.steps.inputs import ReflectionInputs
 from panda.steps.request import Request
 
 _SURELY_UNCLEAR = 0.75
 
 
 def reflect(request: Request, models: OfflineModels) -> Mapping[str, Any]:
-    """Return CLARIFY with a question where the query is surely unclear, else PROCEED."""
-    history = earlier_subjects(request.document("turn_summaries"))
-    probabilities = models.classify("clear", request.asked, history=history)
+    """Return CLARIFY with a question where the query is surely unclear and nothing is near, else PROCEED."""
+    inputs = request.inputs
+    assert isinstance(inputs, ReflectionInputs)
+    probabilities = models.classify("clear", request.asked, history=inputs.history)
     unclear = probabilities.get("CLARIFY", 0.0 if content_stems(request.query) else 1.0)
-    quoted = request.variables["quoted"]
-    question = f"What do you mean by “{quoted}”? Please name the thing that it is about."
     if unclear >= _SURELY_UNCLEAR:
-        return {"decision": "CLARIFY", "question": question}
+        reason = inputs.find_reason()
+        if reason is None:
+            question = f"What do you mean by “{inputs.quoted}”? Please name the thing that it is about."
+            return {"decision": "CLARIFY", "question": question}
+        return {"decision": "PROCEED", "reasoning": reason}
     if unclear > 1 / 2:
         reasoning = "The query may be unclear, but not surely enough to ask back; it is taken as it stands."
         return {"decision": "PROCEED", "reasoning": reasoning}

@@ -3,7 +3,6 @@
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -84,4 +83,5 @@ class OfflineResponder:
 
 def _digest(request: Request) -> str:
     """Return a hex sha256 of what a decision is made from."""
-    return hashlib.sha256(msgspec.json.encode(asdict(request), order="deterministic")).hexdigest()
+    encoder = msgspec.json.Encoder(enc_hook=lambda function: None, order="deterministic")
+    return hashlib.sha256(encoder.encode(request)).hexdigest()

@@ -32,8 +32,6 @@ BY_PHASE = frozenset(
         "phase2_2_synthesis",
         "phase2_5_context_validator",
         "phase5_synthesizer",
-        "phase6_validator",
-        "phase7_session",
     }
 )
 """Steps that their phases decide themselves where no model replies."""

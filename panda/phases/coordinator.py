@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
+from functools import cache, partial
 from typing import Any, Literal
 
 from msgspec import convert
@@ -26,6 +27,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.session.turn_files import call_digest, step_type, type_of_tool
+from panda.steps.inputs import CoordinationInputs
 from panda.steps.options import Option
 from panda.store.carry import CachedStep
 from panda.store.layout import TOOLRESULTS_MD
@@ -47,7 +49,6 @@ MOST_ROUNDS = 10
 MOST_CALLS = 20
 MOST_FAILURES = 3
 _DONE = "done"
-_IF_PLANNED = ("internet.navigate",)  # tools that a model that only chooses calls as its plan says
 Arguments = Mapping[str, Any]
 Calls = Sequence[Arguments]
 
@@ -132,6 +133,14 @@ class Coordinator:
         return Advance(render_section(loop.steps, progress), tuple(files))
 
 
+@dataclass(frozen=True)
+class _PlannedCall:
+    tool: str
+    arguments: Arguments
+    goal: str  # id of the goal that it serves
+    is_worded: bool = False  # whether the reply has the arguments; else the tool suggests them
+
+
 class _Loop:
     """The rounds of one run of the phase; a resumed one takes the steps that a killed one has made."""
 
@@ -143,7 +152,6 @@ class _Loop:
         self._plan = plan
         self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode, turn.intent)
         self._available = [n for n in self._recipe.tools_available if why_unavailable(n, context) is None]
-        self._writes = executor.writes(self._recipe.key)
         self._carry = turn.present_carry
         self._query = turn.analysis.resolved_query
         on_disk = turn.steps()
@@ -156,62 +164,76 @@ class _Loop:
         self._failures: list[tuple[str, str | None]] = []
 
     def run(self) -> tuple[Literal["done", "blocked", "limited"], str | None]:
-        while self.rounds < MOST_ROUNDS:
-            waiting = self._waiting()
-            if not waiting:
-                return "done", None
-            reply = self._ask(waiting)
+        while self.rounds < MOST_ROUNDS and self._available:
+            suggested = self._suggested()
+            reply = self._ask(suggested)
             self.rounds += 1
             self.said_done = list(dict.fromkeys([*self.said_done, *reply.values.get("goals_done", ())]))
-            for tool, arguments, goal in self._calls_of(reply, waiting):
-                if tool == _DONE:
+            for call in self._calls_of(reply, suggested):
+                if call.tool == _DONE:
                     self._take_over()
                     return "done", None
                 if len(self.current) >= MOST_CALLS:
                     return "limited", f"{MOST_CALLS} tool calls"
-                self._make(tool, arguments, goal, reply)
+                self._make(call, reply)
                 blocked = self._blocked()
                 if blocked:
                     return "blocked", blocked
+        if not self._available:
+            return "done", None
         return "limited", f"{MOST_ROUNDS} rounds"
 
-    def _waiting(self) -> Mapping[str, Calls]:
+    def _suggested(self) -> Mapping[str, Calls]:
+        """Return what each tool that can be used suggests for the query, those of the plan first."""
         planned = [name for name in self._plan.tools if name in self._available]
         names = dict.fromkeys([*planned, *self._available])
-        filled = {name: fill_arguments(TOOLS[name], self._query, self._context) for name in names}
-        if self._writes:
-            return filled
-        opened = [step.arguments["url"] for step in self.steps if step.tool in OPENING]
-        return {
-            name: left
-            for name, given in filled.items()
-            if name in planned or name not in _IF_PLANNED
-            if (left := [o for o in given if self._twin(name, o) is None and o.get("url") not in opened])
-        }
+        return {name: fill_arguments(TOOLS[name], self._query, self._context) for name in names}
 
-    def _ask(self, waiting: Mapping[str, Calls]) -> Reply:
+    def _not_made(self, suggested: Mapping[str, Calls]) -> Mapping[str, Calls]:
+        """Return the suggested calls that were not made yet, of tools that have any."""
+        opened = [step.arguments["url"] for step in self.steps if step.tool in OPENING]
+        left = {
+            name: [
+                arguments
+                for arguments in calls
+                if self._twin(name, arguments) is None and arguments.get("url") not in opened
+            ]
+            for name, calls in suggested.items()
+        }
+        return {name: calls for name, calls in left.items() if calls}
+
+    def _ask(self, suggested: Mapping[str, Calls]) -> Reply:
         progress = goals_progress(self._plan.goals, self.current, said_done=self.said_done)
         told = [f"{goal.id}: {goal.status}" for goal in progress] + self._notices
-        may_end = not self._owes_a_call(waiting)
-        pages = live_pages(self._turn, self._context.reader) if "web.fetch" in waiting else []
-        is_walk = not self._writes and "internet.navigate" in {*self._plan.tools[:1]} & {*waiting}
+        pages = live_pages(self._turn, self._context.reader) if "web.fetch" in suggested else []
+        results = cache(self._results)
         return ask(
             self._executor,
             "phase4_coordinator",
             self._turn,
             options={
-                "tool": [Option(name, name) for name in (*waiting, *([_DONE] if may_end else []))],
+                "tool": [Option(name, name) for name in (*suggested, _DONE)],
                 "goal": [Option(goal.id, goal.goal) for goal in self._plan.goals],
-                "results": self._results() if may_end else [],
+                "results": results,
                 "pages": pages,
-                "sites": pages if is_walk else [],
             },
+            inputs=CoordinationInputs(
+                mode=self._turn.mode,
+                planned=self._plan.tools,
+                waiting=[*self._not_made(suggested)],
+                tried=[step.tool for step in self.current],
+                pages=pages,
+                results=results,
+            ),
             variables={
                 "tools": describe_tools(self._available, self._context),
                 "today": self._turn.today,
             },
-            arguments={name: TOOLS[name].argument_schema for name in waiting},
-            extra={"toolresults.md": render_results(self.steps), "progress": "\n".join(told)},
+            arguments={name: TOOLS[name].argument_schema for name in suggested},
+            extra={
+                "toolresults.md": partial(render_results, tuple(self.steps)),
+                "progress": "\n".join(told),
+            },
         )
 
     def _results(self) -> list[Option]:
@@ -221,22 +243,23 @@ class _Loop:
     def _values(self, step: str, **given: Any) -> Mapping[str, Any]:
         return ask(self._executor, step, self._turn, **given).values
 
-    def _owes_a_call(self, waiting: Mapping[str, Calls]) -> bool:
-        tried = {step.tool for step in self.current}
-        return not self._writes and any(n in waiting and n not in tried for n in self._plan.tools[:1])
-
-    def _calls_of(self, reply: Reply, waiting: Mapping[str, Calls]) -> Iterator[tuple[str, Arguments, str]]:
+    def _calls_of(self, reply: Reply, suggested: Mapping[str, Calls]) -> Iterator[_PlannedCall]:
         goals = self._plan.goals
         progress = goals_progress(goals, self.current, said_done=self.said_done)
         (first, *_) = ready_goals(goals, progress) or goals
         for said in reply.values["calls"]:
             tool, goal = said["tool"], said.get("goal", first.id)
-            given = [said["arguments"]] if "arguments" in said else waiting.get(tool) or [{}]
-            yield from ((tool, arguments, goal) for arguments in given)
+            if "arguments" in said:
+                yield _PlannedCall(tool, said["arguments"], goal, is_worded=True)
+                continue
+            for arguments in self._not_made(suggested).get(tool) or suggested.get(tool) or [{}]:
+                yield _PlannedCall(tool, arguments, goal)
 
-    def _make(self, tool: str, arguments: Arguments, goal: str, reply: Reply) -> None:
+    def _make(self, call: _PlannedCall, reply: Reply) -> None:
+        tool, arguments = call.tool, call.arguments
         twin, refused = self._twin(tool, arguments), ""
-        excluded = uses_excluded(map(str, arguments.values()), self._carry) if self._writes else []
+        worded = map(str, arguments.values()) if call.is_worded else ()
+        excluded = uses_excluded(worded, self._carry)
         if twin is not None:
             refused = f"{tool} was called like that in step {twin.step}; see what it gave"
         elif excluded:
@@ -249,7 +272,7 @@ class _Loop:
             step=len(self.steps) + 1,
             plan=self._turn.round,
             round=self.rounds,
-            goal=goal,
+            goal=call.goal,
             tool=tool,
             kind=TOOLS[tool].kind if tool in TOOLS else None,
             arguments=dict(arguments),

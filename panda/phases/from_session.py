@@ -76,12 +76,9 @@ def recalled_turns(turn: Turn) -> tuple[int, ...]:
     return (*numbers[:1], *numbers[1:][1 - _MOST_TURNS :])
 
 
-def recalled(turn: Turn, reader: NodeReader, writes: bool) -> list[Option]:
-    """What the session answers, as a choice is told of it: turns, or lines unless the model *writes*."""
-    turns = [Option(NodeKind.TURN.id(number), f"Turn {number}", (), 1.0) for number in recalled_turns(turn)]
-    answer = None if turns or writes else session_answer(turn, reader)
-    lines = answer.lines if answer else ()
-    return turns or [Option(f"l{n}", line.text, line.node_ids, 1.0) for n, line in enumerate(lines, 1)]
+def recalled_options(turn: Turn) -> list[Option]:
+    """Return the turns that answer a query for all that the session was about, as a prompt names them."""
+    return [Option(NodeKind.TURN.id(number), f"Turn {number}", (), 1.0) for number in recalled_turns(turn)]
 
 
 def session_answer(turn: Turn, reader: NodeReader) -> SessionAnswer | None:

@@ -1,8 +1,9 @@
 """Phase 3: answer from what is gathered, or use tools first (S3 §16.2)."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from panda.documents.context import Meta, Phase, Section, Text
@@ -11,13 +12,14 @@ from panda.errors import ReplyError
 from panda.memory.gathered import CONSTRAINTS
 from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import ClosestLines, as_options, gathered_lines, look_at, standing
-from panda.phases.from_session import recalled
+from panda.phases.from_session import recalled_options, recalled_turns, session_answer
 from panda.phases.goals import plan_goals
-from panda.phases.pages import OPENING, live_pages, named_pages
-from panda.phases.request import ask, question_of, quote
+from panda.phases.pages import live_pages, named_pages
+from panda.phases.request import ask, question_of, quote, subjects
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.registry import uses_excluded
+from panda.steps.inputs import PlanningInputs
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind
 from panda.store.records import GatheredContext, Plan, ResearchCacheMatch, RetrievalPlan
@@ -57,7 +59,7 @@ class Planner:
 
     def _plan(self, turn: Turn, refusal: str | None) -> Plan:
         recipe = self.executor.book.recipe_for("phase3_planner", turn.mode, turn.intent)
-        context, is_written = self.context_of(turn), self.executor.writes(recipe.key)
+        context = self.context_of(turn)
         figures, findings = _assessment(turn)
         told = turn.reading.statements if turn.reading.only_tells else ()  # noted, and nothing looked up
         missing = {name: why_unavailable(name, context) for name in recipe.tools_available if name in TOOLS}
@@ -65,27 +67,49 @@ class Planner:
         lacking = [f"- {name} cannot be used: {reason}" for name, reason in missing.items() if reason]
         failures = _failures(turn)
         guidance = [turn.reason, *failures] if turn.reason else []
-        entries = [] if is_written or not named_pages(turn) else [n for n in names if n in OPENING]
-        gathered = look_at(turn, gathered_lines(turn), quotes=False)
-        is_at_hand = turn.reading.of_documents and not is_written and not named_pages(turn)
-        handed_over = [Option(id_, id_, (id_,), 1.0) for id_ in turn.document_nodes if is_at_hand]
+        pages = live_pages(turn, context.reader)
+        ordered = _new_search(turn) if "internet.research" in names else []
+        fresh = _fresh_research(turn)
+        opens_page = bool(named_pages(turn))
+        is_at_hand = turn.reading.of_documents and not opens_page and bool(turn.document_nodes)
+
+        @cache
+        def evidence() -> Sequence[Option]:
+            gathered = look_at(turn, gathered_lines(turn), quotes=False)
+            return as_options(self.closest.closest(turn.meant, standing(gathered)))
+
+        def is_answered() -> bool:
+            return bool(recalled_turns(turn) or session_answer(turn, context.reader)) or is_at_hand
+
+        inputs = PlanningInputs(
+            mode=turn.mode,
+            history=subjects(_known(turn)),
+            tools=names,
+            evidence=evidence,
+            pages=pages,
+            opens_page=opens_page,
+            is_told=bool(told),
+            is_answered=is_answered,
+            wants_new=bool(ordered),
+            is_researched=bool(fresh),
+        )
         reply = ask(
             self.executor,
             "phase3_planner",
             turn,
             options={
                 "tools": [Option(name, name) for name in names],
-                "evidence": as_options(self.closest.closest(turn.meant, standing(gathered))),
-                "pages": live_pages(turn, context.reader),
-                "entries": [Option(name, name) for name in entries],
+                "evidence": evidence,
+                "pages": pages,
                 "told": [Option(f"s{n}", one.text, (), 1.0) for n, one in enumerate(told, 1)],
-                "recalled": recalled(turn, context.reader, is_written) or handed_over,
-                "ordered": _new_search(turn) if "internet.research" in names else [],
-                "fresh": _fresh_research(turn),
+                "recalled": recalled_options(turn),
+                "ordered": ordered,
+                "fresh": fresh,
             },
             variables={"tools": "\n".join([describe_tools(names), *lacking]), "quoted": quote(turn.query)},
             extra={"turn_summaries": _known(turn), "context_assessment": "\n".join([*figures, *findings])},
             guidance="\n".join(filter(None, [*guidance, refusal])) or None,
+            inputs=inputs,
         )
         values = {"tools": names, **reply.values}
         next_step: Any = "clarify" if reply.asks_back else values["next_step"]

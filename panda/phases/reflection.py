@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -11,13 +12,14 @@ from panda.language.wording import content_stems
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import ClosestLines, as_options, score_of
-from panda.phases.from_session import recalled
+from panda.phases.from_session import recalled_turns, session_answer
 from panda.phases.kept import forget_question
-from panda.phases.request import ask, question_of, quote, writes
+from panda.phases.request import ask, question_of, quote, subjects
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.candidates import Retriever
 from panda.session.registry import curation_of_reading, with_written
+from panda.steps.inputs import ReflectionInputs
 from panda.steps.options import Option
 from panda.store.carry import Curation
 from panda.store.records import Line
@@ -48,31 +50,28 @@ class Reflection:
 
     def run(self, turn: Turn) -> PhaseOutcome:
         """
-        Decide PROCEED or CLARIFY; a model that only chooses can ask back here alone, if it is sure and there
-        is nothing to go on with; below the recipe's threshold it proceeds and says so, unless with
-        `below_threshold: clarify`. What a model that writes decides is not overruled, but nothing is asked
-        twice.
+        Decide PROCEED or CLARIFY. What a reply decides is not overruled, but nothing is asked twice, and a
+        CLARIFY below the recipe's threshold proceeds and says so, unless with `below_threshold: clarify`.
         """
         if turn.reading.is_about_memory:
             return self._of_forgetting(turn)
-        recent, is_written = turn.recent(_RECENT), writes(self.executor, "phase1_reflection", turn)
-        lines = [line.near for line in as_options(self._look(turn)[:_TOLD])] if is_written else []
+        summaries = "\n".join(f"Turn {number}: {said}" for number, said in turn.recent(_RECENT))
         reply = ask(
             self.executor,
             "phase1_reflection",
             turn,
             variables={"quoted": quote(turn.query), "mode": turn.mode},
             options={"entities": _entities(turn)},
-            extra={
-                "turn_summaries": "\n".join(f"Turn {number}: {said}" for number, said in recent),
-                "found": "\n".join(lines) or "Nothing was found." if is_written else "",
-            },
+            extra={"turn_summaries": summaries, "found": partial(self._found, turn)},
+            inputs=ReflectionInputs(
+                quoted=quote(turn.query),
+                history=subjects(summaries),
+                find_reason=partial(self._find_antecedent, turn),
+            ),
         )
         decided: Any = "CLARIFY" if reply.asks_back else reply.values["decision"]
         unsure = decided == "CLARIFY" and reply.below_threshold and not reply.asks_back
         clear = _answers(turn) or (_REASONS["unsure"] if unsure else None)
-        if decided == "CLARIFY" and not is_written:
-            clear = clear or self._find_antecedent(turn, is_gated=reply.asks_back)
         decision: Literal["PROCEED", "CLARIFY"] = "PROCEED" if clear else decided
         question = question_of(reply, turn) if decision == "CLARIFY" else None
         said = None if reply.asks_back else reply.values.get("reasoning")
@@ -103,12 +102,12 @@ class Reflection:
             return Stop("clarify", section, (record,), question=question)
         return Advance(section, (record,), to=Phase.SYNTHESIZER)
 
-    def _find_antecedent(self, turn: Turn, *, is_gated: bool) -> str | None:
-        """
-        Return why nothing has to be asked back; None where a reference has none and nothing is near.
+    def _found(self, turn: Turn) -> str:
+        lines = [line.near for line in as_options(self._look(turn)[:_TOLD])]
+        return "\n".join(lines) or "Nothing was found."
 
-        Where a gate of the recipe asks (*is_gated*), it is not enough that the query names something.
-        """
+    def _find_antecedent(self, turn: Turn) -> str | None:
+        """Return why nothing has to be asked back; None where a reference has none and nothing is near."""
         if turn.documents:
             return "Something to work on was handed over with the query."
         analysis, words = turn.analysis, content_stems(turn.query)
@@ -120,9 +119,9 @@ class Reflection:
             return "Nothing is asked for."
         if turn.mode == "code" and turn.reading.mood == "orders" and words:
             return "The order names what it is about."
-        if recalled(turn, self.reader, False):
+        if recalled_turns(turn) or session_answer(turn, self.reader):
             return "The session is what it is about."
-        names_it = not is_gated and analysis.reference_resolution.status == "not_needed"
+        names_it = analysis.reference_resolution.status == "not_needed"
         least = _NOT_FAR if names_it else _NEAR
         if words and any(score_of(line) >= least for line in self._look(turn)[:1]):
             return "The store holds something close to it."

@@ -1,8 +1,10 @@
 """What a phase asks a recipe: the documents that the recipe names, taken from the turn and its session."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from panda.compression.fit import InputDocument
 from panda.documents.context import Phase
 from panda.documents.pictures import Picture
 from panda.documents.text import shorten
@@ -14,12 +16,12 @@ from panda.recipes.messages import recipe_documents
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.session.render import CARRY_TOKENS, render_carry
-from panda.steps.options import Option
-from panda.steps.request import Request
+from panda.steps.request import Options, Request
 from panda.steps.table import CARRY, IMAGE
 from panda.store.files import read_text
 from panda.store.records import QueryAnalysis, Step, load
 
+_TURN_NUMBER = re.compile(r"(?m)^Turn \d+: ")
 _SLACK_TOKENS = 40
 _QUOTED_CHARS = 80
 _QUESTION = "What exactly do you mean by “{quoted}”?"
@@ -56,9 +58,9 @@ def ask(
     step: str,
     turn: Turn,
     *,
-    options: Mapping[str, Sequence[Option]] | None = None,
+    options: Mapping[str, Options] | None = None,
     variables: Mapping[str, str] | None = None,
-    extra: Mapping[str, str] | None = None,
+    extra: Mapping[str, str | Callable[[], str]] | None = None,
     guidance: str | None = None,
     pictures: tuple[Picture, ...] = (),
     arguments: Mapping[str, Mapping[str, Any]] | None = None,
@@ -69,15 +71,20 @@ def ask(
 
     Args:
         variables: Values for {{name}}.
-        extra: Documents that are no files of the turn, by the name in input_docs.
+        extra: Documents that are no files of the turn, by the name in input_docs, or what makes them.
         arguments: Schemas of what goes with an option, by its id.
         inputs: The typed inputs of the step, of those in panda/steps/inputs.py.
     """
     recipe = executor.book.recipe_for(step, turn.mode, turn.intent)
-    given = {CARRY: _carry_document(turn, recipe), IMAGE: _image_document(turn), **(extra or {})}
+
+    def documents() -> Sequence[InputDocument]:
+        texts = {name: text() if callable(text) else text for name, text in (extra or {}).items()}
+        given = {CARRY: _carry_document(turn, recipe), IMAGE: _image_document(turn), **texts}
+        return recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=given)
+
     request = Request(
         query=turn.query,
-        documents=recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=given),
+        documents=documents,
         options=options or {},
         variables={"mode": turn.mode, "session_id": turn.session_id, **(variables or {})},
         guidance=guidance,
@@ -94,8 +101,13 @@ def ask(
     return reply
 
 
+def is_served(executor: RecipeExecutor, step: str, turn: Turn) -> bool:
+    """Whether something that is set can reply to a step; some phases go on without."""
+    return executor.unsupported(executor.book.recipe_for(step, turn.mode, turn.intent).key) is None
+
+
 def writes(executor: RecipeExecutor, step: str, turn: Turn) -> bool:
-    """Whether the model that serves a step writes; one that does not only chooses, and quotes."""
+    """Whether a language model serves a step."""
     return executor.writes(executor.book.recipe_for(step, turn.mode, turn.intent).key)
 
 
@@ -113,6 +125,11 @@ def question_of(reply: Reply, turn: Turn) -> str:
     return written or _QUESTION.format(quoted=quote(turn.query))
 
 
+def subjects(summaries: str) -> list[str]:
+    """Return the summaries of earlier turns line by line, without the numbers of the turns."""
+    return [line for line in _TURN_NUMBER.sub("", summaries).splitlines() if line.strip()]
+
+
 def quote(query: str) -> str:
     """
     >>> quote("Is it\\ngood? " * 20)
@@ -124,11 +141,11 @@ def quote(query: str) -> str:
 def write_draft(executor: RecipeExecutor, turn: Turn, kind: str, brief: str) -> str:
     """The text of a draft. Raises UsageError: the model of the recipe's layer does not write."""
     recipe = executor.book.recipe_for("phase4_content_generate", turn.mode)
-    if not executor.writes(recipe.key):
+    if reason := executor.unsupported(recipe.key):
         raise UsageError(
-            f"content.generate needs a model that writes, and that of {recipe.model_layer} only chooses",
+            f"content.generate needs a language model: {reason}",
             where="models.yaml",
-            fix=f"give {recipe.model_layer} a model with writes: true",
+            fix=f"give the layer {recipe.model_layer} a model",
         )
     reply = ask(executor, "phase4_content_generate", turn, variables={"kind": kind, "brief": brief})
     return str(reply.values["text"])

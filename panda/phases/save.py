@@ -17,7 +17,7 @@ from panda.memory.gathered import answer_items
 from panda.memory.memory import apply_staged
 from panda.phases.contract import Advance
 from panda.phases.kept import forgets_now
-from panda.phases.request import ask, writes
+from panda.phases.request import ask, is_served
 from panda.phases.statements import Noting, render_noted
 from panda.phases.turn import Turn
 from panda.recipes.calls import Recordings
@@ -56,24 +56,32 @@ class SummaryReport:
     seconds: float = 0.0  # how long it took
 
 
+def summary_line(turn: Turn) -> str:
+    """Return the answer's first item, or what came of the turn and what was asked."""
+    answer = turn.context.section(Phase.SYNTHESIZER) if turn.answered is not False else None
+    items = [item.text for item in answer_items(answer)]
+    if items:
+        return shorten(items[0], _SUMMARY_CHARS)
+    if answer is not None and answer.text:  # an imported turn
+        return shorten(one_line(f"{turn.query} {strip_citations(answer.text)}"), _SUMMARY_CHARS)
+    metadata = turn.folder.read_metadata()
+    came_to = metadata.outcome if turn.ending == "approved" and metadata.outcome else turn.ending
+    return shorten(f"No answer ({came_to}) to: {one_line(turn.query)}", _SUMMARY_CHARS)
+
+
 def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
     answer = turn.context.section(Phase.SYNTHESIZER) if turn.answered is not False else None
     items = [item.text for item in answer_items(answer)]
     names = dict.fromkeys(word.lower() for word in find_query_words(" ".join([turn.query, *items])))
     named = [word for word in names if not word[0].isdigit()][:_MOST_TOPICS]
     words = [Option(word, word, (), share_of_words(turn.query, word)) for word in named if len(word) > 2]
-    metadata = turn.folder.read_metadata()
-    came_to = metadata.outcome if turn.ending == "approved" and metadata.outcome else turn.ending
-    line = items[0] if items else f"No answer ({came_to}) to: {one_line(turn.query)}"
-    if answer is not None and answer.text and not items:  # an imported turn
-        line = one_line(f"{turn.query} {strip_citations(answer.text)}")
-    line = shorten(line, _SUMMARY_CHARS)
+    line = summary_line(turn)
     reply = ask(
         executor,
         "phase7_summarizer",
         turn,
         variables={"line": line},
-        inputs=SummaryInputs(line, words),
+        inputs=SummaryInputs(line=line, words=words),
     )
     topics = reply.values["topics"]
     topic = research.topic if (research := turn.folder.find(Research)) else None
@@ -187,13 +195,12 @@ class Save:
         return Advance()
 
     def _summary(self, turn: Turn, text: str | None) -> Summary:
-        written = writes(self.executor, "phase7_summarizer", turn)
         cited = [n for item in answer_items(turn.context.section(Phase.SYNTHESIZER)) for n in item.node_ids]
         ended = Summary(
             turn=turn.turn,
             outcome=turn.ending,
             turn_summary=text,
-            summary_kind=("model" if written else "verbatim") if text else None,
+            summary_kind=None if text is None else "verbatim" if text == summary_line(turn) else "model",
             answered=bool(turn.answered),
             sources=tuple(dict.fromkeys(cited)),
             question=turn.question,
@@ -213,7 +220,7 @@ class Save:
         carry, waiting = turn.carry, to_merge(turn.carry)
         if not waiting and len(reply) <= REPLY_CHARS:
             return SessionTexts()
-        if not writes(self.executor, "phase7_session", turn):
+        if not is_served(self.executor, "phase7_session", turn):
             history = merge_by_rule(carry) if waiting else None
             return SessionTexts(history=history, history_kind="fallback" if waiting else None)
         leaving = [one for one in carry.turn_summaries if one.turn in waiting]

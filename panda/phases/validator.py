@@ -14,9 +14,9 @@ from panda.memory.reader import NodeReader
 from panda.phases.cited import Cited
 from panda.phases.contract import Advance, PhaseOutcome, Retry, Stop
 from panda.phases.evidence import ClosestLines, as_options, ordered_findings
-from panda.phases.from_session import recalled, recalled_turns
+from panda.phases.from_session import recalled_options, recalled_turns
 from panda.phases.goals import GoalVerdict, goal_verdicts
-from panda.phases.request import ask, writes
+from panda.phases.request import ask, is_served
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.turn_files import step_type
@@ -68,12 +68,12 @@ class Validator:
         left_out = False
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
-        elif not writes(self.executor, "phase6_validator", turn):  # quoted lines support themselves
+        elif not is_served(self.executor, "phase6_validator", turn):  # quoted lines support themselves
             verdict, confidence, reason = "APPROVE", None, _REASONS["APPROVE"]
         else:
             lines = self.closest.scored(turn.meant, [cited.line(item) for item in items])
             parts = [Option(goal.id, goal.goal) for goal in plan.goals]
-            past, found = recalled(turn, self.reader, writes=True), ordered_findings(turn, turn.steps())
+            found = ordered_findings(turn, turn.steps())
             reply = ask(
                 self.executor,
                 "phase6_validator",
@@ -81,7 +81,7 @@ class Validator:
                 options={
                     "answer": as_options(lines),
                     "goals": parts,
-                    "recalled": past,
+                    "recalled": recalled_options(turn),
                     "ordered": [changed(o, prior=1.0) for o in as_options(lines) if found & {*o.node_ids}],
                 },
                 extra={"items": cited.render(items)},

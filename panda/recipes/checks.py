@@ -188,10 +188,13 @@ class _RecipeCheck:
 
     def information(self) -> Iterator[Problem]:
         """What is no fault but should be known: that a layer could not serve it offline, and ceilings."""
-        reason = why_not_offline(self.recipe, self.given) if self.given and self._is_mapped() else None
-        if reason and self.model and self.model.writes and self.given and self.given.tool is None:
-            message = f"{self.recipe.model_layer} could not serve it offline: {reason}"
-            yield Problem(message, str(self.recipe.path), verdict=Verdict.SOUND)
+        given = self.given
+        is_served = self.model is not None and self.model.writes
+        if given and is_served and given.tool is None and not given.is_dispensable and self._is_mapped():
+            reason = why_not_offline(self.recipe, given)
+            if reason:
+                message = f"{self.recipe.model_layer} could not serve it offline: {reason}"
+                yield Problem(message, str(self.recipe.path), verdict=Verdict.SOUND)
         yield from self._ceilings()
 
     def _ceilings(self) -> Iterator[Problem]:
@@ -267,7 +270,9 @@ class _RecipeCheck:
 
     def _offline(self) -> Iterator[Problem]:
         """What keeps the program from replying itself, where the layer has no language model."""
-        if self.given is None or self.model is None or self.model.writes or self.given.tool is not None:
+        if self.given is None or self.model is None or self.model.writes:
+            return
+        if self.given.tool is not None or self.given.is_dispensable:
             return
         reason = why_not_offline(self.recipe, self.given)
         if reason:

@@ -37,7 +37,7 @@ from panda.errors import (
 from panda.models.contract import Encoder, Layers, Model
 from panda.offline.responder import OfflineResponder
 from panda.recipes.book import RecipeBook
-from panda.recipes.calls import CallWriter, Journal, whose_turn
+from panda.recipes.calls import CallWriter, Journal, NoTurn, whose_turn
 from panda.recipes.prompt_responder import PromptResponder
 from panda.recipes.reply import Gate, Reply, find_fault, find_unlinked
 from panda.recipes.responder import Call, RawReply, Responder
@@ -86,6 +86,11 @@ class RecipeExecutor:
             return passage_rewriter(self, kind, request.query, journal)
 
         return PromptResponder(self.model(key), self.book, self.limits, rewriter)
+
+    def unsupported(self, key: str) -> str | None:
+        """Return why nothing that is set can reply to a recipe, in words; None if something can."""
+        responder = self.responder(key, Request(""), NoTurn())
+        return responder.unsupported(self.book.load_recipe(key), self.book.contract_of(key))
 
     def served_by(self, layer: str) -> str:
         """What answers calls of a layer: its model where that writes, else the encoder, else words alone."""
@@ -225,7 +230,7 @@ class _Execution:
         """Return what breaks the schema of the recipe, or the contract; None if nothing does."""
         if not self.recipe.quality_gates.schema_validation or not self.recipe.output_schema:
             return None
-        options = self.request.option_ids
+        options = self.request.option_ids(self.contract)
         schema = plain_schema(self.recipe.output_schema, self.contract, options=options)
         lenient = self.contract.lenient
         try:
@@ -235,7 +240,9 @@ class _Execution:
             raise RecipeSchemaError(exc.message, place, fix=exc.fix) from exc
 
     def _without_choice(self) -> frozenset[str]:
-        return without_choice(self.recipe.output_schema, self.contract, self.request.option_ids)
+        return without_choice(
+            self.recipe.output_schema, self.contract, self.request.option_ids(self.contract)
+        )
 
     def _optional(self) -> list[str]:
         """Return the properties that a reply may lack, whatever the recipe requires."""

@@ -76,7 +76,7 @@ def build_messages(
         system.append(f"Reply with {form} of this schema:\n{json.dumps(told, ensure_ascii=False)}")
     system += [f"Example:\n{example.strip()}" for example in recipe.examples]
     user = [_block(one_line(document.name), document.text) for document in documents if document.text]
-    user += [_render_options(name, options) for name, options in request.options.items() if options]
+    user += [_render_options(name, options) for name, options in request.shown_options.items() if options]
     if request.guidance:
         user.append(_block("Guidance", request.guidance))
     if error:
@@ -122,14 +122,14 @@ def without_doubles(recipe: Recipe, contract: StepContract, request: Request, pr
     chooses from, those that its prompt names, as in `the options "pages"`, and plain ids; of other options
     those that no document holds.
     """
-    documents = " ".join(" ".join(document.text.split()) for document in request.documents)
+    documents = " ".join(" ".join(document.text.split()) for document in request.shown_documents)
 
     def is_shown(option: Option) -> bool:
         return option.id == option.text or " ".join((option.shown or option.text).split()) not in documents
 
     options = {
         name: given if is_shown_whole(recipe, contract, name, prompt) else list(filter(is_shown, given))
-        for name, given in request.options.items()
+        for name, given in request.shown_options.items()
     }
     return replace(request, options=options)
 
@@ -218,12 +218,14 @@ class Room:
         have to be cut and the recipe's compression is off.
         """
         recipe, limits = self.recipe, self.limits
-        offered = [option for options in request.options.values() for option in options]
+        offered = [option for options in request.shown_options.values() for option in options]
         options = "\n".join(option.shown or option.text for option in offered)
-        known = any(document.text == request.query for document in request.documents)  # counted as it is
+        known = any(
+            document.text == request.query for document in request.shown_documents
+        )  # counted as it is
         query = "" if known else request.query
         taken = count_tokens(query + (request.meant or "") + (request.guidance or "")) + count_tokens(options)
-        given, keep = _preserved(recipe, request.documents)
+        given, keep = _preserved(recipe, request.shown_documents)
         used = sum(count_tokens(document.text) for document in given)
         budget = recipe.token_budget.input
         most, room = (max(0, all_of - taken) for all_of in (budget, limits.target(taken + used, budget)))
@@ -367,7 +369,7 @@ def preview_recipe(
     written = without_doubles(recipe, contract, Request(query, documents, options, variables), prompt)
     messages = build_messages(recipe, contract, prompt, written, documents)
     inputs = [query, *(document.text for document in documents)]
-    inputs += [_render_options(name, offered) for name, offered in written.options.items()]
+    inputs += [_render_options(name, offered) for name, offered in written.shown_options.items()]
     blank = Request("", variables={**variables, "query": ""})
     schema = None
     if recipe.output_format == "json":
@@ -375,7 +377,7 @@ def preview_recipe(
             recipe.output_schema,
             contract,
             only=asked_properties(recipe.output_schema, contract),
-            options=written.option_ids,
+            options=written.option_ids(contract),
         )
     return Preview(
         tuple(messages if schema is None else with_schema(messages, schema, dialect)),

@@ -58,6 +58,7 @@ class _Attempt:
         self._model = model
         self._prompt = book.prompt_of(call.recipe)
         self._shown = without_doubles(call.recipe, call.contract, call.request, self._prompt)
+        self._option_ids = self._shown.option_ids(call.contract)
         self._room = Room(call.recipe, model, limits, rewriter)
         self._reply_tokens = call.recipe.token_budget.output
 
@@ -89,13 +90,13 @@ class _Attempt:
         call = self._call
         names = self._asked()
         if with_ids:
-            unasked = without_choice(call.recipe.output_schema, call.contract, self._shown.option_ids)
+            unasked = without_choice(call.recipe.output_schema, call.contract, self._option_ids)
             names = [name for name in names if name not in unasked]
         schema = plain_schema(
             call.recipe.output_schema,
             call.contract,
             only=names,
-            options=self._shown.option_ids if with_ids else None,
+            options=self._option_ids if with_ids else None,
             arguments=self._shown.arguments if with_ids else None,
         )
         if not call.times_cut:

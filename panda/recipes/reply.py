@@ -114,9 +114,9 @@ def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -
     """
     if not recipe.quality_gates.evidence_required:
         return None
-    offered = [option for options in request.options.values() for option in options]
+    offered = [option for options in request.shown_options.values() for option in options]
     if not recipe.is_object:
-        texts = [*(one.text for one in request.documents), *(option.text for option in offered)]
+        texts = [*(one.text for one in request.shown_documents), *(option.text for option in offered)]
         given = [request.query, *texts]
         wrong = check_evidence(str(values.get("text", "")), given)
         return f"{wrong[0].kind} {wrong[0].text} is in no document that was given" if wrong else None

@@ -31,6 +31,7 @@ class StepContract:
     optional: tuple[str, ...] = ()  # what it reads besides where it is there
     lenient: tuple[str, ...] = ()  # properties of which the phase leaves out what is wrong: no fault refuses
     may_be_text: bool = False  # whether the reply may be markdown or text instead of an object
+    is_dispensable: bool = False  # whether its phase goes on where nothing can reply
     decides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Properties that say how the turn goes on, with the values that the phase acts upon."""
 

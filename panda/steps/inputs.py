@@ -1,12 +1,45 @@
 """The typed inputs of steps, beside what is rendered for a prompt."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from panda.steps.options import Option
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class ReflectionInputs:
+    quoted: str  # the query, shortened to be quoted in a question
+    history: Sequence[str]  # what the last turns were about, oldest first
+    find_reason: Callable[[], str | None]
+    """Finds why nothing has to be asked back, in words; None where a reference has no antecedent and nothing
+    is near."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanningInputs:
+    mode: str  # chat or code
+    history: Sequence[str]  # what the last turns were about, oldest first
+    tools: Sequence[str]  # names of the tools that can be used
+    evidence: Callable[[], Sequence[Option]]  # gives the closest gathered lines
+    pages: Sequence[Option]  # pages to look at, with how well they fit by words
+    opens_page: bool  # whether the query names a page
+    is_told: bool  # whether the message only tells what is kept
+    is_answered: Callable[[], bool]  # whether the session, or a document that was handed over, answers
+    wants_new: bool  # whether an order hangs on how things are now, so that it is looked for anew
+    is_researched: bool  # whether fresh research is to be used in full
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinationInputs:
+    mode: str  # chat or code
+    planned: Sequence[str]  # tools of the plan, in order
+    waiting: Sequence[str]  # tools that have a call left that was not made yet
+    tried: Sequence[str]  # tools that were called in this round of the plan
+    pages: Sequence[Option]  # pages to look at, with how well they fit by words
+    results: Callable[[], Sequence[Option]]  # gives what tools claimed so far
+
+
+@dataclass(frozen=True, kw_only=True)
 class SummaryInputs:
     line: str  # the answer's first item, or what came of the turn
     words: Sequence[Option]  # names in query and answer, with the share of the query that each is

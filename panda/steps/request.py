@@ -1,22 +1,29 @@
 """What a phase gives to whoever replies to one call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from panda.compression.fit import InputDocument
 from panda.documents.pictures import Picture
 from panda.language.text import PAGE_ADDRESS
+from panda.steps.contract import StepContract
 from panda.steps.options import Option
+
+Options: TypeAlias = Sequence[Option] | Callable[[], Sequence[Option]]
+"""A set of options, or what makes it for a prompt."""
+Documents: TypeAlias = Sequence[InputDocument] | Callable[[], Sequence[InputDocument]]
+"""Documents of the turn, most important first, or what renders them for a prompt."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The inputs of one call."""
+    """The inputs of one call. What is given as a function is made only for a prompt, and once."""
 
     query: str  # the user's original query; every call gets it
-    documents: Sequence[InputDocument] = ()  # documents of the turn, most important first
-    options: Mapping[str, Sequence[Option]] = field(default_factory=dict)
+    documents: Documents = ()
+    options: Mapping[str, Options] = field(default_factory=dict)
     """Sets of options by name; the step's contract says where the reply takes their ids."""
     variables: Mapping[str, str] = field(default_factory=dict)  # values for {{name}}
     guidance: str | None = None  # what an earlier judgement asks to do differently
@@ -25,7 +32,6 @@ class Request:
     pictures: tuple[Picture, ...] = ()  # what the model is shown; only the layer EYES sees
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Schemas of what goes with an option, as the arguments of a tool, by the option's id."""
-
     inputs: object = None
     """The typed inputs of the step, for a responder that reads no prompt."""
 
@@ -34,11 +40,27 @@ class Request:
         """The query as it is meant; an address is "the page", as its letters would outweigh the rest."""
         return PAGE_ADDRESS.sub("the page", self.meant or self.query)
 
-    @property
-    def option_ids(self) -> dict[str, list[str]]:
-        return {name: [option.id for option in options] for name, options in self.options.items()}
+    @cached_property
+    def shown_documents(self) -> Sequence[InputDocument]:
+        """The documents, rendered."""
+        return self.documents() if callable(self.documents) else self.documents
 
-    def document(self, name: str) -> str:
-        """Return the text of a document, whatever its file ending; "" if it was not given."""
-        texts = (one.text for one in self.documents if one.name.partition(".")[0] == name)
-        return next(texts, "")
+    @cached_property
+    def shown_options(self) -> Mapping[str, Sequence[Option]]:
+        """All sets of options, made."""
+        return {name: self.options_of(name) for name in self.options}
+
+    def options_of(self, name: str) -> Sequence[Option]:
+        """Return a set of options; empty if it was not given."""
+        options = self.options.get(name, ())
+        if not callable(options):
+            return options
+        made = self.__dict__.setdefault("_made", {})
+        if name not in made:
+            made[name] = options()
+        return made[name]  # type: ignore[no-any-return]
+
+    def option_ids(self, contract: StepContract) -> dict[str, list[str]]:
+        """Return the ids of the sets that a reply takes ids of, by name."""
+        names = [name for name in dict.fromkeys(contract.places.values()) if name in self.options]
+        return {name: [option.id for option in self.options_of(name)] for name in names}

@@ -119,7 +119,7 @@ _CONTRACTS = (
     ),
     StepContract(
         name="phase3_planner",
-        option_sets=("tools", "evidence", "pages", "entries", "told", "recalled", "ordered", "fresh"),
+        option_sets=("tools", "evidence", "pages", "told", "recalled", "ordered", "fresh"),
         places={"tools": "tools"},
         variables=("tools", "quoted"),
         documents=("turn_summaries", ASSESSMENT),
@@ -133,7 +133,7 @@ _CONTRACTS = (
     ),
     StepContract(
         name="phase4_coordinator",
-        option_sets=("tool", "goal", "results", "pages", "sites"),
+        option_sets=("tool", "goal", "results", "pages"),
         places={"goals_done[]": "goal", "calls[].tool": "tool", "calls[].goal": "goal"},
         arguments={"calls[]": "tool"},
         variables=("tools", "today"),
@@ -197,6 +197,7 @@ _CONTRACTS = (
         documents=("items",),
         required=("verdict",),
         optional=("items", "reason"),
+        is_dispensable=True,
         decides={"verdict": ("APPROVE", "REVISE", "RETRY", "FAIL")},
     ),
     *(
@@ -218,6 +219,7 @@ _CONTRACTS = (
         name="phase7_session",
         documents=("earlier_history", "leaving_turns", "engagement", "reply"),
         optional=("history",),
+        is_dispensable=True,
     ),
 )
 STEPS: Mapping[str, StepContract] = {contract.name: contract for contract in _CONTRACTS}
