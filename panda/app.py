@@ -115,7 +115,7 @@ class App:
             QueryAnalyzer(executor, reader, closest),
             Reflection(executor, reader, retriever, closest),
             self.gatherer,
-            Planner(executor, self._tools_of, closest),
+            Planner(executor, self._tools_of, closest, ranker),
             Coordinator(executor, self._tools_of),
             Synthesizer(
                 executor=executor,

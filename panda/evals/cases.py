@@ -145,6 +145,7 @@ class Case(Record, frozen=True, kw_only=True):
                 is_answered=lambda: False,
                 wants_new=False,
                 is_researched=False,
+                is_enough=lambda: False,
             )
         return None
 

@@ -41,7 +41,7 @@ def _needs_tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> bo
         return False
     if inputs.wants_new or highest_prior(inputs.pages) >= _LEAST_PAGE:
         return True
-    if inputs.is_researched:
+    if inputs.is_researched and inputs.is_enough():
         return False
     if models.classify("mood", text).get("tells", 0.0) >= _SURELY_TELLS:
         return False

@@ -17,6 +17,7 @@ from panda.offline import (
     reflection,
     research,
     summary,
+    validation,
 )
 from panda.offline.heads import weights_digest
 from panda.offline.models import OfflineModels
@@ -30,6 +31,7 @@ _Decide = Callable[[Request, OfflineModels], Mapping[str, Any]]
 DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase0_query_analyzer": (query_analysis.analyse_query, 1),
     "phase1_reflection": (reflection.reflect, 1),
+    "phase2_5_context_validator": (validation.validate_context, 1),
     "phase3_planner": (planning.plan, 1),
     "phase4_coordinator": (coordination.choose_call, 1),
     "phase4_research_strategy": (research.choose_strategy, 1),

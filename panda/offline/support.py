@@ -7,6 +7,7 @@ SUPPORTED = frozenset(
     {
         "phase0_query_analyzer",
         "phase1_reflection",
+        "phase2_5_context_validator",
         "phase3_planner",
         "phase4_coordinator",
         "phase4_research_strategy",
@@ -30,7 +31,6 @@ BY_PHASE = frozenset(
     {
         "phase2_1_retrieval",
         "phase2_2_synthesis",
-        "phase2_5_context_validator",
         "phase5_synthesizer",
     }
 )

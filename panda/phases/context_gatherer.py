@@ -57,7 +57,6 @@ from panda.phases.evidence import (
 )
 from panda.phases.from_session import recalled_turns
 from panda.phases.named_turns import check_named_turns
-from panda.phases.near_passages import near_passages
 from panda.phases.request import ask, question_of, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -71,7 +70,7 @@ from panda.retrieval.candidates import (
 )
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage, cut_passages
 from panda.retrieval.relevance import find_names, share_of_words
-from panda.retrieval.selection import MAX_PASSAGES, select_passages
+from panda.retrieval.selection import MAX_PASSAGES
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
@@ -327,7 +326,7 @@ class ContextGatherer:
             unloaded = [id_ for id_ in planned_nodes(plan, chosen=False) if id_ not in loaded]
             further = unloaded[:_WIDER]
             gathered = self._gathered(turn, plan, documents, sections, evidence, judgement, left_out)
-            if is_last or not further or not self._looks_further(turn, judgement):
+            if is_last or not further or judgement.status != "retry":
                 return self._settled(turn, gathered)
             first = gathered
             guidance = judgement.guidance or "Look at further sources."
@@ -375,10 +374,6 @@ class ContextGatherer:
                 turn.warn(f"§2 failed its checks twice; code has put it right: {'; '.join(issues)}")
         return with_own_confidence(sections, nodes, self.clock()), left_out, issues
 
-    def _looks_further(self, turn: Turn, judgement: _Judgement) -> bool:
-        """Return whether further sources are looked at; where lines are quoted, all were compared."""
-        return judgement.status == "retry" and self._writes(turn)
-
     def _without_second(self, turn: Turn, first: Gathered, issues: Sequence[str]) -> Gathered:
         turn.warn(f"the second draft of §2 failed, the first is kept: {'; '.join(issues)}")
         return self._settled(turn, first)
@@ -387,7 +382,7 @@ class ContextGatherer:
         """What phase 2 comes to, with a warning of what a reader of the answer should know."""
         for line in gathered.values.left_out or ():
             turn.warn(f"left out of §2, which failed its checks twice: {line.text!r:.80} ({line.reason})")
-        if gathered.values.verdict.status == "retry" and self._writes(turn):
+        if gathered.values.verdict.status == "retry":
             turn.warn("phase 2.5 asked for more than was gathered; the answer may not rest on enough")
         return gathered
 
@@ -560,25 +555,20 @@ class ContextGatherer:
         return draft_of_lines(lines, nodes), Evidence((*lines, *others), passages=passages)
 
     def _judge(self, turn: Turn, sections: Sequence[GatheredSection], evidence: Evidence) -> _Judgement:
-        """
-        What 2.5 says of §2. Where nothing was gathered no model is asked (S0 §6.1); of quoted lines, it says
-        whether the closest passages surely answer.
-        """
-        lines = evidence.gathered
-        if not self._writes(turn):
-            ranked = near_passages(evidence, lines)
-            selection = select_passages(turn.meant, ranked, by_words=not self.ranker.reads(turn.meant))
-            is_enough = selection.is_sure or not ranked or turn.reading.of_documents
-            return _Judgement("pass" if is_enough else "retry", selection.probability if ranked else None)
+        """Return what 2.5 says of §2; where nothing was gathered nothing is asked (S0 §6.1)."""
         if not _holds_nodes(sections):
             return _Judgement("pass")
         text = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
-        rated = self.closest.scored(turn.meant, lines_of(turn, sections, lines))
+
+        def rated() -> Sequence[Option]:
+            lines = lines_of(turn, sections, evidence.gathered)
+            return as_options(self.closest.scored(turn.meant, lines))
+
         reply = ask(
             self.executor,
             "phase2_5_context_validator",
             turn,
-            options={"evidence": as_options(rated)},
+            options={"evidence": rated},
             extra={"gathered_context": text},
         )
         if reply.asks_back or reply.values["verdict"] == "clarify":

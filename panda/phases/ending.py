@@ -6,9 +6,7 @@ from panda.store.outcome import TurnOutcome
 from panda.store.records import GatheredContext
 
 
-def decide_outcome(
-    turn: Turn, *, is_answered: bool, is_noted: bool, is_near: bool, is_written: bool
-) -> TurnOutcome:
+def decide_outcome(turn: Turn, *, is_answered: bool, is_noted: bool, is_near: bool) -> TurnOutcome:
     """
     Return the outcome of a turn that ends approved.
 
@@ -17,13 +15,11 @@ def decide_outcome(
         is_answered: There are lines, drafts or changes to show.
         is_noted: Something that was told is kept.
         is_near: There are passages to show in the place of an answer.
-        is_written: A model words the answer; then phase 2.5 judged whether §2 suffices.
     """
     reading = turn.reading
     is_order = reading.mood == "orders"
     if is_answered:
-        lacks_context = is_written and _asked_for_more(turn)
-        return TurnOutcome.UNSURE if lacks_context else TurnOutcome.ANSWERED
+        return TurnOutcome.UNSURE if _asked_for_more(turn) else TurnOutcome.ANSWERED
     if is_noted and (reading.only_tells or (_is_all_kept(turn) and not is_near)):
         return TurnOutcome.NOTED
     if reading.talk or turn.analysis.intent == "greeting":

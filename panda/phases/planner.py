@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from panda.documents.context import Meta, Phase, Section, Text
@@ -14,15 +14,18 @@ from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import ClosestLines, as_options, gathered_lines, look_at, standing
 from panda.phases.from_session import recalled_options, recalled_turns, session_answer
 from panda.phases.goals import plan_goals
+from panda.phases.near_passages import near_passages
 from panda.phases.pages import live_pages, named_pages
 from panda.phases.request import ask, question_of, quote, subjects
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
+from panda.retrieval.passages import PassageRanker
+from panda.retrieval.selection import select_passages
 from panda.session.registry import uses_excluded
 from panda.steps.inputs import PlanningInputs
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind
-from panda.store.records import GatheredContext, Plan, ResearchCacheMatch, RetrievalPlan
+from panda.store.records import Evidence, GatheredContext, Plan, ResearchCacheMatch, RetrievalPlan
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
 
@@ -40,6 +43,7 @@ class Planner:
     executor: RecipeExecutor  # asks the recipes
     context_of: Callable[[Turn], ToolContext]  # gives what the tools of a turn may touch
     closest: ClosestLines  # orders lines by how close they are to the query
+    ranker: PassageRanker  # tells whether a query can be compared by meaning
 
     def run(self, turn: Turn) -> PhaseOutcome:
         """
@@ -92,6 +96,7 @@ class Planner:
             is_answered=is_answered,
             wants_new=bool(ordered),
             is_researched=bool(fresh),
+            is_enough=partial(self._is_enough, turn),
         )
         reply = ask(
             self.executor,
@@ -133,6 +138,13 @@ class Planner:
             round=turn.round,
             progress=None,
         )
+
+    def _is_enough(self, turn: Turn) -> bool:
+        """Return whether the closest passages of §2 surely answer."""
+        record = turn.folder.find(Evidence)
+        ranked = near_passages(record, record.gathered) if record else []
+        selection = select_passages(turn.meant, ranked, by_words=not self.ranker.reads(turn.meant))
+        return selection.is_sure or not ranked or turn.reading.of_documents
 
 
 def _assessment(turn: Turn) -> tuple[list[str], list[str]]:

@@ -126,7 +126,6 @@ class Synthesizer:
             is_answered=bool(lines or attached),
             is_noted=bool(noted),
             is_near=bool(answer.closest),
-            is_written=is_written,
         )
         if not lines and outcome is not TurnOutcome.NOTED:
             lead.append(self._nothing(turn, kept, outcome))

@@ -27,6 +27,7 @@ class PlanningInputs:
     is_answered: Callable[[], bool]  # whether the session, or a document that was handed over, answers
     wants_new: bool  # whether an order hangs on how things are now, so that it is looked for anew
     is_researched: bool  # whether fresh research is to be used in full
+    is_enough: Callable[[], bool]  # whether the closest passages of §2 surely answer
 
 
 @dataclass(frozen=True, kw_only=True)
