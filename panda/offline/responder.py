@@ -11,6 +11,7 @@ from panda.models.contract import Encoder
 from panda.offline import (
     coordination,
     facts,
+    gathering,
     navigation,
     planning,
     query_analysis,
@@ -31,6 +32,8 @@ _Decide = Callable[[Request, OfflineModels], Mapping[str, Any]]
 DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase0_query_analyzer": (query_analysis.analyse_query, 1),
     "phase1_reflection": (reflection.reflect, 1),
+    "phase2_1_retrieval": (gathering.choose_sources, 1),
+    "phase2_2_synthesis": (gathering.quote_lines, 1),
     "phase2_5_context_validator": (validation.validate_context, 1),
     "phase3_planner": (planning.plan, 1),
     "phase4_coordinator": (coordination.choose_call, 1),

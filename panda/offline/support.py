@@ -7,6 +7,8 @@ SUPPORTED = frozenset(
     {
         "phase0_query_analyzer",
         "phase1_reflection",
+        "phase2_1_retrieval",
+        "phase2_2_synthesis",
         "phase2_5_context_validator",
         "phase3_planner",
         "phase4_coordinator",
@@ -29,8 +31,6 @@ SUPPORTED = frozenset(
 """Steps that have a function in responder.py."""
 BY_PHASE = frozenset(
     {
-        "phase2_1_retrieval",
-        "phase2_2_synthesis",
         "phase5_synthesizer",
     }
 )

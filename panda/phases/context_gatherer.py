@@ -7,15 +7,16 @@ quotes; what one that writes words anew must hold in the nodes that it cites.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import UNSET, structs
 
-from panda.documents.context import Phase, Section
+from panda.documents.context import HEADINGS, Phase, Section
 from panda.documents.memory_file import statement_key
 from panda.documents.text import count_noun, one_line, shorten
 from panda.documents.times import Clock, render_time
@@ -57,9 +58,10 @@ from panda.phases.evidence import (
 )
 from panda.phases.from_session import recalled_turns
 from panda.phases.named_turns import check_named_turns
-from panda.phases.request import ask, question_of, writes
+from panda.phases.request import ask, question_of
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
+from panda.recipes.reply import Reply
 from panda.retrieval.candidates import (
     Candidate,
     Retriever,
@@ -70,7 +72,8 @@ from panda.retrieval.candidates import (
 )
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage, cut_passages
 from panda.retrieval.relevance import find_names, share_of_words
-from panda.retrieval.selection import MAX_PASSAGES
+from panda.retrieval.selection import near_the_first
+from panda.steps.inputs import RetrievalInputs, SynthesisInputs
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
@@ -90,10 +93,8 @@ from panda.store.records import (
 )
 
 _GAP = "nothing that was gathered seems to answer the query"
-_MOST_CANDIDATES, _MOST_RANKED = 30, 60  # what a model that writes chooses from; where none reads them
+_MAX_CANDIDATES = 60
 _WIDER = 4
-_FAR_BEHIND = 0.3
-_MOST_PASSAGES = 8  # of which §2 has the lines, where they are quoted
 _SESSION_TURNS = 20
 _CHARS = 240
 
@@ -139,14 +140,35 @@ def _is_stale(node: Node, sections: Sequence[GatheredSection], now: datetime) ->
     return is_stale(node, now) or any(is_line_stale(node, item.text) for item in items)
 
 
-@dataclass(frozen=True)
-class _ChosenNodes:
-    """What phase 2.1 takes of the candidates."""
+class _Ranking:
+    """The passages of some nodes, ranked when they are first asked for."""
 
-    node_ids: tuple[str, ...]  # the most relevant first
-    scores: Mapping[str, float]  # by node id
-    reasoning: str | None = None
-    ranked: Sequence[RankedPassage] | None = None  # what it was taken from, where passages were compared
+    def __init__(self, rank: Callable[[], list[RankedPassage]]) -> None:
+        self._rank = rank
+        self._passages: list[RankedPassage] | None = None
+
+    @property
+    def is_made(self) -> bool:
+        return self._passages is not None
+
+    def passages(self) -> list[RankedPassage]:
+        """Return the passages, closest first."""
+        if self._passages is None:
+            self._passages = self._rank()
+        return self._passages
+
+    def closeness_by_node(self) -> dict[str, float]:
+        """Return the closeness of each node's closest passage."""
+        closeness: dict[str, float] = {}
+        for near in self.passages():
+            closeness.setdefault(near.passage.node_id, near.closeness)
+        return closeness
+
+
+def _quoted_line(item: GatheredItem, lines: Mapping[tuple[str, str], Line]) -> Line | None:
+    """Return the line that an item quotes word for word; None if it is worded."""
+    found = (lines.get((item.text, node_id)) for node_id in item.node_ids)
+    return next((line for line in found if line is not None), None)
 
 
 @dataclass(frozen=True)
@@ -219,18 +241,19 @@ class ContextGatherer:
         """2.1: the retrieval plan, which is written to the turn; one that is there already is kept."""
         return self._plan(turn)[0]
 
-    def _plan(self, turn: Turn) -> tuple[RetrievalPlan, Sequence[RankedPassage] | None]:
-        """Return the plan and the passages that were ranked for it, closest first; None if none were."""
+    def _plan(self, turn: Turn) -> tuple[RetrievalPlan, "_Ranking"]:
+        """Return the plan and the ranking of its candidates' passages."""
         if (known := turn.folder.find(RetrievalPlan)) is not None:
             turn.count_execution(self.executor.book.recipe_for("phase2_1_retrieval", turn.mode).key)
-            return known, None
+            return known, self._ranking(turn, [candidate.node_id for candidate in known.candidates], {})
         found, previous = self._candidates(turn)
         nodes: dict[str, Node] = {}
         candidates, origins = self._followed(turn, found, nodes)
         documents = self._documents(turn, nodes)
         candidates = [*documents, *candidates]
-        is_read = self._writes(turn)
-        choice = self._chosen(turn, candidates, nodes) if is_read else self._nearest(turn, candidates, nodes)
+        ranking = self._ranking(turn, [candidate.node_id for candidate in candidates], nodes)
+        reply = self._choose(turn, candidates, nodes, ranking) if candidates else None
+        relevant: Sequence[str] = reply.values["relevant"] if reply else ()
         ids = [candidate.node_id for candidate in found]
         ruled = ruled_nodes(turn.analysis, ids, previous)
         asked_for = [
@@ -238,7 +261,7 @@ class ContextGatherer:
             *(one for node_id in ruled for one in origins.get(node_id, (node_id,))),
             *(NodeKind.TURN.id(number) for number in recalled_turns(turn) if NodeKind.TURN.id(number) in ids),
         ]
-        taken = {*choice.node_ids, *asked_for}
+        taken = {*relevant, *asked_for}
         chosen = [one.node_id for one in candidates if one.node_id in taken]
         if not chosen and candidates:
             turn.warn("no saved source is relevant to the query")
@@ -246,17 +269,32 @@ class ContextGatherer:
             candidates,
             next((self.reader.load(one) for one in chosen if kind_of(one) is NodeKind.RESEARCH), None),
             self.clock(),
-            scores=choice.scores,
-            chosen=choice.node_ids,
+            scores=ranking.closeness_by_node() if ranking.is_made else {},
+            chosen=relevant,
             by_rule=asked_for,
-            chosen_by="model" if is_read else "closeness",
-            reasoning=choice.reasoning,
+            chosen_by="closeness" if ranking.is_made else "model",
+            reasoning=reply.values.get("reasoning") if reply else None,
         )
         turn.folder.save(plan)
-        return plan, choice.ranked
+        return plan, ranking
 
-    def _chosen(self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]) -> _ChosenNodes:
-        """Return what a model chooses of the candidates that fit its budgets."""
+    def _choose(
+        self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node], ranking: "_Ranking"
+    ) -> Reply:
+        """Return which of the candidates are relevant."""
+        return ask(
+            self.executor,
+            "phase2_1_retrieval",
+            turn,
+            options={"relevant": partial(self._offered, turn, candidates, nodes)},
+            ids={"relevant": [candidate.node_id for candidate in candidates]},
+            inputs=RetrievalInputs(ranked=ranking.passages),
+        )
+
+    def _offered(
+        self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]
+    ) -> Sequence[Option]:
+        """Return the candidates that fit the budgets of a prompt, each with its closest line."""
         offered = offered_candidates(candidates)
         others = [own.node_id for own in offered if own.node_id not in turn.document_nodes]
         read = self._known(others, nodes)
@@ -268,22 +306,10 @@ class ContextGatherer:
             label = f"{node_label(nodes[candidate.node_id], now)}: " if candidate.node_id in nodes else ""
             shown = f"{label}{candidate.text}"
             options.append(Option(candidate.node_id, line.text, (candidate.node_id,), 0.0, line.above, shown))
-        reply = ask(self.executor, "phase2_1_retrieval", turn, options={"relevant": options})
-        return _ChosenNodes(
-            node_ids=tuple(reply.values["relevant"]),
-            scores={},
-            reasoning=reply.values.get("reasoning"),
-        )
+        return options
 
-    def _nearest(self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]) -> _ChosenNodes:
-        """Return the nodes of the closest passages of all candidates, closest first."""
-        known = self._known([candidate.node_id for candidate in candidates], nodes)
-        ranked = self._rank(turn, known)
-        scores: dict[str, float] = {}
-        for near in ranked:
-            scores.setdefault(near.passage.node_id, near.closeness)
-        near_ids = [near.passage.node_id for near in _near_the_first(ranked)]
-        return _ChosenNodes(tuple(dict.fromkeys(near_ids)), scores, ranked=ranked)
+    def _ranking(self, turn: Turn, node_ids: Sequence[str], nodes: dict[str, Node]) -> "_Ranking":
+        return _Ranking(lambda: self._rank(turn, self._known(node_ids, nodes)))
 
     def _rank(self, turn: Turn, nodes: Sequence[Node]) -> list[RankedPassage]:
         """Return the passages of some nodes, closest first; what a turn repeats is that of its source."""
@@ -302,14 +328,14 @@ class ContextGatherer:
         Raises:
             HaltError: No line of the second draft is supported.
         """
-        plan, ranked = self._plan(turn)
+        plan, ranking = self._plan(turn)
         further: list[str] = []
         guidance: str | None = None
         first: Gathered | None = None
         for is_last in (False, True):
-            documents = self._load(turn, [*planned_nodes(plan), *further])
+            loaded_nodes = self._load(turn, [*planned_nodes(plan), *further])
             try:
-                draft, evidence = self._draft(turn, documents, plan, guidance, ranked)
+                draft, evidence, documents = self._draft(turn, loaded_nodes, plan, guidance, ranking)
                 is_final = is_last and first is None
                 sections, left_out, issues = self._checked(turn, plan, draft, documents, is_final=is_final)
                 if first is not None and (issues or _lacks_lines(sections, first)):
@@ -387,7 +413,7 @@ class ContextGatherer:
         return gathered
 
     def _candidates(self, turn: Turn) -> tuple[list[Candidate], str | None]:
-        if turn.reading.only_tells and not self._writes(turn):
+        if turn.reading.only_tells:
             return [], None  # nothing is asked
         analysis = turn.analysis
         named = turn.reading.turns
@@ -401,8 +427,9 @@ class ContextGatherer:
         shown = find_names(image.description) if image else []
         asked = [analysis.resolved_query, reference.title if reference else None, *shown]
         query = " ".join(dict.fromkeys(filter(None, asked)))
-        most = _MOST_CANDIDATES if self._writes(turn) else _MOST_RANKED
-        found = self.retriever.find(query, limit=most, must_include=must, before_turn=turn.turn, fill_up=True)
+        found = self.retriever.find(
+            query, limit=_MAX_CANDIDATES, must_include=must, before_turn=turn.turn, fill_up=True
+        )
         self._warn_of_unread(turn, self.retriever.problems)
         if self.retriever.behind:
             files = count_noun(self.retriever.behind, "changed file")
@@ -456,16 +483,13 @@ class ContextGatherer:
                 replaced[one.node_id] = tuple(id_ for id_ in node.origins if id_ in found)
         return list(found.values()), replaced
 
-    def _writes(self, turn: Turn) -> bool:
-        return writes(self.executor, "phase2_2_synthesis", turn)
-
     def _known(self, node_ids: Sequence[str], nodes: dict[str, Node]) -> list[Node]:
         for node_id in node_ids:
             if node_id not in nodes and (node := find_node(self.reader, node_id)):
                 nodes[node_id] = node
         return [nodes[node_id] for node_id in node_ids if node_id in nodes]
 
-    def _load(self, turn: Turn, chosen: Sequence[str]) -> list[LoadedDocument]:
+    def _load(self, turn: Turn, chosen: Sequence[str]) -> list[Node]:
         try:
             nodes = load_nodes(self.reader, chosen)
         except MemoryNodeError as exc:
@@ -474,69 +498,99 @@ class ContextGatherer:
             raise MemoryNodeError(
                 exc.message, where=exc.where, fix=fix, expected=exc.expected, details=exc.details
             ) from exc
-        meant = turn.meant
-        budget_tokens = DOCUMENTS_TOKENS if self._writes(turn) else sys.maxsize  # else no model reads them
-        fit = lambda text: share_of_words(meant, text)  # noqa: E731
-        documents = fit_nodes(nodes, fit=fit, budget_tokens=budget_tokens)
-        for document in documents:
-            for warning in (*document.node.warnings, *long_lines(document.node)):
+        for node in nodes:
+            for warning in (*node.warnings, *long_lines(node)):
                 turn.warn(warning)
-            name = document.node.id
+        return nodes
+
+    def _fit(self, turn: Turn, nodes: Sequence[Node], budget_tokens: int) -> list[LoadedDocument]:
+        """Return the nodes as documents, with a warning of each that does not fit the budget."""
+        meant = turn.meant
+        documents = fit_nodes(
+            nodes, fit=lambda text: share_of_words(meant, text), budget_tokens=budget_tokens
+        )
+        for document in documents:
             if document.is_cut:
-                turn.warn(f"{name} cut from {document.tokens} to {document.kept_tokens} tokens")
+                sizes = f"from {document.tokens} to {document.kept_tokens} tokens"
+                turn.warn(f"{document.node.id} cut {sizes}")
         return documents
 
     def _draft(
         self,
         turn: Turn,
-        documents: Sequence[LoadedDocument],
+        loaded_nodes: Sequence[Node],
         plan: RetrievalPlan,
         guidance: str | None,
-        ranked: Sequence[RankedPassage] | None,
-    ) -> tuple[Sequence[DraftSection], Evidence]:
-        """Return the draft of §2, in words of a model that writes, else of quoted lines; and what it read."""
-        if not self._writes(turn):
-            if ranked is None:
-                ids = [candidate.node_id for candidate in plan.candidates]
-                ranked = self._rank(turn, self._known(ids, {}))
-            return self._quoted(turn, documents, plan, ranked)
+        ranking: "_Ranking",
+    ) -> tuple[Sequence[DraftSection], Evidence, Sequence[LoadedDocument]]:
+        """Return the draft of §2, the lines that it is made from, and the documents that were read for it."""
+        documents = self._fit(turn, loaded_nodes, sys.maxsize)
+        nodes = {document.node.id: document.node for document in documents}
+        shown = cache(lambda: self._fit(turn, loaded_nodes, DOCUMENTS_TOKENS))
+        read = cache(lambda: read_lines(turn.meant, shown(), self.closest))
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
-        read = read_lines(turn.meant, documents, self.closest)
+
+        def headed(name: str) -> str:
+            return group_documents(shown(), self.clock(), session).get(name, "")
+
         sources = [Option(loaded.node.id, loaded.node.title) for loaded in documents if loaded.items]
         reply = ask(
             self.executor,
             "phase2_2_synthesis",
             turn,
-            options={"lines": as_options(read), "sources": sources},
-            extra={**group_documents(documents, self.clock(), session)},
+            options={"lines": lambda: as_options(read()), "sources": sources},
+            extra={name: partial(headed, name) for name in HEADINGS},
             guidance=guidance,
+            inputs=SynthesisInputs(
+                passages=partial(self._near_passages, turn, documents, ranking),
+                document_lines=partial(self._document_lines, turn, documents),
+            ),
         )
-        nodes = {document.node.id: document.node for document in documents}
         written = _with_documents([_written(section) for section in reply.values["sections"]], nodes)
+        lines = {(line.text, line.node): line for loaded in documents for line in loaded.items}
+        quoted = [_quoted_line(item, lines) for part in written for item in part.items]
+        if all(line is not None for line in quoted):
+            chosen = [line for line in quoted if line is not None]
+            draft, evidence = self._quoted(turn, documents, plan, ranking, chosen)
+            return draft, evidence, shown() if shown.cache_info().currsize else documents
         cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
-        ruled = by_rule(turn.meant, turn.reading, read, nodes, _ruled(plan), ())
+        ruled = by_rule(turn.meant, turn.reading, read(), nodes, _ruled(plan), ())
         missing = [reason(line, why) for why, line in ruled if line.node not in cited]
         draft = _merged([*written, *draft_of_lines(missing, nodes)])
-        return draft, Evidence((*read, *missing))
+        return draft, Evidence((*read(), *missing)), shown()
+
+    def _near_passages(
+        self, turn: Turn, documents: Sequence[LoadedDocument], ranking: "_Ranking"
+    ) -> list[RankedPassage]:
+        """Return the closest passages of the loaded documents."""
+        loaded = {document.node.id for document in documents}
+        return near_the_first([near for near in ranking.passages() if near.passage.node_id in loaded])
+
+    def _document_lines(self, turn: Turn, documents: Sequence[LoadedDocument]) -> list[Line]:
+        """Return what answers a request about documents that were handed over; empty if it is none."""
+        if not turn.reading.of_documents:
+            return []
+        read = read_lines(turn.meant, documents, self.closest)
+        return self.closest.passages(turn.query, [line for line in read if line.node in turn.document_nodes])
 
     def _quoted(
         self,
         turn: Turn,
         documents: Sequence[LoadedDocument],
         plan: RetrievalPlan,
-        ranked: Sequence[RankedPassage],
+        ranking: "_Ranking",
+        chosen: Sequence[Line],
     ) -> tuple[Sequence[DraftSection], Evidence]:
-        """Return the lines of the closest passages of all candidates, and what rules bring in."""
+        """Return a draft of whole lines: those chosen, the closest passage first, and what rules bring in."""
         nodes = {document.node.id: document.node for document in documents}
-        own = turn.document_nodes
-        compared = [] if turn.reading.only_tells else ranked
-        closest = _near_the_first([near for near in compared if near.passage.node_id in nodes])
-        chosen = [line for near in closest for line in near.passage.lines]
+        closest = [] if turn.reading.only_tells else self._near_passages(turn, documents, ranking)
         by_meaning = turn.reading.of_documents  # else the passages are what is compared by meaning
         read = read_lines(turn.meant, documents, self.closest if by_meaning else ClosestLines(None))
-        if turn.reading.of_documents:
-            chosen = self.closest.passages(turn.query, [line for line in read if line.node in own])
-        lines = gather(turn.meant, turn.reading, read, chosen, nodes, _ruled(plan))
+        left = {line.id: line for line in chosen}
+        ordered = self._document_lines(turn, documents)
+        ordered = ordered or [line for near in closest for line in near.passage.lines]
+        in_order = [line for line in ordered if left.pop(line.id, None) is not None]
+        lines = gather(turn.meant, turn.reading, read, [*in_order, *left.values()], nodes, _ruled(plan))
         taken = {line.id for line in lines}
         others = (
             structs.replace(line, left_out=Reason.FURTHER_THAN_OTHERS)
@@ -604,16 +658,6 @@ class ContextGatherer:
         if judgement.status == "clarify":
             outcome = Stop("clarify", None, files, question=judgement.question)
         return Gathered(plan, tuple(documents), section, values, outcome)
-
-
-def _near_the_first(ranked_passages: Sequence[RankedPassage]) -> list[RankedPassage]:
-    """Return the passages of which §2 has the lines: the first few, and others that are not far behind."""
-    return [
-        near
-        for place, near in enumerate(ranked_passages[:_MOST_PASSAGES])
-        if near.closeness > 0
-        and (place < MAX_PASSAGES or near.closeness >= ranked_passages[0].closeness - _FAR_BEHIND)
-    ]
 
 
 def _lacks_lines(sections: Sequence[GatheredSection], first: Gathered) -> bool:

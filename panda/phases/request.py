@@ -64,6 +64,7 @@ def ask(
     guidance: str | None = None,
     pictures: tuple[Picture, ...] = (),
     arguments: Mapping[str, Mapping[str, Any]] | None = None,
+    ids: Mapping[str, Sequence[str]] | None = None,
     inputs: object = None,
 ) -> Reply:
     """
@@ -73,6 +74,7 @@ def ask(
         variables: Values for {{name}}.
         extra: Documents that are no files of the turn, by the name in input_docs, or what makes them.
         arguments: Schemas of what goes with an option, by its id.
+        ids: Ids of sets of options that are made for a prompt alone.
         inputs: The typed inputs of the step, of those in panda/steps/inputs.py.
     """
     recipe = executor.book.recipe_for(step, turn.mode, turn.intent)
@@ -91,6 +93,7 @@ def ask(
         meant=turn.meant if turn.meant != turn.query else None,
         pictures=pictures,
         arguments=arguments or {},
+        ids=ids or {},
         inputs=inputs,
     )
     turn.recipe = recipe.key

@@ -131,7 +131,7 @@ def without_doubles(recipe: Recipe, contract: StepContract, request: Request, pr
         name: given if is_shown_whole(recipe, contract, name, prompt) else list(filter(is_shown, given))
         for name, given in request.shown_options.items()
     }
-    return replace(request, options=options)
+    return replace(request, options=options, ids={})
 
 
 def is_shown_whole(recipe: Recipe, contract: StepContract, set_name: str, prompt: str) -> bool:

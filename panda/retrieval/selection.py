@@ -16,6 +16,10 @@ from panda.retrieval.relevance import WORDS_WEIGHT, find_names, find_query_words
 
 MAX_PASSAGES = 3
 """Passages that are shown, as an answer or as what is closest."""
+_MAX_GATHERED = 8
+"""Passages of which §2 has the lines."""
+_FAR_BEHIND = 0.3
+"""How far behind the closest those may be that are not shown."""
 MAX_BEHIND = 0.2
 """How far behind the closest a passage may be to be part of the answer."""
 MAX_BEHIND_LATER = 0.4
@@ -69,6 +73,16 @@ def select_passages(query: str, ranked_passages: Sequence[RankedPassage], *, by_
         first = near[0]
         near = [other for other in near if other.closeness >= first.closeness - _max_behind(first, other)]
     return Selection(tuple(near), round(probability, 4), is_sure=is_sure)
+
+
+def near_the_first(ranked_passages: Sequence[RankedPassage]) -> list[RankedPassage]:
+    """Return the passages of which §2 has the lines: the first few, and others that are not far behind."""
+    return [
+        near
+        for place, near in enumerate(ranked_passages[:_MAX_GATHERED])
+        if near.closeness > 0
+        and (place < MAX_PASSAGES or near.closeness >= ranked_passages[0].closeness - _FAR_BEHIND)
+    ]
 
 
 def _max_behind(leading: RankedPassage, runner_up: RankedPassage) -> float:

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from panda.retrieval.passages import RankedPassage
 from panda.steps.options import Option
+from panda.store.records import Line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,6 +15,18 @@ class ReflectionInputs:
     find_reason: Callable[[], str | None]
     """Finds why nothing has to be asked back, in words; None where a reference has no antecedent and nothing
     is near."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrievalInputs:
+    ranked: Callable[[], Sequence[RankedPassage]]  # gives the passages of all candidates, closest first
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesisInputs:
+    passages: Callable[[], Sequence[RankedPassage]]  # gives the closest passages of what was loaded
+    document_lines: Callable[[], Sequence[Line]]
+    """Gives what answers a request about documents that were handed over; empty if it is none."""
 
 
 @dataclass(frozen=True, kw_only=True)

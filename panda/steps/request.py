@@ -32,6 +32,8 @@ class Request:
     pictures: tuple[Picture, ...] = ()  # what the model is shown; only the layer EYES sees
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Schemas of what goes with an option, as the arguments of a tool, by the option's id."""
+    ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Ids of sets whose options are made for a prompt alone, and may be fewer there."""
     inputs: object = None
     """The typed inputs of the step, for a responder that reads no prompt."""
 
@@ -63,4 +65,7 @@ class Request:
     def option_ids(self, contract: StepContract) -> dict[str, list[str]]:
         """Return the ids of the sets that a reply takes ids of, by name."""
         names = [name for name in dict.fromkeys(contract.places.values()) if name in self.options]
-        return {name: [option.id for option in self.options_of(name)] for name in names}
+        return {
+            name: list(self.ids.get(name) or (option.id for option in self.options_of(name)))
+            for name in names
+        }

@@ -1,0 +1,31 @@
+"""What of the saved sources belongs into §2, for phases 2.1 and 2.2."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from panda.offline.models import OfflineModels
+from panda.retrieval.selection import near_the_first
+from panda.steps.inputs import RetrievalInputs, SynthesisInputs
+from panda.steps.request import Request
+
+_MAX_SECTIONS, _MAX_ITEMS = 6, 12
+_TITLE = "Forever Memory Knowledge"
+"""The phase gives each quoted line the title of its kind of source."""
+
+
+def choose_sources(request: Request, models: OfflineModels) -> Mapping[str, Any]:
+    """Return the nodes of the closest passages of all candidates, closest first."""
+    inputs = request.inputs
+    assert isinstance(inputs, RetrievalInputs)
+    near = near_the_first(inputs.ranked())
+    return {"relevant": list(dict.fromkeys(ranked.passage.node_id for ranked in near))}
+
+
+def quote_lines(request: Request, models: OfflineModels) -> Mapping[str, Any]:
+    """Return the lines of the closest passages, word for word."""
+    inputs = request.inputs
+    assert isinstance(inputs, SynthesisInputs)
+    lines = inputs.document_lines() or [line for near in inputs.passages() for line in near.passage.lines]
+    items = [{"text": line.text, "node_ids": [line.node]} for line in lines]
+    parts = [items[start : start + _MAX_ITEMS] for start in range(0, len(items), _MAX_ITEMS)]
+    return {"sections": [{"title": _TITLE, "items": part} for part in parts[:_MAX_SECTIONS]]}
