@@ -9,8 +9,11 @@ from panda.steps.inputs import RetrievalInputs, SynthesisInputs
 from panda.steps.request import Request
 
 _MAX_SECTIONS, _MAX_ITEMS = 6, 12
-_TITLE = "Forever Memory Knowledge"
-"""The phase gives each quoted line the title of its kind of source."""
+_TITLES = (
+    *("Forever Memory Knowledge", "Session Preferences", "Relevant Prior Turns"),
+    *("Cached Research", "Visit Data"),
+)
+"""Titles of sections (S0); what was handed over stands under the first, and the phase gives it its own."""
 
 
 def choose_sources(request: Request, models: OfflineModels) -> Mapping[str, Any]:
@@ -26,6 +29,11 @@ def quote_lines(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     inputs = request.inputs
     assert isinstance(inputs, SynthesisInputs)
     lines = inputs.document_lines() or [line for near in inputs.passages() for line in near.passage.lines]
-    items = [{"text": line.text, "node_ids": [line.node]} for line in lines]
-    parts = [items[start : start + _MAX_ITEMS] for start in range(0, len(items), _MAX_ITEMS)]
-    return {"sections": [{"title": _TITLE, "items": part} for part in parts[:_MAX_SECTIONS]]}
+    parts: list[dict[str, Any]] = []
+    for title in dict.fromkeys(inputs.titles[line.node] for line in lines):
+        own = [line for line in lines if inputs.titles[line.node] == title]
+        items = [{"text": line.text, "node_ids": [line.node]} for line in own]
+        for start in range(0, len(items), _MAX_ITEMS):
+            of_section = title if title in _TITLES else _TITLES[0]
+            parts.append({"title": of_section, "items": items[start : start + _MAX_ITEMS]})
+    return {"sections": parts[:_MAX_SECTIONS]}

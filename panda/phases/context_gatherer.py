@@ -93,7 +93,7 @@ from panda.store.records import (
 )
 
 _GAP = "nothing that was gathered seems to answer the query"
-_MAX_CANDIDATES = 60
+_MAX_CANDIDATES, _MAX_LISTED = 60, 30  # whose passages are compared; which a prompt and the plan have
 _WIDER = 4
 _SESSION_TURNS = 20
 _CHARS = 240
@@ -165,10 +165,19 @@ class _Ranking:
         return closeness
 
 
-def _quoted_line(item: GatheredItem, lines: Mapping[tuple[str, str], Line]) -> Line | None:
-    """Return the line that an item quotes word for word; None if it is worded."""
-    found = (lines.get((item.text, node_id)) for node_id in item.node_ids)
-    return next((line for line in found if line is not None), None)
+def _quoted_line(
+    part: DraftSection,
+    item: GatheredItem,
+    lines: Mapping[tuple[str, str], Line],
+    nodes: Mapping[str, Node],
+) -> Line | None:
+    """Return the line that an item quotes word for word; None if it is worded, or its section says more."""
+    quoted = (lines.get((item.text, node_id)) for node_id in item.node_ids)
+    line = next((line for line in quoted if line is not None), None)
+    if line is None or part.confidence_avg is not None:
+        return None
+    kind = nodes[line.node].source_type
+    return line if kind == "user_document" or part.title == TITLES[kind] else None
 
 
 @dataclass(frozen=True)
@@ -263,6 +272,8 @@ class ContextGatherer:
         ]
         taken = {*relevant, *asked_for}
         chosen = [one.node_id for one in candidates if one.node_id in taken]
+        listed = {one.node_id for one in candidates[:_MAX_LISTED]}.union(chosen)
+        candidates = [one for one in candidates if one.node_id in listed]
         if not chosen and candidates:
             turn.warn("no saved source is relevant to the query")
         plan = build_plan(
@@ -295,7 +306,7 @@ class ContextGatherer:
         self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]
     ) -> Sequence[Option]:
         """Return the candidates that fit the budgets of a prompt, each with its closest line."""
-        offered = offered_candidates(candidates)
+        offered = offered_candidates(candidates[:_MAX_LISTED])
         others = [own.node_id for own in offered if own.node_id not in turn.document_nodes]
         read = self._known(others, nodes)
         best = {line.node: line for line in self.closest.best_lines(turn.meant, read)}
@@ -544,15 +555,17 @@ class ContextGatherer:
             inputs=SynthesisInputs(
                 passages=partial(self._near_passages, turn, documents, ranking),
                 document_lines=partial(self._document_lines, turn, documents),
+                titles={node.id: TITLES[node.source_type] for node in loaded_nodes},
             ),
         )
-        written = _with_documents([_written(section) for section in reply.values["sections"]], nodes)
+        parts = [_written(section) for section in reply.values["sections"]]
         lines = {(line.text, line.node): line for loaded in documents for line in loaded.items}
-        quoted = [_quoted_line(item, lines) for part in written for item in part.items]
+        quoted = [_quoted_line(part, item, lines, nodes) for part in parts for item in part.items]
         if all(line is not None for line in quoted):
             chosen = [line for line in quoted if line is not None]
             draft, evidence = self._quoted(turn, documents, plan, ranking, chosen)
             return draft, evidence, shown() if shown.cache_info().currsize else documents
+        written = _with_documents(parts, nodes)
         cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
         ruled = by_rule(turn.meant, turn.reading, read(), nodes, _ruled(plan), ())
         missing = [reason(line, why) for why, line in ruled if line.node not in cited]

@@ -1,6 +1,6 @@
 """The typed inputs of steps, beside what is rendered for a prompt."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from panda.retrieval.passages import RankedPassage
@@ -27,6 +27,7 @@ class SynthesisInputs:
     passages: Callable[[], Sequence[RankedPassage]]  # gives the closest passages of what was loaded
     document_lines: Callable[[], Sequence[Line]]
     """Gives what answers a request about documents that were handed over; empty if it is none."""
+    titles: Mapping[str, str]  # the title under which §2 has each loaded node, by its id
 
 
 @dataclass(frozen=True, kw_only=True)
