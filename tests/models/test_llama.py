@@ -16,7 +16,7 @@ from panda.models.llama.gguf import GgufFile, Weights, find_gguf
 from panda.models.llama.loaded import LoadedGgufs
 from panda.models.llama.model import LlamaCppModel, Sampler, render_parts, tokenise_parts
 from panda.recipes.book import RecipeBook
-from panda.recipes.schema import lower_limits, plain_schema
+from panda.recipes.schema import lower_limits
 from panda.store.layout import asset
 from tests.models.conftest import BUILTIN, embedded, embedded_spec
 
@@ -261,7 +261,7 @@ def test_a_reply_ends_within_lowered_limits(model: LlamaCppModel) -> None:
     book = RecipeBook([asset("recipes")], [asset("prompts")])
     recipe = book.load_recipe("pipeline/phase0_query_analyzer")
     schema = lower_limits({**recipe.output_schema["properties"]["reading"], "required": ["clauses"]}, 3 * 250)
-    params = GenerateParams(0.0, 250, 1, 300, plain_schema(schema, only=None, options={}))
+    params = GenerateParams(0.0, 250, 1, 300, schema)
     completion = model.generate([Message("user", "Analyse: hello, hello, hello!")], params)
     assert completion.finish_reason == "stop", completion.text
 
