@@ -100,7 +100,7 @@ TEST_TEXTS = {text for case in CASES_OF_HALF["test"] for text in texts_of(case)}
 
 
 def test_the_halves_share_no_text() -> None:
-    """No query, history, option or phrase of any kind is in both halves: what was trained on is not measured."""
+    """No query, history, option or phrase is in both halves: what was trained on is not measured."""
     assert {text for case in CASES_OF_HALF["fit"] for text in texts_of(case)} & TEST_TEXTS == set()
 
 

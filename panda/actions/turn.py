@@ -23,8 +23,8 @@ from panda.pipeline import mark_turn
 from panda.recipes.messages import build_messages
 from panda.recipes.recipe import Recipe
 from panda.retrieval.relevance import share_of_words
+from panda.steps.all_steps import STEPS
 from panda.steps.request import Request
-from panda.steps.table import STEPS
 from panda.store.layout import (
     CONTEXT_MD,
     GATHERED_CONTEXT_JSON,

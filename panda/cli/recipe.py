@@ -14,8 +14,8 @@ from panda.recipes.messages import Preview, preview_recipe
 from panda.recipes.recipe import Recipe
 from panda.recipes.versions import SHORT, VersionStore, version_in_force, write_version
 from panda.settings import Settings
+from panda.steps.all_steps import BASE_VARIABLES
 from panda.steps.contract import StepContract
-from panda.steps.table import BASE_VARIABLES
 from panda.store.files import work_directory
 from panda.store.records import RecipeVersion
 from panda.store.turns import find_turn

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.offline.heads import earlier_subjects
-from panda.offline.models import OfflineModels
+from panda.offline.offline_models import OfflineModels
 from panda.offline.selecting import best, best_ids, highest_prior
 from panda.steps.options import Option
 from panda.steps.request import Request

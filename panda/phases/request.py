@@ -14,9 +14,9 @@ from panda.recipes.messages import recipe_documents
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.session.render import CARRY_TOKENS, render_carry
+from panda.steps.all_steps import CARRY, IMAGE
 from panda.steps.options import Option
 from panda.steps.request import Request
-from panda.steps.table import CARRY, IMAGE
 from panda.store.files import read_text
 from panda.store.records import QueryAnalysis, Step, load
 

@@ -23,8 +23,8 @@ from panda.errors import (
 from panda.models.models_file import ModelsFile
 from panda.offline.support import why_not_offline
 from panda.recipes.recipe import Recipe, parse_recipe
+from panda.steps.all_steps import STEPS
 from panda.steps.contract import StepContract
-from panda.steps.table import STEPS
 from panda.store.files import read_text
 from panda.store.layout import asset
 from panda.store.records import Intent
@@ -125,7 +125,7 @@ class RecipeBook:
             return "no model"
         if models.models[name].writes:
             return name
-        reason = why_not_offline(recipe, self.contract_of(recipe.key))
+        reason = why_not_offline(recipe.output_schema.get("required", ()), self.contract_of(recipe.key))
         return f"nothing: {reason}" if reason else OFFLINE
 
     def uses(self, models: ModelsFile) -> dict[str, dict[str, list[str]]]:

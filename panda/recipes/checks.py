@@ -30,9 +30,9 @@ from panda.recipes.book import RecipeBook, RegistryEntry
 from panda.recipes.messages import build_messages
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import is_decision, plain_schema, property_schemas
+from panda.steps.all_steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS
 from panda.steps.contract import StepContract
 from panda.steps.request import Request
-from panda.steps.table import BASE_VARIABLES, STEPS, TURN_DOCUMENTS
 from panda.store.layout import asset
 
 _WINDOW_RESERVE_TOKENS = 1000
@@ -188,8 +188,8 @@ class _RecipeCheck:
 
     def information(self) -> Iterator[Problem]:
         """What is no fault but should be known: that a layer could not serve it offline, and ceilings."""
-        reason = why_not_offline(self.recipe, self.given) if self.given and self._is_mapped() else None
-        if reason and self.model and self.model.writes and self.given and self.given.tool is None:
+        reason = self._why_not_offline() if self._is_mapped() else None
+        if reason and self.model and self.model.writes:
             message = f"{self.recipe.model_layer} could not serve it offline: {reason}"
             yield Problem(message, str(self.recipe.path), verdict=Verdict.SOUND)
         yield from self._ceilings()
@@ -265,11 +265,17 @@ class _RecipeCheck:
             message = f"{names[0]!r} is to be chosen, which needs output_format: json or yaml"
             yield self._fault("output_format", message, "set it to json")
 
+    def _why_not_offline(self) -> str | None:
+        """Return why the layer of a phase's recipe cannot be offline; None if it can, or is no phase's."""
+        if self.given is None or self.given.tool is not None:
+            return None
+        return why_not_offline(self.recipe.output_schema.get("required", ()), self.given)
+
     def _offline(self) -> Iterator[Problem]:
         """What keeps the program from replying itself, where the layer has no language model."""
-        if self.given is None or self.model is None or self.model.writes or self.given.tool is not None:
+        if self.model is None or self.model.writes:
             return
-        reason = why_not_offline(self.recipe, self.given)
+        reason = self._why_not_offline()
         if reason:
             fix = f"do not require it, or give {self.recipe.model_layer} a model in models.yaml"
             yield self._fault(

@@ -35,9 +35,9 @@ from panda.errors import (
     TryAgainError,
 )
 from panda.models.contract import Encoder, Layers, Model
-from panda.offline.responder import OfflineResponder
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import CallWriter, Journal, whose_turn
+from panda.recipes.offline_responder import OfflineResponder
 from panda.recipes.prompt_responder import PromptResponder
 from panda.recipes.reply import Gate, Reply, find_fault, find_unlinked
 from panda.recipes.responder import Call, RawReply, Responder

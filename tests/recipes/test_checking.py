@@ -320,7 +320,7 @@ def test_a_fault_stops_a_turn_before_it_begins(project: Project, changes: dict[s
 
 
 def test_what_no_offline_reply_has_stops_a_turn_before_it_begins(tmp_path: Path) -> None:
-    """A recipe that requires what its step's contract does not know needs a language model: the fix says so."""
+    """A recipe that requires what its contract does not know needs a language model: the fix says so."""
     panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
     values = packaged(REFLECTION)
     values["output_schema"]["properties"]["mood"] = {"type": "string", "maxLength": 40}

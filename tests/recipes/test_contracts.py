@@ -19,7 +19,7 @@ OPTIONS = re.compile(r"(?m)^===== Options: (\w+) =====$")
 
 @pytest.fixture(scope="module")
 def contracts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, dict[str, Any]]:
-    """What `panda recipe show` says of each packaged recipe, by its name."""
+    """Return what `panda recipe show` says of each packaged recipe, by its name."""
     panda = Panda(tmp_path_factory.mktemp("contracts") / "project")
     keys = [key for entry in REGISTRY.values() for key in entry["recipes"].values()]
     return {key: panda.json("recipe", "show", key) for key in keys}
@@ -58,15 +58,15 @@ def test_each_place_is_one_of_a_recipe_and_takes_a_set_that_is_given(
 ) -> None:
     """A place leads to a property of a packaged recipe of the step, and its set is among the options."""
     for step, entry in REGISTRY.items():
-        shown = [contracts[key] for key in entry["recipes"].values()]
-        contract = shown[0]["contract"]
+        recipes = [contracts[key] for key in entry["recipes"].values()]
+        contract = recipes[0]["contract"]
         assert set(contract["places"].values()) <= set(contract["option_sets"]), step
         for place in contract["places"]:
-            assert any(leads_to(recipe["output_schema"], place) for recipe in shown), f"{step}: {place}"
+            assert any(leads_to(recipe["output_schema"], place) for recipe in recipes), f"{step}: {place}"
 
 
 def leads_to(schema: Mapping[str, Any], place: str) -> bool:
-    """Whether a place such as "items[].lines" is one of a schema."""
+    """Return whether a place such as "items[].lines" is one of a schema."""
     for name in place.split("."):
         depth = name.count("[]")
         schema = schema.get("properties", {}).get(name.removesuffix("[]" * depth), {})

@@ -5,7 +5,7 @@ from typing import Any
 
 from panda.language.wording import content_stems
 from panda.offline.heads import earlier_subjects
-from panda.offline.models import OfflineModels
+from panda.offline.offline_models import OfflineModels
 from panda.steps.request import Request
 
 _SURELY_UNCLEAR = 0.75
