@@ -182,8 +182,7 @@ def _models(invocation: Invocation) -> ModelsFile | None:
 def _tell_unsent(invocation: Invocation, book: RecipeBook, recipe: Recipe) -> None:
     """Say which of a recipe's prompts change nothing when they are edited."""
     if unsent := book.unsent_prompts(recipe, _models(invocation)):
-        reason = f"the model of {recipe.model_layer} only chooses"
-        invocation.reporter.step(f"never sent, since {reason}: {', '.join(unsent)}")
+        invocation.reporter.step(f"never sent, since {recipe.model_layer} is offline: {', '.join(unsent)}")
 
 
 def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
@@ -199,7 +198,7 @@ def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
 def _asked_how(model: ModelSpec, dialect: str | None) -> str:
     """How the model of a recipe is asked."""
     if not model.writes:
-        return f"{model.name} only chooses: it is asked by the scorers of the recipe, not with these messages"
+        return "no model is sent these messages: the layer is offline"
     if not model.servers:
         return f"{model.name} writes under the grammar of the schema"
     return f"{model.name} is asked for JSON by {dialect or 'the first way that its server takes'}"

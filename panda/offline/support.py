@@ -40,17 +40,17 @@ BY_PHASE = frozenset(
 """Steps that their phases decide themselves where no model replies."""
 
 
-def why_not_offline(required: Sequence[str], contract: StepContract) -> str | None:
+def why_not_offline(needs: Sequence[str], contract: StepContract) -> str | None:
     """
     Return why a recipe cannot be served without a language model, in words; None if it can.
 
     Args:
-        required: The properties that its output schema requires.
+        needs: The properties that its replies have to hold.
         contract: That of the step which it serves.
     """
     if contract.name not in SUPPORTED | BY_PHASE:
         return "it is worded by a language model alone"
-    unknown = [name for name in required if name not in contract.properties]
+    unknown = [name for name in needs if name not in contract.properties]
     if unknown:
         return f"it requires {unknown[0]!r}, which no reply without a language model has"
     return None

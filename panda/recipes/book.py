@@ -125,7 +125,7 @@ class RecipeBook:
             return "no model"
         if models.models[name].writes:
             return name
-        reason = why_not_offline(recipe.output_schema.get("required", ()), self.contract_of(recipe.key))
+        reason = why_not_offline(recipe.needs, self.contract_of(recipe.key))
         return f"nothing: {reason}" if reason else OFFLINE
 
     def uses(self, models: ModelsFile) -> dict[str, dict[str, list[str]]]:

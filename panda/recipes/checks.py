@@ -269,7 +269,7 @@ class _RecipeCheck:
         """Return why the layer of a phase's recipe cannot be offline; None if it can, or is no phase's."""
         if self.given is None or self.given.tool is not None:
             return None
-        return why_not_offline(self.recipe.output_schema.get("required", ()), self.given)
+        return why_not_offline(self.recipe.needs, self.given)
 
     def _offline(self) -> Iterator[Problem]:
         """What keeps the program from replying itself, where the layer has no language model."""

@@ -240,9 +240,9 @@ class _Execution:
     def _optional(self) -> list[str]:
         """Return the properties that a reply may lack, whatever the recipe requires."""
         properties = self.recipe.output_schema.get("properties", {})
+        confidence = [name for name, schema in properties.items() if is_confidence(name, schema)]
         if self.responder.is_offline:  # what it cannot word is known to be missing
-            return [name for name in properties if name in self.contract.properties]
-        confidence = (name for name, schema in properties.items() if is_confidence(name, schema))
+            return [*confidence, *(name for name in properties if name in self.contract.properties)]
         return [*confidence, *self._without_choice()]
 
     def _reply(self, values: Mapping[str, Any], raw: RawReply) -> Reply:

@@ -21,7 +21,7 @@ class OfflineResponder:
 
     def unsupported(self, recipe: Recipe, contract: StepContract) -> str | None:
         """Return why it cannot reply to a recipe of this step, in words; None if it can."""
-        return why_not_offline(recipe.output_schema.get("required", ()), contract)
+        return why_not_offline(recipe.needs, contract)
 
     def reply(self, call: Call) -> RawReply:
         """Reply to a call with what of the decision the recipe asks for."""

@@ -204,9 +204,9 @@ def test_models_list_says_what_is_asked_for(panda: Panda) -> None:
     }
     model, encoder = listed["models"]
     assert (model["recipes"], model["asked_for"]) == ([], "weights of sentences in panda compress")
-    assert encoder["asked_for"].startswith("choices of recipes: REFLEX ")
-    recipes = {recipe["recipe"]: recipe["decides"] for recipe in panda.json("recipe", "list")["recipes"]}
-    assert set(encoder["recipes"]) == {key for key, decides in recipes.items() if "encoder" in decides}
+    assert encoder["asked_for"].startswith("choices of recipes: MIND ")
+    recipes = {recipe["recipe"]: recipe["served_by"] for recipe in panda.json("recipe", "list")["recipes"]}
+    assert set(encoder["recipes"]) == {key for key, server in recipes.items() if server == "offline"}
 
 
 def test_models_check(panda: Panda) -> None:
