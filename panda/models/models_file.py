@@ -13,7 +13,7 @@ from panda.documents.records import Record, Words, decode
 from panda.documents.secrets import has_userinfo, hide_userinfo
 from panda.documents.text import nearest
 from panda.documents.yaml_text import line_of, load_yaml
-from panda.errors import FileFormatError, ModelFileError
+from panda.errors import FileFormatError, ModelFileError, ObsoleteKeyError, Verdict
 from panda.store.files import read_text
 
 Layer = Literal["REFLEX", "NERVES", "MIND", "VOICE", "EYES"]
@@ -32,11 +32,13 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "vllm": {"location": "http://localhost:8000/v1"},
 }
 """What an entry of each backend has unless it says otherwise; all but the first are servers."""
-_LOCAL_KEYS = ("requantize", "projector", "embeds")
+_LOCAL_KEYS = ("projector", "embeds")
 _SERVER_KEYS = (
     *("model", "api_key_env", "timeout_seconds", "attempt_seconds", "parallel"),
     *("structured", "max_tokens_key", "extra_body", "headers"),
 )
+OBSOLETE_KEYS = ("requantize",)
+"""Keys of a model that earlier versions had; they are read and have no effect."""
 _LEAST_THINKING = 16
 """Tokens that hold the marks around thoughts, and a word or two."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -62,7 +64,6 @@ class ModelSpec(Record, frozen=True):
     """Room of n_ctx for reasoning, beside that of the reply; 0 for a model that does not think."""
 
     # llama_cpp
-    requantize: Literal["q8_0"] | None = None  # quantisation to run it in; None for the file as it is
     projector: Words | None = None  # path of the GGUF that turns pictures into what the model reads (mmproj)
     embeds: bool = False  # whether it is an encoder, which turns texts into vectors and does nothing else
 
@@ -102,6 +103,7 @@ class ModelsFile:
     layers: Mapping[str, str | None]  # model name of each of LAYERS; None if the layer is unset
     encoder: str | None = None  # name of the model that turns texts into vectors; None if there is none
     text: str = field(default="", repr=False)  # the file as it was read
+    obsolete: tuple[str, ...] = ()  # dotted keys of OBSOLETE_KEYS that it has
 
     @property
     def width(self) -> int | None:
@@ -117,6 +119,19 @@ class ModelsFile:
         """Whether the encoder is the one for which there are packaged fits."""
         encoder = self.models.get(self.encoder or "")
         return encoder is not None and encoder.location == _PACKAGED_ENCODER.location
+
+    def find_obsolete(self) -> ObsoleteKeyError | None:
+        """Return what to tell of keys without effect, at the first of them; None if there are none."""
+        if not self.obsolete:
+            return None
+        names = ", ".join(sorted({key.rpartition(".")[2] for key in self.obsolete}))
+        return ObsoleteKeyError(
+            f"keys of earlier versions: {names}",
+            str(self.path),
+            line=min(line_of(self.text, key) or 1 for key in self.obsolete),
+            fix="`panda models migrate` rewrites the file",
+            verdict=Verdict.SOUND,
+        )
 
     def error(self, key: str, message: str, fix: str) -> ModelFileError:
         """An error about one key of this file."""
@@ -144,7 +159,17 @@ def parse_models_file(text: str, *, path: Path) -> ModelsFile:
     read = decode(_File, values, where=str(path), fault=ModelFileError, text=text)
     models: dict[str, ModelSpec] = {}
     layers: Mapping[Any, str | None] = read.layers
-    file = ModelsFile(path, models, {layer: layers.get(layer) for layer in LAYERS}, read.encoder, text)
+    obsolete = tuple(
+        f"models.{name}.{key}" for name, entry in read.models.items() for key in OBSOLETE_KEYS if key in entry
+    )
+    file = ModelsFile(
+        path,
+        models,
+        layers={layer: layers.get(layer) for layer in LAYERS},
+        encoder=read.encoder,
+        text=text,
+        obsolete=obsolete,
+    )
     models.update((name, _read_entry(file, name, entry)) for name, entry in read.models.items())
     if "encoder" not in values:
         models.setdefault(_PACKAGED_ENCODER.name, _PACKAGED_ENCODER)
@@ -166,6 +191,7 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
     def error(key: str, message: str, fix: str) -> ModelFileError:
         return file.error(f"models.{name}.{key}", message, fix)
 
+    values = {key: value for key, value in values.items() if key not in OBSOLETE_KEYS}
     backend = values.get("backend")
     if backend is None:
         raise error("backend", "the backend is missing", f"use {' or '.join(_DEFAULTS)}")

@@ -109,6 +109,9 @@ def _every_fault(book: RecipeBook, models_file: Path | None, tools: Collection[s
     models: ModelsFile | None = None
     try:
         models = load_models_file(models_file) if models_file else None
+        obsolete = models.find_obsolete() if models else None
+        if obsolete is not None:
+            yield obsolete
     except (FileFormatError, StoreError) as exc:
         yield exc
     entries: Sequence[RegistryEntry] = ()

@@ -32,7 +32,7 @@ DERIVED = {"recipe_dirs", "prompt_dirs", "project_dir", "trust", "state_dir"}
 REACHING_MODEL_KEYS = {"location", "projector", "api_key_env", "extra_body", "headers"}
 """Keys of a model that can reach out of a project: `panda trust` tells what they would do."""
 HARMLESS_MODEL_KEYS = {
-    *("backend", "n_ctx", "writes", "scores", "embeds", "requantize", "model"),
+    *("backend", "n_ctx", "writes", "scores", "embeds", "model"),
     *("thinking_tokens", "timeout_seconds", "attempt_seconds", "parallel", "structured", "max_tokens_key"),
 }
 """Keys of a model that only say how it is used."""
@@ -222,7 +222,7 @@ def test_every_setting_reaches_out_or_is_harmless(checkout: Panda) -> None:
     [
         ('root = "../outside"', "reads and writes the store {outside}"),
         ('root = "way"', "reads and writes the store {outside}"),
-        ('cache_dir = "../outside"', "writes into {outside}, and runs the models kept there"),
+        ('cache_dir = "../outside"', "writes into {outside}, and reads what is kept there"),
         ('models_file = "../outside/models.yaml"', "reads the models of {outside}/models.yaml"),
         ('web_allow = ["127.0.0.1"]', "lets web pages be read at 127.0.0.1"),
         ('search_provider = "searxng:http://127.0.0.1:9"', "sends searches to http://127.0.0.1:9"),

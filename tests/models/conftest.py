@@ -19,7 +19,7 @@ BUILTIN = "builtin:smollm2-135m"
 
 def embedded_spec(*, n_ctx: int = 1024, scores: bool = True, thinking_tokens: int = 0) -> ModelSpec:
     spec = ModelSpec("embedded", "llama_cpp", BUILTIN, n_ctx, writes=True, scores=scores)
-    return replace(spec, requantize="q8_0", thinking_tokens=thinking_tokens)
+    return replace(spec, thinking_tokens=thinking_tokens)
 
 
 def embedded(ggufs: LoadedGgufs, *, n_ctx: int = 1024, scores: bool = True) -> LlamaCppModel:

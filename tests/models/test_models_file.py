@@ -52,11 +52,6 @@ def test_the_packaged_file_gives_every_layer_but_eyes(panda: Panda) -> None:
             "models.a.nctx",
             "did you mean n_ctx?",
         ),
-        (
-            f"models: {{a: {LOCAL[:-1]}, requantize: q8}}}}\nlayers: {{}}",
-            "models.a.requantize",
-            "did you mean q8_0?",
-        ),
         (f"models: {{a: {LOCAL.replace('2048', 'big')}}}\nlayers: {{}}", "models.a.n_ctx", "8192"),
         (f"models: {{a: {SERVED[:-1]}, scores: true}}}}\nlayers: {{}}", "models.a.scores", "scores: false"),
         (
@@ -302,3 +297,39 @@ def test_each_layer_asks_its_own_server(panda: Panda) -> None:
         assert {body["model"] for body in server.asked} == {f"big-{n}"}
         assert {headers["x-layer"] for headers in server.headers} == {layers[n]}
         assert all(body["max_tokens"] > 1000 * n for body in server.asked)
+
+
+OBSOLETE = f"""\
+models:
+  a: {LOCAL}
+  b:
+    backend: llama_cpp
+    location: b.gguf
+    n_ctx: 2048
+    requantize: q8_0
+layers: {{MIND: a}}
+"""
+
+
+def test_a_key_of_an_earlier_version_is_warned_of_once(panda: Panda) -> None:
+    """A models.yaml with `requantize` works; one warning names file, line and what rewrites it."""
+    panda.write("models.yaml", OBSOLETE)
+    ended = panda("models", "list")
+    assert ended.code == 0
+    place = f"{panda.home}/models.yaml:7"
+    assert ended.err.splitlines() == [
+        f"warning: {place}: keys of earlier versions: requantize; `panda models migrate` rewrites the file"
+    ]
+
+
+@pytest.mark.parametrize(("options", "code", "where"), [((), 0, "warnings"), (("--strict",), 3, "problems")])
+def test_only_strict_validation_refuses_a_key_of_an_earlier_version(
+    panda: Panda, options: tuple[str, ...], code: int, where: str
+) -> None:
+    """`panda validate` warns of `requantize`; with --strict it is a problem."""
+    panda.write("models.yaml", OBSOLETE)
+    ended = panda("validate", "models.yaml", *options, "--json")
+    assert ended.code == code
+    (finding,) = ended.data[where]
+    assert finding["where"] == f"{panda.home}/models.yaml:7"
+    assert "panda models migrate" in finding["fix"]
