@@ -335,11 +335,12 @@ class App:
         memory: Projection | None,
         bound: Bound | None,
     ) -> Turn:
-        at = folder.read_metadata().created_at
+        turn = Turn(folder, self.store, recordings=recordings, session=session)
+        at = turn.metadata.created_at
         bound = replace(bound, at=at) if bound else Bound(folder.number, at, folder.snapshot())
         self._now.pin(at)
         self._moment.pin(replace(bound, memory=memory))
-        return Turn(folder, self.store, recordings=recordings, session=session)
+        return turn
 
     def _past(self) -> NodeReader:
         """Loads what the index does not hold as it was when the running turn began."""

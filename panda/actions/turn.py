@@ -48,6 +48,7 @@ from panda.store.records import (
     GatheredContext,
     GatheredItem,
     Image,
+    Metadata,
     Metrics,
     Noted,
     RetrievalPlan,
@@ -116,7 +117,7 @@ def gather_again(app: App, number: int, until: Until = "commit") -> TurnResult:
 def run_turn(app: App, turn: Turn) -> TurnResult:
     """A turn taken to its end, each phase told, with what its files say then."""
     _, error = _watched(turn, lambda: app.run_turn(turn))
-    return TurnResult(turn_data(turn.folder), error)
+    return TurnResult(turn_data(turn.folder, turn.metadata), error)
 
 
 def _watched(turn: Turn, work: Callable[[], _T]) -> tuple[_T | None, Problem | None]:
@@ -134,9 +135,8 @@ def _watched(turn: Turn, work: Callable[[], _T]) -> tuple[_T | None, Problem | N
     return found, error
 
 
-def turn_data(folder: TurnFolder) -> dict[str, Any]:
-    """What `turn --json` says of a turn, from its files."""
-    metadata = folder.read_metadata()
+def turn_data(folder: TurnFolder, metadata: Metadata) -> dict[str, Any]:
+    """Return what `turn --json` says of a turn, by its metadata and its other files."""
     answer = folder.read_context().section(Phase.SYNTHESIZER)
     evidence = folder.find(Evidence)
     metrics, staged, image = folder.find(Metrics), folder.find(StagedMemory), folder.find(Image)
@@ -274,7 +274,7 @@ def gather_turn(app: App, turn: Turn, until: Until) -> TurnResult:
     started = time.monotonic()
     look, error = _watched(turn, lambda: gather(app, turn, until))
     seconds = round(time.monotonic() - started, 3)
-    metadata = turn.folder.read_metadata()
+    metadata = turn.metadata
     gathered = (look.gathered if look else None) or {}
     verdict = gathered.get("verdict") or {}
     data = {
@@ -306,7 +306,7 @@ def gather(app: App, turn: Turn, until: Until) -> Look:
     ends on the way is saved.
     """
     app.pipeline.run(turn, before=Phase.CONTEXT_GATHERER if until != "commit" else Phase.PLANNER)
-    if turn.folder.read_metadata().next is None:
+    if turn.metadata.next is None:
         app.index.record(app.settings.user, [turn.turn])
         return _on_disk(turn)
     if until == "commit":

@@ -26,11 +26,9 @@ is_sent = False
 
 def send_once(event, arguments):
     global is_sent
-    if event == "open" and not is_sent and str(arguments[0]).endswith("metadata.json"):
-        directory = os.path.dirname(arguments[0])
-        if os.path.exists(os.path.join(directory, "query_analysis.json")):
-            is_sent = True
-            Finalized()
+    if event == "open" and not is_sent and str(arguments[0]).endswith("query_analysis.json"):
+        is_sent = True
+        Finalized()
 
 sys.addaudithook(send_once)
 import runpy
