@@ -72,12 +72,7 @@ def _result(
     error: CheckError | None = None,
 ) -> Result:
     recipes = invocation.book().uses(models_file)
-    layer = invocation.settings.compression_model_layer
-    uses = {}
-    for state in states:
-        name = state.spec.name
-        weighs = state.spec.scores and models_file.layers.get(layer) == name
-        uses[name] = _Use(state.spec, recipes.get(name, {}), layer if weighs else None)
+    uses = {state.spec.name: _Use(state.spec, recipes.get(state.spec.name, {})) for state in states}
     return Result(_data(models_file, states, uses), _table(states, uses), error=error)
 
 
@@ -87,15 +82,11 @@ class _Use:
 
     spec: ModelSpec
     recipes: Mapping[str, Sequence[str]]  # keys of the recipes in force that ask it something, by layer
-    weighs_for: str | None  # the layer for which it weighs sentences of `panda compress`
 
     def __str__(self) -> str:
         layers = ", ".join(f"{layer} {len(keys)}" for layer, keys in self.recipes.items())
         kind = "replies" if self.spec.writes else "choices"
-        asked = [f"{kind} of recipes: {layers}"] if layers else []
-        if self.weighs_for:
-            asked.append("weights of sentences in panda compress")
-        return "; ".join(asked) or "nothing"
+        return f"{kind} of recipes: {layers}" if layers else "nothing"
 
 
 def _layers(invocation: Invocation, models_file: ModelsFile) -> Layers:
@@ -145,7 +136,7 @@ def _data(
         "layers": dict(models_file.layers),
         "encoder": models_file.encoder,
         "served_by": {
-            layer: [name for name, use in uses.items() if layer in use.recipes or layer == use.weighs_for]
+            layer: [name for name, use in uses.items() if layer in use.recipes]
             for layer in models_file.layers
         },
         "models": [

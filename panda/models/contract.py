@@ -113,16 +113,6 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class TokenScores:
-    """Natural logarithms of the probability of each token of one text, given everything before it."""
-
-    logprobs: tuple[float, ...]
-    ends: tuple[int, ...]  # index in the text behind each token's last character
-    usage: Usage
-    seconds: float  # wall clock
-
-
-@dataclass(frozen=True)
 class ModelInfo:
     """What is known of a model without running it."""
 
@@ -194,10 +184,6 @@ class Model(Protocol):
         Log-probability of each case's continuation after prefix + context, which are tokenised separately,
         every case alone. Raises ModelTimeoutError, HaltError for no room or where info.scores is false.
         """
-        ...
-
-    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
-        """Log-probability of each token of a text after a prefix, in one pass over both; raises as score."""
         ...
 
 

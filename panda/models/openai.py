@@ -139,9 +139,6 @@ class OpenAiModel:
         fix = f"choose by constrained generation, or {fix}"
         raise HaltError(f"the model {self._info.name} cannot score options", where=where, fix=fix)
 
-    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> NoReturn:
-        self.score(prefix, (), params)
-
     def _ask(self, call: _Call) -> Completion:
         return self._servers.ask(lambda url: self._write(url, call), call.deadline)
 

@@ -193,17 +193,17 @@ def test_models_list(panda: Panda) -> None:
 
 
 def test_models_list_says_what_is_asked_for(panda: Panda) -> None:
-    """Of the packaged models the encoder makes all choices; the language model is for `panda compress`."""
+    """Of the packaged models the encoder makes all choices; the language model is asked for nothing."""
     listed = panda.json("models", "list")
     assert listed["served_by"] == {
         "REFLEX": ["minilm-l6"],
-        "NERVES": ["smollm2-135m"],
+        "NERVES": [],
         "MIND": ["minilm-l6"],
         "VOICE": ["minilm-l6"],
         "EYES": [],
     }
     model, encoder = listed["models"]
-    assert (model["recipes"], model["asked_for"]) == ([], "weights of sentences in panda compress")
+    assert (model["recipes"], model["asked_for"]) == ([], "nothing")
     assert encoder["asked_for"].startswith("choices of recipes: REFLEX ")
     recipes = {recipe["recipe"]: recipe["decides"] for recipe in panda.json("recipe", "list")["recipes"]}
     assert set(encoder["recipes"]) == {key for key, decides in recipes.items() if "encoder" in decides}

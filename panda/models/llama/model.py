@@ -17,7 +17,6 @@ from panda.models.contract import (
     ScoreCase,
     ScoreParams,
     Scores,
-    TokenScores,
     Usage,
 )
 from panda.models.llama.context import LlamaContext
@@ -277,19 +276,6 @@ class LlamaCppModel:
         usage = Usage(len(start) + sum(len(before) for before, _ in tokens), reused, sum(counts))
         return Scores(tuple(logprobs), counts, usage, deadline.elapsed_seconds)
 
-    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
-        deadline, weights, start = self._begin_score(prefix, params)
-        tokens = weights.tokenise(text)
-        self._info.check_room(len(start), len(tokens))
-        context = self._load_context(len(start) + len(tokens))
-        context.enter_prefix([], deadline)  # documents differ: nothing of this is worth keeping
-        if start[:-1]:
-            context.compute(start[:-1], deadline, logits=False)
-        logprobs = context.compute_logprobs([start[-1], *tokens], deadline)
-        ends = _ends(text, [weights.piece(token) for token in tokens])
-        usage = Usage(prompt=len(start), reused=0, output=len(tokens))
-        return TokenScores(tuple(logprobs), ends, usage, deadline.elapsed_seconds)
-
     def _begin_score(self, prefix: str, params: ScoreParams) -> tuple[Deadline, Weights, list[int]]:
         """With the tokens of the prefix, at least one: nothing can be predicted from nothing."""
         if not self._info.scores:
@@ -303,20 +289,6 @@ class LlamaCppModel:
         if weights.adds_bos or not start:
             start.insert(0, weights.bos if weights.bos >= 0 else weights.eos)
         return deadline, weights, start
-
-
-def _ends(text: str, pieces: Sequence[bytes]) -> tuple[int, ...]:
-    """Index of characters behind each token; one that ends inside a character ends behind it."""
-    if not pieces:
-        return ()
-    byte, behind = 0, [0]
-    for chars, char in enumerate(text, 1):
-        behind += [chars] * len(char.encode("utf-8", "surrogatepass"))
-    ends = []
-    for piece in pieces:
-        byte = min(byte + len(piece), len(behind) - 1)
-        ends.append(behind[byte])
-    return (*ends[:-1], len(text))
 
 
 def _text(weights: Weights, tokens: Sequence[int]) -> str:
