@@ -37,8 +37,8 @@ from panda.phases.validator import Validator
 from panda.pipeline import Pipeline
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Recordings
-from panda.recipes.checks import check_recipes_of_mode
 from panda.recipes.executor import RecipeExecutor
+from panda.recipes.passed_checks import check_mode_once
 from panda.recipes.versions import VersionStore
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_missing
@@ -261,7 +261,7 @@ class App:
         if mode == "code":
             require_trust(self.settings, "test_commands")
         try:
-            layers = check_recipes_of_mode(
+            layers = check_mode_once(
                 self.book,
                 mode,
                 model_of=lambda layer: self.layers.model(layer).info,

@@ -24,7 +24,6 @@ from panda.models.contract import (
     ScoreCase,
     ScoreParams,
 )
-from panda.models.llama.gguf import write_cache_file
 from panda.models.models_file import DIALECTS, ModelSpec
 from panda.models.replies import (
     bare_object,
@@ -35,6 +34,7 @@ from panda.models.replies import (
     with_schema,
 )
 from panda.models.servers import PASSING, ServerFailure, Servers
+from panda.store.files import write_cache_file
 
 _PATH = "/chat/completions"
 _MESSAGE_TOKENS = 4

@@ -35,7 +35,7 @@ from panda.recipes.plan import (
 )
 from panda.recipes.recipe import Recipe, parse_recipe
 from panda.recipes.steps import STEPS
-from panda.store.files import read_text
+from panda.store.files import FileStamp, read_text, stamp_file
 from panda.store.layout import asset
 from panda.store.records import Intent
 
@@ -74,6 +74,7 @@ class RecipeBook:
     def __init__(self, recipe_dirs: Sequence[Path], prompt_dirs: Sequence[Path]) -> None:
         self._recipe_dirs = tuple(recipe_dirs)
         self._prompt_dirs = tuple(prompt_dirs)
+        self.folders = (*self._recipe_dirs, *self._prompt_dirs)
         self._recipes: dict[str, Recipe] = {}
         self._prompts: dict[str, str] = {}
         self._plans: dict[tuple[str, Capability], CallPlan] = {}
@@ -284,7 +285,8 @@ class RecipeBook:
                 where=", ".join(str(folder) for folder in self._recipe_dirs),
                 fix=nearest(key, self.recipe_keys(), "see `panda recipe list`"),
             )
-        recipe, faults = parse_recipe(read_own_text(path), path=path, key=key), []
+        recipe = _parse_file(path, key, stamp_file(path))
+        faults: list[RecipeError] = []
         for name, place in recipe.named_prompts.items():
             try:
                 self.load_prompt(name, where=Location(path, key=place))
@@ -320,6 +322,12 @@ def place_within(folder: Path, name: str, where: str) -> Path:
 
 def _first(folders: Sequence[Path], name: str, where: str) -> Path | None:
     return next((path for folder in folders if _is_file(path := place_within(folder, name, where))), None)
+
+
+@lru_cache(maxsize=256)
+def _parse_file(path: Path, key: str, _stamp: FileStamp) -> Recipe:
+    """Return the recipe that a file says: parsed once a process, and again once the file is another."""
+    return parse_recipe(read_own_text(path), path=path, key=key)
 
 
 def _is_file(path: Path) -> bool:

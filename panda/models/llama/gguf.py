@@ -6,7 +6,6 @@ import os
 import sys
 from collections import deque
 from collections.abc import Container, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -17,7 +16,7 @@ from typing import Any, BinaryIO
 
 from panda.documents.progress import progress
 from panda.errors import ModelFileError
-from panda.store.files import held_temporary
+from panda.store.files import read_cache_file, write_cache_file
 from panda.store.layout import asset
 
 SEQUENCE = 0
@@ -118,15 +117,6 @@ def find_gguf(location: str, *, relative_to: Path) -> Path:
     return paths[0]
 
 
-def write_cache_file(path: Path, data: bytes) -> None:
-    """Write a cache file whole or not at all; a cache that cannot be written is left as it is."""
-    with suppress(OSError):  # only speed is lost: everything in the cache can be computed again
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with held_temporary(path) as temporary:
-            temporary.write_bytes(data)
-            temporary.replace(path)
-
-
 @dataclass(frozen=True)
 class GgufFile:
     """One GGUF file."""
@@ -192,13 +182,6 @@ def _digest_file(stream: BinaryIO, size_bytes: int, name: str) -> str:
             whole.update(part)
             advance()
     return whole.hexdigest()
-
-
-def read_cache_file(path: Path) -> bytes:
-    """Return what a cache file holds; nothing if it cannot be read."""
-    with suppress(OSError):
-        return path.read_bytes()
-    return b""
 
 
 _SPECIAL_BYTE = b"\xff"  # how llguidance tells control tokens from text
