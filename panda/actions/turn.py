@@ -17,7 +17,8 @@ from panda.errors import FileFormatError, HaltError, Problem, UsageError
 from panda.index.sources import NOTE_KINDS, list_notes
 from panda.memory.gathered import answer_items
 from panda.models.cl100k import count_tokens
-from panda.models.contract import Model
+from panda.models.contract import ModelInfo
+from panda.models.models_file import OFFLINE
 from panda.phases.turn import Turn, check_query
 from panda.pipeline import mark_turn
 from panda.recipes.messages import Request, build_messages
@@ -357,15 +358,21 @@ def plan_turn(app: App, query: str, mode: str, *, with_image: bool = False) -> l
         if STEPS[entry.step].tool is not None or (STEPS[entry.step].of_image and not with_image):
             continue  # asked only while a tool runs, or of an image
         recipe = app.book.recipe_for(entry.step, mode)
-        model = app.layers.model(recipe.model_layer)
-        plan.append(_call(app, entry.step, recipe, model, query, mode))
+        is_offline = app.layers.is_offline(recipe.model_layer)
+        model = None if is_offline else app.layers.model(recipe.model_layer).info
+        plan.append(_call(app, entry.step, recipe, model=model, query=query, mode=mode))
     return plan
 
 
-def _call(app: App, step: str, recipe: Recipe, model: Model, query: str, mode: str) -> dict[str, object]:
+def _call(
+    app: App, step: str, recipe: Recipe, *, model: ModelInfo | None, query: str, mode: str
+) -> dict[str, object]:
+    """Return one call of `plan_turn`; *model* None where the layer is offline."""
+    encoder = app.executor.encoder
+    asked = model or (encoder.info if encoder else None)
     given = dict.fromkeys(STEPS[step].variables, "") | {"tools": describe_tools(recipe.tools_available)}
     variables = {"mode": mode, "session_id": app.settings.session or "", **given}
-    plan, prompt = app.book.plan(recipe.key, capability_of(model.info)), app.book.prompt_of(recipe)
+    plan, prompt = app.book.plan(recipe.key, capability_of(model or OFFLINE)), app.book.prompt_of(recipe)
     messages = build_messages(plan, prompt, Request(query, variables=variables), [])
     static = count_tokens(messages[0].content)
     budget = recipe.token_budget
@@ -373,7 +380,7 @@ def _call(app: App, step: str, recipe: Recipe, model: Model, query: str, mode: s
         "phase": int(step[len("phase")]),
         "recipe": recipe.key,
         "layer": recipe.model_layer,
-        "model": model.info.name,
+        "model": asked.name if asked else None,
         "reads": [*(f"§{number}" for number in recipe.input_sections), *recipe.input_docs],
         "static": static,
         "static_budget": budget.prompt,
@@ -381,6 +388,6 @@ def _call(app: App, step: str, recipe: Recipe, model: Model, query: str, mode: s
         "output": budget.output,
         "total": static + budget.input + budget.output + budget.response_reserve,
         "total_budget": budget.total,
-        "window": model.info.n_ctx,
+        "window": model.n_ctx if model else None,
         "files": list(_FILES.get(step, ())),
     }

@@ -63,7 +63,7 @@ class Pass:
 class Ask:
     """The models of one choice, and what is known of their answers."""
 
-    model: Model  # the language model of the recipe's layer
+    model: Model | None  # the language model of the recipe's layer; None if that is offline
     encoder: Encoder | None  # gives vectors; None if models.yaml sets none
     memo: Memo  # what was computed before; added to
     prompt: Callable[[str], str]  # gives the text of a prompt file
@@ -78,11 +78,11 @@ class Ask:
         return read_examples(self.prompt(name), name)
 
     def score(self, prefix: str, cases: Sequence[ScoreCase]) -> list[Score]:
-        """What the language model gives for each continuation."""
+        """What the language model gives for each continuation; there must be one."""
+        assert self.model is not None
+        model = self.model
         params = ScoreParams(self.timeout_seconds)
-        return self._judge(
-            self.model.info, prefix, cases, lambda todo: self.model.score(prefix, todo, params)
-        )
+        return self._judge(model.info, prefix, cases, lambda todo: model.score(prefix, todo, params))
 
     def judge(
         self, prefix: str, cases: Sequence[ScoreCase], compute: Callable[[], Sequence[float]]

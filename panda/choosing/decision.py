@@ -1,6 +1,6 @@
 """What is to be chosen, from what, and what was chosen."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, get_args
 
@@ -10,7 +10,7 @@ from msgspec import Meta
 from panda.documents.records import Record
 from panda.documents.times import without_last_seen
 
-Scorer = Literal["label", "cosine", "head", "options", "prior"]
+Scorer = Literal["cosine", "head", "options", "prior"]
 SCORERS: tuple[Scorer, ...] = get_args(Scorer)
 FITTED: tuple[Scorer, ...] = ("head", "options")  # those that need a fit, and are passed over without
 PHRASES = "phrases"
@@ -33,14 +33,13 @@ class Step(Record, frozen=True):
     """One step of a choice's decision list."""
 
     choose: str | bool | None = None  # value it stands for; None takes the best offered option
-    scorer: Scorer = "label"  # how options are scored
+    scorer: Scorer = "cosine"  # how options are scored
     prompt: str | None = None  # prompt file of the scorer
     over: str | None = None  # name of the options looked at; None means the property's own
     class_: str | None = msgspec.field(default=None, name="class")
     """The class whose probability decides; None compares the offered options."""
     at_least: float | None = None  # lowest score that decides; None always decides
     prior: float = 0.0  # weight of the options' own prior
-    cue: str = "Answer:"  # words that a label completes
     many: Many | None = None  # bars of a subset, if not the property's
     fit: str | None = None  # name of the fit of a head or of options
     reads: tuple[str, ...] = ()  # what that fit reads, in order
@@ -96,7 +95,6 @@ class ChoiceInputs:
 
     query: str  # the user's query
     options: Mapping[str, Sequence[Option]]  # options by property name or by the name in `over`
-    pack: Callable[[], str]  # gives the whole prompt as text, for labels
     documents: Mapping[str, str] = field(default_factory=dict)  # documents of the turn by name
 
 

@@ -9,8 +9,6 @@ the models in force) there are no scores, and the step is passed over.
 - cosine: how near options, or the examples of classes, are to the query. Without an encoder the same step is
   decided by the words that they share with it.
 - prior: the order that the options came with.
-- label: how likely each label is after the whole prompt: the one call of a language model for a decision that
-  has no list. For models that follow instructions.
 """
 
 import math
@@ -34,13 +32,6 @@ _MOST_LACKING = 4  # so many words at most count as lacking
 _NONE_LACKING = 0.75  # what counts as the partners' cosine where a line has all words of a query
 _SCALE = 5.0  # what a cosine is multiplied by, so that one strength of regularisation suits all values
 _MOST_READ = 5  # so many options, the nearest in meaning, are read word by word
-
-
-def score_labels(question: Question, ask: Ask) -> dict[str, float]:
-    """Probability of each option's text after the whole prompt and the step's cue."""
-    cases = [ScoreCase(question.step.cue, f" {option.text}") for option in question.options]
-    found = ask.score(question.inputs.pack(), cases)
-    return softmax({o.id: value for o, (value, _) in zip(question.options, found, strict=True)})
 
 
 def score_cosine(question: Question, ask: Ask) -> dict[str, float]:
@@ -153,7 +144,6 @@ def _mean_nearest(words: Words, others: Words) -> float:
 
 
 _SCORERS: Mapping[str, Callable[[Question, Ask], Mapping[str, float]]] = {
-    "label": score_labels,
     "cosine": score_cosine,
     "head": score_head,
     "options": score_options,
@@ -217,6 +207,6 @@ def _take(spec: ChoiceSpec, step: Step, scores: Mapping[str, float]) -> Choice |
         value = tuple(taken[: many.max])
     elif value is None:
         value = next((value for value in spec.values if str(value) == ranked[0]), ranked[0])
-    is_probable = step.scorer in ("label", *FITTED) or (step.scorer == "cosine" and step.prompt is not None)
+    is_probable = step.scorer in FITTED or (step.scorer == "cosine" and step.prompt is not None)
     confidence = round(best, 4) if is_probable else None
     return Choice(spec.name, value, scores, confidence, step.scorer, step.scorer in FITTED)

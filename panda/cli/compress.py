@@ -108,10 +108,9 @@ def _compressed(
     )
     book = invocation.book()
     with open_layers(settings, invocation.environ) as layers:
-        info = layers.model(layer).info
-        recipe = book.recipe_for(STEPS[kind], "chat")
-        version = recipe.text if info.writes else None
-        key = cache.key(text, kind, budget, query, list(keep), info.digest, version)
+        info = None if layers.is_offline(layer) else layers.model(layer).info
+        version = book.recipe_for(STEPS[kind], "chat").text if info else None
+        key = cache.key(text, kind, budget, query, list(keep), info.digest if info else None, version)
         was_kept = (made := cache.find(key)) is not None
         if made is None:
             executor = RecipeExecutor(book, layers, clock=settings.clock, log=log)
@@ -136,8 +135,14 @@ def _compressed(
                 invocation.reporter.detail(f"not kept in the cache: {exc.message}")
     cut = Cut(name, made.before_tokens, made.after_tokens, made.method, kind, "command", made.seconds)
     now = render_time(settings.clock())
-    asked = (None, None) if was_kept else (layer, info.name)
-    line = compressed_line(cut, timestamp=now, recipe=None, layer=asked[0], model=asked[1])
+    asked = None if was_kept else info
+    line = compressed_line(
+        cut,
+        timestamp=now,
+        recipe=None,
+        layer=layer if asked else None,
+        model=asked.name if asked else None,
+    )
     log(structs.replace(line, **about))
     return made
 

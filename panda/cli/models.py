@@ -1,23 +1,28 @@
-"""`panda models list` and `panda models check`."""
+"""`panda models`."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from difflib import unified_diff
+from pathlib import Path
+from typing import Annotated
 
-from panda.cli.command import Invocation, Result, Table
+from panda.cli.command import Invocation, Result, Table, flag
 from panda.documents.text import count_noun
-from panda.errors import CheckError, Problem
+from panda.errors import CheckError, Problem, UsageError
 from panda.models.layers import Layers
-from panda.models.models_file import ModelsFile, ModelSpec
+from panda.models.migration import migrate_models
+from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
 from panda.models.survey import ModelState, ServerState, Trial, check_models, survey_models
-from panda.trust import load_models
+from panda.settings import Settings
+from panda.store.files import write_output
+from panda.trust import load_models, require_trust
 
 _COLUMNS = (
     "model",
     "layers",
     "backend",
     "n_ctx",
-    "writes",
-    "scores",
     "embeds",
     "seconds",
     "tokens/s",
@@ -27,7 +32,7 @@ _COLUMNS = (
     "asked for",
     "location or error",
 )
-_EXTRA = ("embeds", "scores", "writes", "n_ctx", "backend")
+_EXTRA = ("embeds", "n_ctx", "backend")
 _TRIED = tuple(field.name for field in fields(Trial))
 
 
@@ -65,6 +70,50 @@ def check(invocation: Invocation) -> Result:
     return _result(invocation, models_file, states, error)
 
 
+def migrate(
+    invocation: Invocation,
+    dry_run: Annotated[bool, flag("Only show what would change.", "--dry-run")] = False,
+) -> Result:
+    """
+    Rewrite the models.yaml in force without keys of earlier versions, and show what changes.
+
+    Layers whose model has `writes: false` become `offline`; writes, scores and requantize go. Comments and
+    all else stay as they are. A file that reaches out of the project has to be trusted again.
+
+    Example: panda models migrate --dry-run
+    """
+    settings = invocation.settings
+    require_trust(settings, "models_file")
+    models_file = load_models_file(settings.models_file)
+    text, changes = migrate_models(models_file)
+    path = models_file.path
+    if changes and not dry_run:
+        _check_own_file(settings, path)
+        write_output(path, text)
+    state = "would change" if dry_run else "rewritten"
+    invocation.reporter.step(f"{state}: {path}" if changes else f"nothing to rewrite: {path}")
+    data = {
+        "models_file": str(path),
+        "dry_run": dry_run,
+        "changes": [
+            {name: getattr(change, name) for name in ("key", "line", "before", "after", "is_removed")}
+            for change in changes
+        ],
+    }
+    lines = unified_diff(
+        models_file.text.splitlines(), text.splitlines(), "models.yaml", "models.yaml", lineterm="", n=1
+    )
+    return Result(data, "".join(f"{line}\n" for line in lines))
+
+
+def _check_own_file(settings: Settings, path: Path) -> None:
+    """Raises UsageError: a project's models.yaml is a link out of the project, or it came with panda."""
+    is_named = settings.origin("models_file") not in ("default", str(settings.project_file))
+    if not is_named and not path.resolve().is_relative_to(settings.project_dir.resolve()):
+        fix = f"PANDA_MODELS_FILE={shlex.quote(str(path.resolve()))} panda models migrate"
+        raise UsageError("models.yaml leads out of the project", where=str(path), fix=fix)
+
+
 def _result(
     invocation: Invocation,
     models_file: ModelsFile,
@@ -85,7 +134,7 @@ class _Use:
 
     def __str__(self) -> str:
         layers = ", ".join(f"{layer} {len(keys)}" for layer, keys in self.recipes.items())
-        kind = "replies" if self.spec.writes else "choices"
+        kind = "choices" if self.spec.embeds else "replies"
         return f"{kind} of recipes: {layers}" if layers else "nothing"
 
 
@@ -111,8 +160,6 @@ def _table(states: Sequence[ModelState], uses: Mapping[str, _Use]) -> Table:
             " ".join(state.layers),
             state.spec.backend,
             state.info.n_ctx if state.info else state.spec.n_ctx,
-            "yes" if state.spec.writes else "no",
-            "yes" if state.spec.scores else "no",
             "yes" if state.spec.embeds else "no",
         )
         asked_for = str(uses[state.spec.name])
@@ -146,8 +193,6 @@ def _data(
                 "location": list(state.spec.servers) if len(state.servers) > 1 else state.spec.location,
                 "width": state.spec.width,
                 "n_ctx": state.info.n_ctx if state.info else state.spec.n_ctx,
-                "writes": state.spec.writes,
-                "scores": state.spec.scores,
                 "embeds": state.spec.embeds,
                 "digest": state.info.digest if state.info else None,
                 "layers": list(state.layers),

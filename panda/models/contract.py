@@ -119,8 +119,7 @@ class ModelInfo:
     name: str  # its key in models.yaml
     digest: str  # sha256 of what decides its output (file or URL and name), hex
     n_ctx: int  # context window in model tokens
-    writes: bool  # whether it is trusted with free text
-    scores: bool  # whether it can give log-probabilities of options
+    scores: bool  # whether it gives log-probabilities of texts
     extra: Mapping[str, object] = field(default_factory=dict)  # facts that only its backend has
     embeds: bool = False  # whether it is an encoder
     sees: bool = False  # whether messages may hold pictures
@@ -192,6 +191,7 @@ class Layers(Protocol):
 
     @property
     def sees(self) -> bool: ...  # whether EYES has a model
-    def model(self, layer: str) -> Model: ...
+    def is_offline(self, layer: str) -> bool: ...  # whether no model serves the layer
+    def model(self, layer: str) -> Model: ...  # raises ModelFileError of a layer that is offline or unset
     def release(self, layer: str) -> None: ...
     def encoder(self) -> Encoder | None: ...

@@ -22,10 +22,9 @@ from panda.errors import (
     RecipeNotFoundError,
     StoreError,
 )
-from panda.models.models_file import ModelsFile
+from panda.models.models_file import OFFLINE, ModelsFile
 from panda.recipes.plan import (
     ENCODER,
-    LANGUAGE_MODEL,
     WRITER,
     CallPlan,
     Capability,
@@ -138,7 +137,7 @@ class RecipeBook:
 
     def deciders(self, recipe: Recipe, models: ModelsFile) -> str:
         """What decides in calls of a recipe with the models that are set, in words."""
-        model = models.models.get(models.layers.get(recipe.model_layer) or "")
+        model = models.model_of(recipe.model_layer)
         if model is None:
             return "no model"
         plan = self.plan(recipe.key, capability_of(model), recipe)
@@ -148,8 +147,8 @@ class RecipeBook:
         """
         Return by model and layer the keys of the recipes in force that ask it something, sorted.
 
-        A model that writes is asked for whole replies, the encoder for choices of models that do not, and
-        these for the choices that nothing else decides. Recipes that do not read are left out.
+        A model is asked for whole replies, the encoder for choices of layers that are offline. Recipes that
+        do not read are left out.
         """
         uses: dict[str, dict[str, list[str]]] = {}
         for key in self.recipe_keys():
@@ -157,7 +156,7 @@ class RecipeBook:
             if recipe is not None:
                 name, deciders = models.layers.get(recipe.model_layer), self.deciders(recipe, models)
                 asked: list[str] = []
-                if name and (deciders == WRITER or LANGUAGE_MODEL in deciders):
+                if name and deciders == WRITER:
                     asked.append(name)
                 if models.encoder and ENCODER in deciders:
                     asked.append(models.encoder)
@@ -171,17 +170,16 @@ class RecipeBook:
 
     def unsent_prompts(self, recipe: Recipe, models: ModelsFile | None) -> list[str]:
         """
-        The prompt files of a recipe that no model is ever sent: none under one that writes, nor where it is
-        not known which models are set.
+        Return the prompt files of a recipe that no model is ever sent: none unless its layer is offline, nor
+        where it is not known which models are set.
         """
-        model = models.models.get(models.layers.get(recipe.model_layer) or "") if models else None
-        if models is None or model is None or model.writes:
+        if models is None or models.model_of(recipe.model_layer) != OFFLINE:
             return []
         sent: set[str] = set()
         for spec in recipe.choices:
             for step in reached_steps(spec, partial(self.has_fit, models)):
                 if step.scores:
-                    sent |= set(recipe.prompt_files) if step.scorer == "label" else {step.prompt or ""}
+                    sent.add(step.prompt or "")
         return [name for name in recipe.named_prompts if name not in sent]
 
     def prompt_of(self, recipe: Recipe) -> str:

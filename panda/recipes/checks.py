@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from panda.choosing.ask import read_examples
 from panda.choosing.decision import FITTED, ChoiceSpec, Step
@@ -25,7 +25,7 @@ from panda.errors import (
 )
 from panda.models.cl100k import count_tokens
 from panda.models.contract import ModelInfo
-from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
+from panda.models.models_file import OFFLINE, ModelsFile, ModelSpec, load_models_file
 from panda.models.replies import check_schema
 from panda.recipes.book import RecipeBook, RegistryEntry
 from panda.recipes.messages import Request, build_messages
@@ -54,7 +54,7 @@ _CEILINGS: Mapping[str, tuple[int, int, int, int]] = {
 }
 """Total, prompt, input and output tokens of S3 §11.2, by how the steps begin."""
 
-LayerModel: TypeAlias = ModelInfo | ModelSpec
+LayerModel: TypeAlias = ModelInfo | ModelSpec | Literal["offline"]
 _count_prompt_tokens = lru_cache(maxsize=256)(count_tokens)  # the same in each turn of a process
 
 
@@ -99,8 +99,7 @@ def check_recipes_of_mode(
             for fault in check.faults():
                 raise fault
             plan = check.plan()
-            is_asked = plan.writes or plan.scores_labels or not (model and model.scores)
-            is_asked = is_asked and given.tool is None
+            is_asked = plan.writes and given.tool is None
             layers[recipe.model_layer] = layers.get(recipe.model_layer, False) or is_asked
     return layers
 
@@ -129,7 +128,7 @@ def _every_fault(book: RecipeBook, models_file: Path | None, tools: Collection[s
         yield from faults
         if recipe is not None:
             recipes[key] = recipe
-            model = models.models.get(models.layers.get(recipe.model_layer) or "") if models else None
+            model = models.model_of(recipe.model_layer) if models else None
             check = _RecipeCheck(recipe, STEPS.get(book.step_of(key) or ""), book, model, tools)
             yield from check.faults()
             yield from check.information()
@@ -160,8 +159,8 @@ def _unsent_prompts(
         with suppress(RecipeError):
             path = book.path_of_prompt(name, str(recipe.path))
             if not path.is_relative_to(asset("prompts")):
-                message = f"no model that is set is ever sent it: {recipe.model_layer} only chooses"
-                fix = f"see `panda recipe show {recipe.key}`, or set a model that writes in models.yaml"
+                message = f"no model that is set is ever sent it: {recipe.model_layer} is offline"
+                fix = f"see `panda recipe show {recipe.key}`, or name a model for the layer in models.yaml"
                 yield Problem(message, str(path), fix=fix, verdict=Verdict.SOUND)
 
 
@@ -174,7 +173,7 @@ class _RecipeCheck:
     recipe: Recipe
     given: StepInputs | None  # what its step gives; None serves no step: then that is not known
     book: RecipeBook  # gives its prompts
-    model: LayerModel | None  # the model of its layer; None if it is unset
+    model: LayerModel | None  # the model of its layer, or OFFLINE; None if it is unset
     tools: Collection[str]  # names of the tools that there are
     cache_dir: Path | None = None  # where it is kept which schemas compile; None compiles them
 
@@ -292,7 +291,7 @@ class _RecipeCheck:
     def _scorer_prompt(self, spec: ChoiceSpec, step: Step, place: str) -> Iterator[Problem]:
         """Whether the prompt file of a step has examples of the classes that are compared."""
         text = self._prompt(step.prompt)
-        if text is None or step.scorer == "label":
+        if text is None:
             return
         key = f"{place}.prompt"
         try:
@@ -361,7 +360,7 @@ class _RecipeCheck:
                 yield self._fault("output_schema.required", message, f"add {name} to required")
             elif name in plan.optional:
                 message = (
-                    f"the text {name!r} is required, and the model of {recipe.model_layer} does not write"
+                    f"the text {name!r} is required, and {recipe.model_layer} is offline: nothing writes it"
                 )
                 yield self._fault("templates", message, f"add {name}: to templates, or do not require it")
 
@@ -445,7 +444,7 @@ class _RecipeCheck:
 
     def _window(self) -> Iterator[Problem]:
         model, budget = self.model, self.recipe.token_budget
-        if model is None:
+        if model is None or model == OFFLINE:
             return
         needed = budget.prompt + budget.output + budget.response_reserve + _WINDOW_RESERVE_TOKENS
         needed += model.thinking_tokens

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, cast
 
 from msgspec import structs
@@ -45,6 +45,7 @@ from panda.errors import (
     TryAgainError,
 )
 from panda.models.contract import Encoder, GenerateParams, Layers, Message, Model, ScoreCase
+from panda.models.models_file import OFFLINE
 from panda.models.replies import as_written
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import CallWriter, Journal, whose_turn
@@ -96,13 +97,13 @@ class RecipeExecutor:
         return self._layers.model(self.book.load_recipe(key).model_layer)
 
     def writes(self, key: str) -> bool:
-        return self.model(key).info.writes
+        """Whether the layer of a recipe has a model, which is asked for whole replies."""
+        return not self._layers.is_offline(self.book.load_recipe(key).model_layer)
 
     def served_by(self, layer: str) -> str:
-        """What answers calls of a layer: its model where that writes, else the encoder, else words alone."""
-        model = self._layers.model(layer).info
-        if model.writes:
-            return f"{layer}: {model.name}"
+        """Return what answers calls of a layer: its model, or the encoder, else words in common."""
+        if not self._layers.is_offline(layer):
+            return f"{layer}: {self._layers.model(layer).info.name}"
         return f"encoder {self.encoder.info.name}" if self.encoder else "words in common"
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
@@ -140,7 +141,7 @@ class RecipeExecutor:
         self.memo.clear()
         execution = _Execution(self, key, request, journal)
         execution.attempts += 1
-        return execution.choose(execution.recipe.choice(name), lambda: execution.messages(None))
+        return execution.choose(execution.recipe.choice(name))
 
     def asking(
         self, key: str, name: str, request: Request, journal: Journal
@@ -148,7 +149,7 @@ class RecipeExecutor:
         """One choice of a recipe, what it looks at, and what its scorers ask: for tuning."""
         execution = _Execution(self, key, request, journal)
         spec = execution.recipe.choice(name)
-        return spec, execution.inputs(str), execution.ask(spec)
+        return spec, execution.inputs(), execution.ask(spec)
 
 
 class _Execution:
@@ -158,21 +159,32 @@ class _Execution:
         self.executor = executor
         self.request = request
         self.journal = journal
-        self.model = executor.model(key)
-        self.plan = executor.book.plan(key, capability_of(self.model.info))
+        self.writer_model = executor.model(key) if executor.writes(key) else None
+        """None where the layer is offline."""
+        info = self.writer_model.info if self.writer_model else None
+        self.plan = executor.book.plan(key, capability_of(info or OFFLINE))
         self.recipe = self.plan.recipe
         self.prompt = executor.book.prompt_of(self.recipe)
         self.shown = shown_to_writer(self.plan, request, self.prompt) if self.plan.writes else request
-        rewriter = cache(lambda kind: passage_rewriter(executor, kind, request.query, journal))
-        self.room = Room(self.recipe, self.model, executor.limits, rewriter)
-        self.by_list = self.model.info.scores and not self.plan.writes
         self.cuts: list[Cut] = []
         self.attempts = 0
         self.times_cut = 0
         self.room_tokens = self.recipe.token_budget.output
         self.reasoning = ""
         prompts = executor.book.prompts_of(key)
-        self.writer = CallWriter(journal, self.recipe, prompts, self.model.info)
+        self.writer = CallWriter(journal, self.recipe, prompts, info)
+
+    @property
+    def model(self) -> Model:
+        """The model that writes; there is none where the layer is offline."""
+        assert self.writer_model is not None
+        return self.writer_model
+
+    @cached_property
+    def room(self) -> Room:
+        """What the inputs of a model that writes must fit into."""
+        rewriter = cache(lambda kind: passage_rewriter(self.executor, kind, self.request.query, self.journal))
+        return Room(self.recipe, self.model, self.executor.limits, rewriter)
 
     def run(self) -> Reply:
         gates, recipe = self.recipe.quality_gates, self.recipe
@@ -208,14 +220,14 @@ class _Execution:
         return False
 
     def messages(self, error: str | None) -> Sequence[Message]:
-        """The messages of an attempt; scorers with prompts of their own see no documents: none is cut."""
+        """Return the messages of an attempt; of an offline layer none is sent, and no document is cut."""
         names = (*self._texts(), *(spec.name for spec in self.plan.choices))
         schema = plain_schema(self._limited(names), only=names, options={})
 
         def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
             return build_messages(self.plan, self.prompt, self.shown, documents, error=error, schema=schema)
 
-        if self.by_list and not self.plan.scores_labels:  # none is sent
+        if not self.plan.writes:
             return build(self.request.documents)
         documents, self.cuts = self.room.fit(self.shown, build)
         self.writer.sent = build(documents)
@@ -238,9 +250,7 @@ class _Execution:
     def _attempt(self, messages: Sequence[Message]) -> tuple[str | None, Reply | None, str | None]:
         """One attempt: what the model said, the reply if it passed, and else why it did not."""
         recipe, plan, options = self.recipe, self.plan, self.request.options
-        drawn = [
-            spec for spec in plan.choices if not self.by_list and (spec.values or options.get(spec.name))
-        ]
+        drawn = [spec for spec in plan.choices if plan.writes and (spec.values or options.get(spec.name))]
         names = [*self._texts(), *(spec.name for spec in drawn)]
         values: dict[str, Any] = {}
         choices: dict[str, Choice] = {}
@@ -256,8 +266,8 @@ class _Execution:
         if error:
             return received, None, error
         for spec in plan.choices:
-            if self.by_list:
-                choices[spec.name] = self.choose(spec, lambda: messages)
+            if not plan.writes:
+                choices[spec.name] = self.choose(spec)
             elif spec.name in values or spec.many:  # a subset of no options is empty
                 choices[spec.name] = written_choice(spec, values.get(spec.name, []))
         if plan.capability == "writes and scores" and received is not None:
@@ -309,18 +319,18 @@ class _Execution:
             return completion.text, told + (" within the limits of the schema" if schema else "")
         return completion.text, None
 
-    def choose(self, spec: ChoiceSpec, messages: Callable[[], Sequence[Message]]) -> Choice:
-        """One choice; the messages are made only if a scorer reads them."""
-        return choose(spec, self.inputs(lambda: self.model.render_chat(messages())), self.ask(spec))
+    def choose(self, spec: ChoiceSpec) -> Choice:
+        """Make one choice by its decision list."""
+        return choose(spec, self.inputs(), self.ask(spec))
 
-    def inputs(self, pack: Callable[[], str]) -> ChoiceInputs:
+    def inputs(self) -> ChoiceInputs:
         documents = {document.name: document.text for document in self.request.documents}
-        return ChoiceInputs(self.request.scored, self.request.options, pack, documents)
+        return ChoiceInputs(self.request.scored, self.request.options, documents)
 
     def ask(self, spec: ChoiceSpec) -> Ask:
         book, recipe = self.executor.book, self.recipe
         return Ask(
-            self.model,
+            self.writer_model,
             self.executor.encoder,
             self.executor.memo,
             partial(book.load_prompt, where=str(recipe.path)),

@@ -292,11 +292,11 @@ class Room:
 
     def output(self, messages: Sequence[Message]) -> int:
         """
-        The most tokens that a reply to these messages may have: what call and window leave, up to the
-        recipe's longest_output; its output for a model that does not write.
+        Return the most tokens that a reply to these messages may have: what call and window leave, up to the
+        recipe's longest_output.
         """
         budget, info = self.recipe.token_budget, self.model.info
-        if not info.writes or budget.longest_output <= budget.output:
+        if budget.longest_output <= budget.output:
             return budget.output
         used = self._model_tokens(messages) * _MODEL_TOKENS_PER_BUDGET_TOKEN
         left = self.limits.call_tokens - self._tokens(messages)

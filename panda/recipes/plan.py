@@ -6,20 +6,20 @@ from typing import Any, Literal, get_args
 
 from panda.choosing.decision import FITTED, ChoiceSpec, Step
 from panda.models.contract import ModelInfo
-from panda.models.models_file import ModelSpec
+from panda.models.models_file import OFFLINE, ModelSpec
 from panda.recipes.recipe import FORMS, Recipe, named_choices
 from panda.recipes.schema import is_confidence, lenient_properties, option_places
 from panda.recipes.steps import StepInputs
 
 Capability = Literal["chooses", "writes", "writes and scores"]
 CAPABILITIES: tuple[Capability, ...] = get_args(Capability)
-WRITER, ENCODER, LANGUAGE_MODEL = "writer", "encoder", "language model"
+WRITER, ENCODER = "writer", "encoder"
 _HEAD = f"{ENCODER} head"
 _DECIDERS = {"head": _HEAD, "options": _HEAD, "cosine": ENCODER, "prior": "rule"}
 
 
-def capability_of(model: ModelInfo | ModelSpec) -> Capability:
-    if not model.writes:
+def capability_of(model: ModelInfo | ModelSpec | Literal["offline"]) -> Capability:
+    if model == OFFLINE:
         return "chooses"
     return "writes and scores" if model.scores else "writes"
 
@@ -67,11 +67,6 @@ class CallPlan:
         """The choice whose confidence is that of the reply: the last with values of its own."""
         return next((spec for spec in reversed(self.choices) if spec.values), None)
 
-    @property
-    def scores_labels(self) -> bool:
-        """Whether a language model that only chooses may be asked, with the whole prompt."""
-        return any(asks_language_model(step) for spec in self.choices for step in spec.steps)
-
     def is_shown_whole(self, options: str, prompt: str) -> bool:
         """Whether a model that writes sees all options of that name, and not only those in no document."""
         is_chosen = options in option_places(self.recipe.output_schema) and options not in self.replaced
@@ -102,11 +97,8 @@ class CallPlan:
         if not self.recipe.is_object:
             return "nothing: needs a model that writes"
         steps = [step for spec in self.choices for step in reached_steps(spec, has_fit)]
-        kinds = dict.fromkeys(_decider(step) for step in steps if step.scores)
-        calls = sum(any(map(asks_language_model, reached_steps(spec, has_fit))) for spec in self.choices)
-        counted = f"{LANGUAGE_MODEL}, {calls} call{'s' if calls > 1 else ''}"
-        named = [counted if kind == LANGUAGE_MODEL else kind for kind in kinds]
-        return " + ".join(named) or ("rule" if self.choices else "template")
+        kinds = dict.fromkeys(_DECIDERS[step.scorer] for step in steps if step.scores)
+        return " + ".join(kinds) or ("rule" if self.choices else "template")
 
 
 def compile_call(
@@ -166,18 +158,11 @@ def reached_steps(spec: ChoiceSpec, has_fit: Callable[[Step], bool]) -> Iterator
             return
 
 
-def asks_language_model(step: Step) -> bool:
-    return step.scores and step.scorer not in _DECIDERS
-
-
-def _decider(step: Step) -> str:
-    return _DECIDERS.get(step.scorer, LANGUAGE_MODEL)
-
-
 def _step_words(step: Step) -> str:
     value = "" if step.choose is None else f"{step.choose} "
     if not step.scores and step.choose is not None:
         return f"{step.choose}"
-    by = f"{_decider(step)} {step.fit}" if step.fit else _decider(step)
+    decider = _DECIDERS[step.scorer]
+    by = f"{decider} {step.fit}" if step.fit else decider
     bar = "" if step.at_least is None else f" from {step.at_least:g}"
     return f"{value}{'by ' if value else ''}{by}{bar}"

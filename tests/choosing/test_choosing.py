@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,13 +22,10 @@ PLANNER = ("phase3_planner_chat", "tools")
 COORDINATOR = ("phase4_coordinator_chat", "tool")
 
 
-def asking(
-    layers: Layers, encoder: Encoder | None, prompts: Mapping[str, str], fits: Mapping[str, Fit]
-) -> Ask:
-    """Return what choices ask, with nothing recorded; the language model is there for its name alone."""
-    model: Any = layers.model("MIND")
+def asking(encoder: Encoder | None, prompts: Mapping[str, str], fits: Mapping[str, Fit]) -> Ask:
+    """Return what choices ask, with nothing recorded and no language model."""
     return Ask(
-        model=model,
+        model=None,
         encoder=encoder,
         memo=Memo(),
         prompt=prompts.__getitem__,
@@ -57,8 +53,8 @@ def pick(
     spec = next(spec for spec in specs if spec.name == recipe[1])
     prompts = {"pipeline/phase4_tools.md": BOOK.load_prompt("pipeline/phase4_tools.md", where="")}
     fits = {path.name: load_fit(path) for path in (asset("recipes") / FITS_DIR).glob("tool-*.json")}
-    ask = asking(layers, layers.encoder() if has_encoder else None, prompts, fits)
-    return choose(spec, ChoiceInputs(query, {recipe[1]: [Option(name, name) for name in offered]}, str), ask)
+    ask = asking(layers.encoder() if has_encoder else None, prompts, fits)
+    return choose(spec, ChoiceInputs(query, {recipe[1]: [Option(name, name) for name in offered]}), ask)
 
 
 @pytest.mark.parametrize("recipe", [PLANNER, COORDINATOR])
@@ -110,13 +106,13 @@ def test_where_no_head_decides_examples_do(layers: Layers, recipe: tuple[str, st
         ({"max": 9, "at_least": 0.95, "within": 9.0, "share": 0.1}, ()),
     ],
 )
-def test_subset(layers: Layers, many: dict[str, float], taken: tuple[str, ...]) -> None:
+def test_subset(many: dict[str, float], taken: tuple[str, ...]) -> None:
     """A subset is what reaches the bar and is near enough to the best, best first, up to its most."""
     options = [Option("a", "a", (), 0.6), Option("b", "b", (), 0.9), Option("c", "c", (), 0.2)]
     choice = {"type": "array", "x-options": "spans", "x-many": many, "x-decide": [{"scorer": "prior"}]}
     schema = {"type": "object", "required": ["p"], "properties": {"p": choice}}
     (spec,) = choice_specs(schema, path=Path("r.yaml"))
-    chosen = choose(spec, ChoiceInputs("What?", {"p": options}, str), asking(layers, None, {}, {}))
+    chosen = choose(spec, ChoiceInputs("What?", {"p": options}), asking(None, {}, {}))
     assert chosen.value == taken
 
 
@@ -125,9 +121,9 @@ def test_each_shipped_fit_is_asked_for(layers: Layers) -> None:
     asked = set()
     for key in BOOK.recipe_keys():
         recipe = BOOK.load_recipe(key)
-        ask = asking(layers, layers.encoder(), BOOK.prompts_of(key), {})
+        ask = asking(layers.encoder(), BOOK.prompts_of(key), {})
         for spec in choice_specs(recipe.output_schema, path=recipe.path):
             for step in spec.steps:
                 if step.fit is not None:
-                    asked.add(name_fit(Question(spec, step, (), ChoiceInputs("x", {}, str)), ask))
+                    asked.add(name_fit(Question(spec, step, (), ChoiceInputs("x", {})), ask))
     assert asked == {path.name for path in (asset("recipes") / FITS_DIR).glob("*.json")}

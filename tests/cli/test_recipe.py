@@ -163,7 +163,7 @@ def test_a_recipe_is_ejected(panda: Panda) -> None:
     assert written[0] == panda.home / "recipes" / f"{ANALYZER}.yaml"
     for path in written:
         assert path.read_bytes() == (ROOT / path.relative_to(panda.home)).read_bytes()
-    assert "never sent, since the model of REFLEX only chooses: " in ended.err
+    assert "never sent, since REFLEX is offline: " in ended.err
     assert f"{ANALYZER}.md" in ended.err
     again = panda("recipe", "eject", ANALYZER)
     assert (again.code, again.out) == (0, "nothing to write: the project has that version\n")

@@ -40,8 +40,7 @@ class LoadedGgufs:
             name=spec.name,
             digest=file.sha256 if lens is None else lens.joined_digest(file.sha256),
             n_ctx=spec.n_ctx,
-            writes=spec.writes,
-            scores=spec.scores,
+            scores=True,
             extra={**_origin(spec, file), "projector": str(lens.path) if lens else None},
             sees=lens is not None,
             thinking_tokens=spec.thinking_tokens,
@@ -58,7 +57,7 @@ class LoadedGgufs:
         """The encoder of one entry of models.yaml; arguments and errors as for `model`."""
         file = self._file(spec, relative_to)
         digest = hashlib.sha256(f"{file.sha256} {spec.n_ctx}".encode()).hexdigest()
-        info = ModelInfo(spec.name, digest, spec.n_ctx, False, False, _origin(spec, file), embeds=True)
+        info = ModelInfo(spec.name, digest, spec.n_ctx, False, _origin(spec, file), embeds=True)
         load = partial(self._load_weights, file)
         return self._load(("encoder", file.sha256, spec.n_ctx), lambda: LlamaEncoder(info, load_weights=load))
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from panda.errors import HaltError, ModelFileError, RecipeSchemaError
+from panda.errors import ModelFileError, RecipeSchemaError
 from panda.models.contract import (
     Completion,
     Deadline,
@@ -123,8 +123,8 @@ def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
     forge a control token, and the parts up to the last leading system message are the same whatever follows.
     """
     if weights.chat_template is None:
-        message = "the model file has no chat template, so it can score but not reply"
-        fix = "use an instruction-tuned model, or set writes: false in models.yaml"
+        message = "the model file has no chat template, so it cannot reply"
+        fix = "use an instruction-tuned model, or set the layer to offline in models.yaml"
         raise ModelFileError(message, str(weights.path), fix=fix)
     bos, eos = (
         weights.piece(token, special=True).decode("utf-8", "replace") if token >= 0 else ""
@@ -278,10 +278,6 @@ class LlamaCppModel:
 
     def _begin_score(self, prefix: str, params: ScoreParams) -> tuple[Deadline, Weights, list[int]]:
         """With the tokens of the prefix, at least one: nothing can be predicted from nothing."""
-        if not self._info.scores:
-            fix = "set scores: true in models.yaml, or give the layer another model"
-            message, where = f"the model {self._info.name} is set not to score options", self._info.name
-            raise HaltError(message, where=f"models.{where}.scores", fix=fix)
         deadline, weights = Deadline(params.timeout_seconds), self._load_weights()
         if isinstance(prefix, RenderedChat):
             return deadline, weights, tokenise_parts(weights, prefix.parts, is_start=True)
