@@ -1,5 +1,5 @@
 """
-Fits: linear heads with softmax, made by `panda tune` from labelled cases, and what they read of a message.
+Fits: linear heads with softmax, made from labelled cases, and what they read of a message.
 
 A fit belongs to one encoder and to one layout of what it reads: its file is named by them. Anything else
 changed (bars, budgets) leaves it valid, and recipes that name the same fit share it; without a matching file
@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePath
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,22 +83,7 @@ def load_fit(path: Path) -> Fit:
             tuple(map(str, values.get("phrases", ()))),
         )
     except (ValueError, KeyError, TypeError) as exc:
-        raise FileFormatError(
-            f"this is no fit: {exc}", where=str(path), fix="delete it, or make it again with panda tune"
-        ) from exc
-
-
-def fit_to_json(fit: Fit, about: Mapping[str, Any]) -> dict[str, Any]:
-    """A fit as the JSON of its file; what is said *about* its making is read by people only."""
-    return {
-        **about,
-        "classes": list(fit.classes),
-        "temperature": round(fit.temperature, 4),
-        "cases": fit.cases,
-        **({"phrases": list(fit.phrases)} if fit.phrases else {}),
-        "bias": [round(float(value), 6) for value in fit.bias],
-        "weights": base64.b64encode(fit.weights.astype(np.float32).tobytes()).decode("ascii"),
-    }
+        raise FileFormatError(f"this is no fit: {exc}", where=str(path), fix="delete it") from exc
 
 
 def name_fit(question: Question, ask: Ask) -> str:

@@ -1,4 +1,4 @@
-"""`panda eval` and `panda tune`: how often the choices of the recipes are right, and how they become it."""
+"""`panda eval`: how often the choices of the recipes are right."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -52,32 +52,6 @@ def eval_recipes(
     if write is not None:
         write_json(write, {**data, "answers": [answer.as_json() for answer in answers]})
     return Result(data, Table(COLUMNS, [kind.row for kind in report]))
-
-
-def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases = None) -> Result:
-    """
-    Fit the choices of recipes to the half of labelled cases that may be seen; needs scikit-learn.
-
-    The fits go to recipes/fits/ of the project, where they are used instead of panda's own.
-
-    Example: panda tune pipeline/phase1_reflection
-    """
-    from panda.choosing.fits import FITS_DIR
-    from panda.evals.fits import tune
-    from panda.recipes.book import place_within
-    from panda.store.files import write_json
-
-    with _open_executor(invocation.settings, invocation.environ) as executor:
-        asked = _cases(executor, cases, recipes or [], "fit")
-        fits = tune(executor, asked)
-    folder = place_within(invocation.settings.project_dir / "recipes", FITS_DIR, FITS_DIR)
-    for name, fit in fits.items():
-        write_json(folder / name, fit)
-        invocation.reporter.step(f"written: {folder / name}")
-    keys = ("recipe", "choice", "cases", "accuracy_in_folds")
-    rows = [(*(fit[key] for key in keys), name) for name, fit in fits.items()]
-    data = {"fits": [{"recipe": row[0], "choice": row[1], "file": str(folder / row[4])} for row in rows]}
-    return Result(data, Table(("recipe", "choice", "cases", "accuracy in folds", "file"), rows))
 
 
 def _cases(

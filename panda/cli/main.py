@@ -90,7 +90,6 @@ COMMANDS = (
     Entry("mcp", "panda.cli.serve:mcp", "Serve tools and resources to MCP clients."),
     Entry("compress", "panda.cli.compress:compress", "Bring a document down to a number of tokens."),
     Entry("eval", "panda.cli.eval:eval_recipes", "Measure the choices of recipes on labelled cases."),
-    Entry("tune", "panda.cli.eval:tune_recipes", "Fit the choices of recipes to labelled cases."),
     Entry("memory list", "panda.cli.memory:list_all", "List what is remembered."),
     Entry("memory get", "panda.cli.memory:get", "Print the value that is remembered under a key."),
     Entry("memory set", "panda.cli.memory:set_value", "Remember a value."),

@@ -143,14 +143,6 @@ class RecipeExecutor:
         execution.attempts += 1
         return execution.choose(execution.recipe.choice(name))
 
-    def asking(
-        self, key: str, name: str, request: Request, journal: Journal
-    ) -> tuple[ChoiceSpec, ChoiceInputs, Ask]:
-        """One choice of a recipe, what it looks at, and what its scorers ask: for tuning."""
-        execution = _Execution(self, key, request, journal)
-        spec = execution.recipe.choice(name)
-        return spec, execution.inputs(), execution.ask(spec)
-
 
 class _Execution:
     """One execution of a recipe: its plan is asked, the reply checked, asked for anew, and written down."""
