@@ -181,10 +181,11 @@ class Pipeline:
 
 
 def mark_turn(turn: Turn, status: Status, intervention: str | None = None) -> None:
-    """Write how a turn stands that has not ended."""
-    # Read anew: an interrupt may have come right after the rename that ended a phase.
+    """Write how a turn stands, unless it has ended."""
+    # Read anew: an interrupt may have come right after the rename that ended a phase, or the turn.
     metadata = turn.folder.read_metadata()
-    turn.write_metadata(structs.replace(metadata, status=status, intervention=intervention))
+    if metadata.next is not None:
+        turn.write_metadata(structs.replace(metadata, status=status, intervention=intervention))
 
 
 def _tokens(calls: Sequence[ModelCall]) -> dict[str, int | None]:

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from msgspec import structs
 
@@ -100,6 +101,7 @@ class Turn:
         self._executions = max(done, default=0)
         self._joined: int | None = None
         self._prefixes = {digest for call in self._calls for digest in _prefixes(call)}
+        self._recaps: dict[int, str | None] = {}  # of earlier turns, which do not change now
 
     def begin_phase(self) -> None:
         """Take the place where the turn goes on from its metadata; what earlier phases wrote is read anew."""
@@ -171,11 +173,10 @@ class Turn:
         for number in reversed(self.earlier):
             if len(found) == limit:
                 break
-            directory = self.store.turn(number).directory
-            metadata = load(Metadata, directory / Metadata.FILE)
-            if metadata.status in SAVED_STATUSES:
-                index = find(IndexSummary, directory)
-                found.append((number, (index and index.summary) or metadata.query))
+            if number not in self._recaps:
+                self._recaps[number] = _recap(self.store.turn(number).directory)
+            if (recap := self._recaps[number]) is not None:
+                found.append((number, recap))
         return found[::-1]
 
     @property
@@ -285,6 +286,15 @@ class Turn:
         known = digest in self._prefixes
         self._prefixes.add(digest)
         return known
+
+
+def _recap(directory: Path) -> str | None:
+    """Return the summary of a turn for the index, or else its query; None if the turn is not saved."""
+    metadata = load(Metadata, directory / Metadata.FILE)
+    if metadata.status not in SAVED_STATUSES:
+        return None
+    index = find(IndexSummary, directory)
+    return (index and index.summary) or metadata.query
 
 
 def _identity(call: ModelCall) -> str:
