@@ -95,7 +95,7 @@ def ask(
 
 
 def writes(executor: RecipeExecutor, step: str, turn: Turn) -> bool:
-    """Whether the model that serves a step writes; one that does not only chooses, and quotes."""
+    """Whether a model serves a step; where none does, the encoder chooses what is quoted."""
     return executor.writes(executor.book.recipe_for(step, turn.mode, turn.intent).key)
 
 
@@ -122,13 +122,13 @@ def quote(query: str) -> str:
 
 
 def write_draft(executor: RecipeExecutor, turn: Turn, kind: str, brief: str) -> str:
-    """The text of a draft. Raises UsageError: the model of the recipe's layer does not write."""
+    """Return the text of a draft. Raises UsageError: the recipe's layer is offline."""
     recipe = executor.book.recipe_for("phase4_content_generate", turn.mode)
     if not executor.writes(recipe.key):
         raise UsageError(
-            f"content.generate needs a model that writes, and that of {recipe.model_layer} only chooses",
+            f"content.generate needs a model, and the layer {recipe.model_layer} is offline",
             where="models.yaml",
-            fix=f"give {recipe.model_layer} a model with writes: true",
+            fix=f"name a model for {recipe.model_layer}",
         )
     reply = ask(executor, "phase4_content_generate", turn, variables={"kind": kind, "brief": brief})
     return str(reply.values["text"])

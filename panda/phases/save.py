@@ -62,8 +62,8 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
     names = dict.fromkeys(word.lower() for word in find_query_words(" ".join([turn.query, *items])))
     named = [word for word in names if not word[0].isdigit()][:_MOST_TOPICS]
     words = [Option(word, word, (), share_of_words(turn.query, word)) for word in named if len(word) > 2]
-    metadata = turn.folder.read_metadata()
-    came_to = metadata.outcome if turn.ending == "approved" and metadata.outcome else turn.ending
+    outcome = turn.metadata.outcome
+    came_to = outcome if turn.ending == "approved" and outcome else turn.ending
     line = items[0] if items else f"No answer ({came_to}) to: {one_line(turn.query)}"
     if answer is not None and answer.text and not items:  # an imported turn
         line = one_line(f"{turn.query} {strip_citations(answer.text)}")
@@ -181,8 +181,8 @@ class Save:
         if forgets_now(turn):
             self.forget(turn.reading, (turn.turn, *turn.earlier[-1:]), turn.session_id)
             session, at = load_session(store, turn.session_id), store.clock().replace(microsecond=0)
-            # What it was said of is gone: a replay can't judge it.
-            folder.write_metadata(structs.replace(folder.read_metadata(), forgotten_at=at))
+            # Forgetting has changed the file. What it was said of is gone: a replay can't judge it.
+            turn.write_metadata(structs.replace(folder.read_metadata(), forgotten_at=at))
         commit_turn(store, session, turn.turn)
         return Advance()
 

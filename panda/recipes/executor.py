@@ -75,7 +75,8 @@ class RecipeExecutor:
         return self._layers.model(self.book.load_recipe(key).model_layer)
 
     def writes(self, key: str) -> bool:
-        return self.model(key).info.writes
+        """Whether the layer of a recipe has a model, which is asked for whole replies."""
+        return not self._layers.is_offline(self.book.load_recipe(key).model_layer)
 
     def responder(self, key: str, request: Request, journal: Journal) -> Responder:
         """Return what replies to calls of a recipe: the model of its layer, or the program itself."""
@@ -88,10 +89,9 @@ class RecipeExecutor:
         return PromptResponder(self.model(key), self.book, self.limits, rewriter)
 
     def served_by(self, layer: str) -> str:
-        """What answers calls of a layer: its model where that writes, else the encoder, else words alone."""
-        model = self._layers.model(layer).info
-        if model.writes:
-            return f"{layer}: {model.name}"
+        """Return what answers calls of a layer: its model, or the encoder, else words in common."""
+        if not self._layers.is_offline(layer):
+            return f"{layer}: {self._layers.model(layer).info.name}"
         return f"encoder {self.encoder.info.name}" if self.encoder else "words in common"
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:

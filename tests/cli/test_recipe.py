@@ -177,7 +177,7 @@ def test_a_recipe_is_ejected(panda: Panda) -> None:
 
 
 def test_a_prompt_that_is_never_sent_is_told(panda: Panda) -> None:
-    """validate names the project's prompts that no model is sent, as their layer is offline, as information."""
+    """Validate names the project's prompts that are never sent, their layer being offline, as information."""
     path = panda.write(
         "prompts/pipeline/phase6_validator.md", (ROOT / "prompts/pipeline/phase6_validator.md").read_bytes()
     )
