@@ -69,6 +69,7 @@ bench: $(STAMP)
 	@$(BIN)/python bench/synthesis.py
 	@$(BIN)/python -m bench.turns
 	@$(BIN)/python -m bench.tracing
+	@$(BIN)/python -m bench.structure
 	@$(BIN)/python -m bench.verdicts
 	@$(BIN)/python bench/gathering.py --pairs bench/relevance_pairs.jsonl
 	@test -z "$(DATA)" || { for part in importing recall compression gathering answers; do \

@@ -59,7 +59,7 @@ def _ask(settings: Settings, layers: Layers, store: Path, user: str, query: str)
         app.run_turn(turn)
         answer = turn.folder.read_context().section(5)
         return {
-            "status": turn.folder.read_metadata().status,
+            "status": turn.metadata.status,
             "items": answer.meta["items"] if answer else [],
         }
 

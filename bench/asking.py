@@ -92,7 +92,7 @@ def asker(layers: Layers, root: Path, user: str = "default") -> Asked:
             app.run_turn(turn)
         except HaltError as exc:
             return Answer("halted", False, f"{exc.message}")
-        data = turn_data(turn.folder)
+        data = turn_data(turn.folder, turn.metadata)
         approved = data["status"] == "approved"
         said = data["response"].partition("\n\nSources:\n")[0] if approved else data["question"] or ""
         if "noted" in data:

@@ -13,7 +13,6 @@ import argparse
 import json
 import math
 import re
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,14 +25,9 @@ from sumy.summarizers.lex_rank import LexRankSummarizer
 from sumy.utils import get_stop_words
 
 from panda.compression.compress import compress
-from panda.compression.surprise import NervesReader
 from panda.language.text import split_sentences
 from panda.language.words import split_terms
 from panda.models.cl100k import count_tokens
-from panda.models.contract import Model, ScoreCase, ScoreParams
-from panda.models.layers import Layers
-from panda.models.models_file import load_models_file
-from panda.settings import load_settings, process_environment
 
 
 @dataclass(frozen=True)
@@ -112,29 +106,6 @@ def kept_shares(cases: list[Case], output: Callable[[Case], str]) -> tuple[float
     return answers / len(cases), turns / len(cases)
 
 
-def show_speed(model: Model, document: str) -> None:
-    """Rung 3 beside a bare prefill of the same text, and what a document within budget adds to a call."""
-    size = model.count_model_tokens(document)
-    params = ScoreParams(600.0)
-    model.score("Warm.", [ScoreCase("", " x")], params)
-    rates: dict[str, list[float]] = {"prefill": [], "rung 3": []}
-    for n in range(3):
-        start = time.monotonic()
-        model.score(f"{n} {document}", [ScoreCase("", " x")], params)
-        rates["prefill"].append(size / (time.monotonic() - start))
-        start = time.monotonic()
-        reader = NervesReader(model)
-        budget = count_tokens(document) // 4
-        compress(document, kind="generic", budget_tokens=budget, surprise=reader)
-        rates["rung 3"].append(size / (time.monotonic() - start))
-    bare, third = (sorted(found)[1] for found in rates.values())
-    print(f"rung 3: {third:.0f} tokens a second, {third / bare:.0%} of a bare prefill ({bare:.0f})")  # noqa: T201
-    start = time.monotonic()
-    compress(document, kind="generic", budget_tokens=10**6)
-    share = (time.monotonic() - start) / (size / bare)
-    print(f"within budget: {share:.2%} of the prefill of the same text")  # noqa: T201
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
@@ -142,55 +113,31 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.25)
     options = parser.parse_args()
     documents, cases = load(options.directory)
-    environ = process_environment()
-    settings = load_settings({}, environ, Path.cwd())
-    seconds: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
-    with Layers(
-        load_models_file(settings.models_file), cache_dir=settings.cache_dir, environ=environ
-    ) as layers:
-        reader = NervesReader(layers.model("NERVES"))
-        made: dict[tuple[str, object], str] = {}
+    made: dict[tuple[str, object], str] = {}
 
-        def run(name: str, key: tuple[str, str], query: str | None, use_model: bool) -> str:
-            if (name, (key, query)) not in made:
-                budget = int(options.share * count_tokens(documents[key]))
-                start = time.monotonic()
-                found = compress(
-                    documents[key],
-                    kind="generic",
-                    budget_tokens=budget,
-                    query=query,
-                    surprise=reader if use_model else None,
-                )
-                seconds[name] += time.monotonic() - start  # type: ignore[assignment]  # a Counter of floats
-                sizes[name] += found.after_tokens
-                made[name, (key, query)] = found.text
-            return made[name, (key, query)]
+    def run(key: tuple[str, str], query: str | None) -> str:
+        if ("panda", (key, query)) not in made:
+            budget = int(options.share * count_tokens(documents[key]))
+            compression = compress(documents[key], kind="generic", budget_tokens=budget, query=query)
+            made["panda", (key, query)] = compression.text
+        return made["panda", (key, query)]
 
-        def rank_only(case: Case) -> str:
-            key = ("LexRank", case.session)
-            if key not in made:
-                made[key] = lexrank(
-                    documents[case.session], count_tokens(run("model", case.session, None, True))
-                )
-            return made[key]
+    def rank_only(case: Case) -> str:
+        key = ("LexRank", case.session)
+        if key not in made:
+            made[key] = lexrank(documents[case.session], count_tokens(run(case.session, None)))
+        return made[key]
 
-        rows: list[tuple[str, Callable[[Case], str]]] = [
-            ("panda, with the question", lambda case: run("query", case.session, case.question, False)),
-            ("panda, no query, model", lambda case: run("model", case.session, None, True)),
-            ("panda, no query, words alone", lambda case: run("words", case.session, None, False)),
-            ("LexRank, same size", rank_only),
-        ]
-        print(f"{len(documents)} sessions, {len(cases)} questions, at {options.share:.0%} of the tokens")  # noqa: T201
-        print(f"{'':32}answering sentence  its turn")  # noqa: T201
-        for name, output in rows:
-            answer, turn = kept_shares(cases, output)
-            print(f"{name:32}{answer:18.1%}  {turn:8.1%}", flush=True)  # noqa: T201
-        show_speed(layers.model("NERVES"), max(documents.values(), key=len))
-    total = sum(map(count_tokens, documents.values()))
-    rate = total / seconds["model"]
-    print(f"model: {seconds['model']:.0f} seconds for {total} tokens ({rate:.0f} a second)")  # noqa: T201
+    rows: list[tuple[str, Callable[[Case], str]]] = [
+        ("panda, with the question", lambda case: run(case.session, case.question)),
+        ("panda, no query", lambda case: run(case.session, None)),
+        ("LexRank, same size", rank_only),
+    ]
+    print(f"{len(documents)} sessions, {len(cases)} questions, at {options.share:.0%} of the tokens")  # noqa: T201
+    print(f"{'':32}answering sentence  its turn")  # noqa: T201
+    for name, output in rows:
+        answer, turn = kept_shares(cases, output)
+        print(f"{name:32}{answer:18.1%}  {turn:8.1%}", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

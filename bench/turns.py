@@ -1,12 +1,11 @@
 """
-What a turn costs, beside what the same machine does with the same model: `python -m bench.turns [--write]`.
+What a turn costs, beside what the same machine does with a small model: `python -m bench.turns [--write]`.
 
 One run measures everything, one thing after the other, and prints medians: a question to the demo store
 (cold: nothing in the cache; warm: another question was asked before), one prompt of the `llm` command with
-the same GGUF and 60 new tokens, the tokens of the turn through a bare loop of the warm model (the floor),
-the tokens that each phase computed and reused, the time outside of the models, what each model decides a
-second, and two turns at once. `--against CHECKOUT` measures the turn of another checkout in the same run;
-`--write` puts table and plot into docs/performance.md.
+SmolLM2-135M and 60 new tokens, the tokens that each phase computed and reused, the time outside of the
+models, how many lines the encoder reads a second, and two turns at once. `--against CHECKOUT` measures the
+turn of another checkout in the same run; `--write` puts table and plot into docs/performance.md.
 """
 
 import argparse
@@ -24,7 +23,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from panda.models.contract import ScoreCase, ScoreParams
 from panda.models.cores import usable_cores
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -37,9 +35,7 @@ BEFORE = "Which brands do I prefer?"
 NEW_TOKENS = 60
 DEMO = ("--user", "demo", "--session", "default")
 _BEGIN, _END = "<!-- measured -->", "<!-- /measured -->"
-_LIMIT = ScoreParams(600)
 _LINES = 40
-_OPTIONS = 4
 _WIDTH, _BAR, _LABELS = 720, 26, 250
 
 
@@ -96,16 +92,13 @@ def main() -> int:
                     seconds["two turns at once, each"] += _at_once(checkout, Path(directory))
         seconds[f"llm, one prompt, {NEW_TOKENS} new tokens"].append(_ask_llm())
     assert last is not None
-    computed = sum(one[0] for one in last.tokens().values())
-    floor, encoded, scored = _bare(computed)
-    seconds[f"bare loop, {computed} tokens (the floor)"] = [floor]
     medians = {name: statistics.median(values) for name, values in seconds.items()}
     lines = [
         *_table(medians, {name: statistics.median(values) for name, values in peaks.items()}),
         "",
         *_phases(last),
         "",
-        f"Decisions a second: encoder {encoded:.0f} lines, language model {scored:.1f} lines.",
+        f"The encoder reads {_encoded_per_second():.0f} lines a second.",
         "",
         f"Machine: {_machine()}.",
     ]
@@ -211,22 +204,15 @@ def _ask_llm() -> float:
     return seconds
 
 
-def _bare(tokens: int) -> tuple[float, float, float]:
-    """Seconds of so many tokens through the warm model; lines a second of the encoder, and of the model."""
+def _encoded_per_second() -> float:
+    """Return how many lines the warm encoder reads a second."""
     models = load_models_file(ROOT / "models.yaml")
     with tempfile.TemporaryDirectory() as cache, Layers(models, cache_dir=Path(cache), environ={}) as layers:
-        model, encoder = layers.model("MIND"), layers.encoder()
+        encoder = layers.encoder()
         assert encoder is not None
-        model.score("", [ScoreCase("start-up", " apart")], _LIMIT)
         encoder.encode(["start-up"])
-        words = "the boat came in late and " * tokens
-        text = words[: len(words) * tokens // max(1, model.count_model_tokens(words))]
-        floor = _timed(lambda: model.score("", [ScoreCase(text, " x")], _LIMIT)) if tokens else 0.0
         lines = [f"Harbour. Boats. Crate {n} holds herring and came in on day {n}." for n in range(_LINES)]
-        encoded = _LINES / _timed(lambda: encoder.encode(lines))
-        cases = [ScoreCase(f"Evidence: {line}\nQuestion:", " When did the cod come in?\n") for line in lines]
-        scored = _OPTIONS / _timed(lambda: model.score("Find it.\n", cases[:_OPTIONS], _LIMIT))
-    return floor, encoded, scored
+        return _LINES / _timed(lambda: encoder.encode(lines))
 
 
 def _timed(call: Callable[[], object]) -> float:

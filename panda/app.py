@@ -21,6 +21,7 @@ from panda.memory.memory import take_in_edits
 from panda.memory.reader import Moment, NodeReader
 from panda.models.contract import Layers
 from panda.models.kept_encoder import KeptEncoder
+from panda.models.models_file import OFFLINE
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.coordinator import Coordinator
 from panda.phases.evidence import ClosestLines
@@ -37,8 +38,9 @@ from panda.phases.validator import Validator
 from panda.pipeline import Pipeline
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Recordings
-from panda.recipes.checks import check_recipes_of_mode
+from panda.recipes.checks import LayerModel
 from panda.recipes.executor import RecipeExecutor
+from panda.recipes.passed_checks import check_mode_once
 from panda.recipes.versions import VersionStore
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_missing
@@ -261,15 +263,17 @@ class App:
         if mode == "code":
             require_trust(self.settings, "test_commands")
         try:
-            layers = check_recipes_of_mode(
+            layers = check_mode_once(
                 self.book,
                 mode,
-                model_of=lambda layer: self.layers.model(layer).info,
+                model_of=self._model_of,
                 tools=TOOLS,
                 with_image=with_image,
                 cache_dir=self.settings.cache_dir,
             )
             for layer, is_asked in layers.items():  # a broken file costs no number
+                if self.layers.is_offline(layer):
+                    continue
                 model = self.layers.model(layer)
                 if is_asked:
                     model.count_model_tokens("")  # loads it
@@ -279,6 +283,9 @@ class App:
             nothing = dict.fromkeys(("turn", "phase", "recipe"))
             write_intervention(self.store, exc, **nothing)
             raise
+
+    def _model_of(self, layer: str) -> LayerModel:
+        return OFFLINE if self.layers.is_offline(layer) else self.layers.model(layer).info
 
     def _finish_head(self, session_id: str) -> Session | None:
         """The session; its head is brought to its end if it was killed between commit and last write."""
@@ -335,11 +342,12 @@ class App:
         memory: Projection | None,
         bound: Bound | None,
     ) -> Turn:
-        at = folder.read_metadata().created_at
+        turn = Turn(folder, self.store, recordings=recordings, session=session)
+        at = turn.metadata.created_at
         bound = replace(bound, at=at) if bound else Bound(folder.number, at, folder.snapshot())
         self._now.pin(at)
         self._moment.pin(replace(bound, memory=memory))
-        return Turn(folder, self.store, recordings=recordings, session=session)
+        return turn
 
     def _past(self) -> NodeReader:
         """Loads what the index does not hold as it was when the running turn began."""

@@ -150,6 +150,9 @@ class SchemaError(FileFormatError): ...  # a JSON Schema that no value can be ju
 class ModelFileError(FileFormatError): ...  # models.yaml, or a GGUF that cannot be loaded
 
 
+class ObsoleteKeyError(ModelFileError): ...  # keys of models.yaml that have no effect any more
+
+
 class NotFoundError(Problem):  # a turn, node or session that does not exist
     exit_code = 2
 

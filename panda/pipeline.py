@@ -53,8 +53,8 @@ class Pipeline:
             StoreError: A file cannot be read or written; metadata says interrupted if it can be written.
         """
         seconds: dict[int, float] = {}
-        while (metadata := turn.folder.read_metadata()).next is not None:
-            turn.take_up(metadata)
+        while (metadata := turn.metadata).next is not None:
+            turn.begin_phase()
             if before is not None and metadata.next.phase == before and metadata.ending is None:
                 self._write_metrics(turn, seconds)
                 break
@@ -102,7 +102,8 @@ class Pipeline:
     def _apply(
         self, turn: Turn, phase: PipelinePhase, outcome: PhaseOutcome, seconds: Mapping[int, float]
     ) -> None:
-        metadata, changes = turn.folder.read_metadata(), dict[str, object]()
+        metadata = turn.metadata
+        changes: dict[str, object] = {}
         at = metadata.next
         assert at is not None
         for record in () if isinstance(outcome, Retry) else outcome.files:
@@ -136,7 +137,7 @@ class Pipeline:
                 is_attempt = outcome.to == phase.number - 1
                 again_at = Next(outcome.to, at.round + (not is_attempt), at.attempt + is_attempt)
                 changes |= {"next": again_at, "reason": outcome.reason}
-        turn.folder.write_metadata(structs.replace(metadata, **changes))
+        turn.write_metadata(structs.replace(metadata, **changes))
 
     def _write_section(self, turn: Turn, section: Section) -> None:
         """context.md with the section, both within their budgets; what that took is warned of and logged."""
@@ -180,9 +181,11 @@ class Pipeline:
 
 
 def mark_turn(turn: Turn, status: Status, intervention: str | None = None) -> None:
-    """Write how a turn stands that has not ended."""
+    """Write how a turn stands, unless it has ended."""
+    # Read anew: an interrupt may have come right after the rename that ended a phase, or the turn.
     metadata = turn.folder.read_metadata()
-    turn.folder.write_metadata(structs.replace(metadata, status=status, intervention=intervention))
+    if metadata.next is not None:
+        turn.write_metadata(structs.replace(metadata, status=status, intervention=intervention))
 
 
 def _tokens(calls: Sequence[ModelCall]) -> dict[str, int | None]:

@@ -11,6 +11,7 @@ that others can write into, such as /tmp, may hold a panda.toml of anybody.
 
 import hashlib
 import json
+import logging
 import os
 import pwd
 import re
@@ -18,7 +19,8 @@ import shlex
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -44,10 +46,12 @@ if TYPE_CHECKING:  # imported where they are read: it loads yaml, and help must 
     from panda.models.layers import Layers
     from panda.models.models_file import ModelsFile
 
+_log = logging.getLogger(__name__)
+
 OUTWARD: Mapping[str, str] = {
     "root": "reads and writes the store {}",
     "models_file": "reads the models of {}",
-    "cache_dir": "writes into {}, and runs the models kept there",
+    "cache_dir": "writes into {}, and reads what is kept there",
     "test_commands": "runs {}",
     "web_allow": "lets web pages be read at {}",
     "web_browser": "runs the scripts of web pages in a browser",
@@ -230,7 +234,15 @@ def load_models(settings: Settings) -> "ModelsFile":
     require_trust(settings, "models_file", "cache_dir")
     models = load_models_file(settings.models_file)
     _require(settings, _claim_of_models(settings, models))
+    obsolete = models.find_obsolete()
+    if obsolete is not None and parent_process() is None:  # else the process that began this one has warned
+        _warn_once(f"{obsolete.where}: {obsolete.message}; {obsolete.fix}")
     return models
+
+
+@cache
+def _warn_once(message: str) -> None:
+    _log.warning(message)
 
 
 def open_layers(settings: Settings, environ: Mapping[str, str]) -> "Layers":

@@ -68,7 +68,7 @@ PROGRAM: tuple[str, ...] = (sys.executable, "-c", "from panda.cli.main import ma
 """Starts the program in a process of its own."""
 _KEPT = ("PATH", "PYTHONPATH", "TESTS_CONTACTS")
 _MODELS = """models:
-  scripted: {{backend: openai, location: {url}, model: scripted, n_ctx: 32768, writes: true, scores: false,
+  scripted: {{backend: openai, location: {url}, model: scripted, n_ctx: 32768,
     structured: json_schema}}
 layers: {{REFLEX: scripted, NERVES: scripted, MIND: scripted, VOICE: scripted, EYES: null}}
 encoder: {encoder}

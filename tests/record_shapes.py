@@ -28,8 +28,8 @@ USER = "ann"
 QUESTION = "How much is the Lenovo LOQ 15?"
 IMPORTED = '"user": "ann", "session": "s", "at": "2026-01-01", "query": "q", "response": "r"'
 ENVELOPE = {"ok", "exit_code", "command", "data", "error"}
-NO_SUCCESS = {"serve", "mcp", "tune"}
-"""They run until they are stopped (tests/serving), or for minutes."""
+NO_SUCCESS = {"serve", "mcp"}
+"""They run until they are stopped (tests/serving)."""
 CONFLICT = {
     "id": "fact-other",
     "entity": "boat",

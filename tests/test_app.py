@@ -171,7 +171,7 @@ def test_hostile_model(ann: ScriptedPanda, name: str) -> None:
 def test_timeout_halts(ann: ScriptedPanda, step: str) -> None:
     """A model that takes too long halts the turn at once, in whatever phase."""
     models = (ann.home / "models.yaml").read_text(encoding="utf-8")
-    ann.write("models.yaml", models.replace("writes: true", "writes: true, timeout_seconds: 0.4"))
+    ann.write("models.yaml", models.replace("n_ctx: 32768", "n_ctx: 32768, timeout_seconds: 0.4"))
     script = Script()
 
     def answer(asked: Asked) -> object:

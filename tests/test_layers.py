@@ -26,7 +26,8 @@ TIERS = (
     {"panda.phases", "panda.evals", "panda.forget"},
     {
         "panda.recipes",
-        "panda.choosing",
+        "panda.offline",
+        "panda.steps",
         "panda.compression",
         "panda.memory",
         "panda.retrieval",
@@ -43,9 +44,12 @@ TIERS = (
 """From the top down; a module imports only from tiers below its own, or its own package."""
 
 SIDEWAYS = {
-    ("panda.recipes", "panda.choosing"),  # the executor makes choices
-    ("panda.choosing", "panda.retrieval"),  # lines are chosen by the closeness that ranked them
-    ("panda.tools", "panda.choosing"),  # the options that a research chooses from
+    ("panda.recipes", "panda.offline"),  # a layer without a model is served
+    ("panda.recipes", "panda.steps"),  # a recipe is held to the contract of its step
+    ("panda.offline", "panda.steps"),  # what is replied to
+    ("panda.offline", "panda.retrieval"),  # without an encoder lines are close by the words that ranked them
+    ("panda.tools", "panda.steps"),  # the options that a research chooses from
+    ("panda.steps", "panda.compression"),  # the documents of a request
     ("panda.models", "panda.index"),  # vectors are kept
     ("panda.recipes", "panda.compression"),  # a pack's documents are brought to size
     ("panda.retrieval", "panda.memory"),  # candidates are nodes

@@ -17,14 +17,14 @@ from panda.errors import FileFormatError, HaltError, Problem, UsageError
 from panda.index.sources import NOTE_KINDS, list_notes
 from panda.memory.gathered import answer_items
 from panda.models.cl100k import count_tokens
-from panda.models.contract import Model
+from panda.models.contract import ModelInfo
 from panda.phases.turn import Turn, check_query
 from panda.pipeline import mark_turn
 from panda.recipes.messages import build_messages
 from panda.recipes.recipe import Recipe
 from panda.retrieval.relevance import share_of_words
+from panda.steps.all_steps import STEPS
 from panda.steps.request import Request
-from panda.steps.table import STEPS
 from panda.store.layout import (
     CONTEXT_MD,
     GATHERED_CONTEXT_JSON,
@@ -48,6 +48,7 @@ from panda.store.records import (
     GatheredContext,
     GatheredItem,
     Image,
+    Metadata,
     Metrics,
     Noted,
     RetrievalPlan,
@@ -116,7 +117,7 @@ def gather_again(app: App, number: int, until: Until = "commit") -> TurnResult:
 def run_turn(app: App, turn: Turn) -> TurnResult:
     """A turn taken to its end, each phase told, with what its files say then."""
     _, error = _watched(turn, lambda: app.run_turn(turn))
-    return TurnResult(turn_data(turn.folder), error)
+    return TurnResult(turn_data(turn.folder, turn.metadata), error)
 
 
 def _watched(turn: Turn, work: Callable[[], _T]) -> tuple[_T | None, Problem | None]:
@@ -134,9 +135,8 @@ def _watched(turn: Turn, work: Callable[[], _T]) -> tuple[_T | None, Problem | N
     return found, error
 
 
-def turn_data(folder: TurnFolder) -> dict[str, Any]:
-    """What `turn --json` says of a turn, from its files."""
-    metadata = folder.read_metadata()
+def turn_data(folder: TurnFolder, metadata: Metadata) -> dict[str, Any]:
+    """Return what `turn --json` says of a turn, by its metadata and its other files."""
     answer = folder.read_context().section(Phase.SYNTHESIZER)
     evidence = folder.find(Evidence)
     metrics, staged, image = folder.find(Metrics), folder.find(StagedMemory), folder.find(Image)
@@ -274,7 +274,7 @@ def gather_turn(app: App, turn: Turn, until: Until) -> TurnResult:
     started = time.monotonic()
     look, error = _watched(turn, lambda: gather(app, turn, until))
     seconds = round(time.monotonic() - started, 3)
-    metadata = turn.folder.read_metadata()
+    metadata = turn.metadata
     gathered = (look.gathered if look else None) or {}
     verdict = gathered.get("verdict") or {}
     data = {
@@ -306,7 +306,7 @@ def gather(app: App, turn: Turn, until: Until) -> Look:
     ends on the way is saved.
     """
     app.pipeline.run(turn, before=Phase.CONTEXT_GATHERER if until != "commit" else Phase.PLANNER)
-    if turn.folder.read_metadata().next is None:
+    if turn.metadata.next is None:
         app.index.record(app.settings.user, [turn.turn])
         return _on_disk(turn)
     if until == "commit":
@@ -357,12 +357,18 @@ def plan_turn(app: App, query: str, mode: str, *, with_image: bool = False) -> l
         if STEPS[entry.step].tool is not None or (STEPS[entry.step].of_image and not with_image):
             continue  # asked only while a tool runs, or of an image
         recipe = app.book.recipe_for(entry.step, mode)
-        model = app.layers.model(recipe.model_layer)
-        plan.append(_call(app, entry.step, recipe, model, query, mode))
+        is_offline = app.layers.is_offline(recipe.model_layer)
+        model = None if is_offline else app.layers.model(recipe.model_layer).info
+        plan.append(_call(app, entry.step, recipe, model=model, query=query, mode=mode))
     return plan
 
 
-def _call(app: App, step: str, recipe: Recipe, model: Model, query: str, mode: str) -> dict[str, object]:
+def _call(
+    app: App, step: str, recipe: Recipe, *, model: ModelInfo | None, query: str, mode: str
+) -> dict[str, object]:
+    """Return one call of `plan_turn`; *model* None where the layer is offline."""
+    encoder = app.executor.encoder
+    asked = model or (encoder.info if encoder else None)
     given = dict.fromkeys(STEPS[step].variables, "") | {"tools": describe_tools(recipe.tools_available)}
     variables = {"mode": mode, "session_id": app.settings.session or "", **given}
     contract, prompt = app.book.contract_of(recipe.key), app.book.prompt_of(recipe)
@@ -373,7 +379,7 @@ def _call(app: App, step: str, recipe: Recipe, model: Model, query: str, mode: s
         "phase": int(step[len("phase")]),
         "recipe": recipe.key,
         "layer": recipe.model_layer,
-        "model": model.info.name,
+        "model": asked.name if asked else None,
         "reads": [*(f"§{number}" for number in recipe.input_sections), *recipe.input_docs],
         "static": static,
         "static_budget": budget.prompt,
@@ -381,6 +387,6 @@ def _call(app: App, step: str, recipe: Recipe, model: Model, query: str, mode: s
         "output": budget.output,
         "total": static + budget.input + budget.output + budget.response_reserve,
         "total_budget": budget.total,
-        "window": model.info.n_ctx,
+        "window": model.n_ctx if model else None,
         "files": list(_FILES.get(step, ())),
     }

@@ -18,13 +18,11 @@ from panda.compression.fit import (
     overflow_line,
 )
 from panda.compression.pieces import CONTENT_TYPES, ContentType
-from panda.compression.surprise import NervesReader
 from panda.documents.evidence import find_claims
 from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
 from panda.models.cl100k import count_tokens
-from panda.models.contract import Usage
-from panda.recipes.calls import NoTurn, count_totals
+from panda.recipes.calls import NoTurn
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.store.demo import is_writable
 from panda.store.files import read_text, write_output
@@ -110,15 +108,13 @@ def _compressed(
     )
     book = invocation.book()
     with open_layers(settings, invocation.environ) as layers:
-        info = (model := layers.model(layer)).info
-        recipe = book.recipe_for(STEPS[kind], "chat")
-        version = recipe.text if info.writes else None
-        key = cache.key(text, kind, budget, query, list(keep), info.digest, version)
+        info = None if layers.is_offline(layer) else layers.model(layer).info
+        version = book.recipe_for(STEPS[kind], "chat").text if info else None
+        key = cache.key(text, kind, budget, query, list(keep), info.digest if info else None, version)
         was_kept = (made := cache.find(key)) is not None
         if made is None:
             executor = RecipeExecutor(book, layers, clock=settings.clock, log=log)
             journal = NoTurn(settings.user, None, settings.seed or 0)
-            reader = NervesReader(model) if info.scores else None
             try:
                 made = compress_text(
                     text,
@@ -126,7 +122,6 @@ def _compressed(
                     budget_tokens=budget,
                     query=query,
                     keep=patterns,
-                    surprise=reader,
                     rewrite=passage_rewriter(executor, kind, query or "", journal),
                     marks_alone=False,
                 )
@@ -134,17 +129,20 @@ def _compressed(
                 now = render_time(settings.clock())
                 log(structs.replace(overflow_line(name, exc.message, timestamp=now, recipe=None), **about))
                 raise
-            if reader is not None and reader.readings:
-                line = _reading_line(reader, recipe.name, layer, render_time(settings.clock()))
-                log(structs.replace(line, **about))
             try:
                 cache.keep(key, made)
             except StoreError as exc:  # only speed is lost
                 invocation.reporter.detail(f"not kept in the cache: {exc.message}")
     cut = Cut(name, made.before_tokens, made.after_tokens, made.method, kind, "command", made.seconds)
     now = render_time(settings.clock())
-    asked = (None, None) if was_kept else (layer, info.name)
-    line = compressed_line(cut, timestamp=now, recipe=None, layer=asked[0], model=asked[1])
+    asked = None if was_kept else info
+    line = compressed_line(
+        cut,
+        timestamp=now,
+        recipe=None,
+        layer=layer if asked else None,
+        model=asked.name if asked else None,
+    )
     log(structs.replace(line, **about))
     return made
 
@@ -157,25 +155,6 @@ def _log_of(invocation: Invocation) -> _Log:
     if not is_writable(layout):
         return lambda line: invocation.reporter.detail("not in the log: the store may only be read")
     return lambda line: append_executions(layout, [line])
-
-
-def _reading_line(reader: NervesReader, recipe: str, layer: str, timestamp: str) -> Execution:
-    return Execution(
-        timestamp=timestamp,
-        recipe=recipe,
-        phase=None,
-        model_layer=layer,
-        method="choose",
-        model=reader.model.name,
-        tokens=count_totals(sum((usage for usage, _ in reader.readings), Usage(0, 0, 0))),
-        latency_ms=round(1000 * sum(seconds for _, seconds in reader.readings)),
-        success=True,
-        schema_valid=None,
-        confidence=None,
-        retries=0,
-        compression_applied=False,
-        compression_savings=0,
-    )
 
 
 def _explain(reporter: Reporter, made: Compression) -> None:

@@ -1,23 +1,28 @@
-"""`panda models list` and `panda models check`."""
+"""`panda models`."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from difflib import unified_diff
+from pathlib import Path
+from typing import Annotated
 
-from panda.cli.command import Invocation, Result, Table
+from panda.cli.command import Invocation, Result, Table, flag
 from panda.documents.text import count_noun
-from panda.errors import CheckError, Problem
+from panda.errors import CheckError, Problem, UsageError
 from panda.models.layers import Layers
-from panda.models.models_file import ModelsFile, ModelSpec
+from panda.models.migration import migrate_models
+from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
 from panda.models.survey import ModelState, ServerState, Trial, check_models, survey_models
-from panda.trust import load_models
+from panda.settings import Settings
+from panda.store.files import write_output
+from panda.trust import load_models, require_trust
 
 _COLUMNS = (
     "model",
     "layers",
     "backend",
     "n_ctx",
-    "writes",
-    "scores",
     "embeds",
     "seconds",
     "tokens/s",
@@ -27,7 +32,7 @@ _COLUMNS = (
     "asked for",
     "location or error",
 )
-_EXTRA = ("embeds", "scores", "writes", "n_ctx", "backend")
+_EXTRA = ("embeds", "n_ctx", "backend")
 _TRIED = tuple(field.name for field in fields(Trial))
 
 
@@ -65,6 +70,50 @@ def check(invocation: Invocation) -> Result:
     return _result(invocation, models_file, states, error)
 
 
+def migrate(
+    invocation: Invocation,
+    dry_run: Annotated[bool, flag("Only show what would change.", "--dry-run")] = False,
+) -> Result:
+    """
+    Rewrite the models.yaml in force without keys of earlier versions, and show what changes.
+
+    Layers whose model has `writes: false` become `offline`; writes, scores and requantize go. Comments and
+    all else stay as they are. A file that reaches out of the project has to be trusted again.
+
+    Example: panda models migrate --dry-run
+    """
+    settings = invocation.settings
+    require_trust(settings, "models_file")
+    models_file = load_models_file(settings.models_file)
+    text, changes = migrate_models(models_file)
+    path = models_file.path
+    if changes and not dry_run:
+        _check_own_file(settings, path)
+        write_output(path, text)
+    state = "would change" if dry_run else "rewritten"
+    invocation.reporter.step(f"{state}: {path}" if changes else f"nothing to rewrite: {path}")
+    data = {
+        "models_file": str(path),
+        "dry_run": dry_run,
+        "changes": [
+            {name: getattr(change, name) for name in ("key", "line", "before", "after", "is_removed")}
+            for change in changes
+        ],
+    }
+    lines = unified_diff(
+        models_file.text.splitlines(), text.splitlines(), "models.yaml", "models.yaml", lineterm="", n=1
+    )
+    return Result(data, "".join(f"{line}\n" for line in lines))
+
+
+def _check_own_file(settings: Settings, path: Path) -> None:
+    """Raises UsageError: a project's models.yaml is a link out of the project, or it came with panda."""
+    is_named = settings.origin("models_file") not in ("default", str(settings.project_file))
+    if not is_named and not path.resolve().is_relative_to(settings.project_dir.resolve()):
+        fix = f"PANDA_MODELS_FILE={shlex.quote(str(path.resolve()))} panda models migrate"
+        raise UsageError("models.yaml leads out of the project", where=str(path), fix=fix)
+
+
 def _result(
     invocation: Invocation,
     models_file: ModelsFile,
@@ -72,12 +121,7 @@ def _result(
     error: CheckError | None = None,
 ) -> Result:
     recipes = invocation.book().uses(models_file)
-    layer = invocation.settings.compression_model_layer
-    uses = {}
-    for state in states:
-        name = state.spec.name
-        weighs = state.spec.scores and models_file.layers.get(layer) == name
-        uses[name] = _Use(state.spec, recipes.get(name, {}), layer if weighs else None)
+    uses = {state.spec.name: _Use(state.spec, recipes.get(state.spec.name, {})) for state in states}
     return Result(_data(models_file, states, uses), _table(states, uses), error=error)
 
 
@@ -87,15 +131,11 @@ class _Use:
 
     spec: ModelSpec
     recipes: Mapping[str, Sequence[str]]  # keys of the recipes in force that ask it something, by layer
-    weighs_for: str | None  # the layer for which it weighs sentences of `panda compress`
 
     def __str__(self) -> str:
         layers = ", ".join(f"{layer} {len(keys)}" for layer, keys in self.recipes.items())
-        kind = "replies" if self.spec.writes else "choices"
-        asked = [f"{kind} of recipes: {layers}"] if layers else []
-        if self.weighs_for:
-            asked.append("weights of sentences in panda compress")
-        return "; ".join(asked) or "nothing"
+        kind = "choices" if self.spec.embeds else "replies"
+        return f"{kind} of recipes: {layers}" if layers else "nothing"
 
 
 def _layers(invocation: Invocation, models_file: ModelsFile) -> Layers:
@@ -120,8 +160,6 @@ def _table(states: Sequence[ModelState], uses: Mapping[str, _Use]) -> Table:
             " ".join(state.layers),
             state.spec.backend,
             state.info.n_ctx if state.info else state.spec.n_ctx,
-            "yes" if state.spec.writes else "no",
-            "yes" if state.spec.scores else "no",
             "yes" if state.spec.embeds else "no",
         )
         asked_for = str(uses[state.spec.name])
@@ -145,7 +183,7 @@ def _data(
         "layers": dict(models_file.layers),
         "encoder": models_file.encoder,
         "served_by": {
-            layer: [name for name, use in uses.items() if layer in use.recipes or layer == use.weighs_for]
+            layer: [name for name, use in uses.items() if layer in use.recipes]
             for layer in models_file.layers
         },
         "models": [
@@ -155,8 +193,6 @@ def _data(
                 "location": list(state.spec.servers) if len(state.servers) > 1 else state.spec.location,
                 "width": state.spec.width,
                 "n_ctx": state.info.n_ctx if state.info else state.spec.n_ctx,
-                "writes": state.spec.writes,
-                "scores": state.spec.scores,
                 "embeds": state.spec.embeds,
                 "digest": state.info.digest if state.info else None,
                 "layers": list(state.layers),

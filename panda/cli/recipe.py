@@ -8,14 +8,14 @@ from typing import Annotated
 from panda.cli.command import Document, Invocation, Raw, Result, Table, argument, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
 from panda.errors import RecipeError, UsageError
-from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
+from panda.models.models_file import OFFLINE, ModelsFile, ModelSpec, load_models_file
 from panda.recipes.book import RecipeBook, read_own_text
 from panda.recipes.messages import Preview, preview_recipe
 from panda.recipes.recipe import Recipe
 from panda.recipes.versions import SHORT, VersionStore, version_in_force, write_version
 from panda.settings import Settings
+from panda.steps.all_steps import BASE_VARIABLES
 from panda.steps.contract import StepContract
-from panda.steps.table import BASE_VARIABLES
 from panda.store.files import work_directory
 from panda.store.records import RecipeVersion
 from panda.store.turns import find_turn
@@ -153,6 +153,9 @@ def render(
     invocation.reporter.step(_sizes(recipe, preview))
     if model is not None:
         invocation.reporter.step(_asked_how(model, dialect))
+    elif _is_offline(invocation, recipe):
+        step = f"{recipe.model_layer} is offline: no model is asked with these messages"
+        invocation.reporter.step(step)
     shown = [f"===== {message.role} =====\n\n{message.content}\n" for message in preview.messages]
     document = Document("\n".join(shown).encode("utf-8", errors="replace"), markdown=False, raw=raw)
     named = {"model": model.name if model else None, "structured": dialect}
@@ -168,10 +171,15 @@ def _read(invocation: Invocation, book: RecipeBook, key: str) -> Recipe | None:
 
 
 def _model_of(invocation: Invocation, recipe: Recipe) -> ModelSpec | None:
-    """The model of a recipe's layer; None if it is unset, or its file is not trusted."""
+    """Return the model of a recipe's layer; None if that is unset or offline, or its file is not trusted."""
     models = _models(invocation)
-    name = models.layers.get(recipe.model_layer) if models else None
-    return models.models[name] if models and name else None
+    model = models.model_of(recipe.model_layer) if models else None
+    return model if isinstance(model, ModelSpec) else None
+
+
+def _is_offline(invocation: Invocation, recipe: Recipe) -> bool:
+    models = _models(invocation)
+    return models is not None and models.model_of(recipe.model_layer) == OFFLINE
 
 
 def _models(invocation: Invocation) -> ModelsFile | None:
@@ -182,8 +190,7 @@ def _models(invocation: Invocation) -> ModelsFile | None:
 def _tell_unsent(invocation: Invocation, book: RecipeBook, recipe: Recipe) -> None:
     """Say which of a recipe's prompts change nothing when they are edited."""
     if unsent := book.unsent_prompts(recipe, _models(invocation)):
-        reason = f"the model of {recipe.model_layer} only chooses"
-        invocation.reporter.step(f"never sent, since {reason}: {', '.join(unsent)}")
+        invocation.reporter.step(f"never sent, since {recipe.model_layer} is offline: {', '.join(unsent)}")
 
 
 def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
@@ -198,8 +205,6 @@ def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
 
 def _asked_how(model: ModelSpec, dialect: str | None) -> str:
     """How the model of a recipe is asked."""
-    if not model.writes:
-        return f"{model.name} only chooses: it is asked by the scorers of the recipe, not with these messages"
     if not model.servers:
         return f"{model.name} writes under the grammar of the schema"
     return f"{model.name} is asked for JSON by {dialect or 'the first way that its server takes'}"

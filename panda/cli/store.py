@@ -9,7 +9,15 @@ from panda.cli.command import Invocation, NewUser, Result, Table, argument, flag
 from panda.cli.completion import complete_formats, complete_turns
 from panda.cli.text import grouped_text, problem_text
 from panda.documents.text import nearest
-from panda.errors import CheckError, NoteFormatError, NotFoundError, Problem, Verdict, verdict_of
+from panda.errors import (
+    CheckError,
+    NoteFormatError,
+    NotFoundError,
+    ObsoleteKeyError,
+    Problem,
+    Verdict,
+    verdict_of,
+)
 from panda.index.sources import NOTE_KINDS
 from panda.settings import Settings
 from panda.store.demo import create_store
@@ -62,7 +70,7 @@ def validate(
     ] = None,
     strict: Annotated[
         bool,
-        flag("For scripts: of turns, a memory that cannot be read counts too.", "--strict"),
+        flag("For scripts: a turn's memory that cannot be read and obsolete keys count too.", "--strict"),
     ] = False,
 ) -> Result:
     """
@@ -77,27 +85,26 @@ def validate(
     is wrong or not judged. Told as information: what of a note's front matter is read as text, files in
     knowledge/ that are no notes, lines of notes that no answer can quote, notes outside knowledge/, values
     that no step of a recipe can choose, prompts of the project that no model which is set is ever sent; with
-    -v also what of panda's own recipes. A memory that others on this machine can read is a warning.
+    -v also what of panda's own recipes. A memory that others on this machine can read is a warning, and so
+    are keys of models.yaml that have no effect any more.
 
     Example: panda validate 813 --user demo
     """
-    from panda.store.validate import MODE
-
     settings = invocation.settings
     store = Layout(settings.root).of(settings.user)
     places = [place for path in paths or () for place in _places(path, store)]
     problems = _trust_problems(settings, places)
     if is_trusted(settings, "root"):
         problems += _store_problems(invocation, places, strict=strict)
-    of_recipes = _recipe_problems(settings, places)
+    of_recipes = _recipe_problems(settings, places, strict=strict)
     of_recipe_lines = {(os.path.realpath(problem.path), problem.line) for problem in of_recipes}
     problems = [p for p in problems if (os.path.realpath(p.path), p.line) not in of_recipe_lines]
     problems += of_recipes
     sound = [problem for problem in problems if problem.verdict is Verdict.SOUND]
     as_text = [problem for problem in sound if isinstance(problem, NoteFormatError)]
-    warnings = [problem for problem in sound if problem.key == MODE]
+    warnings = [problem for problem in sound if _is_warning(problem)]
     informed = [
-        problem for problem in sound if not isinstance(problem, NoteFormatError) and problem.key != MODE
+        problem for problem in sound if not isinstance(problem, NoteFormatError) and not _is_warning(problem)
     ]
     problems = [problem for problem in problems if problem.verdict is not Verdict.SOUND]
     data = {"verdict": verdict_of(problems), "problems": [problem.finding() for problem in problems]}
@@ -230,8 +237,11 @@ def _judged_again(places: Sequence[Path], problems: Sequence[Problem]) -> list[P
     return [problem for turn in sound for problem in judge_turn(turn)]
 
 
-def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]:
-    """Those of the recipes, prompts and models in force that lie below the paths; all if there are none."""
+def _recipe_problems(settings: Settings, paths: Sequence[Path], *, strict: bool) -> list[Problem]:
+    """
+    Those of the recipes, prompts and models in force that lie below the paths; all if there are none.
+    *strict* counts keys that have no effect any more as wrong.
+    """
     places = [path.resolve() for path in paths]
     in_force = (*settings.recipe_dirs, *settings.prompt_dirs, settings.models_file)
     pairs = ((place, other.resolve()) for place in places for other in in_force)
@@ -242,11 +252,20 @@ def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]
 
     models_file = settings.models_file if is_trusted(settings, "models_file") else None
     found = check_recipes(settings.recipe_dirs, settings.prompt_dirs, models_file, TOOLS)
+    for problem in found:
+        if strict and isinstance(problem, ObsoleteKeyError):
+            problem.verdict = Verdict.UNSOUND
     return [
         one
         for one in found
         if not places or any(Path(one.path).resolve().is_relative_to(place) for place in places)
     ]
+
+
+def _is_warning(problem: Problem) -> bool:
+    from panda.store.validate import MODE
+
+    return problem.key == MODE or isinstance(problem, ObsoleteKeyError)
 
 
 def _is_packaged(problem: Problem) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from panda.compression.fit import REWRITE, Rewrite
 from panda.compression.json import JsonOutline, parse_json
-from panda.compression.order import Item, Surprise, find_first, find_protected, rank
+from panda.compression.order import Item, find_first, find_protected, rank
 from panda.compression.pieces import ContentType, TextOutline, parse_text, with_heads
 from panda.compression.rewrite import word_passages
 from panda.documents.records import decode, encode
@@ -27,7 +27,7 @@ _ROUGH_BUDGET = 2_000
 """Above this, one item that does not fit leaves too little room to be worth a search for others."""
 _MOST_SKIPS = 12
 _FULL = 0.93
-_VERSION = 7
+_VERSION = 8
 """Changes when the same inputs would give another result."""
 _MOST_FILES = 1_000
 
@@ -46,7 +46,7 @@ class Compression:
     before_tokens: int  # budget tokens it had
     after_tokens: int  # budget tokens it has
     rung: int  # highest rung of the ladder that was needed; 0 when the document was within budget
-    method: str  # none, whole pieces, lexical, model, or rewrite
+    method: str  # none, whole pieces, lexical, or rewrite
     kept_pieces: int  # number of pieces kept
     dropped: tuple[Dropped, ...]  # what was left out, in order
     protected: tuple[str, ...]  # what was not to be touched
@@ -66,7 +66,6 @@ def compress(
     budget_tokens: int,
     query: str | None = None,
     keep: Sequence[re.Pattern[str]] = (),
-    surprise: Surprise | None = None,
     rewrite: Rewrite | None = None,
     marks_alone: bool = True,
 ) -> Compression:
@@ -85,16 +84,15 @@ def compress(
         return Compression(source, kind, before, before, 0, "none", 0, (), (), time.monotonic() - started)
     outline, protected = _read(source, kind, tuple(keep))
     pieces, asked = outline.pieces, (query or "").strip()
-    order, by_model = rank(
-        pieces, protected, kind, query=asked, surprise=surprise, budget_tokens=budget_tokens
-    )
+    order = rank(pieces, protected, kind, query=asked)
     kept = _fill(outline, protected, find_first(pieces, kind), order, budget_tokens, marks_alone)
     full, output = with_heads(pieces, kept), outline.render(kept)
     why = {i: item for item in order for i in item.pieces}
     gone = [i for i in range(len(pieces)) if i not in full]
     dropped = tuple(Dropped(pieces[i].text, why[i].reason, why[i].rung) for i in gone)
     rung = max((piece.rung for piece in dropped), default=1)
-    method, note = ("model" if by_model else "lexical") if rung == 3 else "whole pieces", None
+    method = "lexical" if rung == 3 else "whole pieces"
+    note: str | None = None
     if rung == 3 and rewrite is not None:
         wordings, stay, note = word_passages(outline, full, set(protected), rewrite)
         worded = outline.render(stay, wordings)

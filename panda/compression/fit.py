@@ -354,7 +354,7 @@ def compressed_line(
     ('input', 600, 0.8)
     """
     before, after = cut.before_tokens, cut.after_tokens
-    asked = cut.method in ("model", REWRITE)
+    asked = cut.method == REWRITE
     return Execution(
         timestamp=timestamp,
         event=COMPRESSED,

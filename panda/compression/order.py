@@ -9,7 +9,7 @@ nothing before it holds, the more the fewer tokens it takes.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -85,13 +85,6 @@ class UnitText:
     text: str  # what it says
     line: int  # units of the same line or paragraph share it
     around: str = ""  # headings, keys, label that it stands under
-
-
-Surprise = Callable[[Sequence[UnitText]], Sequence[float] | None]
-"""
-Says how much of each unit the NERVES model did not expect, 0 to 1; None when it cannot say. Not asked where
-there is a query: measured, it adds nothing to the words that text and query share (docs/compression.md).
-"""
 
 
 @dataclass(frozen=True)
@@ -180,13 +173,8 @@ def rank(
     kind: ContentType,
     *,
     query: str,
-    surprise: Surprise | None,
-    budget_tokens: int,
-) -> tuple[list[Item], bool]:
-    """
-    Everything that is not protected, each piece once, best first; and whether the model had a say in it. It
-    is asked where there is no query, and dropping what has low priority does not suffice.
-    """
+) -> list[Item]:
+    """Return everything that is not protected, each piece once, best first."""
     members: dict[int, list[int]] = {}
     for i, piece in enumerate(pieces):
         if piece.kind not in _STRUCTURE:
@@ -195,11 +183,7 @@ def rank(
     tokens = [count_tokens(piece.text) for piece in pieces]
     low = _find_low(pieces, kind)
     texts = [_unit_text(pieces, unit) for unit in units]
-    surprises = None
-    if surprise is not None and not query:
-        good = sum(tokens[i] for unit in units for i in unit if i not in low)
-        surprises = surprise(texts) if good > budget_tokens else None
-    scores = _score(pieces, units, texts, query, surprises or [0.0] * len(units), kind)
+    scores = _score(pieces, units, texts, query, kind)
     facts = [_facts(piece) for piece in pieces]
     told = (i for i, piece in enumerate(pieces) if piece.kind == "heading" and facts[i])
     offers = [_Offer((i,), 0.0, 3, "nothing below it is kept") for i in told]  # the days of a changelog
@@ -221,7 +205,7 @@ def rank(
                 _Offer(some, score, 3, "says less than what is kept") for some in (tuple(part), *alone)
             ]
     weight = _FACT_WITH_QUERY if query else _FACT
-    return _take(pieces, tokens, protected, offers, facts, weight), surprises is not None
+    return _take(pieces, tokens, protected, offers, facts, weight)
 
 
 def _unit_text(pieces: Sequence[Piece], unit: Unit) -> UnitText:
@@ -337,20 +321,19 @@ def _score(
     units: Sequence[Unit],
     texts: Sequence[UnitText],
     query: str,
-    surprises: Sequence[float],
     kind: ContentType,
 ) -> list[float]:
-    """What each unit is worth: its fit to the query, how much it says, what a model did not expect."""
+    """Return what each unit is worth: its fit to the query, and how much it says."""
     terms = [[term for term in split_terms(unit.text) if term not in _STOP_WORDS] for unit in texts]
     counts = Counter(term for own in terms for term in set(own))
     rarity = {term: math.log(1 + len(units) / count) for term, count in counts.items()}
     top = math.log(1 + len(units)) or 1.0
     fits = _query_fits(texts, terms, rarity, query)
     scores = []
-    for n, (unit, own, fit, surprise) in enumerate(zip(units, terms, fits, surprises, strict=True)):
+    for n, (unit, own, fit) in enumerate(zip(units, terms, fits, strict=True)):
         piece, text = pieces[unit[0]], texts[n].text
         says = sum(rarity[term] for term in set(own)) / top / (3 + len(own)) * min(1.0, len(own) / 4)
-        says += _telling(text) + surprise
+        says += _telling(text)
         names = " ".join(_object_names(pieces, piece)) if kind == "page_doc" else ""
         bonus = {
             "page_doc": next((value for word, value in _PAGE_ORDER if word in names), 0.0)

@@ -113,24 +113,13 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class TokenScores:
-    """Natural logarithms of the probability of each token of one text, given everything before it."""
-
-    logprobs: tuple[float, ...]
-    ends: tuple[int, ...]  # index in the text behind each token's last character
-    usage: Usage
-    seconds: float  # wall clock
-
-
-@dataclass(frozen=True)
 class ModelInfo:
     """What is known of a model without running it."""
 
     name: str  # its key in models.yaml
     digest: str  # sha256 of what decides its output (file or URL and name), hex
     n_ctx: int  # context window in model tokens
-    writes: bool  # whether it is trusted with free text
-    scores: bool  # whether it can give log-probabilities of options
+    scores: bool  # whether it gives log-probabilities of texts
     extra: Mapping[str, object] = field(default_factory=dict)  # facts that only its backend has
     embeds: bool = False  # whether it is an encoder
     sees: bool = False  # whether messages may hold pictures
@@ -196,16 +185,13 @@ class Model(Protocol):
         """
         ...
 
-    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
-        """Log-probability of each token of a text after a prefix, in one pass over both; raises as score."""
-        ...
-
 
 class Layers(Protocol):
     """Gives the model of a layer and frees what of it was loaded on demand; gives the encoder, if any."""
 
     @property
     def sees(self) -> bool: ...  # whether EYES has a model
-    def model(self, layer: str) -> Model: ...
+    def is_offline(self, layer: str) -> bool: ...  # whether no model serves the layer
+    def model(self, layer: str) -> Model: ...  # raises ModelFileError of a layer that is offline or unset
     def release(self, layer: str) -> None: ...
     def encoder(self) -> Encoder | None: ...

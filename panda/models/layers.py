@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from panda.models.contract import Encoder, Model
-from panda.models.models_file import LAYERS, ModelsFile, ModelSpec
+from panda.models.models_file import LAYERS, OFFLINE, ModelsFile, ModelSpec
 
 if TYPE_CHECKING:
     from panda.models.llama.loaded import LoadedGgufs
@@ -30,19 +30,29 @@ class Layers(AbstractContextManager["Layers"]):
         self._seeing: Model | None = None
 
     def model(self, layer: str) -> Model:
-        """The model of a layer; that of EYES has memory of its own, so that it can be freed alone."""
+        """
+        Return the model of a layer; that of EYES has memory of its own, so that it can be freed alone.
+
+        Raises:
+            ModelFileError: The layer is unset or offline, or its model cannot be used.
+        """
         if layer not in LAYERS:
             raise ValueError(f"there is no layer {layer!r}")
         name = self._file.layers[layer]
-        if name is None:
-            message, fix = f"the layer {layer} has no model", f"name a model for {layer} in models.yaml"
-            raise self._file.error(f"layers.{layer}", message, fix)
+        if name is None or name == OFFLINE:
+            state = "has no model" if name is None else "is offline"
+            fix = f"name a model for {layer} in models.yaml"
+            raise self._file.error(f"layers.{layer}", f"the layer {layer} {state}", fix)
         if layer != EYES:
             return self.named(name)
         if self._seeing is None:
             self._check_sees(self._file.models[name])
             self._seeing = self._build(self._file.models[name], self._seeing_ggufs)
         return self._seeing
+
+    def is_offline(self, layer: str) -> bool:
+        """Whether models.yaml says that no model serves the layer."""
+        return self._file.layers[layer] == OFFLINE
 
     @property
     def sees(self) -> bool:
@@ -101,10 +111,6 @@ class Layers(AbstractContextManager["Layers"]):
 
     def _check_sees(self, spec: ModelSpec) -> None:
         at, of_eyes = f"models.{spec.name}", f"the model {spec.name} of the layer EYES"
-        if not spec.writes:
-            message = f"{of_eyes} does not write, so it cannot describe a picture"
-            fix = "set writes: true, or name another model for EYES"
-            raise self._file.error(f"{at}.writes", message, fix)
         if not spec.servers and spec.projector is None:
             fix = "name the projector file (mmproj-….gguf) that comes with the model"
             raise self._file.error(f"{at}.projector", f"{of_eyes} has no projector, so it cannot see", fix)

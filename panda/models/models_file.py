@@ -13,7 +13,7 @@ from panda.documents.records import Record, Words, decode
 from panda.documents.secrets import has_userinfo, hide_userinfo
 from panda.documents.text import nearest
 from panda.documents.yaml_text import line_of, load_yaml
-from panda.errors import FileFormatError, ModelFileError
+from panda.errors import FileFormatError, ModelFileError, ObsoleteKeyError, Verdict
 from panda.store.files import read_text
 
 Layer = Literal["REFLEX", "NERVES", "MIND", "VOICE", "EYES"]
@@ -32,11 +32,15 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "vllm": {"location": "http://localhost:8000/v1"},
 }
 """What an entry of each backend has unless it says otherwise; all but the first are servers."""
-_LOCAL_KEYS = ("requantize", "projector", "embeds")
+_LOCAL_KEYS = ("projector", "embeds")
 _SERVER_KEYS = (
     *("model", "api_key_env", "timeout_seconds", "attempt_seconds", "parallel"),
     *("structured", "max_tokens_key", "extra_body", "headers"),
 )
+OFFLINE: Literal["offline"] = "offline"
+"""What `layers` says of a layer that no model serves; no model may be called so."""
+OBSOLETE_KEYS = ("writes", "scores", "requantize")
+"""Keys of a model that earlier versions had; they are read and have no effect."""
 _LEAST_THINKING = 16
 """Tokens that hold the marks around thoughts, and a word or two."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -56,13 +60,10 @@ class ModelSpec(Record, frozen=True):
     backend: Backend
     location: Words  # builtin:NAME, path of a GGUF, or base URL of a server, of several the first
     n_ctx: _Window  # context window in model tokens
-    writes: bool = False  # whether it is trusted with free text
-    scores: bool = False  # whether it gives log-probabilities of options
     thinking_tokens: _Count = 0
     """Room of n_ctx for reasoning, beside that of the reply; 0 for a model that does not think."""
 
     # llama_cpp
-    requantize: Literal["q8_0"] | None = None  # quantisation to run it in; None for the file as it is
     projector: Words | None = None  # path of the GGUF that turns pictures into what the model reads (mmproj)
     embeds: bool = False  # whether it is an encoder, which turns texts into vectors and does nothing else
 
@@ -78,6 +79,11 @@ class ModelSpec(Record, frozen=True):
     max_tokens_key: Words = "max_tokens"  # what the server calls the most tokens to write
     extra_body: Mapping[str, Any] = {}  # further keys of each request, over ours; null leaves a key out
     headers: Mapping[str, str] = {}  # further headers of each request
+
+    @property
+    def scores(self) -> bool:
+        """Whether it gives log-probabilities of texts: a GGUF in this process does, a server does not."""
+        return not self.servers and not self.embeds
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -99,9 +105,10 @@ class ModelsFile:
 
     path: Path  # where it was read from; relative locations start at its directory
     models: Mapping[str, ModelSpec]  # every model by name
-    layers: Mapping[str, str | None]  # model name of each of LAYERS; None if the layer is unset
+    layers: Mapping[str, str | None]  # model name of each of LAYERS, or OFFLINE; None if the layer is unset
     encoder: str | None = None  # name of the model that turns texts into vectors; None if there is none
     text: str = field(default="", repr=False)  # the file as it was read
+    obsolete: tuple[str, ...] = ()  # dotted keys of OBSOLETE_KEYS that it has
 
     @property
     def width(self) -> int | None:
@@ -109,14 +116,33 @@ class ModelsFile:
         How many turns can be made at the same time without one waiting for another's request: the least width
         of the models on servers, None without any. EYES, which a turn asks once at most, does not count.
         """
-        names = {name for layer, name in self.layers.items() if name is not None and layer != "EYES"}
-        return min((width for name in names if (width := self.models[name].width) is not None), default=None)
+        specs = [self.model_of(layer) for layer in self.layers if layer != "EYES"]
+        widths = [spec.width for spec in specs if isinstance(spec, ModelSpec) and spec.width is not None]
+        return min(widths, default=None)
+
+    def model_of(self, layer: str) -> ModelSpec | Literal["offline"] | None:
+        """Return the model of a layer, or that no model serves it; None if the layer is unset."""
+        name = self.layers.get(layer)
+        return OFFLINE if name == OFFLINE else self.models.get(name or "")
 
     @property
     def has_packaged_encoder(self) -> bool:
         """Whether the encoder is the one for which there are packaged fits."""
         encoder = self.models.get(self.encoder or "")
         return encoder is not None and encoder.location == _PACKAGED_ENCODER.location
+
+    def find_obsolete(self) -> ObsoleteKeyError | None:
+        """Return what to tell of keys without effect, at the first of them; None if there are none."""
+        if not self.obsolete:
+            return None
+        names = ", ".join(sorted({key.rpartition(".")[2] for key in self.obsolete}))
+        return ObsoleteKeyError(
+            f"keys of earlier versions: {names}",
+            str(self.path),
+            line=min(line_of(self.text, key) or 1 for key in self.obsolete),
+            fix="`panda models migrate` rewrites the file",
+            verdict=Verdict.SOUND,
+        )
 
     def error(self, key: str, message: str, fix: str) -> ModelFileError:
         """An error about one key of this file."""
@@ -143,15 +169,34 @@ def parse_models_file(text: str, *, path: Path) -> ModelsFile:
     values = load_yaml(text, where=str(path), fault=ModelFileError)
     read = decode(_File, values, where=str(path), fault=ModelFileError, text=text)
     models: dict[str, ModelSpec] = {}
-    layers: Mapping[Any, str | None] = read.layers
-    file = ModelsFile(path, models, {layer: layers.get(layer) for layer in LAYERS}, read.encoder, text)
+    layers = {layer: read.layers.get(layer) for layer in get_args(Layer)}
+    layers.update(_find_silent_layers(read))
+    obsolete = tuple(
+        f"models.{name}.{key}" for name, entry in read.models.items() for key in OBSOLETE_KEYS if key in entry
+    )
+    file = ModelsFile(
+        path,
+        models,
+        layers=layers,
+        encoder=read.encoder,
+        text=text,
+        obsolete=obsolete,
+    )
+    if OFFLINE in read.models:
+        raise file.error(f"models.{OFFLINE}", f"no model may be called {OFFLINE}", "give it another name")
+    if file.layers["EYES"] == OFFLINE:
+        fix = "set EYES: null, or name a model that sees"
+        raise file.error("layers.EYES", "nothing but a model describes an image: EYES cannot be offline", fix)
     models.update((name, _read_entry(file, name, entry)) for name, entry in read.models.items())
     if "encoder" not in values:
         models.setdefault(_PACKAGED_ENCODER.name, _PACKAGED_ENCODER)
     named = {**{f"layers.{layer}": name for layer, name in file.layers.items()}, "encoder": read.encoder}
     for key, name in named.items():
+        if name == OFFLINE and key != "encoder":
+            continue
         if name is not None and name not in models:
-            raise file.error(key, f"unknown model {name!r}", nearest(name, models))
+            known = models if key == "encoder" else [*models, OFFLINE]
+            raise file.error(key, f"unknown model {name!r}", nearest(name, known))
         if name is None or models[name].embeds == (key == "encoder"):
             continue
         fix = f"set models.{name}.embeds: true if it is one, name another model, or set encoder: null"
@@ -162,10 +207,21 @@ def parse_models_file(text: str, *, path: Path) -> ModelsFile:
     return file
 
 
+def _find_silent_layers(read: _File) -> dict[Layer, str | None]:
+    """
+    Return what the layers of an earlier version's file become whose model has `writes: false`: offline, and
+    EYES unset.
+    """
+    silent = {name for name, entry in read.models.items() if entry.get("writes") is False}
+    layers = [layer for layer, name in read.layers.items() if name in silent]
+    return {layer: None if layer == "EYES" else OFFLINE for layer in layers}
+
+
 def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> ModelSpec:
     def error(key: str, message: str, fix: str) -> ModelFileError:
         return file.error(f"models.{name}.{key}", message, fix)
 
+    values = {key: value for key, value in values.items() if key not in OBSOLETE_KEYS}
     backend = values.get("backend")
     if backend is None:
         raise error("backend", "the backend is missing", f"use {' or '.join(_DEFAULTS)}")
@@ -179,7 +235,7 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
     for key in values:
         if key not in known:
             raise error(key, f"unknown key {key!r:.60}", nearest(key, known))
-    given = {**_DEFAULTS[backend], "scores": not is_server and not values.get("embeds"), **values}
+    given = {**_DEFAULTS[backend], **values}
     location, *further = _locations(backend, given.get("location"), error)
     _check_kept_secret(values, error)
     own = {"name": name, "location": location, "further_servers": further}
@@ -191,13 +247,10 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
         fault=ModelFileError,
         text=file.text,
     )
-    if is_server and spec.scores:
-        raise error("scores", "a chat server cannot score options", "set scores: false")
     if is_server and spec.model is None:
         raise error("model", "model is missing", "add model, the server's name for it")
-    for key in ("writes", "scores", "projector"):
-        if spec.embeds and getattr(spec, key):
-            raise error(key, f"an encoder has no {key}", f"leave {key} out")
+    if spec.embeds and spec.projector:
+        raise error("projector", "an encoder has no projector", "leave projector out")
     for key, value in spec.headers.items():
         if not _HEADER.fullmatch(f"{key}: {value}"):
             fix = f"give {key!r:.60} a name without blanks, and a text of printable ASCII characters"
@@ -205,9 +258,8 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
     tokens, key = spec.thinking_tokens, "thinking_tokens"
     if tokens >= spec.n_ctx:
         raise error(key, f"{key} is {tokens}", f"give model tokens, less than n_ctx ({spec.n_ctx})")
-    if tokens and not is_server and (tokens < _LEAST_THINKING or not spec.writes):
-        fix = f"give at least {_LEAST_THINKING} to a model that writes, or leave it out"
-        raise error(key, f"{key} is {tokens}, and writes is {spec.writes}", fix)
+    if not is_server and 0 < tokens < _LEAST_THINKING:
+        raise error(key, f"{key} is {tokens}", f"give at least {_LEAST_THINKING}, or leave it out")
     return spec
 
 

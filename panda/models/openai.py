@@ -24,7 +24,6 @@ from panda.models.contract import (
     ScoreCase,
     ScoreParams,
 )
-from panda.models.llama.gguf import write_cache_file
 from panda.models.models_file import DIALECTS, ModelSpec
 from panda.models.replies import (
     bare_object,
@@ -35,6 +34,7 @@ from panda.models.replies import (
     with_schema,
 )
 from panda.models.servers import PASSING, ServerFailure, Servers
+from panda.store.files import write_cache_file
 
 _PATH = "/chat/completions"
 _MESSAGE_TOKENS = 4
@@ -69,7 +69,7 @@ class OpenAiModel:
         facts = {"backend": spec.backend, "location": spec.servers, "model": spec.model}
         thinking, digest = spec.thinking_tokens, _digest(spec, spec.servers)
         self._info = ModelInfo(
-            spec.name, digest, spec.n_ctx, spec.writes, False, facts, sees=True, thinking_tokens=thinking
+            spec.name, digest, spec.n_ctx, False, facts, sees=True, thinking_tokens=thinking
         )
         self.dialects = known_dialects(spec, cache_dir)
         """How replies under a schema are asked of each server, as set or found out; None if neither."""
@@ -135,12 +135,8 @@ class OpenAiModel:
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> NoReturn:
         """Always refused: the protocol gives no log-probabilities of given text."""
-        fix, where = "give the layer a llama_cpp model", f"models.{self._info.name}.scores"
-        fix = f"choose by constrained generation, or {fix}"
-        raise HaltError(f"the model {self._info.name} cannot score options", where=where, fix=fix)
-
-    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> NoReturn:
-        self.score(prefix, (), params)
+        message = f"the model {self._info.name} gives no log-probabilities of texts"
+        raise HaltError(message, where=f"models.{self._info.name}", fix="give the layer a llama_cpp model")
 
     def _ask(self, call: _Call) -> Completion:
         return self._servers.ask(lambda url: self._write(url, call), call.deadline)

@@ -115,11 +115,9 @@ def _try_out(layers: Layers, spec: ModelSpec, url: str) -> Trial:
     if isinstance(model, OpenAiModel):
         model.check_alive(within_seconds=_ALIVE_SECONDS)
     logprobs: bool | None = None
-    if spec.scores:  # a base model has no chat template, and needs none for this
+    if spec.scores:
         model.score("Are you there? Say", [ScoreCase("", " yes")], ScoreParams(timeout_seconds=seconds))
         logprobs = True
-    if spec.scores and not spec.writes:
-        return Trial(clock.elapsed_seconds, logprobs=logprobs)
     params = GenerateParams(temperature=0, max_tokens=100, seed=0, timeout_seconds=seconds, schema=_SCHEMA)
     completion = model.generate(_MESSAGES, params)
     if not is_of(_SCHEMA, completion.text):

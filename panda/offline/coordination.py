@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from panda.offline.models import OfflineModels
+from panda.offline.offline_models import OfflineModels
 from panda.offline.planning import may_answer, tool_probabilities
 from panda.offline.selecting import best, highest_prior
 from panda.steps.inputs import CoordinationInputs

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from panda.offline.models import OfflineModels
+from panda.offline.offline_models import OfflineModels
 from panda.retrieval.selection import near_the_first
 from panda.steps.inputs import RetrievalInputs, SynthesisInputs
 from panda.steps.request import Request

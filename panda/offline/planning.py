@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from panda.offline.models import OfflineModels
+from panda.offline.offline_models import OfflineModels
 from panda.offline.selecting import best, best_ids, highest_prior
 from panda.steps.inputs import PlanningInputs
 from panda.steps.options import Option

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from panda.language.statements import clause_texts
-from panda.offline.models import OfflineModels
+from panda.offline.offline_models import OfflineModels
 from panda.offline.selecting import best
 from panda.steps.request import Request
 

@@ -1,6 +1,7 @@
 """Which recipes can be served without a language model."""
 
-from panda.recipes.recipe import Recipe
+from collections.abc import Sequence
+
 from panda.steps.contract import StepContract
 
 SUPPORTED = frozenset(
@@ -28,7 +29,7 @@ SUPPORTED = frozenset(
         "phase7_summarizer",
     }
 )
-"""Steps that have a function in responder.py."""
+"""Steps that have a function in decisions.py."""
 BY_PHASE = frozenset(
     {
         "phase5_synthesizer",
@@ -37,11 +38,17 @@ BY_PHASE = frozenset(
 """Steps that their phases decide themselves where no model replies."""
 
 
-def why_not_offline(recipe: Recipe, contract: StepContract) -> str | None:
-    """Return why a recipe cannot be served without a language model, in words; None if it can."""
+def why_not_offline(needs: Sequence[str], contract: StepContract) -> str | None:
+    """
+    Return why a recipe cannot be served without a language model, in words; None if it can.
+
+    Args:
+        needs: The properties that its replies have to hold.
+        contract: That of the step which it serves.
+    """
     if contract.name not in SUPPORTED | BY_PHASE:
         return "it is worded by a language model alone"
-    unknown = [name for name in recipe.output_schema.get("required", ()) if name not in contract.properties]
+    unknown = [name for name in needs if name not in contract.properties]
     if unknown:
         return f"it requires {unknown[0]!r}, which no reply without a language model has"
     return None

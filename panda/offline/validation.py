@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from panda.offline.models import OfflineModels
+from panda.offline.offline_models import OfflineModels
 from panda.steps.request import Request
 
 

@@ -196,10 +196,9 @@ def with_things(reading: Reading, things: Sequence[Kept], *, asks: bool) -> Read
 
 def why_nothing_goes(turn: Turn) -> str | None:
     """Why a turn forgets nothing whatever it says; None if it may."""
-    metadata = turn.folder.read_metadata()
-    if metadata.run is not None:
+    if turn.metadata.run is not None:
         return "Not forgotten: in a batch nothing is; say it in a turn of its own, or use panda forget."
-    if metadata.client is not None:
+    if turn.metadata.client is not None:
         return "Not forgotten: over MCP nothing is; say it in a turn at the shell, or use panda forget."
     return None
 
@@ -207,7 +206,7 @@ def why_nothing_goes(turn: Turn) -> str | None:
 def forgets_now(turn: Turn) -> bool:
     """Whether the save of a turn takes something out of memory, or out of the turn itself."""
     reading = turn.reading
-    if turn.ending != "approved" or turn.folder.read_metadata().run is not None:
+    if turn.ending != "approved" or turn.metadata.run is not None:
         return False
     is_order = bool(reading.forget) and not reading.asks_to_forget and why_nothing_goes(turn) is None
     return is_order or bool(reading.not_stored)

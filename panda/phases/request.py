@@ -16,8 +16,8 @@ from panda.recipes.messages import recipe_documents
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.session.render import CARRY_TOKENS, render_carry
+from panda.steps.all_steps import CARRY, IMAGE
 from panda.steps.request import Options, Request
-from panda.steps.table import CARRY, IMAGE
 from panda.store.files import read_text
 from panda.store.records import QueryAnalysis, Step, load
 
@@ -110,7 +110,7 @@ def is_served(executor: RecipeExecutor, step: str, turn: Turn) -> bool:
 
 
 def writes(executor: RecipeExecutor, step: str, turn: Turn) -> bool:
-    """Whether a language model serves a step."""
+    """Whether a model serves a step; where none does, the encoder chooses what is quoted."""
     return executor.writes(executor.book.recipe_for(step, turn.mode, turn.intent).key)
 
 
@@ -142,7 +142,7 @@ def quote(query: str) -> str:
 
 
 def write_draft(executor: RecipeExecutor, turn: Turn, kind: str, brief: str) -> str:
-    """The text of a draft. Raises UsageError: the model of the recipe's layer does not write."""
+    """Return the text of a draft. Raises UsageError: the recipe's layer is offline."""
     recipe = executor.book.recipe_for("phase4_content_generate", turn.mode)
     if reason := executor.unsupported(recipe.key):
         raise UsageError(

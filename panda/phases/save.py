@@ -189,8 +189,8 @@ class Save:
         if forgets_now(turn):
             self.forget(turn.reading, (turn.turn, *turn.earlier[-1:]), turn.session_id)
             session, at = load_session(store, turn.session_id), store.clock().replace(microsecond=0)
-            # What it was said of is gone: a replay can't judge it.
-            folder.write_metadata(structs.replace(folder.read_metadata(), forgotten_at=at))
+            # Forgetting has changed the file. What it was said of is gone: a replay can't judge it.
+            turn.write_metadata(structs.replace(folder.read_metadata(), forgotten_at=at))
         commit_turn(store, session, turn.turn)
         return Advance()
 

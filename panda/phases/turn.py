@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from msgspec import structs
 
@@ -64,6 +65,9 @@ class Turn:
     """
     One query on its way through the phases, in its *folder*. *session* is as it found it, None before its
     first turn; without *recordings* the answers in its calls.jsonl are not asked for again.
+
+    Its metadata.json is read once, here: whoever runs a turn holds the lock of its session, and nobody else
+    changes the file meanwhile. From then on `metadata` is what the file says.
     """
 
     def __init__(
@@ -74,10 +78,10 @@ class Turn:
         recordings: Recordings | None = None,
         session: Session | None = None,
     ) -> None:
-        metadata = folder.read_metadata()
         self.session = session
         self.folder = folder
         self.store = store
+        self.metadata = metadata = folder.read_metadata()
         self.query = metadata.query
         self.user_id = metadata.user_id
         self.session_id = metadata.session_id
@@ -85,7 +89,7 @@ class Turn:
         self.dry_run = metadata.dry_run
         self.image = metadata.image
         self.documents = find_documents(folder.paths)
-        self.take_up(metadata)
+        self.begin_phase()
         self.warnings: list[str] = []
         self.recipe: str | None = None
         """The recipe that is being asked; None between calls."""
@@ -98,11 +102,13 @@ class Turn:
         self._executions = max(done, default=0)
         self._joined: int | None = None
         self._prefixes = {digest for call in self._calls for digest in _prefixes(call)}
+        self._recaps: dict[int, str | None] = {}  # of earlier turns, which do not change now
 
-    def take_up(self, metadata: Metadata) -> None:
-        """Begin a phase: what earlier ones wrote is read once in it."""
+    def begin_phase(self) -> None:
+        """Take the place where the turn goes on from its metadata; what earlier phases wrote is read anew."""
         self._analysis: QueryAnalysis | None = None
         self._present: Carry | None = None
+        metadata = self.metadata
         going_on = metadata.next
         self.phase = going_on.phase if going_on else 7
         self.round = going_on.round if going_on else 0
@@ -168,11 +174,10 @@ class Turn:
         for number in reversed(self.earlier):
             if len(found) == limit:
                 break
-            directory = self.store.turn(number).directory
-            metadata = load(Metadata, directory / Metadata.FILE)
-            if metadata.status in SAVED_STATUSES:
-                index = find(IndexSummary, directory)
-                found.append((number, (index and index.summary) or metadata.query))
+            if number not in self._recaps:
+                self._recaps[number] = _recap(self.store.turn(number).directory)
+            if (recap := self._recaps[number]) is not None:
+                found.append((number, recap))
         return found[::-1]
 
     @property
@@ -199,6 +204,10 @@ class Turn:
     @property
     def context(self) -> ContextDocument:
         return self._context
+
+    def write_metadata(self, metadata: Metadata) -> None:
+        """Replace metadata.json by one rename; the turn goes on from what was written."""
+        self.metadata = self.folder.write_metadata(metadata)
 
     def write_context(self, document: ContextDocument) -> None:
         self.folder.write_context(document)
@@ -278,6 +287,15 @@ class Turn:
         known = digest in self._prefixes
         self._prefixes.add(digest)
         return known
+
+
+def _recap(directory: Path) -> str | None:
+    """Return the summary of a turn for the index, or else its query; None if the turn is not saved."""
+    metadata = load(Metadata, directory / Metadata.FILE)
+    if metadata.status not in SAVED_STATUSES:
+        return None
+    index = find(IndexSummary, directory)
+    return (index and index.summary) or metadata.query
 
 
 def _identity(call: ModelCall) -> str:

@@ -20,17 +20,14 @@ from panda.errors import (
     RecipeNotFoundError,
     StoreError,
 )
-from panda.models.models_file import ModelsFile
+from panda.models.models_file import OFFLINE, ModelsFile
 from panda.offline.support import why_not_offline
 from panda.recipes.recipe import Recipe, parse_recipe
+from panda.steps.all_steps import STEPS
 from panda.steps.contract import StepContract
-from panda.steps.table import STEPS
-from panda.store.files import read_text
+from panda.store.files import FileStamp, read_text, stamp_file
 from panda.store.layout import asset
 from panda.store.records import Intent
-
-OFFLINE = "offline"
-"""What serves a layer without a language model: the program itself."""
 
 
 def read_own_text(path: Path) -> str:
@@ -67,6 +64,7 @@ class RecipeBook:
     def __init__(self, recipe_dirs: Sequence[Path], prompt_dirs: Sequence[Path]) -> None:
         self._recipe_dirs = tuple(recipe_dirs)
         self._prompt_dirs = tuple(prompt_dirs)
+        self.folders = (*self._recipe_dirs, *self._prompt_dirs)
         self._recipes: dict[str, Recipe] = {}
         self._prompts: dict[str, str] = {}
         self._registry: tuple[RegistryEntry, ...] | None = None
@@ -120,12 +118,12 @@ class RecipeBook:
 
     def served_by(self, recipe: Recipe, models: ModelsFile) -> str:
         """Return what replies to a recipe with the models that are set, in words."""
-        name = models.layers.get(recipe.model_layer)
-        if name is None:
+        model = models.model_of(recipe.model_layer)
+        if model is None:
             return "no model"
-        if models.models[name].writes:
-            return name
-        reason = why_not_offline(recipe, self.contract_of(recipe.key))
+        if model != OFFLINE:
+            return model.name
+        reason = why_not_offline(recipe.needs, self.contract_of(recipe.key))
         return f"nothing: {reason}" if reason else OFFLINE
 
     def uses(self, models: ModelsFile) -> dict[str, dict[str, list[str]]]:
@@ -146,11 +144,10 @@ class RecipeBook:
 
     def unsent_prompts(self, recipe: Recipe, models: ModelsFile | None) -> list[str]:
         """
-        The prompt files of a recipe that no model is ever sent: none under a model, nor where it is not known
-        which models are set.
+        Return the prompt files of a recipe that no model is ever sent: none unless its layer is offline, nor
+        where it is not known which models are set.
         """
-        model = models.models.get(models.layers.get(recipe.model_layer) or "") if models else None
-        if model is None or model.writes:
+        if models is None or models.model_of(recipe.model_layer) != OFFLINE:
             return []
         return list(recipe.prompt_files)
 
@@ -243,7 +240,8 @@ class RecipeBook:
                 where=", ".join(str(folder) for folder in self._recipe_dirs),
                 fix=nearest(key, self.recipe_keys(), "see `panda recipe list`"),
             )
-        recipe, faults = parse_recipe(read_own_text(path), path=path, key=key), []
+        recipe = _parse_file(path, key, stamp_file(path))
+        faults: list[RecipeError] = []
         for name in dict.fromkeys(recipe.prompt_files):
             try:
                 self.load_prompt(name, where=Location(path, key="prompt_files"))
@@ -279,6 +277,12 @@ def place_within(folder: Path, name: str, where: str) -> Path:
 
 def _first(folders: Sequence[Path], name: str, where: str) -> Path | None:
     return next((path for folder in folders if _is_file(path := place_within(folder, name, where))), None)
+
+
+@lru_cache(maxsize=256)
+def _parse_file(path: Path, key: str, _stamp: FileStamp) -> Recipe:
+    """Return the recipe that a file says: parsed once a process, and again once the file is another."""
+    return parse_recipe(read_own_text(path), path=path, key=key)
 
 
 def _is_file(path: Path) -> bool:

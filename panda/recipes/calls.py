@@ -326,6 +326,7 @@ class CallWriter:
         lenient: Sequence[str] = (),
     ) -> None:
         """Write down one completion; *lenient* names the properties whose faults refuse no reply."""
+        assert self._model is not None, "an offline layer generates nothing"
         line = GeneratedCall(
             **self._common("generate", attempt, completion.usage, completion.seconds),
             messages=tuple(map(self._message, messages)),
@@ -371,7 +372,7 @@ class CallWriter:
 
     def log_line(self, timestamp: str, *, was_away: bool) -> Execution:
         """A line of the executions log that says recipe, models, turn and tokens (S3 §27)."""
-        if was_away:  # only a server is, and that writes
+        if was_away and self._model is not None:
             self._asked.setdefault("generate", self._model)
         models = {model.name: model.digest for model in self._asked.values() if model}
         return Execution(

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from panda.documents.text import nearest
 from panda.errors import (
@@ -23,16 +23,16 @@ from panda.errors import (
 )
 from panda.models.cl100k import count_tokens
 from panda.models.contract import ModelInfo
-from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
+from panda.models.models_file import OFFLINE, ModelsFile, ModelSpec, load_models_file
 from panda.models.replies import check_schema
 from panda.offline.support import why_not_offline
 from panda.recipes.book import RecipeBook, RegistryEntry
 from panda.recipes.messages import build_messages
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import is_decision, plain_schema, property_schemas
+from panda.steps.all_steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS
 from panda.steps.contract import StepContract
 from panda.steps.request import Request
-from panda.steps.table import BASE_VARIABLES, STEPS, TURN_DOCUMENTS
 from panda.store.layout import asset
 
 _WINDOW_RESERVE_TOKENS = 1000
@@ -54,7 +54,7 @@ _CEILINGS: Mapping[str, tuple[int, int, int, int]] = {
 }
 """Total, prompt, input and output tokens of S3 §11.2, by how the steps begin."""
 
-LayerModel: TypeAlias = ModelInfo | ModelSpec
+LayerModel: TypeAlias = ModelInfo | ModelSpec | Literal["offline"]
 _count_prompt_tokens = lru_cache(maxsize=256)(count_tokens)  # the same in each turn of a process
 
 
@@ -98,7 +98,7 @@ def check_recipes_of_mode(
             check = _RecipeCheck(recipe, given, book, model, tools, cache_dir)
             for fault in check.faults():
                 raise fault
-            is_asked = bool(model and model.writes) and given.tool is None
+            is_asked = model not in (None, OFFLINE) and given.tool is None
             layers[recipe.model_layer] = layers.get(recipe.model_layer, False) or is_asked
     return layers
 
@@ -107,6 +107,9 @@ def _every_fault(book: RecipeBook, models_file: Path | None, tools: Collection[s
     models: ModelsFile | None = None
     try:
         models = load_models_file(models_file) if models_file else None
+        obsolete = models.find_obsolete() if models else None
+        if obsolete is not None:
+            yield obsolete
     except (FileFormatError, StoreError) as exc:
         yield exc
     entries: Sequence[RegistryEntry] = ()
@@ -124,7 +127,7 @@ def _every_fault(book: RecipeBook, models_file: Path | None, tools: Collection[s
         yield from faults
         if recipe is not None:
             recipes[key] = recipe
-            model = models.models.get(models.layers.get(recipe.model_layer) or "") if models else None
+            model = models.model_of(recipe.model_layer) if models else None
             check = _RecipeCheck(recipe, STEPS.get(book.step_of(key) or ""), book, model, tools)
             yield from check.faults()
             yield from check.information()
@@ -168,7 +171,7 @@ class _RecipeCheck:
     recipe: Recipe
     given: StepContract | None  # what its step gives; None serves no step: then that is not known
     book: RecipeBook  # gives its prompts
-    model: LayerModel | None  # the model of its layer; None if it is unset
+    model: LayerModel | None  # the model of its layer, or OFFLINE; None if it is unset
     tools: Collection[str]  # names of the tools that there are
     cache_dir: Path | None = None  # where it is kept which schemas compile; None compiles them
 
@@ -188,13 +191,10 @@ class _RecipeCheck:
 
     def information(self) -> Iterator[Problem]:
         """What is no fault but should be known: that a layer could not serve it offline, and ceilings."""
-        given = self.given
-        is_served = self.model is not None and self.model.writes
-        if given and is_served and given.tool is None and not given.is_dispensable and self._is_mapped():
-            reason = why_not_offline(self.recipe, given)
-            if reason:
-                message = f"{self.recipe.model_layer} could not serve it offline: {reason}"
-                yield Problem(message, str(self.recipe.path), verdict=Verdict.SOUND)
+        reason = self._why_not_offline() if self._is_mapped() else None
+        if reason and self.model not in (None, OFFLINE):
+            message = f"{self.recipe.model_layer} could not serve it offline: {reason}"
+            yield Problem(message, str(self.recipe.path), verdict=Verdict.SOUND)
         yield from self._ceilings()
 
     def _ceilings(self) -> Iterator[Problem]:
@@ -268,13 +268,17 @@ class _RecipeCheck:
             message = f"{names[0]!r} is to be chosen, which needs output_format: json or yaml"
             yield self._fault("output_format", message, "set it to json")
 
+    def _why_not_offline(self) -> str | None:
+        """Return why the layer of a phase's recipe cannot be offline; None if it can, or is no phase's."""
+        if self.given is None or self.given.tool is not None or self.given.is_dispensable:
+            return None
+        return why_not_offline(self.recipe.needs, self.given)
+
     def _offline(self) -> Iterator[Problem]:
         """What keeps the program from replying itself, where the layer has no language model."""
-        if self.given is None or self.model is None or self.model.writes:
+        if self.model != OFFLINE:
             return
-        if self.given.tool is not None or self.given.is_dispensable:
-            return
-        reason = why_not_offline(self.recipe, self.given)
+        reason = self._why_not_offline()
         if reason:
             fix = f"do not require it, or give {self.recipe.model_layer} a model in models.yaml"
             yield self._fault(
@@ -357,7 +361,7 @@ class _RecipeCheck:
 
     def _window(self) -> Iterator[Problem]:
         model, budget = self.model, self.recipe.token_budget
-        if model is None:
+        if model is None or model == OFFLINE:
             return
         needed = budget.prompt + budget.output + budget.response_reserve + _WINDOW_RESERVE_TOKENS
         needed += model.thinking_tokens

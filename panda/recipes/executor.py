@@ -35,9 +35,9 @@ from panda.errors import (
     TryAgainError,
 )
 from panda.models.contract import Encoder, Layers, Model
-from panda.offline.responder import OfflineResponder
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import CallWriter, Journal, NoTurn, whose_turn
+from panda.recipes.offline_responder import OfflineResponder
 from panda.recipes.prompt_responder import PromptResponder
 from panda.recipes.reply import Gate, Reply, find_fault, find_unlinked
 from panda.recipes.responder import Call, RawReply, Responder
@@ -75,7 +75,8 @@ class RecipeExecutor:
         return self._layers.model(self.book.load_recipe(key).model_layer)
 
     def writes(self, key: str) -> bool:
-        return self.model(key).info.writes
+        """Whether the layer of a recipe has a model, which is asked for whole replies."""
+        return not self._layers.is_offline(self.book.load_recipe(key).model_layer)
 
     def responder(self, key: str, request: Request, journal: Journal) -> Responder:
         """Return what replies to calls of a recipe: the model of its layer, or the program itself."""
@@ -93,10 +94,9 @@ class RecipeExecutor:
         return responder.unsupported(self.book.load_recipe(key), self.book.contract_of(key))
 
     def served_by(self, layer: str) -> str:
-        """What answers calls of a layer: its model where that writes, else the encoder, else words alone."""
-        model = self._layers.model(layer).info
-        if model.writes:
-            return f"{layer}: {model.name}"
+        """Return what answers calls of a layer: its model, or the encoder, else words in common."""
+        if not self._layers.is_offline(layer):
+            return f"{layer}: {self._layers.model(layer).info.name}"
         return f"encoder {self.encoder.info.name}" if self.encoder else "words in common"
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
@@ -247,9 +247,9 @@ class _Execution:
     def _optional(self) -> list[str]:
         """Return the properties that a reply may lack, whatever the recipe requires."""
         properties = self.recipe.output_schema.get("properties", {})
+        confidence = [name for name, schema in properties.items() if is_confidence(name, schema)]
         if self.responder.is_offline:  # what it cannot word is known to be missing
-            return [name for name in properties if name in self.contract.properties]
-        confidence = (name for name, schema in properties.items() if is_confidence(name, schema))
+            return [*confidence, *(name for name in properties if name in self.contract.properties)]
         return [*confidence, *self._without_choice()]
 
     def _reply(self, values: Mapping[str, Any], raw: RawReply) -> Reply:

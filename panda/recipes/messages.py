@@ -28,10 +28,10 @@ from panda.models.replies import with_schema
 from panda.recipes.book import RecipeBook
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import asked_properties, plain_schema, property_schemas
+from panda.steps.all_steps import ASSESSMENT, BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, TICKET
 from panda.steps.contract import StepContract
 from panda.steps.options import Option
 from panda.steps.request import Request
-from panda.steps.table import ASSESSMENT, BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, TICKET
 from panda.store.layout import CONTEXT_MD, TOOLRESULTS_MD
 from panda.store.turns import TurnFolder, read_turn_file
 

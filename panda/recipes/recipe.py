@@ -21,7 +21,7 @@ from panda.errors import (
     SchemaError,
 )
 from panda.models.models_file import Layer
-from panda.recipes.schema import property_schemas
+from panda.recipes.schema import is_confidence, property_schemas
 
 TEMPERATURES: Mapping[str, float] = {"REFLEX": 0.3, "NERVES": 0.1, "MIND": 0.5, "VOICE": 0.7, "EYES": 0.3}
 PRESERVED = (*(f"section_{number}" for number in range(7)), "tool_errors", "urls", "prices", "dates")
@@ -99,6 +99,13 @@ class Recipe:
     def is_object(self) -> bool:
         """Whether the reply is an object of output_schema, written as JSON or YAML."""
         return self.output_format in ("json", "yaml")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Return the properties that a reply has to hold; a confidence is computed and none of them."""
+        schemas = property_schemas(self.output_schema)
+        required = self.output_schema.get("required", ())
+        return tuple(name for name in required if not is_confidence(name, schemas.get(name)))
 
     def enum_of(self, name: str) -> tuple[str | bool, ...]:
         """Return the values that a property may have; empty if it is none with values of its own."""

@@ -214,7 +214,7 @@ class Batch:
                 continue
             if line.is_saved:
                 self._note_saved(one)
-            yield self._told(line, turn_data(folder) if folder else {})
+            yield self._told(line, turn_data(folder, folder.read_metadata()) if folder else {})
 
     def execute(
         self, workers: Workers, *, most: int | None = None, max_failures: int | None = None
@@ -304,7 +304,7 @@ class Batch:
         for value in made.interventions:
             write_json(store.interventions / f"{value['id']}.json", value)
         folder = self._folder(one)
-        data = turn_data(folder) if folder else {}
+        data = turn_data(folder, folder.read_metadata()) if folder else {}
         cited = [source["node_id"] for source in data.get("sources", ())]
         text = data.get("question") or data.get("response")
         answer = Answer(made.exit_code, text, cited, data.get("answered"), outcome=data.get("outcome"))

@@ -182,6 +182,7 @@ def _memory_after(turn: TurnFolder, store: UserStore, memory: Projection) -> Pro
 def _run(app: App, task: Task, bound: Bound | None) -> Made:
     started = time.monotonic()
     error: Problem | None = None
+    code = 0
     try:
         if bound is None and app.store.has(task.turn):
             turn = app.resume_turn(task.turn)
@@ -190,8 +191,9 @@ def _run(app: App, task: Task, bound: Bound | None) -> Made:
             dry = bound is not None and mode == "code"
             turn = app.start_turn(task.query.query, mode, dry_run=dry, made_for=reserved, bound=bound)
         app.run_turn(turn)
+        code = turn.metadata.exit_code
     except Problem as exc:
         error = exc
-    code = error.exit_code if error else app.store.open(task.turn).read_metadata().exit_code
+        code = exc.exit_code
     seconds = round(time.monotonic() - started, 3)
     return Made(code, seconds, error.message if error else None, isinstance(error, ModelAwayError))

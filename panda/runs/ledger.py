@@ -15,6 +15,7 @@ from panda.documents.context import render_section
 from panda.documents.records import Id, Name, Whole, encode
 from panda.documents.times import Clock, render_time
 from panda.errors import ModelFileError, NotFoundError, Problem, UsageError, Verdict
+from panda.models.contract import Encoder, Model
 from panda.models.layers import EYES
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Miss, text_digest
@@ -201,7 +202,8 @@ class Fingerprint(Whole, frozen=True):
 
     panda: str  # the version of the code
     recipes: Mapping[str, str | None]  # each recipe with the version in force; None: forgotten
-    models: Mapping[str, Mapping[str, str]]  # layer to name and digest of its model
+    models: Mapping[str, Mapping[str, str] | None]
+    """By layer the name and digest of its model, of an offline one those of the encoder; null without one."""
 
     def changed_since(self, then: "Fingerprint") -> list[str]:
         """Recipes and layers that are not what they were, by name."""
@@ -310,12 +312,14 @@ def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerpri
     for key in book.recipe_keys():
         recipes[key] = version_in_force(book, key).version
         used.add(book.load_recipe(key).model_layer)
-    models: dict[str, dict[str, str]] = {}
+    models: dict[str, Mapping[str, str] | None] = {}
     with open_layers(settings, environ) as layers:
         for layer in sorted(used):
             with suppress(*([ModelFileError] if layer == EYES else [])):  # the only layer that may be unset
-                info = layers.model(layer).info
-                models[layer] = {"name": info.name, "digest": info.digest}
+                by: Model | Encoder | None = (
+                    layers.encoder() if layers.is_offline(layer) else layers.model(layer)
+                )
+                models[layer] = {"name": by.info.name, "digest": by.info.digest} if by else None
     return Fingerprint(__version__, recipes, models)
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, NamedTuple, TextIO
 from uuid import uuid4
 
 from panda.documents.json_text import load_json
@@ -600,6 +600,22 @@ REPORT_MARK = "<!-- a report of panda: the next one takes its place -->"
 _MARKED_BYTES = 256
 
 
+def read_cache_file(path: Path) -> bytes:
+    """Return what a cache file holds; nothing if it cannot be read."""
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
+def write_cache_file(path: Path, data: bytes) -> None:
+    """Write a cache file whole or not at all; a cache that cannot be written is left as it is."""
+    with suppress(OSError):  # only speed is lost: everything in the cache can be computed again
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with held_temporary(path) as temporary:
+            temporary.write_bytes(data)
+            temporary.replace(path)
+
+
 def replace_report(path: Path) -> None:
     """Take a former report away, so that it is not taken for the one to come. UsageError: it is none."""
     if path.is_file() and path.stat().st_size:
@@ -703,6 +719,21 @@ def _content(descriptor: int, *, pipe: bool = False) -> bytes:
         return data
     finally:
         os.close(descriptor)
+
+
+class FileStamp(NamedTuple):
+    """What tells a file from itself as it was before, without a look into it."""
+
+    inode: int
+    size_bytes: int
+    modified_at_ns: int
+
+
+def stamp_file(path: Path) -> FileStamp:
+    """Return the stamp of a file, of a link that of its target. Raises StoreError: there is none."""
+    with store_errors(path, "read"):
+        status = path.stat()
+    return FileStamp(status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def read_text(path: Path | str, *, pipe: bool = False) -> str:

@@ -184,29 +184,25 @@ def test_validate_damaged(filled: Panda) -> None:
 def test_models_list(panda: Panda) -> None:
     """`models list` names each model with the layers it serves, without a store."""
     listed = panda.json("models", "list")
-    model, encoder = listed["models"]
-    assert model["name"] == "smollm2-135m"
-    assert "MIND" in model["layers"]
-    assert model["error"] is None
+    (encoder,) = listed["models"]
     assert (listed["encoder"], encoder["embeds"], encoder["layers"]) == ("minilm-l6", True, ["encoder"])
     assert encoder["error"] is None
 
 
 def test_models_list_says_what_is_asked_for(panda: Panda) -> None:
-    """Of the packaged models the encoder makes all choices; the language model is for `panda compress`."""
+    """The layers of the packaged models.yaml are offline: the encoder makes all choices."""
     listed = panda.json("models", "list")
     assert listed["served_by"] == {
         "REFLEX": ["minilm-l6"],
-        "NERVES": ["smollm2-135m"],
+        "NERVES": [],
         "MIND": ["minilm-l6"],
         "VOICE": ["minilm-l6"],
         "EYES": [],
     }
-    model, encoder = listed["models"]
-    assert (model["recipes"], model["asked_for"]) == ([], "weights of sentences in panda compress")
-    assert encoder["asked_for"].startswith("choices of recipes: REFLEX ")
-    recipes = {recipe["recipe"]: recipe["decides"] for recipe in panda.json("recipe", "list")["recipes"]}
-    assert set(encoder["recipes"]) == {key for key, decides in recipes.items() if "encoder" in decides}
+    (encoder,) = listed["models"]
+    assert encoder["asked_for"].startswith("choices of recipes: MIND ")
+    recipes = {recipe["recipe"]: recipe["served_by"] for recipe in panda.json("recipe", "list")["recipes"]}
+    assert set(encoder["recipes"]) == {key for key, server in recipes.items() if server == "offline"}
 
 
 def test_models_check(panda: Panda) -> None:
@@ -214,7 +210,7 @@ def test_models_check(panda: Panda) -> None:
     panda.write("broken.gguf", b"GGUF" + bytes(100))
     panda.write(
         "models.yaml",
-        "models:\n  mine: {backend: llama_cpp, location: broken.gguf, n_ctx: 512, writes: true}\n"
+        "models:\n  mine: {backend: llama_cpp, location: broken.gguf, n_ctx: 512}\n"
         "layers: {REFLEX: mine, NERVES: mine, MIND: mine, VOICE: mine, EYES: null}\nencoder: null\n",
     )
     ended = panda("models", "check", "--json")
@@ -228,7 +224,7 @@ def test_models_of_a_list_of_servers(panda: Panda) -> None:
     with closing(Server()) as alive:
         alive.answer = lambda _: reply('{"colour": "blue"}', usage={"completion_tokens": 50})
         urls = [alive.url, "http://127.0.0.1:9/v1"]
-        keys = f"location: [{', '.join(urls)}], model: m, n_ctx: 4096, writes: true, parallel: 4"
+        keys = f"location: [{', '.join(urls)}], model: m, n_ctx: 4096, parallel: 4"
         models = f"models: {{m: {{backend: openai, {keys}}}}}\nlayers: {{MIND: m}}\nencoder: null\n"
         panda.write("models.yaml", models)
         (model,) = panda.json("models", "list")["models"]

@@ -82,18 +82,16 @@ def executions(panda: Panda) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_what_the_model_reads_is_logged(panda: Panda) -> None:
-    """Reading of the NERVES model is a line like that of any call, with its tokens."""
+def test_without_a_query_words_alone_decide(panda: Panda) -> None:
+    """A document is shortened without a query and without any model; a price stays."""
     panda("init")
-    names = ("Ada", "Bea", "Cleo", "Dora", "Edna", "Fay", "Gwen", "Hope", "Iris", "Joan")
-    panda.write("notes.md", " ".join(f"{name} keeps a {name.lower()}bird at home." for name in names))
-    assert panda("compress", "notes.md", "--budget", "40").code == 0
-    read, compressed = executions(panda)
-    assert (read["recipe"], read.get("event"), read["method"]) == ("compress_generic", None, "choose")
-    assert read["tokens"]["output"] > 20
-    assert (read["phase"], read["turn_id"], read["model"]) == (None, None, "smollm2-135m")
-    assert (compressed["recipe"], compressed["event"]) == (None, "compressed")
-    assert (compressed["method"], compressed["model_layer"]) == ("model", "NERVES")
+    expected = "The early bird catches the worm. All that glitters is not gold."
+    panda.write("notes.md", f"{expected} The refrigerator costs $400.")
+    data = panda.json("compress", "notes.md", "--budget", "16")
+    assert data["method"] == "lexical"
+    assert "The refrigerator costs $400." in data["text"]
+    (line,) = executions(panda)
+    assert (line["event"], line["method"], line["model"]) == ("compressed", "lexical", None)
 
 
 def test_a_cache_that_cannot_be_written(panda: Panda, tmp_path: Path) -> None:
@@ -109,12 +107,3 @@ def test_a_cache_that_cannot_be_written(panda: Panda, tmp_path: Path) -> None:
     assert "code=0" in told
     assert "not kept in the cache" in told
     assert "The quiet one is from Peru." in told
-
-
-def test_what_the_model_expects_goes_first(panda: Panda) -> None:
-    """Without a query the sentence that surprises the NERVES model stays, and the expected one goes."""
-    expected = "The early bird catches the worm. All that glitters is not gold."
-    panda.write("notes.md", f"{expected} Purple seventeen refrigerators negotiated cheese upward.")
-    data = panda.json("compress", "notes.md", "--budget", "16")
-    assert data["method"] == "model"
-    assert "refrigerators" in data["text"]

@@ -21,6 +21,7 @@ LINES = (
         "query": "Has the page of the pool changed?",
         "label": "web.fetch",
     },
+    {"step": "phase1_reflection", "choice": "decision", "query": "And the other?", "label": "CLARIFY"},
     {"kind": "evidence", "query": "5 mW", "options": [{"id": "a", "text": "5 MW"}], "label": "unsupported"},
     {"kind": "evidence", "query": "5 W", "options": [{"id": "a", "text": "5 watts"}], "label": "supported"},
 )
@@ -33,28 +34,45 @@ def panda(tmp_path: Path) -> Panda:
 
 
 def test_numbers(panda: Panda) -> None:
-    """Each kind is measured on its test half, wrong answers too, by the fit of the embedded model."""
+    """Each kind is measured on its test half, with what serves it; a case may name a recipe or a step."""
     panda.write_lines("cases.jsonl", *LINES)
     measured = panda.json("eval", "--cases", "cases.jsonl", "--write", "numbers.json")
     kinds = {kind["kind"]: kind for kind in measured["kinds"]}
-    keys = ("cases", "right", "fitted")
+    keys = ("cases", "right", "served_by")
     assert {name: tuple(kind[key] for key in keys) for name, kind in kinds.items()} == {
-        "intent": (3, 2, True),
-        "clear": (1, 1, True),
-        "constraint": (1, 1, False),
-        "pipeline/phase3_planner_chat tools": (1, 1, True),
-        "evidence": (2, 2, False),
+        "intent": (3, 2, "encoder minilm-l6"),
+        "clear": (1, 1, "encoder minilm-l6"),
+        "constraint": (1, 1, "code"),
+        "pipeline/phase3_planner_chat tools": (1, 1, "encoder minilm-l6"),
+        "phase1_reflection decision": (1, 1, "encoder minilm-l6"),
+        "evidence": (2, 2, "code"),
     }
     assert kinds["intent"]["accuracy"] == pytest.approx(2 / 3)
     assert kinds["evidence"]["recipe"] == "check_evidence"
+    assert kinds["phase1_reflection decision"]["recipe"] == "pipeline/phase1_reflection"
     answers = json.loads((panda.home / "numbers.json").read_text())["answers"]
     assert [answer["said"] for answer in answers] == [
         *("greeting", "navigation", "greeting", "unclear", "under 200 euros", "web.fetch"),
-        *("unsupported", "supported"),
+        *("CLARIFY", "unsupported", "supported"),
     ]
     unasked = panda("eval", "pipeline/phase7_summarizer", "--cases", "cases.jsonl", "--json")
     assert unasked.code == 2
     assert "pipeline/phase1_reflection" in unasked.error["fix"]
+
+
+def test_wrong_answers_are_listed_and_a_bar_ends_with_3(panda: Panda) -> None:
+    """With --wrong the cases that are answered wrongly stand in place of the numbers; --min is a bar."""
+    panda.write_lines("cases.jsonl", *LINES[:4])
+    listed = panda("eval", "--cases", "cases.jsonl", "--wrong")
+    assert listed.code == 0
+    (row,) = listed.rows
+    assert row.split("\t") == ["intent", "Good evening!", "navigation", "greeting"]
+    assert panda("eval", "--cases", "cases.jsonl", "--min", "0.6").code == 0
+    below = panda("eval", "--cases", "cases.jsonl", "--min", "0.7", "--json")
+    assert below.code == 3
+    assert below.error["message"] == "intent is right in 2 of 3 cases, less than 0.7"
+    assert [case["query"] for case in below.data["wrong"]] == ["Good evening!"]
+    assert panda("eval", "--cases", "cases.jsonl", "--min", "70").code == 2
 
 
 def test_without_cases(panda: Panda) -> None:

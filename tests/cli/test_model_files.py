@@ -11,7 +11,7 @@ import pytest
 from tests.api import Panda, copy_models
 
 MODELS = """\
-models: {{own: {{backend: llama_cpp, location: {location}, n_ctx: 2048, scores: true, writes: {writes}}}}}
+models: {{own: {{backend: llama_cpp, location: {location}, n_ctx: 2048}}}}
 layers: {{REFLEX: own, NERVES: own, MIND: own, VOICE: own, EYES: null}}
 encoder: null
 """
@@ -34,11 +34,11 @@ def panda(tmp_path: Path) -> Panda:
     return made
 
 
-def put_model(panda: Panda, *, writes: str = "false") -> Path:
+def put_model(panda: Panda) -> Path:
     """Put a copy of the packaged model into the project, named by its models.yaml."""
     path = panda.home / "own.gguf"
     shutil.copyfile(packaged_gguf(), path)
-    panda.write("models.yaml", MODELS.format(location="own.gguf", writes=writes))
+    panda.write("models.yaml", MODELS.format(location="own.gguf"))
     return path
 
 
@@ -67,7 +67,7 @@ def test_a_model_file_of_a_project_is_trusted_by_its_digest(panda: Panda) -> Non
     """One inside of the project too; panda trust tells size and digest, and another content asks again."""
     path = panda.home / "small.gguf"
     path.write_bytes(b"GGUF" + bytes(100))
-    panda.write("models.yaml", MODELS.format(location="small.gguf", writes="false"))
+    panda.write("models.yaml", MODELS.format(location="small.gguf"))
     for words in (("models", "list"), ("models", "check"), ("turn", "Which tea?")):
         ended = panda(*words)
         assert (ended.code, "models.own.location" in ended.err) == (2, True), words
@@ -86,7 +86,7 @@ def test_all_parts_of_a_split_model_are_told(panda: Panda) -> None:
     """llama.cpp loads the further parts by their names."""
     for number in (1, 2):
         panda.write(f"big-{number:05}-of-00002.gguf", b"GGUF" + bytes(8))
-    panda.write("models.yaml", MODELS.format(location="big-00001-of-00002.gguf", writes="false"))
+    panda.write("models.yaml", MODELS.format(location="big-00001-of-00002.gguf"))
     assert "big-00002-of-00002.gguf (12 bytes" in panda("trust", "--dry-run").out
     assert panda("trust").code == 0
     panda.write("big-00002-of-00002.gguf", b"GGUF" + b"evil")
@@ -96,7 +96,7 @@ def test_all_parts_of_a_split_model_are_told(panda: Panda) -> None:
 def test_a_pipe_is_no_model_file(panda: Panda) -> None:
     """Nothing waits for it."""
     os.mkfifo(panda.home / "pipe.gguf")
-    panda.write("models.yaml", MODELS.format(location="pipe.gguf", writes="false"))
+    panda.write("models.yaml", MODELS.format(location="pipe.gguf"))
     assert panda("trust", "--dry-run").code == 0
     ended = panda("models", "check", "--trust")
     assert (ended.code, "there is no model file pipe.gguf" in ended.out + ended.err) == (3, True)
@@ -115,15 +115,15 @@ def test_a_damaged_header_ends_no_command(key: str, value: int, panda: Panda) ->
     if key != "llama.vocab_size":
         assert ended.code == 3
         assert ended.data["models"][0]["error"]
-    turn = panda.process("turn", "Which tea do I like?", "--trust")
-    assert turn.code != 1
-    assert turn.code >= 0
+        turn = panda.process("turn", "Which tea do I like?", "--trust")
+        assert turn.code != 1
+        assert turn.code >= 0
 
 
 @pytest.mark.parametrize("template", [LOOPS, GROWS, "{{ 1 // 0 }}", "{{ x.y.z }}"], ids=len)
 def test_a_chat_template_is_bounded(template: str, panda: Panda) -> None:
     """A template that never ends, grows without end or fails is an error of the model file."""
-    path = put_model(panda, writes="true")
+    path = put_model(panda)
     set_template(path, template)
     ended = panda("models", "check", "--trust", "--json")
     assert ended.code == 3

@@ -33,7 +33,7 @@ def give_away(path: Path) -> Path:
 def models_of_nobody() -> str:
     """A models.yaml that reaches nothing."""
     return (
-        "models: {small: {backend: llama_cpp, location: builtin:smollm2-135m, n_ctx: 8192, scores: true}}\n"
+        "models: {small: {backend: llama_cpp, location: builtin:smollm2-135m, n_ctx: 8192}}\n"
         "layers: {REFLEX: small, NERVES: small, MIND: small, VOICE: small, EYES: null}\n"
     )
 

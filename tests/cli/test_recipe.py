@@ -31,7 +31,7 @@ def test_list(panda: Panda) -> None:
     (row,) = [row for row in rows if row[0] == PLANNER]
     assert row[1:3] == ["MIND", "chat"]
     assert sum(int(part) for part in row[4:7]) <= int(row[3])
-    assert (row[7], row[9]) == ("high", "encoder + encoder head")
+    assert (row[7], row[9]) == ("high", "offline")
     recipes = {recipe["recipe"]: recipe for recipe in panda.json("recipe", "list")["recipes"]}
     planner = recipes[PLANNER]
     assert (planner["step"], planner["token_budget"]["response_reserve"]) == ("phase3_planner", 0)
@@ -51,13 +51,20 @@ def test_a_broken_recipe_of_the_project(panda: Panda) -> None:
 
 
 def test_show(panda: Panda) -> None:
-    """`recipe show` prints the file, then as comments how each kind of model is asked; --json the values."""
+    """`recipe show` prints the file, then as comments the contract and what serves it; --json the values."""
     out = panda("recipe", "show", PLANNER).out
     assert out.startswith(packaged(PLANNER))
     assert yaml.safe_load(out) == yaml.safe_load(packaged(PLANNER))
-    assert "# A model that writes and scores:\n" in out
-    assert "#   next_step         written, its probability is the confidence\n" in out
+    rows = dict(re.findall(r"(?m)^#   (.{15}) (.+)$", out.partition("\n# Contract\n")[2]))
+    contract = {name.strip(): value for name, value in rows.items()}
+    assert contract["step"] == "phase3_planner"
+    assert contract["served by"] == "offline (MIND)"
+    assert contract["ids at"] == "tools of tools"
+    assert contract["needs"] == "next_step"
+    assert "evidence" in contract["options"].split(", ")
     data = panda.json("recipe", "show", PLANNER)
+    assert data["contract"]["required"] == ["next_step"]
+    assert data["served_by"] == "offline"
     assert (data["mode"], data["quality_gates"]["max_retries"]) == ("chat", 2)
     assert data["output_schema"]["properties"]["next_step"]["enum"] == ["coordinator", "synthesis", "clarify"]
 
@@ -163,19 +170,20 @@ def test_a_recipe_is_ejected(panda: Panda) -> None:
     assert written[0] == panda.home / "recipes" / f"{ANALYZER}.yaml"
     for path in written:
         assert path.read_bytes() == (ROOT / path.relative_to(panda.home)).read_bytes()
-    assert "never sent, since the model of REFLEX only chooses: " in ended.err
+    assert "never sent, since REFLEX is offline: " in ended.err
     assert f"{ANALYZER}.md" in ended.err
     again = panda("recipe", "eject", ANALYZER)
     assert (again.code, again.out) == (0, "nothing to write: the project has that version\n")
 
 
 def test_a_prompt_that_is_never_sent_is_told(panda: Panda) -> None:
-    """validate names the project's prompts that the models which are set never see, as information."""
-    for name, is_sent in (("phase6_validator.md", False), ("phase4_code_tools.md", True)):
-        path = panda.write(f"prompts/pipeline/{name}", (ROOT / "prompts/pipeline" / name).read_bytes())
-        ended = panda("validate")
-        assert ended.code == 0
-        assert (f"{path}: information: no model that is set is ever sent it" in ended.out) is not is_sent
+    """Validate names the project's prompts that are never sent, their layer being offline, as information."""
+    path = panda.write(
+        "prompts/pipeline/phase6_validator.md", (ROOT / "prompts/pipeline/phase6_validator.md").read_bytes()
+    )
+    ended = panda("validate")
+    assert ended.code == 0
+    assert f"{path}: information: no model is sent it: MIND is offline" in ended.out
     panda.write("models.yaml", models_at("http://127.0.0.1:9/v1"))
     ended = panda("validate")
-    assert (ended.code, "ever sent" in ended.out) == (0, False)
+    assert (ended.code, "is sent it" in ended.out) == (0, False)

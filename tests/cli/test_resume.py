@@ -26,17 +26,31 @@ is_sent = False
 
 def send_once(event, arguments):
     global is_sent
-    if event == "open" and not is_sent and str(arguments[0]).endswith("metadata.json"):
-        directory = os.path.dirname(arguments[0])
-        if os.path.exists(os.path.join(directory, "query_analysis.json")):
-            is_sent = True
-            Finalized()
+    if event == "open" and not is_sent and str(arguments[0]).endswith("query_analysis.json"):
+        is_sent = True
+        Finalized()
 
 sys.addaudithook(send_once)
 import runpy
 runpy.run_module("panda", run_name="__main__")
 """
 """Sends itself SIGINT once phase 0 is done, where Python drops exceptions."""
+STOPS_AS_A_PHASE_ENDS = """
+import os, runpy, signal, sys
+
+writes_left = WRITES
+
+def send_signal(event, arguments):
+    global writes_left
+    if event == "os.rename" and str(arguments[1]).endswith("metadata.json"):
+        writes_left -= 1
+        if writes_left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.addaudithook(send_signal)
+runpy.run_module("panda", run_name="__main__")
+"""
+"""Sends itself SIGINT at one of the writes of metadata.json, which is brought to its end before."""
 COMMAND = [sys.executable, "-c", "from panda.cli.main import main; main()"]
 
 
@@ -98,11 +112,7 @@ def test_killed_turn_resumes(store: Path) -> None:
 
 
 def _call(record: dict[str, object]) -> str:
-    kept = ("execution", "phase", "recipe", "property", "prefix", "options")
-    values = {key: record.get(key) for key in kept}
-    values["prefix"] = record["prefix"]["sha256"]  # type: ignore[index]
-    values["options"] = [(o["context"], o["continuation"]) for o in record["options"]]  # type: ignore[attr-defined]
-    return json.dumps(values)
+    return json.dumps([record[key] for key in ("kind", "execution", "phase", "recipe", "attempt", "round")])
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -128,6 +138,26 @@ def test_a_signal_whose_exception_python_drops_interrupts(tmp_path: Path) -> Non
     assert "KeyboardInterrupt" in ended.err
     assert ended.code == 130
     assert json.loads(panda.turn_file(3, "metadata.json").read_bytes())["status"] == "interrupted"
+    assert panda.problems() == []
+
+
+@pytest.mark.parametrize(
+    ("writes", "status", "route"),
+    [(2, "interrupted", [0]), (8, "approved", [0, 1, 2, 3, 5, 6, 7])],
+    ids=["phase 0", "phase 7"],
+)
+def test_a_signal_as_a_phase_ends_undoes_nothing(
+    tmp_path: Path, writes: int, status: str, route: list[int]
+) -> None:
+    """A phase that is written down as done counts as done, though Ctrl-C came while that was written."""
+    panda = Panda(tmp_path, LAPTOPS, user="ann")
+    with closing(ModelServer()) as server:
+        panda.write("models.yaml", server.models())
+        panda.program = (sys.executable, "-c", STOPS_AS_A_PHASE_ENDS.replace("WRITES", str(writes)))
+        assert panda.process("turn", "How much is the Lenovo LOQ 15?", "--json").code == 130
+    metadata = json.loads(panda.turn_file(3, "metadata.json").read_bytes())
+    assert (metadata["status"], metadata["route"]) == (status, route)
+    assert metadata["next"] == (None if status == "approved" else {"phase": 1, "round": 0, "attempt": 0})
     assert panda.problems() == []
 
 

@@ -47,9 +47,7 @@ def panda(recorded: Path, tmp_path: Path) -> Panda:
 
 
 def write_models(directory: Path, url: str, *, timeout_seconds: int = 300) -> None:
-    keys = (
-        f'backend: openai, location: "{url}", model: m, n_ctx: 16384, writes: true, structured: json_schema'
-    )
+    keys = f'backend: openai, location: "{url}", model: m, n_ctx: 16384, structured: json_schema'
     keys += f", timeout_seconds: {timeout_seconds}"
     layers = "{REFLEX: served, NERVES: served, MIND: served, VOICE: served}"
     text = f"models:\n  served: {{{keys}}}\nlayers: {layers}\nencoder: null\n"

@@ -13,7 +13,7 @@ FIX = "look at it with panda trust --dry-run, then panda trust"
 SECRET = "hunter2"
 MODELS = """\
 models:
-  away: {{backend: openai, location: "{url}", model: m, n_ctx: 16384, writes: true, api_key_env: MY_SECRET}}
+  away: {{backend: openai, location: "{url}", model: m, n_ctx: 16384, api_key_env: MY_SECRET}}
 layers: {{REFLEX: away, NERVES: away, MIND: away, VOICE: away, EYES: null}}
 """
 LEAKING = "http://192.0.2.1/v1"
@@ -32,7 +32,7 @@ DERIVED = {"recipe_dirs", "prompt_dirs", "project_dir", "trust", "state_dir"}
 REACHING_MODEL_KEYS = {"location", "projector", "api_key_env", "extra_body", "headers"}
 """Keys of a model that can reach out of a project: `panda trust` tells what they would do."""
 HARMLESS_MODEL_KEYS = {
-    *("backend", "n_ctx", "writes", "scores", "embeds", "requantize", "model"),
+    *("backend", "n_ctx", "embeds", "model"),
     *("thinking_tokens", "timeout_seconds", "attempt_seconds", "parallel", "structured", "max_tokens_key"),
 }
 """Keys of a model that only say how it is used."""
@@ -222,7 +222,7 @@ def test_every_setting_reaches_out_or_is_harmless(checkout: Panda) -> None:
     [
         ('root = "../outside"', "reads and writes the store {outside}"),
         ('root = "way"', "reads and writes the store {outside}"),
-        ('cache_dir = "../outside"', "writes into {outside}, and runs the models kept there"),
+        ('cache_dir = "../outside"', "writes into {outside}, and reads what is kept there"),
         ('models_file = "../outside/models.yaml"', "reads the models of {outside}/models.yaml"),
         ('web_allow = ["127.0.0.1"]', "lets web pages be read at 127.0.0.1"),
         ('search_provider = "searxng:http://127.0.0.1:9"', "sends searches to http://127.0.0.1:9"),
@@ -261,7 +261,7 @@ def test_models_outside_of_the_project_are_not_loaded(checkout: Panda) -> None:
     place = outside(checkout)
     (place / "x.gguf").write_bytes(b"GGUF")
     (checkout.home / "link.gguf").symlink_to(place / "x.gguf")
-    spec = "{{backend: llama_cpp, location: {}, n_ctx: 512, writes: false, scores: true{}}}"
+    spec = "{{backend: llama_cpp, location: {}, n_ctx: 512{}}}"
     locations = ["../outside/x.gguf", "link.gguf", str(place / "x.gguf")]
     models = [f"  m{n}: {spec.format(location, '')}\n" for n, location in enumerate(locations)]
     models.append(f"  p: {spec.format('own.gguf', ', projector: ../outside/mmproj.gguf')}\n")
@@ -281,7 +281,7 @@ def test_a_trusted_path_that_leads_elsewhere_asks_again(checkout: Panda) -> None
         (outside(checkout) / f"{name}.gguf").write_bytes(b"GGUF")
     link = checkout.home / "link.gguf"
     link.symlink_to(outside(checkout) / "a.gguf")
-    spec = "{backend: llama_cpp, location: link.gguf, n_ctx: 512, writes: false}"
+    spec = "{backend: llama_cpp, location: link.gguf, n_ctx: 512}"
     checkout.write("models.yaml", f"models:\n  m: {spec}\nlayers: {{MIND: m}}\n")
     assert checkout("trust").code == 0
     assert checkout("models", "list").code == 0

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from panda.models.llama.loaded import LoadedGgufs
 from panda.models.llama.model import LlamaCppModel
@@ -17,13 +16,12 @@ from tests.loopback import reply as reply
 BUILTIN = "builtin:smollm2-135m"
 
 
-def embedded_spec(*, n_ctx: int = 1024, scores: bool = True, thinking_tokens: int = 0) -> ModelSpec:
-    spec = ModelSpec("embedded", "llama_cpp", BUILTIN, n_ctx, writes=True, scores=scores)
-    return replace(spec, requantize="q8_0", thinking_tokens=thinking_tokens)
+def embedded_spec(*, n_ctx: int = 1024, thinking_tokens: int = 0) -> ModelSpec:
+    return ModelSpec("embedded", "llama_cpp", BUILTIN, n_ctx, thinking_tokens=thinking_tokens)
 
 
-def embedded(ggufs: LoadedGgufs, *, n_ctx: int = 1024, scores: bool = True) -> LlamaCppModel:
-    return ggufs.model(embedded_spec(n_ctx=n_ctx, scores=scores), relative_to=Path())
+def embedded(ggufs: LoadedGgufs, *, n_ctx: int = 1024) -> LlamaCppModel:
+    return ggufs.model(embedded_spec(n_ctx=n_ctx), relative_to=Path())
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +47,7 @@ class Server(loopback.Server):
         """The model on it, with the keys of a models.yaml and the arguments of OpenAiModel."""
         own = {name: keys.pop(name) for name in ("api_key", "cache_dir") if name in keys}
         spec: dict[str, Any] = {"name": "served", "location": self.url, "model": "m", "n_ctx": 1024}
-        entry = ModelSpec(**spec | keys, backend="openai", writes=True, scores=False)
+        entry = ModelSpec(**spec | keys, backend="openai")
         self._models.append(OpenAiModel(entry, **own))
         return self._models[-1]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from panda.errors import HaltError, ModelTimeoutError, RecipeSchemaError
-from panda.models.contract import GenerateParams, Message, Model, ScoreParams
+from panda.models.contract import GenerateParams, Message, Model
 from panda.models.llama.model import LlamaCppModel
 from tests.models.conftest import Server, reply
 
@@ -90,17 +90,3 @@ def test_timeout_is_an_error(backend: str, server: Server, model: LlamaCppModel)
     slow_model: Model = model if backend == "llama_cpp" else served
     with pytest.raises(ModelTimeoutError, match=r"0\.05 seconds"):
         slow_model.generate((Message("user", "long " * 900),), params(timeout_seconds=0.05))
-
-
-def test_every_token_of_a_text_is_scored(any_model: Model) -> None:
-    """A text gives one log-probability a token, and the places where tokens end cover the text."""
-    text = "The sky is blue. Zürich 😀 wug."
-    if not any_model.info.scores:
-        with pytest.raises(HaltError, match="cannot score"):
-            any_model.score_tokens("", text, ScoreParams(60))
-        return
-    scores = any_model.score_tokens("Colours.\n", text, ScoreParams(60))
-    assert len(scores.logprobs) == len(scores.ends) == scores.usage.output
-    assert scores.ends[-1] == len(text)
-    assert list(scores.ends) == sorted(scores.ends)
-    assert all(value < 0 for value in scores.logprobs)

@@ -225,7 +225,7 @@ from panda.runs.pool import Chain, Processes, run_chains
 
 @contextmanager
 def opener():
-    spec = ModelSpec("m", "openai", sys.argv[1], 1024, writes=True, model="m", further_servers=(sys.argv[2],))
+    spec = ModelSpec("m", "openai", sys.argv[1], 1024, model="m", further_servers=(sys.argv[2],))
     model = OpenAiModel(spec)
     params = GenerateParams(temperature=0, max_tokens=9, seed=3, timeout_seconds=60)
     yield lambda task: model.generate((Message("user", "Hi"),), params).text

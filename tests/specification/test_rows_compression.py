@@ -13,7 +13,7 @@ from typing import Any
 import frontmatter
 import pytest
 
-from tests.api import LAPTOPS, ROOT, ModelServer, Panda, models_at, run_here
+from tests.api import LAPTOPS, ROOT, ModelServer, Panda, run_here
 from tests.code_mode import CodeProject, call, code_script, replies
 from tests.code_mode import project as project
 from tests.script import Asked, Script, pick
@@ -48,11 +48,8 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def by_words(tmp_path: Path) -> Panda:
-    """A project whose model neither writes nor scores: words alone decide what stays."""
-    panda = Panda(tmp_path / "project")
-    models = models_at("http://127.0.0.1:9/v1")
-    panda.write("models.yaml", models.replace("writes: true", "writes: false"))
-    return panda
+    """A project without a language model: words alone decide what stays."""
+    return Panda(tmp_path / "project")
 
 
 def shop(n: int) -> str:

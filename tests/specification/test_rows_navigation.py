@@ -291,7 +291,7 @@ def test_s3_7_web_navigation_eyes(town: Town) -> None:
         return script(call)
 
     mind = ModelServer(answer)
-    spec = f"backend: openai, location: {eyes.url}, model: eyes, n_ctx: 8192, writes: true"
+    spec = f"backend: openai, location: {eyes.url}, model: eyes, n_ctx: 8192"
     models = (
         mind.models()
         .replace("EYES: null", "EYES: eyes")

@@ -26,7 +26,7 @@ def mount(*words: str) -> None:
 
 
 def unmount(place: Path) -> None:
-    """Unmount at once; while another process of the machine still looks at the disk, as soon as it leaves it."""
+    """Unmount at once, or as soon as another process that looks at the disk leaves it."""
     if subprocess.run(["umount", str(place)], check=False).returncode:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 

@@ -22,9 +22,9 @@ from panda.models.llama.gguf import (
     library_identity,
     load_library,
     take_error,
-    write_cache_file,
 )
 from panda.models.llama.projector import Seen
+from panda.store.files import write_cache_file
 
 _MEMORY_BYTES = 4 * 2**20
 _DISK_BYTES = 2**30

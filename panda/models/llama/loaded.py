@@ -38,10 +38,9 @@ class LoadedGgufs:
             lens = GgufFile(place, self._cache_dir, is_packaged=spec.projector.startswith(BUILTIN_PREFIX))
         info = ModelInfo(
             name=spec.name,
-            digest=file.digest if lens is None else lens.joined_digest(file.digest),
+            digest=file.sha256 if lens is None else lens.joined_digest(file.sha256),
             n_ctx=spec.n_ctx,
-            writes=spec.writes,
-            scores=spec.scores,
+            scores=True,
             extra={**_origin(spec, file), "projector": str(lens.path) if lens else None},
             sees=lens is not None,
             thinking_tokens=spec.thinking_tokens,
@@ -57,10 +56,10 @@ class LoadedGgufs:
     def encoder(self, spec: ModelSpec, *, relative_to: Path) -> LlamaEncoder:
         """The encoder of one entry of models.yaml; arguments and errors as for `model`."""
         file = self._file(spec, relative_to)
-        digest = hashlib.sha256(f"{file.digest} {spec.n_ctx}".encode()).hexdigest()
-        info = ModelInfo(spec.name, digest, spec.n_ctx, False, False, _origin(spec, file), embeds=True)
+        digest = hashlib.sha256(f"{file.sha256} {spec.n_ctx}".encode()).hexdigest()
+        info = ModelInfo(spec.name, digest, spec.n_ctx, False, _origin(spec, file), embeds=True)
         load = partial(self._load_weights, file)
-        return self._load(("encoder", file.digest, spec.n_ctx), lambda: LlamaEncoder(info, load_weights=load))
+        return self._load(("encoder", file.sha256, spec.n_ctx), lambda: LlamaEncoder(info, load_weights=load))
 
     def close(self) -> None:
         """Free all memory. Models given out before must not be used any more."""
@@ -75,21 +74,18 @@ class LoadedGgufs:
         return part
 
     def _file(self, spec: ModelSpec, relative_to: Path) -> GgufFile:
-        place, is_packaged = (
-            find_gguf(spec.location, relative_to=relative_to),
-            spec.location.startswith(BUILTIN_PREFIX),
-        )
-        return GgufFile(place, self._cache_dir, spec.requantize, is_packaged=is_packaged)
+        path = find_gguf(spec.location, relative_to=relative_to)
+        is_packaged = spec.location.startswith(BUILTIN_PREFIX)
+        return GgufFile(path, self._cache_dir, is_packaged=is_packaged)
 
     def _load_weights(self, file: GgufFile, lens: GgufFile | None = None) -> Weights:
         """The weights, with a projector that fits them: what is broken shows before anything is asked."""
 
         def read() -> Weights:
             try_model(file)
-            with file.runnable_path() as path:
-                return Weights(path, is_packaged=file.is_packaged)
+            return Weights(file.path, is_packaged=file.is_packaged)
 
-        weights = self._load(("weights", file.digest, 0), read)
+        weights = self._load(("weights", file.sha256, 0), read)
         if lens is not None:
             self._load_projector(file, lens)
         return weights
@@ -97,9 +93,9 @@ class LoadedGgufs:
     def _load_context(self, file: GgufFile, n_ctx: int, tokens: int) -> LlamaContext:
         weights, threads = self._load_weights(file), self._prefill_threads
         context = self._load(
-            ("context", file.digest, n_ctx),
+            ("context", file.sha256, n_ctx),
             lambda: LlamaContext(
-                weights, n_ctx=n_ctx, kept=self._kept, identity=file.digest, prefill_threads=threads
+                weights, n_ctx=n_ctx, kept=self._kept, identity=file.sha256, prefill_threads=threads
             ),
         )
         context.reserve(tokens)
@@ -108,7 +104,7 @@ class LoadedGgufs:
     def _load_projector(self, file: GgufFile, lens: GgufFile) -> Projector:
         weights, threads = self._load_weights(file), self._prefill_threads
         try_projector(file, lens)
-        key = ("projector", lens.joined_digest(file.digest), 0)
+        key = ("projector", lens.joined_digest(file.sha256), 0)
         return self._load(key, lambda: Projector(lens.path, weights, threads=threads))
 
 
@@ -126,6 +122,5 @@ def _check_packaged(path: Path) -> None:
     check_gguf(path)
 
 
-def _origin(spec: ModelSpec, file: GgufFile) -> dict[str, str | None]:
-    facts = {"backend": "llama_cpp", "location": spec.location, "file": str(file.path)}
-    return {**facts, "requantize": spec.requantize}
+def _origin(spec: ModelSpec, file: GgufFile) -> dict[str, str]:
+    return {"backend": "llama_cpp", "location": spec.location, "file": str(file.path)}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from panda.errors import HaltError, ModelFileError, RecipeSchemaError
+from panda.errors import ModelFileError, RecipeSchemaError
 from panda.models.contract import (
     Completion,
     Deadline,
@@ -17,7 +17,6 @@ from panda.models.contract import (
     ScoreCase,
     ScoreParams,
     Scores,
-    TokenScores,
     Usage,
 )
 from panda.models.llama.context import LlamaContext
@@ -124,8 +123,8 @@ def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
     forge a control token, and the parts up to the last leading system message are the same whatever follows.
     """
     if weights.chat_template is None:
-        message = "the model file has no chat template, so it can score but not reply"
-        fix = "use an instruction-tuned model, or set writes: false in models.yaml"
+        message = "the model file has no chat template, so it cannot reply"
+        fix = "use an instruction-tuned model, or set the layer to offline in models.yaml"
         raise ModelFileError(message, str(weights.path), fix=fix)
     bos, eos = (
         weights.piece(token, special=True).decode("utf-8", "replace") if token >= 0 else ""
@@ -277,25 +276,8 @@ class LlamaCppModel:
         usage = Usage(len(start) + sum(len(before) for before, _ in tokens), reused, sum(counts))
         return Scores(tuple(logprobs), counts, usage, deadline.elapsed_seconds)
 
-    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
-        deadline, weights, start = self._begin_score(prefix, params)
-        tokens = weights.tokenise(text)
-        self._info.check_room(len(start), len(tokens))
-        context = self._load_context(len(start) + len(tokens))
-        context.enter_prefix([], deadline)  # documents differ: nothing of this is worth keeping
-        if start[:-1]:
-            context.compute(start[:-1], deadline, logits=False)
-        logprobs = context.compute_logprobs([start[-1], *tokens], deadline)
-        ends = _ends(text, [weights.piece(token) for token in tokens])
-        usage = Usage(prompt=len(start), reused=0, output=len(tokens))
-        return TokenScores(tuple(logprobs), ends, usage, deadline.elapsed_seconds)
-
     def _begin_score(self, prefix: str, params: ScoreParams) -> tuple[Deadline, Weights, list[int]]:
         """With the tokens of the prefix, at least one: nothing can be predicted from nothing."""
-        if not self._info.scores:
-            fix = "set scores: true in models.yaml, or give the layer another model"
-            message, where = f"the model {self._info.name} is set not to score options", self._info.name
-            raise HaltError(message, where=f"models.{where}.scores", fix=fix)
         deadline, weights = Deadline(params.timeout_seconds), self._load_weights()
         if isinstance(prefix, RenderedChat):
             return deadline, weights, tokenise_parts(weights, prefix.parts, is_start=True)
@@ -303,20 +285,6 @@ class LlamaCppModel:
         if weights.adds_bos or not start:
             start.insert(0, weights.bos if weights.bos >= 0 else weights.eos)
         return deadline, weights, start
-
-
-def _ends(text: str, pieces: Sequence[bytes]) -> tuple[int, ...]:
-    """Index of characters behind each token; one that ends inside a character ends behind it."""
-    if not pieces:
-        return ()
-    byte, behind = 0, [0]
-    for chars, char in enumerate(text, 1):
-        behind += [chars] * len(char.encode("utf-8", "surrogatepass"))
-    ends = []
-    for piece in pieces:
-        byte = min(byte + len(piece), len(behind) - 1)
-        ends.append(behind[byte])
-    return (*ends[:-1], len(text))
 
 
 def _text(weights: Weights, tokens: Sequence[int]) -> str:

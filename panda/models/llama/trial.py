@@ -12,10 +12,9 @@ from panda.models.llama.gguf import (
     Weights,
     fill_batch,
     load_library,
-    read_cache_file,
-    write_cache_file,
 )
 from panda.models.llama.projector import Projector
+from panda.store.files import read_cache_file, write_cache_file
 
 _TRIAL_SECONDS = 60.0
 _BYTES_PER_SECOND = 50_000_000

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from panda.offline.models import OfflineModels
+from panda.offline.offline_models import OfflineModels
 from panda.offline.selecting import best, best_ids, priors
 from panda.steps.request import Request
 

@@ -1,0 +1,69 @@
+"""Which recipes have passed their check, so that a turn parses only those that it asks."""
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from panda.errors import Problem
+from panda.recipes.book import RecipeBook
+from panda.recipes.checks import LayerModel, check_recipes_of_mode
+from panda.store.files import read_cache_file, stamp_file, write_cache_file
+
+_CODE = [Path(__file__).parents[1] / name for name in ("recipes", "steps", "offline")]
+"""Packages on whose code it hangs what passes."""
+
+
+class _CheckedLayer(msgspec.Struct, frozen=True):
+    model: str  # digest of what is known of the layer's model
+    is_asked: bool  # whether its language model may be asked
+
+
+def check_mode_once(
+    book: RecipeBook,
+    mode: str,
+    *,
+    model_of: Callable[[str], LayerModel | None],
+    tools: Collection[str],
+    with_image: bool,
+    cache_dir: Path,
+) -> dict[str, bool]:
+    """
+    Return what `check_recipes_of_mode` returns, and raise what it raises.
+
+    Recipes that passed are checked again only once a file of the book, the code that checks it, a tool or the
+    model of a layer is another; a directory keeps what passed.
+    """
+    about = [mode, str(with_image), *sorted(tools), *_stamps((*book.folders, *_CODE))]
+    note = cache_dir / "checks" / _digest("\n".join(about))
+    try:
+        passed = msgspec.json.decode(read_cache_file(note), type=dict[str, _CheckedLayer])
+    except msgspec.MsgspecError:
+        passed = {}
+    if passed and all(_digest(repr(model_of(name))) == layer.model for name, layer in passed.items()):
+        return {name: layer.is_asked for name, layer in passed.items()}
+    layers = check_recipes_of_mode(
+        book, mode, model_of=model_of, tools=tools, with_image=with_image, cache_dir=cache_dir
+    )
+    passed = {
+        name: _CheckedLayer(_digest(repr(model_of(name))), is_asked) for name, is_asked in layers.items()
+    }
+    write_cache_file(note, msgspec.json.encode(passed))
+    return layers
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:40]
+
+
+def _stamps(folders: Sequence[Path]) -> Iterator[str]:
+    """Yield path and stamp of every file below some folders."""
+    for folder in folders:
+        for directory, inner, names in os.walk(folder):
+            inner[:] = sorted(name for name in inner if name != "__pycache__")
+            for path in (Path(directory, name) for name in sorted(names)):
+                with suppress(Problem):  # a link to nothing, as editors make them: no recipe is read from it
+                    yield f"{str(path)!r} {stamp_file(path)}"

@@ -1,0 +1,92 @@
+"""The contracts of steps are those of the code: what phases give, where replies take ids, what is decided."""
+
+import ast
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.api import ROOT, Panda, ScriptedPanda
+
+REGISTRY: Mapping[str, Any] = yaml.safe_load((ROOT / "recipes/registry.yaml").read_text(encoding="utf-8"))
+ASKERS = ("phases", "tools", "actions")
+"""Packages whose modules ask steps."""
+OPTIONS = re.compile(r"(?m)^===== Options: (\w+) =====$")
+
+
+@pytest.fixture(scope="module")
+def contracts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, dict[str, Any]]:
+    """Return what `panda recipe show` says of each packaged recipe, by its name."""
+    panda = Panda(tmp_path_factory.mktemp("contracts") / "project")
+    keys = [key for entry in REGISTRY.values() for key in entry["recipes"].values()]
+    return {key: panda.json("recipe", "show", key) for key in keys}
+
+
+def texts_by_module() -> Mapping[Path, set[str]]:
+    """The string constants of each module that may ask a step."""
+    files = [path for package in ASKERS for path in (ROOT / "panda" / package).glob("*.py")]
+    return {
+        path: {
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        for path in files
+    }
+
+
+def test_each_set_of_options_is_given_by_the_code_that_asks(contracts: Mapping[str, dict[str, Any]]) -> None:
+    """The module that names a step names every set of options and document of its contract."""
+    modules = texts_by_module()
+    missing = []
+    for step, entry in REGISTRY.items():
+        if step.startswith("compress_"):
+            continue
+        contract = contracts[next(iter(entry["recipes"].values()))]["contract"]
+        asking = [texts for texts in modules.values() if step in texts]
+        assert asking, step
+        texts = set[str]().union(*asking)
+        missing += [f"{step}: {name}" for name in contract["option_sets"] if name not in texts]
+    assert missing == []
+
+
+def test_each_place_is_one_of_a_recipe_and_takes_a_set_that_is_given(
+    contracts: Mapping[str, dict[str, Any]],
+) -> None:
+    """A place leads to a property of a packaged recipe of the step, and its set is among the options."""
+    for step, entry in REGISTRY.items():
+        recipes = [contracts[key] for key in entry["recipes"].values()]
+        contract = recipes[0]["contract"]
+        assert set(contract["places"].values()) <= set(contract["option_sets"]), step
+        for place in contract["places"]:
+            assert any(leads_to(recipe["output_schema"], place) for recipe in recipes), f"{step}: {place}"
+
+
+def leads_to(schema: Mapping[str, Any], place: str) -> bool:
+    """Return whether a place such as "items[].lines" is one of a schema."""
+    for name in place.split("."):
+        depth = name.count("[]")
+        schema = schema.get("properties", {}).get(name.removesuffix("[]" * depth), {})
+        for _ in range(depth):
+            schema = schema.get("items", {})
+    return bool(schema)
+
+
+def test_what_is_offered_is_in_the_contract(
+    ann: ScriptedPanda, contracts: Mapping[str, dict[str, Any]]
+) -> None:
+    """Every set of options that a model is shown in a turn is one of the contract of the step."""
+    turn = ann.turn()
+    assert len(turn.calls) == len(turn.prompts)
+    offered = {
+        (call["recipe"], name)
+        for call, prompt in zip(turn.calls, turn.prompts, strict=True)
+        for name in OPTIONS.findall(prompt.text)
+    }
+    assert ("pipeline/phase5_synthesizer_chat", "lines") in offered
+    assert [
+        (key, name) for key, name in sorted(offered) if name not in contracts[key]["contract"]["option_sets"]
+    ] == []
