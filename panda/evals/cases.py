@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import structs
 
 from panda.compression.fit import InputDocument
 from panda.documents.records import Record, Words
@@ -14,9 +16,12 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.retrieval.relevance import share_of_words
-from panda.steps.inputs import PlanningInputs, ReflectionInputs
+from panda.session.message import Message, References
+from panda.session.registry import find_references
+from panda.steps.inputs import PlanningInputs, QueryInputs, ReflectionInputs
 from panda.steps.options import Option
 from panda.steps.request import Request
+from panda.store.carry import EMPTY, Pending
 from panda.store.files import read_text
 from panda.store.records import parse
 
@@ -44,24 +49,23 @@ class Kind:
 
 
 def _mood(reply: Reply) -> object:
-    moods = reply.signals.get("mood")
-    return max(moods, key=lambda mood: moods[mood]) if moods else _reading(reply).get("mood")
+    return _reading(reply).get("mood")
 
 
 def _agreement(reply: Reply) -> object:
-    return reply.signals.get("agreement") or _reading(reply).get("agreement")
+    return _reading(reply).get("agreement")
 
 
 def _is_recap(reply: Reply) -> object:
-    return reply.signals["is_recap"] if reply.signals else bool(_reading(reply).get("recap"))
+    return bool(_reading(reply).get("recap"))
 
 
 def _is_talk(reply: Reply) -> object:
-    return reply.signals["is_talk"] if reply.signals else reply.values.get("intent") == "greeting"
+    return bool(_reading(reply).get("talk"))
 
 
 def _forgets(reply: Reply) -> object:
-    return reply.signals["forgets"] > 0 if reply.signals else bool(_reading(reply).get("forget"))
+    return bool(_reading(reply).get("forgets") or _reading(reply).get("forget"))
 
 
 def _reading(reply: Reply) -> Mapping[str, Any]:
@@ -129,8 +133,21 @@ class Case(Record, frozen=True, kw_only=True):
         inputs = self._inputs(mode, sets)
         return Request(self.query, documents, sets, variables, inputs=inputs)
 
+    def message(self) -> Message:
+        """Return the query beside a session in which its question, if it has one, is open."""
+        pending = None
+        if self.open_question or self.kind == "agreement":
+            question = self.open_question or "Shall I?"
+            pending = Pending(id="q1", asked_turn=1, asked_by=1, type="question", message=question)
+        carry = structs.replace(EMPTY, pending_clarification=pending)
+        references = References(tuple(find_references(self.query, carry)), carry)
+        sent_at = self.now or datetime.now(UTC)
+        return Message(query=self.query, sent_at=sent_at, carry=carry, references=references)
+
     def _inputs(self, mode: str, sets: Mapping[str, Sequence[Option]]) -> object:
         """Return the typed inputs of the step that is asked, as far as a case has them."""
+        if self.of.step == _QUERY:
+            return QueryInputs(message=self.message())
         if self.of.step.endswith("reflection"):
             return ReflectionInputs(quoted=self.query, history=self.history, find_reason=lambda: None)
         if "phase3" in self.of.step:

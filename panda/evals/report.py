@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from msgspec import structs
+
 from panda.documents.evidence import check_evidence
 from panda.documents.progress import progress
 from panda.documents.records import Whole
@@ -18,7 +20,6 @@ from panda.language.text import is_question
 from panda.language.things import Thing, find_exclusions, find_mentions
 from panda.recipes.calls import NoTurn
 from panda.recipes.executor import RecipeExecutor
-from panda.steps.request import Request
 
 _Z90 = 1.6448536269514722
 COLUMNS = ("kind", "recipe", "served by", "cases", "accuracy", "90 % interval", "commonest", "ms")
@@ -31,7 +32,9 @@ def judge(case: Case, executor: RecipeExecutor) -> str | list[str] | None:
     match case.kind:
         case "mood":  # by sentence, as phase 0 does
             recipe = case.of.recipe_key(executor.book)
-            replies = (executor.execute(recipe, Request(text), NoTurn()) for text in typed_sentences(query))
+            parts = (structs.replace(case, query=text) for text in typed_sentences(query))
+            requests = (part.request(executor.book.load_recipe(recipe)) for part in parts)
+            replies = (executor.execute(recipe, request, NoTurn()) for request in requests)
             return overall_mood(cast(Mood, case.of.answer(reply)) for reply in replies)
         case "quotable":
             return "question" if is_question(query) else "statement"

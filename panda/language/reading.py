@@ -185,6 +185,8 @@ def check_reading(
             place = f"{name}[{n}]"
             if not isinstance(entry, Mapping):
                 drop(place, "it is no object")
+            elif entry.get("action") == "keep" and entry.get(words) == "":
+                yield entry, place, ""  # it is named again
             elif text := quoted(entry.get(words), place):
                 yield entry, place, text
 
@@ -260,6 +262,7 @@ def check_reading(
         ),
         limits=tuple(limit(*entry) for entry in entries("limits", "text")),
         agreement=agreement or "neither" if is_open else None,
+        talk=typed(written.get("talk"), bool | None, "talk") is True,
         recap=typed(written.get("recap"), bool | None, "recap") is True,
         all=typed(written.get("all"), bool | None, "all") is True,
         statements=() if forget else tuple(statements),
@@ -271,6 +274,8 @@ def check_reading(
 
 def find_span(words: str, text: str) -> str | None:
     """Words as they stand in a text, whatever their capitals, blanks and signs; None if they don't."""
+    if words.strip() == words and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text):
+        return words
     parts = [re.escape(part) for part in plain_signs(words).strip(_AROUND).split()]
     plain = plain_signs(text)
     match = re.search(r"(?<!\w)" + r"\s+".join(parts) + r"(?!\w)", plain, re.IGNORECASE) if parts else None

@@ -57,7 +57,6 @@ class OfflineReply:
     """What the program replies itself, and what it was made from."""
 
     values: Mapping[str, Any]  # properties that the contract of the step knows
-    signals: Mapping[str, Any]  # what heads say of a message; empty for most steps
     behaviour: int  # version of what the step decides
     inputs: str  # hex sha256 of the request
     weights: str  # hex sha256 of all heads
@@ -66,11 +65,8 @@ class OfflineReply:
 def reply_offline(step: str, request: Request, models: OfflineModels) -> OfflineReply:
     """Return the reply to a step of SUPPORTED. It reads no prompt and touches no store."""
     decide, behaviour = DECISIONS[step]
-    decision = dict(decide(request, models))
-    signals = decision.pop("signals", {})
     return OfflineReply(
-        values=decision,
-        signals=signals,
+        values=decide(request, models),
         behaviour=behaviour,
         inputs=_digest(request),
         weights=weights_digest(),

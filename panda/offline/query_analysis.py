@@ -1,55 +1,90 @@
-"""What the heads say of a message, for phase 0."""
+"""What a message is and means, for phase 0."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
-from panda.language.statements import clause_texts
+import msgspec
+
+from panda.language.forgetting import find_forget_request
+from panda.language.reading import Agreement, Mood, Reading
+from panda.language.statements import clause_texts, says_otherwise
 from panda.offline.offline_models import OfflineModels
 from panda.offline.selecting import best
+from panda.session.message import Message, MessageSignals, interpret, referred_turns
+from panda.steps.inputs import QueryInputs
 from panda.steps.request import Request
 
-MAX_CLAUSES = 24
+_MAX_CLAUSES = 24
 _REFERENCE_PRIOR = 0.5
 _SURELY_FORGETS = 0.7
 
 
 def analyse_query(request: Request, models: OfflineModels) -> Mapping[str, Any]:
-    """Return type, intent and needs of the query, what it may refer to, and what the heads say of it."""
+    """Return type, intent and needs of the query, what it means, and what it refers to."""
+    inputs = request.inputs
+    assert isinstance(inputs, QueryInputs)
     text = request.asked
 
     def label(head: str) -> str:
         return best(models.classify(head, text) or models.classify_by_examples(head, text))
 
-    reply: dict[str, Any] = {
+    message = inputs.message
+    target = _target(request, message, models)
+    signals = read_signals(request, models)
+    meaning = interpret(message, signals, target=target)
+    intent = label("intent")
+    if intent == "greeting" and not meaning.reading.talk and (signals or message.has_documents):
+        intent = "query"
+    needs_prices = label("current_prices") == "True"
+    needs_live_data = label("live_data") == "True" and (needs_prices or not meaning.reading.details)
+    reply = {
         "query_type": label("query_type"),
-        "intent": label("intent"),
-        "needs_current_prices": label("current_prices") == "True",
-        "needs_live_data": label("live_data") == "True",
-        "resolved_query": "",
-        "signals": read_signals(request, models),
+        "intent": intent,
+        "needs_current_prices": needs_prices,
+        "needs_live_data": needs_live_data,
+        "content_reference": meaning.follow_up.option if meaning.follow_up else target,
+        "resolved_query": meaning.resolved_query,
+        "reading": _written(meaning.reading, request.query, signals),
     }
-    references = request.options_of("content_reference")
-    scores = models.rank(text, references, prior=_REFERENCE_PRIOR) if references else {}
-    if scores and scores[best(scores)] >= 0:
-        reply["content_reference"] = best(scores)
-    return reply
+    return {name: value for name, value in reply.items() if value is not None}
 
 
-def read_signals(request: Request, models: OfflineModels) -> dict[str, Any]:
-    """Return what each head that reads a message says of it; empty where there are none."""
+def _target(request: Request, message: Message, models: OfflineModels) -> str | None:
+    """Return the id of what an open reference means; None where there is nothing that it may mean."""
+    last = message.follow_up.option if message.follow_up else None
+    options = [option for option in request.options_of("content_reference") if option.id != last]
+    scores = models.rank(request.asked, options, prior=_REFERENCE_PRIOR) if options else {}
+    return best(scores) if scores and scores[best(scores)] >= 0 else None
+
+
+def read_signals(request: Request, models: OfflineModels) -> MessageSignals | None:
+    """Return what the heads that read a message say of it; None where there are none."""
     text = request.asked
     moods = models.classify("mood", text)
     if not moods:
-        return {}
-    forgets = models.classify("forget", text)
-    return {
-        "mood": moods,
-        "clauses": {
-            clause: models.classify_message("mood", clause)
-            for clause in clause_texts(request.query)[:MAX_CLAUSES]
-        },
-        "agreement": best(models.classify("agreement", text)),
-        "is_recap": best(models.classify("recap", text)) == "recap",
-        "is_talk": best(models.classify("talk", text)) == "talk",
-        "forgets": forgets["forget"] if forgets["forget"] >= _SURELY_FORGETS else 0.0,
-    }
+        return None
+    forgets = models.classify("forget", text)["forget"]
+    clauses = clause_texts(request.query)[:_MAX_CLAUSES]
+    of_clauses = {clause: models.classify_message("mood", clause) for clause in clauses}
+    return MessageSignals(
+        moods=moods,
+        clauses=cast(Mapping[str, Mapping[Mood, float]], of_clauses),
+        agreement=cast(Agreement, best(models.classify("agreement", text))),
+        is_recap=best(models.classify("recap", text)) == "recap",
+        is_talk=best(models.classify("talk", text)) == "talk",
+        forgets=forgets if forgets >= _SURELY_FORGETS else 0.0,
+    )
+
+
+def _written(reading: Reading, query: str, signals: MessageSignals | None) -> dict[str, Any]:
+    """Return a reading as the schema of the recipe has it, with the wish to forget."""
+    values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(reading))
+    for name in ("details", "now", "address", "pasted"):
+        values.pop(name, None)
+    turns = [{"words": one.words, "refs": [*one.refs]} for one in referred_turns(query)]
+    values["references"] = [entry for entry in values.get("references", ()) if entry not in turns]
+    if signals is not None and signals.forgets > 0:
+        corrects = signals.moods["tells"] > signals.forgets and says_otherwise(query)
+        if find_forget_request(query) is not None or not corrects:
+            values["forgets"] = True
+    return values

@@ -263,9 +263,7 @@ class _Execution:
             {"confidence": confidence} if is_confidence("confidence", properties.get("confidence")) else {}
         )
         completed = {**defaults, **computed, **values}
-        return Reply(
-            self.recipe, completed, confidence, gate, self.attempts, tuple(self.writer.cuts), raw.signals
-        )
+        return Reply(self.recipe, completed, confidence, gate, self.attempts, tuple(self.writer.cuts))
 
     def log_lines(self, seconds: float, ended: "_Ended", timestamp: str) -> Iterator[Execution]:
         """

@@ -37,4 +37,4 @@ class OfflineResponder:
             seconds=time.monotonic() - started,
             attempt=call.attempt,
         )
-        return RawReply(values=values, signals=offline.signals)
+        return RawReply(values=values)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from panda.compression.fit import Cut
@@ -29,7 +29,6 @@ class Reply:
     reply stands as it is; None without a threshold."""
     attempts: int  # model attempts, at least 1
     cuts: tuple[Cut, ...]  # what fitting took from the inputs
-    signals: Mapping[str, Any] = field(default_factory=dict)  # what heads say of a message
 
     @property
     def below_threshold(self) -> bool:

@@ -1,7 +1,7 @@
 """What replies to a call of a recipe: a model that is sent a prompt, or the program itself without one."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from panda.recipes.calls import CallWriter, Journal
@@ -30,7 +30,6 @@ class RawReply:
     """A reply before it is checked against schema and evidence."""
 
     values: Mapping[str, Any]
-    signals: Mapping[str, Any] = field(default_factory=dict)  # what heads say of a message
     received: str | None = None  # the reply as it came, for errors; None where it came as values
     error: str | None = None  # why it cannot be used; then there are no values
     is_cut: bool = False  # whether it was cut for its length

@@ -4,8 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from panda.retrieval.passages import RankedPassage
+from panda.session.message import Message
 from panda.steps.options import Option
 from panda.store.records import Line
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryInputs:
+    message: Message  # the query beside its session
 
 
 @dataclass(frozen=True, kw_only=True)

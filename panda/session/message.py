@@ -1,0 +1,333 @@
+"""What a message means beside its session: by rules, and by what heads say of its parts. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from msgspec import structs
+
+from panda.language.dates import find_periods
+from panda.language.reading import (
+    Agreement,
+    Clause,
+    Days,
+    Excluded,
+    Mood,
+    Reading,
+    Referred,
+    asks_for,
+    find_limits,
+    named_turns,
+    overall_mood,
+    plain_recap,
+    wants_whole,
+)
+from panda.language.statements import (
+    Moods,
+    best_mood,
+    find_statements,
+    is_pasted,
+    is_talk,
+    read_clauses,
+    typed_sentences,
+)
+from panda.language.text import is_latin, is_question
+from panda.language.things import Mention
+from panda.language.wording import leaves_out, plain_agreement, plain_mood
+from panda.language.words import FUNCTION_WORDS, is_english, split_words
+from panda.retrieval.relevance import find_entities
+from panda.session.pending import agreed_query, answer_of
+from panda.session.registry import (
+    find_decisions,
+    follow_up,
+    names,
+    replace_references,
+)
+from panda.store.carry import Carry, Entity
+from panda.store.node_id import NodeKind
+
+_SURELY = 0.5
+"""Probability from which on a message asks or tells something, whatever else it sounds like."""
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e", "\u055e", "\u1367")
+"""Of Latin, Chinese, Arabic, Greek, Armenian and Ethiopic; a Greek one is also typed as a semicolon."""
+_ENDS = (".", "!", "?", ";", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageSignals:
+    """What heads say of a message."""
+
+    moods: Mapping[str, float]  # probability of each mood of the whole
+    clauses: Mapping[str, Mapping[Mood, float]]  # the same of each text that may be a clause
+    agreement: Agreement
+    is_recap: bool
+    is_talk: bool
+    forgets: float  # probability that something is to be forgotten; 0 where it is not sure
+
+
+@dataclass(frozen=True)
+class References:
+    """The references of a message to what was talked about."""
+
+    mentions: tuple[Mention, ...]  # in order
+    carry: Carry  # what the session carries
+
+    @property
+    def words(self) -> list[str]:
+        return [mention.words for mention in self.mentions]
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(ref for mention in self.mentions for ref in mention.refs))
+
+    @property
+    def entities(self) -> list[Entity]:
+        records = {record.ref: record for record in self.carry.registry.records}
+        return [records[ref] for ref in self.refs if ref in records]
+
+    def candidates(self) -> list[tuple[str, str, float]]:
+        """
+        Return ref, text and likelihood by rank of what the first open reference may mean.
+
+        Empty where a rule resolves one; an ordinal is no matter of choice.
+        """
+        open_ = [mention for mention in self.mentions if not mention.refs and mention.how != "counted"]
+        if self.refs or not open_:
+            return []
+        labels = {record.ref: record.label for record in self.carry.registry.records}
+        labels |= {item.ref: item.text for item in self.carry.registry.listing.items if item.ref in labels}
+        size = max(1, len(open_[0].options))
+        return [(ref, labels[ref], 1 - at / size) for at, ref in enumerate(open_[0].options) if ref in labels]
+
+    def resolved_to(self, ref: str) -> "References":
+        """Return the references with the first that was open resolved to an entity."""
+        at = next(n for n, one in enumerate(self.mentions) if not one.refs and one.how != "counted")
+        mentions = [replace(one, refs=(ref,)) if n == at else one for n, one in enumerate(self.mentions)]
+        return replace(self, mentions=tuple(mentions))
+
+    def resolved_query(self, query: str, written: str) -> str:
+        """The query with names for the references, in a model's words if they have every name."""
+        resolved = follow_up(query, self.mentions, self.carry)
+        resolved = resolved or replace_references(query, self.mentions, self.carry)
+        if resolved == query or all(names(written, entity.label) for entity in self.entities):
+            return written or resolved
+        return resolved
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowUp:
+    """What a short message goes on with: what the last turn told, listed or was asked."""
+
+    option: str  # id of its option of content_reference
+    resolved_query: str  # the query with what it goes on with
+    stands_with_references: bool  # whether it counts beside references that are resolved otherwise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """A message and what is known when it is read."""
+
+    query: str
+    sent_at: datetime
+    carry: Carry  # what the session carries
+    references: References  # as rules find them
+    pronouns: Sequence[str] = ()  # words that stand for something, where rules find no reference
+    candidates: Sequence[str] = ()  # refs that the first open reference may mean
+    follow_up: FollowUp | None = None
+    names_kept: Callable[[], bool] = lambda: False  # whether each word of it stands in what is kept
+    has_documents: bool = False  # whether documents were handed over with it
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a question to the user is open."""
+        pending = self.carry.pending_clarification
+        return pending is not None and pending.status == "open"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpretation:
+    reading: Reading
+    references: References  # with the open one resolved, if it is
+    follow_up: FollowUp | None  # what it goes on with, if it does
+    resolved_query: (
+        str  # with names for what it refers to; "" where a bare yes says it, or nothing is to be said
+    )
+
+
+def interpret(
+    message: Message, signals: MessageSignals | None, *, target: str | None = None
+) -> Interpretation:
+    """
+    Return what a message means and what it is about.
+
+    Args:
+        signals: None goes by rules and words alone.
+        target: What the first open reference means, if it is one of the candidates.
+    """
+    query, references = message.query, message.references
+    if target in message.candidates:
+        references = references.resolved_to(str(target))
+    follow_up = None if referred_turns(query) else message.follow_up
+    if follow_up and references.refs and not follow_up.stands_with_references:
+        follow_up = None
+    goes_on = (follow_up is not None and is_question(query)) or message.names_kept()
+    reading = read_message(message, references, signals, goes_on=goes_on)
+    answered = answer_of(message.carry.pending_clarification, query, reading)
+    resolved = ""
+    if agreed_query(message.carry, answered, query) is None:
+        asked = query if references.refs else asked_part(query, reading)
+        resolved = follow_up.resolved_query if follow_up else references.resolved_query(asked, "")
+    return Interpretation(
+        reading=reading, references=references, follow_up=follow_up, resolved_query=resolved
+    )
+
+
+def read_message(
+    message: Message, references: References, signals: MessageSignals | None, *, goes_on: bool
+) -> Reading:
+    """
+    Return what a message means.
+
+    Args:
+        signals: None goes by rules and words alone.
+        goes_on: Whether it is about something that was told or shown before, so that it is no small talk.
+    """
+    query = message.query
+    clauses, told, mood = _clauses(query, signals)
+    exclusions, clears = find_decisions(query, message.carry, references.refs)
+    agreement = signals.agreement if signals else plain_agreement(query)
+    is_recap = signals.is_recap if signals else plain_recap(query)
+    periods = find_periods(query, message.sent_at)
+    answers = message.is_open and agreement != "neither"
+    talks = _is_only_talk(query, signals) and not answers and not goes_on and mood != "orders"
+    is_recap &= not talks
+    if message.has_documents:  # a message beside a document is about that
+        is_recap = False
+        talks = False
+        if mood == "tells" and not told:
+            mood = "orders"
+            clauses = [structs.replace(clause, mood=mood) for clause in clauses]
+    turns = referred_turns(query)
+    asks_for_turns = turns and (_names_only_turns(query, turns) or plain_mood(query) != "tells")
+    talks = talks and not asks_for_turns
+    if is_recap or talks or (asks_for_turns and told):  # whatever it looks like
+        mood = "tells" if talks else "asks"
+        clauses = [structs.replace(clause, mood=mood) for clause in clauses]
+        told = []
+    limits = {limit.key: limit.value for limit in message.carry.constraints if limit.active}
+    return with_flags(
+        query,
+        Reading(
+            mood=mood,
+            clauses=tuple(clauses),
+            references=(
+                *(Referred(mention.words, mention.refs) for mention in references.mentions),
+                *(Referred(words, ()) for words in message.pronouns if not references.mentions),
+            ),
+            exclusions=exclusions,
+            clears=clears,
+            periods=tuple(Days(str(one.start), str(one.end), query[slice(*one.words)]) for one in periods),
+            limits=tuple(find_limits(query, limits)),
+            agreement=agreement if message.is_open else None,
+            talk=talks,
+            recap=is_recap,
+            all=wants_whole(query),
+            statements=tuple(find_statements(told)),
+        ),
+    )
+
+
+def with_flags(query: str, reading: Reading) -> Reading:
+    """Return a reading with what words alone say, whoever read the message."""
+    return structs.replace(
+        reading,
+        references=(*reading.references, *referred_turns(query)),
+        pasted=reading.mood == "tells" and not reading.talk and is_pasted(query),
+        details=asks_for("details", query),
+        now=asks_for("now", query),
+        address=asks_for("address", query),
+    )
+
+
+def with_entities_back(reading: Reading, carry: Carry) -> Reading:
+    """Return a reading that keeps what was ruled out before and is spoken of again."""
+    states = {record.ref: record.state for record in carry.registry.records}
+    decided = {excluded.ref for excluded in reading.exclusions}
+    spoken = dict.fromkeys(ref for reference in reading.references for ref in reference.refs)
+    back = [
+        Excluded(ref, "keep", "")
+        for ref in spoken
+        if states.get(ref, "active") != "active" and ref not in decided
+    ]
+    return structs.replace(reading, exclusions=(*reading.exclusions, *back))
+
+
+def references_of(reading: Reading, query: str, carry: Carry) -> References:
+    """Return the references of a reading to what was talked about, in their order in the query."""
+    turns = set(reading.turns)
+    meant = (one for one in reading.references if not turns.intersection(one.refs))
+    mentions = (Mention(one.words, query.find(one.words), one.refs) for one in meant)
+    return References(tuple(sorted(mentions, key=lambda mention: mention.start)), carry)
+
+
+def referred_turns(query: str) -> list[Referred]:
+    """Return the turns that a query names by number, each with its words."""
+    return [
+        Referred(words, tuple(NodeKind.TURN.id(number) for number in numbers))
+        for words, numbers in named_turns(query).items()
+    ]
+
+
+def asked_part(query: str, reading: Reading) -> str:
+    """Return a query without what it tells."""
+    told = [clause.text for clause in reading.clauses if clause.mood == "tells"]
+    if reading.mood == "tells" or not told:
+        return query
+    asked = query
+    for text in told:  # what a comma joins to a question is part of it
+        behind = query.partition(text)[2].lstrip()
+        if text[-1:] in _ENDS or behind[:1] in _ENDS:
+            asked = asked.replace(text, "", 1)
+    asked = asked.strip(" ,;:–—-.!")
+    return query if leaves_out(asked) else asked
+
+
+def _names_only_turns(query: str, turns: Sequence[Referred]) -> bool:
+    """Whether a query says nothing but which turns it is about, as "turns 3 and 5"."""
+    for reference in turns:
+        query = query.replace(reference.words, " ")
+    return FUNCTION_WORDS.issuperset(word.lower() for word in split_words(query))
+
+
+def _is_only_talk(query: str, signals: MessageSignals | None) -> bool:
+    """
+    Return whether a message is small talk and nothing else.
+
+    One that has a question mark, a name, a number or a word of its own, or that surely asks or tells
+    something, is not, whatever the head says.
+    """
+    if signals is None or not signals.is_talk or "?" in query:
+        return False
+    if is_talk(query):
+        return True
+    is_statement = max(signals.moods.get("asks", 0.0), signals.moods.get("tells", 0.0)) >= _SURELY
+    return is_english(query) and not (is_statement or find_entities(query))
+
+
+def _clauses(query: str, signals: MessageSignals | None) -> tuple[list[Clause], list[str], Mood]:
+    sentences = list(typed_sentences(query))
+    moods: Moods = {sentence: {plain_mood(sentence): 1.0} for sentence in sentences}
+    if not is_latin(query):  # the encoder does not know its script
+        is_asked = any(mark in query for mark in _QUESTION_MARKS) or query.rstrip().endswith(";")
+        clauses = [Clause(text, "asks") for text in sentences]
+        return clauses, [] if is_asked or is_pasted(query) else sentences, "asks"
+    if signals is not None:
+        moods = {text: dict(moods_) for text, moods_ in signals.clauses.items()}
+    for text in moods:
+        if text.endswith("?") and not is_english(text):  # the head has seen no other language
+            moods = {**moods, text: {"asks": 1.0}}
+    clauses, told = read_clauses(query, moods)
+    overall = overall_mood(best_mood(moods[one]) for one in sentences if one in moods)
+    if overall == "tells" and any(clause.mood == "asks" for clause in clauses):
+        overall = "asks"
+    return clauses, told, overall
