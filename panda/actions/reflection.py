@@ -149,12 +149,10 @@ def _choose(app: App, offered: list[Candidate], turns: list[TurnRecord]) -> list
     def ask(step: str, **given: Any) -> Mapping[str, Any]:
         documents = [InputDocument(name, text) for name, text in given["extra"].items()]
         query = "What do the last turns teach about the user?"
-        return execute(step, Request(query, documents, given["options"], variables))
-
-    writes = executor.writes(executor.book.recipe_for("memory_reflect", "chat").key)
+        return execute(step, Request(query, documents, given["options"], variables, inputs=given["inputs"]))
 
     def lasts(one: Candidate) -> bool:
-        if writes or one.sure:
+        if one.sure:
             return True
         _log.info(f"judging: {one.text}")
         request = Request(one.text, variables=variables)

@@ -15,6 +15,7 @@ from panda.offline import (
     page_actions,
     planning,
     query_analysis,
+    quoting,
     researching,
     summary,
     validation,
@@ -45,6 +46,7 @@ DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase4_research_report": (researching.report, 1),
     "phase4_choose_action": (page_actions.choose_action, 1),
     "phase4_memory_statement": (facts.judge_statement, 1),
+    "phase5_synthesizer": (quoting.quote_answer, 1),
     "memory_reflect": (facts.choose_facts, 1),
     "phase7_summarizer": (summary.summarise, 1),
 }

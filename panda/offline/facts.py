@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from panda.offline.offline_models import OfflineModels
-from panda.offline.selecting import best, best_ids, priors
+from panda.offline.selecting import best
+from panda.steps.inputs import FactsInputs
 from panda.steps.request import Request
 
 _SURELY_PASSING = 0.62
@@ -21,5 +22,7 @@ def judge_statement(request: Request, models: OfflineModels) -> Mapping[str, Any
 
 def choose_facts(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return the statements that are kept, each in the user's own words."""
-    keep = best_ids(priors(request.options_of("keep")), limit=10, least=0.5, within=1.0)
+    inputs = request.inputs
+    assert isinstance(inputs, FactsInputs)
+    keep = [option.id for option in request.options_of("keep") if inputs.lasts(option.id)]
     return {"facts": [{"keep": id_} for id_ in keep]}

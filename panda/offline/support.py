@@ -25,17 +25,12 @@ SUPPORTED = frozenset(
         "phase4_research_report",
         "phase4_choose_action",
         "phase4_memory_statement",
+        "phase5_synthesizer",
         "memory_reflect",
         "phase7_summarizer",
     }
 )
 """Steps that have a function in decisions.py."""
-BY_PHASE = frozenset(
-    {
-        "phase5_synthesizer",
-    }
-)
-"""Steps that their phases decide themselves where no model replies."""
 
 
 def why_not_offline(needs: Sequence[str], contract: StepContract) -> str | None:
@@ -46,7 +41,7 @@ def why_not_offline(needs: Sequence[str], contract: StepContract) -> str | None:
         needs: The properties that its replies have to hold.
         contract: That of the step which it serves.
     """
-    if contract.name not in SUPPORTED | BY_PHASE:
+    if contract.name not in SUPPORTED:
         return "it is worded by a language model alone"
     unknown = [name for name in needs if name not in contract.properties]
     if unknown:

@@ -17,7 +17,7 @@ from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.session.render import CARRY_TOKENS, render_carry
 from panda.steps.all_steps import CARRY, IMAGE
-from panda.steps.request import Options, Request
+from panda.steps.request import Ids, Options, Request
 from panda.store.files import read_text
 from panda.store.records import QueryAnalysis, Step, load
 
@@ -64,7 +64,7 @@ def ask(
     guidance: str | None = None,
     pictures: tuple[Picture, ...] = (),
     arguments: Mapping[str, Mapping[str, Any]] | None = None,
-    ids: Mapping[str, Sequence[str]] | None = None,
+    ids: Mapping[str, Ids] | None = None,
     inputs: object = None,
 ) -> Reply:
     """
@@ -107,11 +107,6 @@ def ask(
 def is_served(executor: RecipeExecutor, step: str, turn: Turn) -> bool:
     """Whether something that is set can reply to a step; some phases go on without."""
     return executor.unsupported(executor.book.recipe_for(step, turn.mode, turn.intent).key) is None
-
-
-def writes(executor: RecipeExecutor, step: str, turn: Turn) -> bool:
-    """Whether a model serves a step; where none does, the encoder chooses what is quoted."""
-    return executor.writes(executor.book.recipe_for(step, turn.mode, turn.intent).key)
 
 
 def _image_document(turn: Turn) -> str:

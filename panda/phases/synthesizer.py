@@ -42,7 +42,7 @@ from panda.phases.item_repair import repair_of, standing_items
 from panda.phases.kept import NOT_STORED, answer_to_forgetting
 from panda.phases.near_passages import near_passages
 from panda.phases.pages import OPENING, named_pages
-from panda.phases.request import ask, writes
+from panda.phases.request import ask
 from panda.phases.statements import Noting, render_noted, told_since
 from panda.phases.tool_outcome import attachments, is_undone, kept_again, render_response, shortfall
 from panda.phases.turn import Turn
@@ -51,6 +51,7 @@ from panda.recipes.reply import Reply
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
 from panda.retrieval.selection import Selection, select_passages
 from panda.session.registry import uses_excluded
+from panda.steps.inputs import AnswerInputs, quoted_items
 from panda.steps.options import Option
 from panda.store.layout import RESPONSE_MD, step_name
 from panda.store.node_id import NodeKind, kind_of
@@ -80,6 +81,7 @@ class _Answer:
     lead: str = ""  # what is said in front of all
     note: str = ""  # what is said below
     closest: Sequence[RankedPassage] = ()  # what is shown where there are no lines
+    is_quoted: bool = False  # whether its lines are quoted with what belongs to them
 
 
 class Synthesizer:
@@ -109,8 +111,7 @@ class Synthesizer:
             return self._of_memory(turn)
         noted, kept = self._noting.of(turn), kept_again(turn)
         told = [Line(text, node=NodeKind.TURN.id(turn.turn)) for text in dict.fromkeys(n.text for n in noted)]
-        is_written = writes(self._executor, _STEP, turn)
-        answer = self._written(turn, told, kept) if is_written else self._quoted(turn, kept)
+        answer = self._answer(turn, told, kept)
         own = {line.item for line in told}
         lines = [line for line in answer.lines if line.item not in own]
         node_ids = dict.fromkeys(node_id for line in (*told, *lines) for node_id in line.node_ids)
@@ -132,7 +133,7 @@ class Synthesizer:
         said = render_answer(
             lines,
             {node_id: place.removesuffix("/manifest.json") for node_id, place in provenance.items()},
-            left_out={} if is_written else self._left_out(turn, lines),
+            left_out=self._left_out(turn, lines) if answer.is_quoted else {},
             lead=[*filter(None, lead)],
             said=answer.leads,
             line_numbers=_line_numbers(lines, answer.read),
@@ -151,8 +152,11 @@ class Synthesizer:
         files = (replace(_evidence(turn, lines, answer.read), closest=tuple(closest)),)
         return Advance(Section(Phase.SYNTHESIZER, (Meta(meta), Text(body))), files, outcome=outcome)
 
-    def _written(self, turn: Turn, told: Sequence[Line], kept: Sequence[str]) -> _Answer:
-        """What a model writes; of the first revision only what was refused."""
+    def _answer(self, turn: Turn, told: Sequence[Line], kept: Sequence[str]) -> _Answer:
+        """
+        Return what the reply says; of the first revision only what was refused. One that quotes what code
+        would quote is composed like that, with what belongs to its lines.
+        """
         items, rejected = [line.item for line in told], _rejected(turn)
         refused = {item.text for item in rejected}
         looked_at = [*self._look_at(turn, kept, (), quotes=False), *told, *_step_lines(turn)]
@@ -162,7 +166,13 @@ class Synthesizer:
             return _Answer([last.line(item) for item in left], read, note=_LEFT_OUT)
         repair, offered = repair_of(turn, items), standing(read)
         guidance = repair.guidance if repair else _guidance(turn, refused)
-        written = self._reply(turn, offered, guidance)
+        quoting = _Quoting(lambda: self._quoted(turn, kept))
+        reply, sources = self._ask(turn, offered, quoting, guidance)
+        if quoting.is_made or _is_verbatim(reply, offered):
+            quoted = quoting.answer()
+            if _says(reply) == quoted_items(quoted.lines):
+                return quoted
+        written = _worded(turn, reply, sources, offered)
         if repair:
             anew = {line.item: line for line in written}
             written = [anew.get(item) or last.line(item) for item in repair.merged([*anew])]
@@ -192,22 +202,23 @@ class Synthesizer:
         lines = lines or chosen
         if turn.reading.mood == "orders" and turn.mode == "chat" and shortfall(turn):
             # What is known is not what was ordered, but may do.
-            return _Answer([], read, closest=selection.passages if selection.is_sure else ())
+            closest = selection.passages if selection.is_sure else ()
+            return _Answer([], read, closest=closest, is_quoted=True)
         lines = [*_contested(turn, lines), *lines]
         if session and not lines:
             shown = without_doubles(_without(rejected, session.lines))
             lead = session.left_out if shown == [*session.lines] else ""
-            return _Answer(shown, read, session.leads, lead)
+            return _Answer(shown, read, session.leads, lead, is_quoted=True)
         lines = without_doubles(_without(rejected, lines))
         if any(Reason.FROM_DOCUMENT in line.why for line in lines):
             names = ", ".join(document.name for document in turn.documents)
-            return _Answer(lines, read, lead=f"Closest in {names}, word for word:")
+            return _Answer(lines, read, lead=f"Closest in {names}, word for word:", is_quoted=True)
         if not lines:
-            return _Answer([], read, closest=selection.passages)
+            return _Answer([], read, closest=selection.passages, is_quoted=True)
         since = told_since(turn, lines, self._reader, self._closest)
         known = {line.item for line in lines}
         shown = [line for line in since.lines if line.item in known or line.item not in rejected]
-        return _Answer(shown, read, since.leads)
+        return _Answer(shown, read, since.leads, is_quoted=True)
 
     def _select(self, turn: Turn, offered: Sequence[Line]) -> Selection:
         """Return what answers of the passages of phase 2 and of what tools of this turn claimed."""
@@ -266,29 +277,34 @@ class Synthesizer:
         lines = [*gathered_lines(turn), *tool_lines(turn, self._reader)]
         return look_at(turn, lines, quotes=quotes, refused=refused)
 
-    def _reply(self, turn: Turn, offered: Sequence[Line], guidance: str | None) -> list[Line]:
-        """What the model writes, each text that is one of a line as this line."""
-        options = as_options(offered)
+    def _ask(
+        self, turn: Turn, offered: Sequence[Line], quoting: "_Quoting", guidance: str | None
+    ) -> tuple[Reply, Sequence[Option]]:
+        """Return the reply, and the sources that it could cite."""
         names = dict.fromkeys(node_id for line in offered for node_id in line.node_ids)
         recipe = self._executor.book.recipe_for(_STEP, turn.mode, turn.intent)
         is_text = not recipe.is_object
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
-        captions = [self._caption(turn, line) for line in offered]
-        captioned = [changed(o, shown=shown) for o, shown in zip(options, captions, strict=True)]
+
+        def captioned() -> Sequence[Option]:
+            pairs = zip(as_options(offered), offered, strict=True)
+            return [changed(option, shown=self._caption(turn, line)) for option, line in pairs]
+
+        def cited() -> Sequence[str]:
+            quoted = quoting.answer().lines if quoting.is_made else ()
+            ids = (node_id for line in quoted for node_id in line.node_ids)
+            return list(dict.fromkeys([*(source.id for source in sources), *ids]))
+
         reply = ask(
             self._executor,
             "phase5_synthesizer",
             turn,
             options={"sources": sources, "lines": captioned},
+            ids={"sources": cited, "lines": [f"L{n}" for n, _ in enumerate(offered, 1)]},
             guidance=guidance,
+            inputs=AnswerInputs(quoted=lambda: quoting.answer().lines),
         )
-        known = {line.text: line for line in offered}
-        lines = []
-        for line in _said(reply, sources, offered):
-            text = _tidy(line.text)
-            text = without_greeting(text) if turn.carry.flow.greeted else text
-            lines += [reason(known.get(text) or replace(line, text=text), Reason.ANSWERS)] if text else []
-        return lines
+        return reply, sources
 
     def _caption(self, turn: Turn, line: Line) -> str:
         """A line as a model that writes is shown it: its nodes, what it stands below, how old it is."""
@@ -494,6 +510,49 @@ def _tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
     listed = [said[line.id] for line in node.items if line.list_id and line.list_id == lines[0].list_id]
     everywhere = set.intersection(*listed) if listed else set()
     return not any(terms_of(query) & said.get(line.id, set()) - everywhere for line in lines)
+
+
+class _Quoting:
+    """The answer that code quotes from the evidence, made when it is first asked for."""
+
+    def __init__(self, quote: Callable[[], _Answer]) -> None:
+        self._quote = quote
+        self._made: _Answer | None = None
+
+    @property
+    def is_made(self) -> bool:
+        return self._made is not None
+
+    def answer(self) -> _Answer:
+        """Return the quoted lines, with what is said in front of them, or what is closest."""
+        if self._made is None:
+            self._made = self._quote()
+        return self._made
+
+
+def _is_verbatim(reply: Reply, offered: Sequence[Line]) -> bool:
+    """Whether each item of a reply is a line that was offered, word for word."""
+    texts = {line.text for line in offered}
+    return "items" in reply.values and all(item["text"] in texts for item in reply.values["items"])
+
+
+def _says(reply: Reply) -> list[tuple[str, tuple[str, ...]]]:
+    """Return text and nodes of each item of a reply."""
+    items = reply.values.get("items", ())
+    return [(item["text"], tuple(item.get("node_ids", ()))) for item in items]
+
+
+def _worded(turn: Turn, reply: Reply, sources: Sequence[Option], offered: Sequence[Line]) -> list[Line]:
+    """Return what a reply says, each text that is one of a line as this line."""
+    by_text = {line.text: line for line in offered}
+    lines = []
+    for line in _said(reply, sources, offered):
+        text = _tidy(line.text)
+        if turn.carry.flow.greeted:
+            text = without_greeting(text)
+        if text:
+            lines.append(reason(by_text.get(text) or replace(line, text=text), Reason.ANSWERS))
+    return lines
 
 
 def _said(reply: Reply, sources: Sequence[Option], offered: Sequence[Line]) -> list[Line]:

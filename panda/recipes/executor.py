@@ -74,13 +74,9 @@ class RecipeExecutor:
         """The model that runs a recipe."""
         return self._layers.model(self.book.load_recipe(key).model_layer)
 
-    def writes(self, key: str) -> bool:
-        """Whether the layer of a recipe has a model, which is asked for whole replies."""
-        return not self._layers.is_offline(self.book.load_recipe(key).model_layer)
-
     def responder(self, key: str, request: Request, journal: Journal) -> Responder:
         """Return what replies to calls of a recipe: the model of its layer, or the program itself."""
-        if not self.writes(key):
+        if self._layers.is_offline(self.book.load_recipe(key).model_layer):
             return self._offline
 
         def rewriter(kind: ContentType) -> Rewrite | None:
@@ -171,7 +167,9 @@ class _Execution:
             received = raw.received
             self.times_cut += raw.is_cut
             values = self._completed(raw.values)
-            error = raw.error or self._fault(values) or find_unlinked(recipe, self.request, values)
+            error = (
+                raw.error or self._fault(values) or find_unlinked(recipe, self.contract, self.request, values)
+            )
             if error is None:
                 reply = self._reply(values, raw)
                 if self._gate_passes(reply):
@@ -299,7 +297,7 @@ def passage_rewriter(
     write. The calls do not count as executions of the turn. Once its model is away, it is not asked again.
     """
     key = executor.book.key_for(STEPS[kind], "chat")
-    if not executor.writes(key):
+    if executor.unsupported(key) is not None:
         return None
     name = executor.book.load_recipe(key).input_docs[0]
     away: list[TryAgainError] = []

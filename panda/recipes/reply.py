@@ -12,6 +12,7 @@ from panda.documents.json_schema import Steps, find_violation
 from panda.documents.json_text import load_json
 from panda.documents.yaml_text import read_yaml
 from panda.recipes.recipe import Recipe
+from panda.steps.contract import StepContract
 from panda.steps.request import Request
 
 Gate = Literal["passed", "below", "not_measured"]
@@ -105,7 +106,9 @@ def find_fault(
     return f"{broken.json_path}: {broken.message:.300}" if broken else None
 
 
-def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -> str | None:
+def find_unlinked(
+    recipe: Recipe, contract: StepContract, request: Request, values: Mapping[str, Any]
+) -> str | None:
     """
     What in a reply links to nothing that the call was given, if the recipe asks for links; None if all does.
     Of a JSON reply an item with a text that cites no node, or one that was not offered; of any other numbers,
@@ -113,13 +116,13 @@ def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -
     """
     if not recipe.quality_gates.evidence_required:
         return None
-    offered = [option for options in request.shown_options.values() for option in options]
     if not recipe.is_object:
+        offered = [option for options in request.shown_options.values() for option in options]
         texts = [*(one.text for one in request.shown_documents), *(option.text for option in offered)]
         given = [request.query, *texts]
         wrong = check_evidence(str(values.get("text", "")), given)
         return f"{wrong[0].kind} {wrong[0].text} is in no document that was given" if wrong else None
-    ids = {option.id for option in offered}
+    ids = {id_ for ids_ in request.option_ids(contract).values() for id_ in ids_}
     for text, cited in _items(values):
         if not cited:
             return f"{text!r:.80} cites no node"

@@ -62,6 +62,27 @@ class CoordinationInputs:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AnswerInputs:
+    quoted: Callable[[], Sequence[Line]]
+    """Gives the lines that answer, or what the session answers, with what belongs to them; empty if none
+    surely does."""
+
+
+def quoted_items(lines: Sequence[Line]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return text and nodes of the items that quote these lines."""
+    return [(line.text, line.node_ids[:_MAX_CITED]) for line in lines[:_MAX_ITEMS]]
+
+
+_MAX_ITEMS, _MAX_CITED = 60, 8
+"""Of an answer, as its recipe has them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactsInputs:
+    lasts: Callable[[str], bool]  # says of a statement, by the id of its option, whether it is meant to last
+
+
+@dataclass(frozen=True, kw_only=True)
 class SummaryInputs:
     line: str  # the answer's first item, or what came of the turn
     words: Sequence[Option]  # names in query and answer, with the share of the query that each is

@@ -13,6 +13,8 @@ from panda.steps.options import Option
 
 Options: TypeAlias = Sequence[Option] | Callable[[], Sequence[Option]]
 """A set of options, or what makes it for a prompt."""
+Ids: TypeAlias = Sequence[str] | Callable[[], Sequence[str]]
+"""Ids of a set of options, or what gives them once there is a reply."""
 Documents: TypeAlias = Sequence[InputDocument] | Callable[[], Sequence[InputDocument]]
 """Documents of the turn, most important first, or what renders them for a prompt."""
 
@@ -32,7 +34,7 @@ class Request:
     pictures: tuple[Picture, ...] = ()  # what the model is shown; only the layer EYES sees
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Schemas of what goes with an option, as the arguments of a tool, by the option's id."""
-    ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    ids: Mapping[str, Ids] = field(default_factory=dict)
     """Ids of sets whose options are made for a prompt alone, and may be fewer there."""
     inputs: object = None
     """The typed inputs of the step, for a responder that reads no prompt."""
@@ -65,7 +67,10 @@ class Request:
     def option_ids(self, contract: StepContract) -> dict[str, list[str]]:
         """Return the ids of the sets that a reply takes ids of, by name."""
         names = [name for name in dict.fromkeys(contract.places.values()) if name in self.options]
-        return {
-            name: list(self.ids.get(name) or (option.id for option in self.options_of(name)))
-            for name in names
-        }
+        return {name: list(self._ids_of(name)) for name in names}
+
+    def _ids_of(self, name: str) -> Sequence[str]:
+        ids = self.ids.get(name)
+        if ids is None:
+            return [option.id for option in self.options_of(name)]
+        return ids() if callable(ids) else ids

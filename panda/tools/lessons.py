@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from panda.documents.text import one_line
 from panda.language.statements import find_statements, read_habit
 from panda.language.text import is_question, split_sentences
+from panda.steps.inputs import FactsInputs
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind
 from panda.store.visits import TurnRecord
@@ -61,17 +62,24 @@ def choose_facts(
     warn: Callable[[str], None],
 ) -> list[Candidate]:
     """
-    The candidates that are worth proposing, in the order of the reply. Key and value are as a model that
-    writes has worded them, if the value stands in the sentence; *lasts* says for models that only choose
-    whether one is meant to last, *warn* is told of what was refused.
+    Return the candidates that are worth proposing, in the order of the reply.
+
+    Args:
+        ask: Its reply may word key and value anew, if the value stands in the sentence.
+        lasts: Says whether a candidate is meant to last.
+        warn: Is told of what was refused.
     """
     known = {f"s{n}": candidate for n, candidate in enumerate(candidates, 1)}
     options = [
-        Option(id_, candidate.text, (NodeKind.TURN.id(candidate.turn),), 1.0 if lasts(candidate) else 0.0)
-        for id_, candidate in known.items()
+        Option(id_, candidate.text, (NodeKind.TURN.id(candidate.turn),)) for id_, candidate in known.items()
     ]
     queries = "\n".join(f"Turn {turn.number}: {one_line(turn.query)}" for turn in turns)
-    values = ask("memory_reflect", options={"keep": options}, extra={"turns": queries})
+    values = ask(
+        "memory_reflect",
+        options={"keep": options},
+        extra={"turns": queries},
+        inputs=FactsInputs(lasts=lambda id_: lasts(known[id_])),
+    )
     chosen: dict[str, Candidate] = {}
     for fact in values["facts"]:
         candidate = known[fact["keep"]]
