@@ -22,8 +22,8 @@ def reflect(request: Request, models: OfflineModels) -> Mapping[str, Any]:
         if reason is None:
             question = f"What do you mean by “{inputs.quoted}”? Please name the thing that it is about."
             return {"decision": "CLARIFY", "question": question}
-        return {"decision": "PROCEED", "reasoning": reason}
+        return {"decision": "PROCEED", "question": "", "reasoning": reason}
     if unclear > 1 / 2:
         reasoning = "The query may be unclear, but not surely enough to ask back; it is taken as it stands."
-        return {"decision": "PROCEED", "reasoning": reasoning}
-    return {"decision": "PROCEED"}
+        return {"decision": "PROCEED", "question": "", "reasoning": reasoning}
+    return {"decision": "PROCEED", "question": ""}

@@ -167,8 +167,10 @@ class Synthesizer:
         repair, offered = repair_of(turn, items), standing(read)
         guidance = repair.guidance if repair else _guidance(turn, refused)
         quoting = _Quoting(lambda: self._quoted(turn, kept))
-        reply, sources = self._ask(turn, offered, quoting, guidance)
-        if quoting.is_made or _is_verbatim(reply, offered):
+        answered = session_answer(turn, self._reader)
+        session = answered.lines if answered else ()
+        reply, sources = self._ask(turn, offered, session, quoting, guidance)
+        if quoting.is_made or self._is_verbatim(reply, [*offered, *session]):
             quoted = quoting.answer()
             if _says(reply) == quoted_items(quoted.lines):
                 return quoted
@@ -278,10 +280,15 @@ class Synthesizer:
         return look_at(turn, lines, quotes=quotes, refused=refused)
 
     def _ask(
-        self, turn: Turn, offered: Sequence[Line], quoting: "_Quoting", guidance: str | None
+        self,
+        turn: Turn,
+        offered: Sequence[Line],
+        session: Sequence[Line],
+        quoting: "_Quoting",
+        guidance: str | None,
     ) -> tuple[Reply, Sequence[Option]]:
-        """Return the reply, and the sources that it could cite."""
-        names = dict.fromkeys(node_id for line in offered for node_id in line.node_ids)
+        """Return the reply, and the sources that it could cite; *session* is what the session answers."""
+        names = dict.fromkeys(node_id for line in (*offered, *session) for node_id in line.node_ids)
         recipe = self._executor.book.recipe_for(_STEP, turn.mode, turn.intent)
         is_text = not recipe.is_object
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
@@ -305,6 +312,16 @@ class Synthesizer:
             inputs=AnswerInputs(quoted=lambda: quoting.answer().lines),
         )
         return reply, sources
+
+    def _is_verbatim(self, reply: Reply, lines: Sequence[Line]) -> bool:
+        """Whether each item of a reply is one of some lines, or one of a node that it cites."""
+        texts = {line.text for line in lines}
+
+        def is_line(text: str, node_ids: Sequence[str]) -> bool:
+            nodes = (find_node(self._reader, node_id) for node_id in node_ids)
+            return text in texts or any(node and text in {line.text for line in node.items} for node in nodes)
+
+        return "items" in reply.values and all(is_line(*item) for item in _says(reply))
 
     def _caption(self, turn: Turn, line: Line) -> str:
         """A line as a model that writes is shown it: its nodes, what it stands below, how old it is."""
@@ -528,12 +545,6 @@ class _Quoting:
         if self._made is None:
             self._made = self._quote()
         return self._made
-
-
-def _is_verbatim(reply: Reply, offered: Sequence[Line]) -> bool:
-    """Whether each item of a reply is a line that was offered, word for word."""
-    texts = {line.text for line in offered}
-    return "items" in reply.values and all(item["text"] in texts for item in reply.values["items"])
 
 
 def _says(reply: Reply) -> list[tuple[str, tuple[str, ...]]]:
