@@ -13,7 +13,6 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.checks import LayerModel, check_recipes_of_mode
 from panda.store.files import read_cache_file, stamp_file, write_cache_file
 
-
 _CODE = [Path(__file__).parents[1] / name for name in ("recipes", "steps", "offline")]
 """Packages on whose code it hangs what passes."""
 

@@ -201,7 +201,7 @@ def test_a_call_that_takes_too_long_halts_at_once(ann: ScriptedPanda) -> None:
 
 def test_a_cut_reply_is_asked_for_again_smaller(ann: ScriptedPanda) -> None:
     """After a cut the limits are lowered, and told, and what may be missing is left out; then once more."""
-    reading = {"type": "object", "x-lenient": True, "properties": {"words": {"type": "array", "items": TEXT}}}
+    reading = {"type": "object", "properties": {"words": {"type": "array", "items": TEXT}}}
     properties = {
         "question": {**TEXT, "maxLength": 400},
         "reading": reading,
@@ -254,7 +254,7 @@ def test_an_item_without_a_node_is_refused(ann: ScriptedPanda) -> None:
 
 def test_an_answer_in_markdown_says_no_number_from_nowhere(ann: ScriptedPanda) -> None:
     """A recipe may reply in Markdown; with evidence_required no number, date or URL is its own."""
-    change(ann, ANSWER, output_format="markdown", output_schema=None, templates=None)
+    change(ann, ANSWER, output_format="markdown", output_schema=None)
     texts = iter(["The Lenovo LOQ 15 costs $6.", "The Lenovo LOQ 15 costs $697."])
     prompts: list[Asked] = []
     usual = Script()
