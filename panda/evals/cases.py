@@ -14,6 +14,7 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.retrieval.relevance import share_of_words
+from panda.steps.contract import StepContract
 from panda.steps.options import Option
 from panda.steps.request import Request
 from panda.store.files import read_text
@@ -110,8 +111,13 @@ class Case(Record, frozen=True, kw_only=True):
         """What is asked."""
         return KINDS.get(self.kind) or Kind(self.choice, self.recipe or self.step)
 
-    def request(self, recipe: Recipe) -> Request:
-        """What the phase would give; the tools of the recipe are on offer where the label is one of them."""
+    def request(self, recipe: Recipe, contract: StepContract, *, query: str = "") -> Request:
+        """
+        Return what the phase would give; the tools of the recipe are on offer where the label is one of them.
+
+        Args:
+            query: A part of the case's query that is asked in its place.
+        """
         history = "\n".join(f"Turn {n}: {summary}" for n, summary in enumerate(self.history, 1))
         documents = [InputDocument("turn_summaries", history)] if history else []
         options: list[Option] = [
@@ -123,8 +129,13 @@ class Case(Record, frozen=True, kw_only=True):
         sets = {"tools": [Option(name, name) for name in recipe.tools_available]}
         if options:
             sets[self.of.option_set or self.of.name] = options
-        variables = {"mode": recipe.mode or "chat", "quoted": self.query}
-        return Request(self.query, documents, sets, variables)
+        variables = {
+            **dict.fromkeys(contract.variables, ""),
+            "mode": recipe.mode or "chat",
+            "session_id": "eval",
+            "quoted": self.query,
+        }
+        return Request(query or self.query, documents, sets, variables)
 
 
 def load_cases(path: Path, book: RecipeBook | None = None) -> list[Case]:
