@@ -62,12 +62,12 @@ def check_mode_once(
 def _load_check(note: Path) -> _PassedCheck | None:
     try:
         return msgspec.json.decode(read_cache_file(note), type=_PassedCheck)
-    except msgspec.MsgspecError:
+    except ValueError:  # also where it is not UTF-8
         return None
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:40]
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:40]
 
 
 def _stamps(folders: Sequence[Path]) -> Iterator[str]:
