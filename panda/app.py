@@ -267,6 +267,7 @@ class App:
                 self.book,
                 mode,
                 model_of=self._model_of,
+                models_file=self.settings.models_file,
                 tools=TOOLS,
                 with_image=with_image,
                 cache_dir=self.settings.cache_dir,

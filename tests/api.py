@@ -558,13 +558,6 @@ class ScriptedPanda(Panda):
         return Turn(ended.code, ended.out, ended.err, self.store, prompts)
 
 
-def copy_models(cache: Path) -> None:
-    """Give a cache of its own the models that all tests share, so that none is unpacked again."""
-    shared = Path(os.environ["XDG_CACHE_HOME"]) / "panda"
-    shared.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(shared, cache, ignore=shutil.ignore_patterns("prefixes", "reports", "compression"))
-
-
 def make_demo(root: Path, **environ: str) -> Path:
     """A store as `panda init --demo` makes it, its newest turn 1.2 hours old."""
     ended = run_here(("init", "--demo", "--root", str(root)), environ)

@@ -18,6 +18,7 @@ from panda.recipes.reply import Reply
 from panda.retrieval.relevance import share_of_words
 from panda.session.message import Message, References
 from panda.session.registry import find_references
+from panda.steps.contract import StepContract
 from panda.steps.inputs import PlanningInputs, QueryInputs, ReflectionInputs
 from panda.steps.options import Option
 from panda.steps.request import Request
@@ -115,8 +116,13 @@ class Case(Record, frozen=True, kw_only=True):
         """What is asked."""
         return KINDS.get(self.kind) or Kind(self.choice, self.recipe or self.step)
 
-    def request(self, recipe: Recipe) -> Request:
-        """What the phase would give; the tools of the recipe are on offer where the label is one of them."""
+    def request(self, recipe: Recipe, contract: StepContract, *, query: str = "") -> Request:
+        """
+        Return what the phase would give; the tools of the recipe are on offer where the label is one of them.
+
+        Args:
+            query: A part of the case's query that is asked in its place.
+        """
         history = "\n".join(f"Turn {n}: {summary}" for n, summary in enumerate(self.history, 1))
         documents = [InputDocument("turn_summaries", history)] if history else []
         options: list[Option] = [
@@ -128,28 +134,33 @@ class Case(Record, frozen=True, kw_only=True):
         sets = {"tools": [Option(name, name) for name in recipe.tools_available]}
         if options:
             sets[self.of.option_set or self.of.name] = options
+        asked = query or self.query
         mode = recipe.mode or "chat"
-        variables = {"mode": mode, "quoted": self.query}
-        inputs = self._inputs(mode, sets)
-        return Request(self.query, documents, sets, variables, inputs=inputs)
+        variables = {
+            **dict.fromkeys(contract.variables, ""),
+            "mode": mode,
+            "session_id": "eval",
+            "quoted": self.query,
+        }
+        return Request(asked, documents, sets, variables, inputs=self._inputs(asked, mode, sets))
 
-    def message(self) -> Message:
-        """Return the query beside a session in which its question, if it has one, is open."""
+    def message(self, query: str) -> Message:
+        """Return a query beside a session in which its question, if it has one, is open."""
         pending = None
         if self.open_question or self.kind == "agreement":
             question = self.open_question or "Shall I?"
             pending = Pending(id="q1", asked_turn=1, asked_by=1, type="question", message=question)
         carry = structs.replace(EMPTY, pending_clarification=pending)
-        references = References(tuple(find_references(self.query, carry)), carry)
+        references = References(tuple(find_references(query, carry)), carry)
         sent_at = self.now or datetime.now(UTC)
-        return Message(query=self.query, sent_at=sent_at, carry=carry, references=references)
+        return Message(query=query, sent_at=sent_at, carry=carry, references=references)
 
-    def _inputs(self, mode: str, sets: Mapping[str, Sequence[Option]]) -> object:
+    def _inputs(self, query: str, mode: str, sets: Mapping[str, Sequence[Option]]) -> object:
         """Return the typed inputs of the step that is asked, as far as a case has them."""
         if self.of.step == _QUERY:
-            return QueryInputs(message=self.message())
+            return QueryInputs(message=self.message(query))
         if self.of.step.endswith("reflection"):
-            return ReflectionInputs(quoted=self.query, history=self.history, find_reason=lambda: None)
+            return ReflectionInputs(quoted=query, history=self.history, find_reason=lambda: None)
         if "phase3" in self.of.step:
             return PlanningInputs(
                 mode=mode,

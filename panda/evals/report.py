@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from msgspec import structs
-
 from panda.documents.evidence import check_evidence
 from panda.documents.progress import progress
 from panda.documents.records import Whole
@@ -20,6 +18,7 @@ from panda.language.text import is_question
 from panda.language.things import Thing, find_exclusions, find_mentions
 from panda.recipes.calls import NoTurn
 from panda.recipes.executor import RecipeExecutor
+from panda.recipes.reply import Reply
 
 _Z90 = 1.6448536269514722
 COLUMNS = ("kind", "recipe", "served by", "cases", "accuracy", "90 % interval", "commonest", "ms")
@@ -31,10 +30,7 @@ def judge(case: Case, executor: RecipeExecutor) -> str | list[str] | None:
     query, things = case.query, [Thing(option.id, "", option.text) for option in case.options]
     match case.kind:
         case "mood":  # by sentence, as phase 0 does
-            recipe = case.of.recipe_key(executor.book)
-            parts = (structs.replace(case, query=text) for text in typed_sentences(query))
-            requests = (part.request(executor.book.load_recipe(recipe)) for part in parts)
-            replies = (executor.execute(recipe, request, NoTurn()) for request in requests)
+            replies = (_ask(executor, case, text) for text in typed_sentences(query))
             return overall_mood(cast(Mood, case.of.answer(reply)) for reply in replies)
         case "quotable":
             return "question" if is_question(query) else "statement"
@@ -106,6 +102,13 @@ def run_cases(executor: RecipeExecutor, cases: Sequence[Case]) -> list[Answered]
     return answers
 
 
+def _ask(executor: RecipeExecutor, case: Case, query: str = "") -> Reply:
+    """Return the reply to a case, or to a part of its query."""
+    key = case.of.recipe_key(executor.book)
+    request = case.request(executor.book.load_recipe(key), executor.book.contract_of(key), query=query)
+    return executor.execute(key, request, NoTurn())
+
+
 def _answer(executor: RecipeExecutor, case: Case) -> Answered:
     kind, started = case.of, time.monotonic()
     key = kind.recipe_key(executor.book)
@@ -113,8 +116,7 @@ def _answer(executor: RecipeExecutor, case: Case) -> Answered:
     if (judged := judge(case, executor)) is not None:
         listed = () if isinstance(judged, str) else judged
         return Answered(case, key, server, time.monotonic() - started, render_label(judged), listed)
-    recipe = executor.book.load_recipe(key)
-    said = str(kind.answer(executor.execute(key, case.request(recipe), NoTurn())))
+    said = str(kind.answer(_ask(executor, case)))
     said = next((label for label, value in kind.labels.items() if value == said), said)
     return Answered(case, key, server, time.monotonic() - started, said)
 

@@ -22,11 +22,17 @@ class _CheckedLayer(msgspec.Struct, frozen=True):
     is_asked: bool  # whether its language model may be asked
 
 
+class _PassedCheck(msgspec.Struct, frozen=True):
+    sources: str  # digest of the tools, and of the stamps of all files that were checked
+    layers: dict[str, _CheckedLayer]
+
+
 def check_mode_once(
     book: RecipeBook,
     mode: str,
     *,
     model_of: Callable[[str], LayerModel | None],
+    models_file: Path,
     tools: Collection[str],
     with_image: bool,
     cache_dir: Path,
@@ -35,28 +41,36 @@ def check_mode_once(
     Return what `check_recipes_of_mode` returns, and raise what it raises.
 
     Recipes that passed are checked again only once a file of the book, the code that checks it, a tool or the
-    model of a layer is another; a directory keeps what passed.
+    model of a layer is another; a directory keeps what passed, for each *models_file* by itself.
     """
-    about = [mode, str(with_image), *sorted(tools), *_stamps((*book.folders, *_CODE))]
-    note = cache_dir / "checks" / _digest("\n".join(about))
-    try:
-        passed = msgspec.json.decode(read_cache_file(note), type=dict[str, _CheckedLayer])
-    except msgspec.MsgspecError:
-        passed = {}
-    if passed and all(_digest(repr(model_of(name))) == layer.model for name, layer in passed.items()):
-        return {name: layer.is_asked for name, layer in passed.items()}
-    layers = check_recipes_of_mode(
+    folders = (*book.folders, *_CODE)
+    slot = _digest("\n".join([mode, str(with_image), str(models_file), *map(str, folders)]))
+    note = cache_dir / "checks" / slot
+    sources = _digest("\n".join([*sorted(tools), *_stamps(folders)]))
+    before = _load_check(note)
+    if before is not None and before.sources == sources:
+        layers = before.layers
+        if all(_digest(repr(model_of(name))) == layer.model for name, layer in layers.items()):
+            return {name: layer.is_asked for name, layer in layers.items()}
+    asked = check_recipes_of_mode(
         book, mode, model_of=model_of, tools=tools, with_image=with_image, cache_dir=cache_dir
     )
-    passed = {
-        name: _CheckedLayer(_digest(repr(model_of(name))), is_asked) for name, is_asked in layers.items()
+    layers = {
+        name: _CheckedLayer(_digest(repr(model_of(name))), is_asked) for name, is_asked in asked.items()
     }
-    write_cache_file(note, msgspec.json.encode(passed))
-    return layers
+    write_cache_file(note, msgspec.json.encode(_PassedCheck(sources, layers)))
+    return asked
+
+
+def _load_check(note: Path) -> _PassedCheck | None:
+    try:
+        return msgspec.json.decode(read_cache_file(note), type=_PassedCheck)
+    except ValueError:  # also where it is not UTF-8
+        return None
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:40]
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:40]
 
 
 def _stamps(folders: Sequence[Path]) -> Iterator[str]:

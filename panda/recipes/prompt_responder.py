@@ -88,21 +88,23 @@ class _Attempt:
     def _schema(self, *, with_ids: bool) -> Mapping[str, Any]:
         """Return the schema of the reply; after a reply that was cut with limits under which it fits."""
         call = self._call
-        names = self._asked()
-        if with_ids:
-            unasked = without_choice(call.recipe.output_schema, call.contract, self._option_ids)
-            names = [name for name in names if name not in unasked]
-        schema = plain_schema(
-            call.recipe.output_schema,
-            call.contract,
-            only=names,
-            options=self._option_ids if with_ids else None,
-            arguments=self._shown.arguments if with_ids else None,
+        schema = call.recipe.output_schema
+        if call.times_cut and schema:
+            per_token = _LEAST_CHARS if call.is_last or call.times_cut > 1 else _COMMON_CHARS
+            schema = lower_limits(schema, self._reply_tokens * per_token, filled=self._filled)
+        return self._filled(schema) if with_ids else plain_schema(schema, call.contract, only=self._asked())
+
+    def _filled(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a schema of the asked properties with the ids on offer, and their arguments."""
+        contract, options = self._call.contract, self._option_ids
+        unasked = without_choice(schema, contract, options)
+        return plain_schema(
+            schema,
+            contract,
+            only=[name for name in self._asked() if name not in unasked],
+            options=options,
+            arguments=self._shown.arguments,
         )
-        if not call.times_cut:
-            return schema
-        per_token = _LEAST_CHARS if call.is_last or call.times_cut > 1 else _COMMON_CHARS
-        return lower_limits(schema, self._reply_tokens * per_token)
 
     def _messages(self) -> Sequence[Message]:
         call = self._call

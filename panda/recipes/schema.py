@@ -7,7 +7,7 @@ phase which there are.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from panda.steps.contract import StepContract
@@ -124,11 +124,21 @@ class _Places:
             else:
                 result[key] = self.fill(part, place)
         set_name = self._contract.places.get(place)
+        if set_name is not None:
+            self._free_length(result)
         if set_name is not None and set_name in self._options:
             self._take_ids(result, list(self._options[set_name]))
         if place in self._contract.arguments and self._arguments and "properties" in result:
             return self._with_arguments(result, self._contract.arguments[place])
         return result
+
+    @staticmethod
+    def _free_length(schema: dict[str, Any]) -> None:
+        """Take the limits of length from where ids stand: these are as long as they are."""
+        for part in (schema, schema.get("items")):
+            if isinstance(part, dict):
+                part.pop("minLength", None)
+                part.pop("maxLength", None)
 
     @staticmethod
     def _take_ids(schema: dict[str, Any], ids: list[str]) -> None:
@@ -184,15 +194,23 @@ def longest_chars(schema: Mapping[str, Any], *, open_chars: float = math.inf) ->
     return max(map(longest_of, _kinds(schema)), default=0)
 
 
-def lower_limits(schema: Mapping[str, Any], most_chars: float) -> dict[str, Any]:
+def lower_limits(
+    schema: Mapping[str, Any],
+    most_chars: float,
+    *,
+    filled: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
+) -> dict[str, Any]:
     """
-    A schema with maxLength and maxItems lowered, all by the same share, until the longest reply fits, or as
-    low as is tried if it never does.
+    Return a schema with maxLength and maxItems lowered, all by the same share, until the longest reply fits,
+    or as low as is tried if it never does.
+
+    Args:
+        filled: Makes of a schema the one that the longest reply is measured by: with ids as enums.
     """
     lowered = dict(schema)
     for step in range(_LOWERINGS):
         lowered = _scaled(schema, 0.8**step) if step else lowered
-        if longest_chars(lowered, open_chars=_OPEN_CHARS) <= most_chars:
+        if longest_chars(filled(lowered), open_chars=_OPEN_CHARS) <= most_chars:
             break
     return lowered
 

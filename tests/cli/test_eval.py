@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api import ROOT, Panda
+from tests.api import ROOT, Panda, ScriptedPanda
 
 LINES = (
     {"kind": "intent", "split": "test", "query": "Good morning!", "label": "greeting"},
@@ -66,13 +66,22 @@ def test_wrong_answers_are_listed_and_a_bar_ends_with_3(panda: Panda) -> None:
     listed = panda("eval", "--cases", "cases.jsonl", "--wrong")
     assert listed.code == 0
     (row,) = listed.rows
-    assert row.split("\t") == ["intent", "Good evening!", "navigation", "greeting"]
-    assert panda("eval", "--cases", "cases.jsonl", "--min", "0.6").code == 0
-    below = panda("eval", "--cases", "cases.jsonl", "--min", "0.7", "--json")
+    assert row == "intent\tGood evening!\tnavigation\tgreeting"
+    measure = ("eval", "--cases", "cases.jsonl", "--min")
+    assert panda(*measure, "0.6").code == 0
+    below = panda(*measure, "0.7", "--json")
     assert below.code == 3
     assert below.error["message"] == "intent is right in 2 of 3 cases, less than 0.7"
     assert [case["query"] for case in below.data["wrong"]] == ["Good evening!"]
-    assert panda("eval", "--cases", "cases.jsonl", "--min", "70").code == 2
+    assert panda(*measure, "70").code == 2
+
+
+def test_a_model_is_measured_as_well(ann: ScriptedPanda) -> None:
+    """Cases are asked of whatever serves the recipe, also of a language model, which is named."""
+    ann.write_lines("cases.jsonl", *LINES[:1], LINES[7])
+    measured = ann.json("eval", "--cases", "cases.jsonl")
+    kinds = {kind["kind"]: (kind["right"], kind["served_by"]) for kind in measured["kinds"]}
+    assert kinds == {"intent": (0, "REFLEX: scripted"), "phase1_reflection decision": (0, "REFLEX: scripted")}
 
 
 def test_without_cases(panda: Panda) -> None:

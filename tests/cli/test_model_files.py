@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api import Panda, copy_models
+from tests.api import Panda
 
 MODELS = """\
 models: {{own: {{backend: llama_cpp, location: {location}, n_ctx: 2048}}}}
@@ -133,7 +133,6 @@ def test_a_chat_template_is_bounded(template: str, panda: Panda) -> None:
 
 def test_a_model_file_is_tried_once(panda: Panda, tmp_path: Path) -> None:
     """What has loaded once is known by its digest."""
-    copy_models(tmp_path / "cache" / "panda")
     put_model(panda)
     assert panda("models", "check", "--trust").code == 0
     notes = list((tmp_path / "cache" / "panda" / "trials").iterdir())

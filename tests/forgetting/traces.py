@@ -1,13 +1,12 @@
 """A project that was told something, with a cache of its own, and what its files still hold of a text."""
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.api import Panda, copy_models
+from tests.api import Panda
 
 MARK = re.compile(r"\[forgotten \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\]")
 
@@ -18,31 +17,23 @@ def open_project(home: Path, user: str = "ann") -> Panda:
 
 
 def make_project(home: Path, user: str = "ann") -> Panda:
-    """Return a new project without a turn, whose cache has the models of all tests."""
+    """Return a new project without a turn."""
     panda = open_project(home, user)
-    copy_models(home / "cache" / "panda")
     panda.user_directory.mkdir(parents=True)
     return panda
 
 
 def copy_project(source: Path, home: Path, user: str = "ann") -> Panda:
-    """Return a copy of a project; models are linked, since nothing writes them."""
-    shutil.copytree(source, home, symlinks=True, copy_function=_copy)
+    """Return a copy of a project."""
+    shutil.copytree(source, home, symlinks=True)
     return open_project(home, user)
 
 
-def _copy(source: str, target: str) -> str:
-    if not source.endswith(".gguf"):
-        return shutil.copy2(source, target)
-    os.link(source, target)
-    return target
-
-
 def kept_files(panda: Panda) -> Iterator[Path]:
-    """Every file of store and cache but models."""
+    """Yield every file of store and cache."""
     for place in (panda.store, panda.home / "cache"):
         for path in sorted(place.rglob("*")):
-            if path.is_file() and path.suffix != ".gguf":
+            if path.is_file():
                 yield path
 
 

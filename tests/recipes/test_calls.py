@@ -11,7 +11,7 @@ import yaml
 
 from tests.api import PRICE_QUESTION, ROOT, ScriptedPanda, Turn
 from tests.loopback import reply
-from tests.script import PRICE_NODE, Asked, Request, Script, offered, pick, step_of
+from tests.script import APPROVED, PRICE_NODE, Asked, Request, Script, offered, pick, step_of
 
 REFLECTION = "pipeline/phase1_reflection"
 VALIDATOR = "pipeline/phase2_5_context_validator"
@@ -201,23 +201,16 @@ def test_a_call_that_takes_too_long_halts_at_once(ann: ScriptedPanda) -> None:
 
 def test_a_cut_reply_is_asked_for_again_smaller(ann: ScriptedPanda) -> None:
     """After a cut the limits are lowered, and told, and what may be missing is left out; then once more."""
-    reading = {"type": "object", "x-lenient": True, "properties": {"words": {"type": "array", "items": TEXT}}}
-    properties = {
-        "question": {**TEXT, "maxLength": 400},
-        "reading": reading,
-        "decision": {"enum": ["PROCEED", "CLARIFY"]},
-    }
-    budget = {"total": 2200, "prompt": 600, "input": 1200, "output": 100}
-    change(ann, REFLECTION, output_schema={**SCHEMA, "properties": properties}, token_budget=budget)
-    turn = ann.turn(script=Script(reflection=["cut", "cut", PROCEED]))
-    requests = turn.asked("reflection")
+    analysis = {**APPROVED["analyzer"], "reasoning": "It asks for a price."}
+    turn = ann.turn(script=Script(analyzer=["cut", "cut", analysis]))
+    requests = turn.asked("analyzer")
     first, second, third = (
         request.body["response_format"]["json_schema"]["schema"]["properties"] for request in requests
     )
-    limits = [schema["question"]["maxLength"] for schema in (first, second, third)]
-    assert limits[0] == 400 > limits[1] > limits[2] > 0
+    limits = [schema["resolved_query"]["maxLength"] for schema in (first, second, third)]
+    assert limits[0] >= limits[1] > limits[2] > 0
     assert ["reading" in schema for schema in (first, second)] == [True, False]
-    assert f'"maxLength": {limits[1]}' in requests[1].messages[0].content
+    assert f'"maxLength": {limits[2]}' in requests[2].messages[0].content
     refused = ann.turn(script=Script(reflection=["x", PROCEED])).asked("reflection")
     schemas = [request.body["response_format"] for request in refused]
     assert schemas[0] == schemas[1]
@@ -254,7 +247,7 @@ def test_an_item_without_a_node_is_refused(ann: ScriptedPanda) -> None:
 
 def test_an_answer_in_markdown_says_no_number_from_nowhere(ann: ScriptedPanda) -> None:
     """A recipe may reply in Markdown; with evidence_required no number, date or URL is its own."""
-    change(ann, ANSWER, output_format="markdown", output_schema=None, templates=None)
+    change(ann, ANSWER, output_format="markdown", output_schema=None)
     texts = iter(["The Lenovo LOQ 15 costs $6.", "The Lenovo LOQ 15 costs $697."])
     prompts: list[Asked] = []
     usual = Script()

@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.api import ROOT, Panda, tree
+from tests.api import ROOT, Panda, ScriptedPanda, tree
 from tests.record_replays import FIRST_TURN, QUESTIONS, RECORDED_AT
 
 TURN = str(FIRST_TURN)
@@ -38,9 +39,9 @@ def test_recorded_turns_come_out_the_same(panda: Panda) -> None:
     assert tree(panda.store / "users") == before
 
 
-def unseal(panda: Panda) -> None:
+def unseal(panda: Panda, number: int = FIRST_TURN) -> None:
     """Take the seal off a turn, as turns of older stores have none and a forger would."""
-    path = panda.turn_file(FIRST_TURN, "metadata.json")
+    path = panda.turn_file(number, "metadata.json")
     metadata = json.loads(path.read_bytes())
     metadata.pop("seal", None)
     path.write_text(json.dumps(metadata), encoding="utf-8")
@@ -64,7 +65,6 @@ def messages_of(panda: Panda) -> list[str]:
     ("name", "old", "new", "finding"),
     [
         ("calls.jsonl", '"n": 2,', '"n": 7,', "a line is missing"),
-        ("calls.jsonl", "[fit ", "[Fit ", "is not the text of its hash"),
         ("context.md", "verdict: APPROVE", "verdict: REVISE", "§6 says REVISE"),
         ("context.md", "**Next step:**", "**Next step:** " + "word " * 900, "more than its budget of 800"),
         ("response.md", "Sources:", "Sources :", "is not the answer of §5"),
@@ -106,19 +106,68 @@ def test_a_turn_of_the_project_s_own_store(panda: Panda) -> None:
     assert panda.json("replay", TURN)["results"] == {"same": 1}
 
 
-def test_a_changed_recipe_is_named(panda: Panda) -> None:
-    """What is asked only since the recipe was changed is a miss that says so; the turn is not the same."""
+def test_a_changed_recipe_is_named(ann: ScriptedPanda) -> None:
+    """What a model is asked only since the recipe was changed is a miss that says so."""
+    assert ann.turn().code == 0
     text = (ROOT / "recipes" / f"{REFLECTION}.yaml").read_text(encoding="utf-8")
-    fitted = "{scorer: head, fit: clear, reads: [query, order, antecedents]}"
-    assert fitted in text
-    changed = text.replace(fitted, "{scorer: cosine, prompt: shared/two.md}")
-    panda.write(f"recipes/{REFLECTION}.yaml", changed)
-    panda.write("prompts/shared/two.md", "# PROCEED\n- How much is it?\n\n# CLARIFY\n- And that?\n")
-    ended = panda("replay", TURN, "--json")
-    assert ended.code == 3
+    ann.write(f"recipes/{REFLECTION}.yaml", f"{text}temperature: 0.9\n")
+    ended = ann("replay", "3", "--json")
+    assert ended.code == 3, ended.out
     (turn,) = ended.data["turns"]
-    assert turn["result"] in ("differs", "halted")
-    assert {miss["cause"] for miss in turn["misses"]} == {"recipe changed"}
+    assert [(miss["recipe"], miss["kind"], miss["cause"]) for miss in turn["misses"]] == [
+        (REFLECTION, "generate", "recipe changed")
+    ]
+
+
+def test_a_changed_prompt_is_found(ann: ScriptedPanda) -> None:
+    """A text of a call that is not the one of its hash is found by validate, also without a seal."""
+    assert ann.turn().code == 0
+    edit(ann.turn_file(3, "calls.jsonl"), "Reply with one JSON object", "Reply with two JSON objects")
+    unseal(ann, 3)
+    ended = ann("validate", "3", "--json")
+    assert ended.code == 3
+    assert any("is not the text of its hash" in problem["message"] for problem in ended.data["problems"])
+
+
+def offline_calls(path: Path) -> list[tuple[Any, ...]]:
+    """Return recipe, digest of the inputs, behaviour and reply of each line of a calls.jsonl."""
+    calls = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert {call["kind"] for call in calls} == {"offline"}
+    return [(call["recipe"], call["hashes"]["inputs"], call["behaviour"], call["reply"]) for call in calls]
+
+
+def test_an_offline_call_is_written_down(panda: Panda) -> None:
+    """A line of calls.jsonl has reply, behaviour, and digests of inputs, encoder and weights; no prompt."""
+    text = panda.turn_file(FIRST_TURN, "calls.jsonl").read_text(encoding="utf-8")
+    (call,) = [call for call in map(json.loads, text.splitlines()) if call["recipe"] == REFLECTION]
+    assert (call["kind"], call["model"], call["attempt"]) == ("offline", "minilm-l6", 1)
+    assert (call["behaviour"], call["reply"]) == (1, {"decision": "PROCEED"})
+    assert {"inputs", "weights", "model", "recipe", "version"} <= set(call["hashes"])
+    assert call["usage"] == {"prompt": 0, "reused": 0, "output": 0}
+    assert not {"messages", "prefix", "options", "parameters"} & set(call)
+
+
+def test_recorded_offline_replies_are_reproduced(panda: Panda) -> None:
+    """Of the same inputs comes the same reply by the same behaviour: else raise its number, `make record`."""
+    data = panda.json("replay", ALL)
+    run = panda.store / "runs" / data["run"]
+    for number in range(FIRST_TURN, FIRST_TURN + len(QUESTIONS)):
+        (again,) = run.rglob(f"turn_{number:06d}/calls.jsonl")
+        assert offline_calls(again) == offline_calls(panda.turn_file(number, "calls.jsonl"))
+
+
+def test_an_offline_reply_that_is_another_is_told(panda: Panda) -> None:
+    """A reply that the program does not give any more is a miss that says so, with the difference."""
+    path = panda.turn_file(FIRST_TURN, "calls.jsonl")
+    edit(path, '"reply": {"decision": "PROCEED"}', '"reply": {"decision": "CLARIFY"}')
+    unseal(panda)
+    ended = panda("replay", TURN, "--json")
+    assert ended.code == 3, ended.out
+    (turn,) = ended.data["turns"]
+    (miss,) = turn["misses"]
+    assert (miss["recipe"], miss["kind"]) == (REFLECTION, "offline")
+    assert miss["cause"] == "behaves otherwise since"
+    assert '-  "decision": "CLARIFY"' in miss["difference"]
 
 
 def test_a_selection(panda: Panda) -> None:

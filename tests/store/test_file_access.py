@@ -40,8 +40,7 @@ class FileEvent(NamedTuple):
 @pytest.fixture
 def panda(indexed: Path, tmp_path: Path) -> Panda:
     """A project with the demo store, in which a turn has run; its processes write down what they open."""
-    cache = str(tmp_path / "cache")  # its own: what other tests forget goes out of theirs
-    project = Panda(tmp_path / "project", indexed, user="demo", XDG_CACHE_HOME=cache)
+    project = Panda(tmp_path / "project", indexed, user="demo")
     assert project.turn("hello").code == 0
     project.write("watch/sitecustomize.py", WATCH)
     places = [str(project.home / "watch"), os.environ["PYTHONPATH"]]
