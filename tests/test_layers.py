@@ -48,6 +48,10 @@ SIDEWAYS = {
     ("panda.recipes", "panda.steps"),  # a recipe is held to the contract of its step
     ("panda.offline", "panda.steps"),  # what is replied to
     ("panda.offline", "panda.retrieval"),  # without an encoder lines are close by the words that ranked them
+    ("panda.offline", "panda.session"),  # what a message means beside its session
+    ("panda.session", "panda.retrieval"),  # which words of a message are names
+    ("panda.steps", "panda.retrieval"),  # passages that are ranked are inputs
+    ("panda.steps", "panda.session"),  # a message beside its session is one, too
     ("panda.tools", "panda.steps"),  # the options that a research chooses from
     ("panda.steps", "panda.compression"),  # the documents of a request
     ("panda.models", "panda.index"),  # vectors are kept
@@ -83,6 +87,22 @@ ONLY_IMPORTERS = {
     "markdown_it": {"documents/markdown.py", "view/answer.py"},
 }
 """Libraries that one module wraps; of sqlite3 each database has its own, of starlette each application."""
+
+KNOW_THE_KIND = {
+    "recipes/responders.py",  # picks the responder of a layer
+    "recipes/offline_responder.py",
+    "recipes/book.py",  # tells what serves a recipe
+    "recipes/checks.py",  # tells what a layer cannot serve, before a turn
+    "models/models_file.py",
+    "models/layers.py",
+    "models/contract.py",
+    "cli/recipe.py",
+    "cli/compress.py",
+    "app.py",  # hands the models that are set to the checks
+    "actions/turn.py",  # tells the calls of a turn that is only planned
+    "runs/ledger.py",  # the models that a run was made with
+}
+"""The files that may see whether a layer has a language model or is offline; none of them makes a turn."""
 
 READERS_OF_SETTINGS = (
     "panda.cli",
@@ -247,3 +267,14 @@ def test_most_tests_go_through_the_door() -> None:
     lines = {path: len(path.read_bytes().splitlines()) for path in (PACKAGE.parent / "tests").rglob("*.py")}
     inside = [path for path in lines if any(name.split(".")[0] == "panda" for name in imports_of(path))]
     assert sum(lines[path] for path in inside) <= MOST_INSIDE * sum(lines.values())
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_only_what_picks_or_tells_sees_what_kind_replies(path: Path) -> None:
+    """No phase, prompt, check of a reply or renderer sees whether a language model replied."""
+    if name_of(path) in KNOW_THE_KIND or name_of(path).startswith("offline/"):
+        return
+    attributes = {node.attr for node in nodes_of(path) if isinstance(node, ast.Attribute)}
+    names = {node.id for node in nodes_of(path) if isinstance(node, ast.Name)}
+    assert not {"is_offline", "writes", "OFFLINE"} & (attributes | names)
+    assert not [name for name in imports_of(path) if part_of(name) == "panda.offline"]

@@ -37,10 +37,9 @@ from panda.errors import (
 from panda.models.contract import Encoder, Layers, Model
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import CallWriter, Journal, NoTurn, whose_turn
-from panda.recipes.offline_responder import OfflineResponder
-from panda.recipes.prompt_responder import PromptResponder
 from panda.recipes.reply import Gate, Reply, find_fault, find_unlinked
 from panda.recipes.responder import Call, RawReply, Responder
+from panda.recipes.responders import Responders
 from panda.recipes.schema import is_confidence, plain_schema, without_choice
 from panda.steps.request import Request
 from panda.store.log import AWAY
@@ -65,7 +64,7 @@ class RecipeExecutor:
         self.limits = limits or Limits()
         self.book = book
         self.encoder = encoder
-        self._offline = OfflineResponder(encoder)
+        self._responders = Responders(layers, encoder, book, self.limits)
         self._layers = layers
         self._clock = clock
         self._log = log
@@ -75,14 +74,12 @@ class RecipeExecutor:
         return self._layers.model(self.book.load_recipe(key).model_layer)
 
     def responder(self, key: str, request: Request, journal: Journal) -> Responder:
-        """Return what replies to calls of a recipe: the model of its layer, or the program itself."""
-        if self._layers.is_offline(self.book.load_recipe(key).model_layer):
-            return self._offline
+        """Return what replies to calls of a recipe."""
 
         def rewriter(kind: ContentType) -> Rewrite | None:
             return passage_rewriter(self, kind, request.query, journal)
 
-        return PromptResponder(self.model(key), self.book, self.limits, rewriter)
+        return self._responders.of_layer(self.book.load_recipe(key).model_layer, rewriter)
 
     def unsupported(self, key: str) -> str | None:
         """Return why nothing that is set can reply to a recipe, in words; None if something can."""
@@ -90,10 +87,8 @@ class RecipeExecutor:
         return responder.unsupported(self.book.load_recipe(key), self.book.contract_of(key))
 
     def served_by(self, layer: str) -> str:
-        """Return what answers calls of a layer: its model, or the encoder, else words in common."""
-        if not self._layers.is_offline(layer):
-            return f"{layer}: {self._layers.model(layer).info.name}"
-        return f"encoder {self.encoder.info.name}" if self.encoder else "words in common"
+        """Return what answers calls of a layer, in words."""
+        return self._responders.name_of(layer)
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """
@@ -142,9 +137,7 @@ class _Execution:
         self.attempts = 0
         self.times_cut = 0
         prompts = executor.book.prompts_of(key)
-        encoder = executor.encoder.info if executor.encoder else None
-        asked = encoder if self.responder.is_offline else executor.model(key).info
-        self.writer = CallWriter(journal, self.recipe, prompts, asked)
+        self.writer = CallWriter(journal, self.recipe, prompts, self.responder.info)
 
     def run(self) -> Reply:
         recipe = self.recipe
@@ -158,7 +151,7 @@ class _Execution:
             )
         error: str | None = None
         received: str | None = None
-        attempts = 1 if self.responder.is_offline else recipe.quality_gates.max_retries + 1
+        attempts = self.responder.attempts(recipe)
         for _ in range(attempts):
             if self.contract.name not in STEPS.values():  # compression is not counted
                 self.journal.count_execution(recipe.key)
@@ -244,11 +237,7 @@ class _Execution:
 
     def _optional(self) -> list[str]:
         """Return the properties that a reply may lack, whatever the recipe requires."""
-        properties = self.recipe.output_schema.get("properties", {})
-        confidence = [name for name, schema in properties.items() if is_confidence(name, schema)]
-        if self.responder.is_offline:  # what it cannot word is known to be missing
-            return [*confidence, *(name for name in properties if name in self.contract.properties)]
-        return [*confidence, *self._without_choice()]
+        return [*self.responder.optional(self.recipe, self.contract), *self._without_choice()]
 
     def _reply(self, values: Mapping[str, Any], raw: RawReply) -> Reply:
         properties = self.recipe.output_schema.get("properties", {})

@@ -8,16 +8,29 @@ from panda.offline.offline_models import OfflineModels
 from panda.offline.support import why_not_offline
 from panda.recipes.recipe import Recipe
 from panda.recipes.responder import Call, RawReply
+from panda.recipes.schema import is_confidence, property_schemas
 from panda.steps.contract import StepContract
 
 
 class OfflineResponder:
     """Replies by panda/offline/, one function a step."""
 
-    is_offline = True
-
     def __init__(self, encoder: Encoder | None) -> None:
         self._models = OfflineModels(encoder)
+        self.info = encoder.info if encoder else None
+
+    def attempts(self, recipe: Recipe) -> int:
+        """Return one: the same call always has the same reply."""
+        return 1
+
+    def optional(self, recipe: Recipe, contract: StepContract) -> list[str]:
+        """Return what the contract knows: what is to be worded may be missing."""
+        schemas = property_schemas(recipe.output_schema)
+        return [
+            name
+            for name, schema in schemas.items()
+            if name in contract.properties or is_confidence(name, schema)
+        ]
 
     def unsupported(self, recipe: Recipe, contract: StepContract) -> str | None:
         """Return why it cannot reply to a recipe of this step, in words; None if it can."""

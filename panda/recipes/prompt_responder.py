@@ -7,7 +7,16 @@ from typing import Any
 
 from panda.compression.budgets import Limits
 from panda.compression.fit import InputDocument, Rewriter
-from panda.models.contract import Completion, GenerateParams, Message, Model, ScoreCase, ScoreParams, Usage
+from panda.models.contract import (
+    Completion,
+    GenerateParams,
+    Message,
+    Model,
+    ModelInfo,
+    ScoreCase,
+    ScoreParams,
+    Usage,
+)
 from panda.models.replies import as_written
 from panda.recipes.book import RecipeBook
 from panda.recipes.messages import Room, build_messages, without_doubles
@@ -17,8 +26,10 @@ from panda.recipes.responder import Call, RawReply
 from panda.recipes.schema import (
     asked_properties,
     deciding_property,
+    is_confidence,
     lower_limits,
     plain_schema,
+    property_schemas,
     without_choice,
 )
 from panda.steps.contract import StepContract
@@ -33,13 +44,25 @@ _LEAST_CHARS = 1
 class PromptResponder:
     """Replies of one model, in this process or on a server."""
 
-    is_offline = False
-
     def __init__(self, model: Model, book: RecipeBook, limits: Limits, rewriter: Rewriter) -> None:
         self._model = model
         self._book = book
         self._limits = limits
         self._rewriter = cache(rewriter)
+
+    @property
+    def info(self) -> ModelInfo:
+        """The model."""
+        return self._model.info
+
+    def attempts(self, recipe: Recipe) -> int:
+        """Return the first attempt and all retries of the recipe."""
+        return recipe.quality_gates.max_retries + 1
+
+    def optional(self, recipe: Recipe, contract: StepContract) -> list[str]:
+        """Return the confidence, which code computes."""
+        schemas = property_schemas(recipe.output_schema)
+        return [name for name, schema in schemas.items() if is_confidence(name, schema)]
 
     def unsupported(self, recipe: Recipe, contract: StepContract) -> str | None:
         """Return None: a model is asked whatever a recipe says."""

@@ -1,9 +1,10 @@
 """What replies to a call of a recipe: a model that is sent a prompt, or the program itself without one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from panda.models.contract import ModelInfo
 from panda.recipes.calls import CallWriter, Journal
 from panda.recipes.recipe import Recipe
 from panda.steps.contract import StepContract
@@ -41,8 +42,14 @@ class Responder(Protocol):
     """Replies to the calls of a layer."""
 
     @property
-    def is_offline(self) -> bool:
-        """Whether the same call always has the same reply, so that it is not asked again."""
+    def info(self) -> ModelInfo | None:
+        """What replies, as calls.jsonl names it; None where nothing has to be named."""
+
+    def attempts(self, recipe: Recipe) -> int:
+        """Return how often it is asked at most; once where the same call always has the same reply."""
+
+    def optional(self, recipe: Recipe, contract: StepContract) -> Sequence[str]:
+        """Return the properties that its reply may lack although the recipe requires them."""
 
     def reply(self, call: Call) -> RawReply:
         """
