@@ -89,16 +89,16 @@ def test_a_model_that_replies_as_the_program_does_makes_the_same_turns(
     recorded = Recorded()
     server.script = recorded
     for session, question in QUESTIONS:
-        one = offline.turn(question, "--session", session)
+        alone = offline.turn(question, "--session", session)
         recorded.replies = [
-            (STEPS[call["recipe"]], call["reply"]) for call in one.calls if call["kind"] == "offline"
+            (STEPS[call["recipe"]], call["reply"]) for call in alone.calls if call["kind"] == "offline"
         ]
         other = served.turn(question, "--session", session)
-        assert other.code == one.code, other.err
+        assert other.code == alone.code, other.err
         for name in ("context.md", "plan.json", "evidence.json", "response.md"):
             before, after = (
                 (turn.directory / name).read_text() if (turn.directory / name).exists() else None
-                for turn in (one, other)
+                for turn in (alone, other)
             )
             assert after == before, (question, name)
         assert [step for step, _ in recorded.replies if step != "summary"] == [], question

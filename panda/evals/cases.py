@@ -16,7 +16,7 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.retrieval.relevance import share_of_words
-from panda.session.message import Message, References
+from panda.session.message import References, UserMessage
 from panda.session.registry import find_references
 from panda.steps.contract import StepContract
 from panda.steps.inputs import PlanningInputs, QueryInputs, ReflectionInputs
@@ -144,7 +144,7 @@ class Case(Record, frozen=True, kw_only=True):
         }
         return Request(asked, documents, sets, variables, inputs=self._inputs(asked, mode, sets))
 
-    def message(self, query: str) -> Message:
+    def message(self, query: str) -> UserMessage:
         """Return a query beside a session in which its question, if it has one, is open."""
         pending = None
         if self.open_question or self.kind == "agreement":
@@ -153,7 +153,7 @@ class Case(Record, frozen=True, kw_only=True):
         carry = structs.replace(EMPTY, pending_clarification=pending)
         references = References(tuple(find_references(query, carry)), carry)
         sent_at = self.now or datetime.now(UTC)
-        return Message(query=query, sent_at=sent_at, carry=carry, references=references)
+        return UserMessage(query=query, sent_at=sent_at, carry=carry, references=references)
 
     def _inputs(self, query: str, mode: str, sets: Mapping[str, Sequence[Option]]) -> object:
         """Return the typed inputs of the step that is asked, as far as a case has them."""

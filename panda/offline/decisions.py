@@ -9,6 +9,7 @@ import msgspec
 
 from panda.offline import (
     clarity,
+    context_verdict,
     coordination,
     facts,
     gathering,
@@ -18,7 +19,6 @@ from panda.offline import (
     quoting,
     researching,
     summary,
-    validation,
 )
 from panda.offline.heads import weights_digest
 from panda.offline.offline_models import OfflineModels
@@ -31,7 +31,7 @@ DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase1_reflection": (clarity.reflect, 1),
     "phase2_1_retrieval": (gathering.choose_sources, 1),
     "phase2_2_synthesis": (gathering.quote_lines, 1),
-    "phase2_5_context_validator": (validation.validate_context, 1),
+    "phase2_5_context_validator": (context_verdict.validate_context, 1),
     "phase3_planner": (planning.plan, 1),
     "phase4_coordinator": (coordination.choose_call, 1),
     "phase4_research_strategy": (researching.choose_strategy, 1),

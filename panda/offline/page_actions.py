@@ -20,7 +20,7 @@ def choose_action(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     lines = request.options_of("lines")
     near = models.rank(request.asked, lines, prior=0.2)
     action = _action(request.asked, lines, request.options_of("action"), models)
-    return {"lines": best_ids(near, limit=4, least=0.2, within=0.25), "action": action}
+    return {"lines": best_ids(near, limit=4, least_score=0.2, behind=0.25), "action": action}
 
 
 def _action(text: str, lines: Sequence[Option], actions: Sequence[Option], models: OfflineModels) -> str:

@@ -73,12 +73,12 @@ def is_near(text: str, lines: Sequence[Option], models: OfflineModels) -> bool:
 def _tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> list[str]:
     entries = [name for name in inputs.tools if name in _ENTRIES]
     if entries and inputs.opens_page:
-        return best_ids(models.classify_by_examples("entry", text, entries), limit=1, least=0, within=0)
+        return best_ids(models.classify_by_examples("entry", text, entries), limit=1, least_score=0, behind=0)
     probabilities = tool_probabilities(text, inputs.tools, models)
     if probabilities:
-        return best_ids(probabilities, limit=2, least=0.1, within=0.3)
+        return best_ids(probabilities, limit=2, least_score=0.1, behind=0.3)
     by_examples = models.classify_by_examples("tools", text, inputs.tools) if inputs.tools else {}
-    return best_ids(by_examples, limit=3, least=0.1, within=1.0)
+    return best_ids(by_examples, limit=3, least_score=0.1, behind=1.0)
 
 
 def tool_probabilities(text: str, offered: Sequence[str], models: OfflineModels) -> dict[str, float]:
@@ -90,4 +90,4 @@ def tool_probabilities(text: str, offered: Sequence[str], models: OfflineModels)
 
 def _project_tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> list[str]:
     by_examples = models.classify_by_examples("code_tools", text, inputs.tools) if inputs.tools else {}
-    return best_ids(by_examples, limit=4, least=0.1, within=1.0)
+    return best_ids(by_examples, limit=4, least_score=0.1, behind=1.0)

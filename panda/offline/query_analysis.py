@@ -10,7 +10,7 @@ from panda.language.reading import Agreement, Mood, Reading
 from panda.language.statements import clause_texts, says_otherwise
 from panda.offline.offline_models import OfflineModels
 from panda.offline.selecting import best
-from panda.session.message import Message, MessageSignals, interpret, referred_turns
+from panda.session.message import MessageSignals, UserMessage, interpret, referred_turns
 from panda.steps.inputs import QueryInputs
 from panda.steps.request import Request
 
@@ -49,7 +49,7 @@ def analyse_query(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     return {name: value for name, value in reply.items() if value is not None}
 
 
-def _target(request: Request, message: Message, models: OfflineModels) -> str | None:
+def _target(request: Request, message: UserMessage, models: OfflineModels) -> str | None:
     """Return the id of what an open reference means; None where there is nothing that it may mean."""
     last = message.follow_up.option if message.follow_up else None
     options = [option for option in request.options_of("content_reference") if option.id != last]

@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 from panda.steps.options import Option
 
 
-def best_ids(scores: Mapping[str, float], *, limit: int, least: float, within: float) -> list[str]:
+def best_ids(scores: Mapping[str, float], *, limit: int, least_score: float, behind: float) -> list[str]:
     """
-    Return at most *limit* ids, best first: those with a score of at least *least* that are no more than
-    *within* behind the best.
+    Return at most *limit* ids, best first: those with a score of at least *least_score* that are at most
+    *behind* below the best.
 
-    >>> best_ids({"a": 0.5, "b": 0.9, "c": 0.1}, limit=2, least=0.3, within=0.4)
+    >>> best_ids({"a": 0.5, "b": 0.9, "c": 0.1}, limit=2, least_score=0.3, behind=0.4)
     ['b', 'a']
     """
     ranked = sorted(scores, key=lambda id_: -scores[id_])
-    if not ranked or scores[ranked[0]] < least:
+    if not ranked or scores[ranked[0]] < least_score:
         return []
-    bar = max(least, scores[ranked[0]] - within)
+    bar = max(least_score, scores[ranked[0]] - behind)
     return [id_ for id_ in ranked if scores[id_] >= bar][:limit]
 
 

@@ -14,4 +14,4 @@ def summarise(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     inputs = request.inputs
     assert isinstance(inputs, SummaryInputs)
     scores = models.rank(request.asked, inputs.words, prior=0.3)
-    return {"summary": inputs.line, "topics": best_ids(scores, limit=5, least=0.1, within=0.5)}
+    return {"summary": inputs.line, "topics": best_ids(scores, limit=5, least_score=0.1, behind=0.5)}

@@ -166,18 +166,18 @@ class _Ranking:
 
 
 def _quoted_line(
-    part: DraftSection,
+    draft_section: DraftSection,
     item: GatheredItem,
-    lines: Mapping[tuple[str, str], Line],
+    lines_by_text: Mapping[tuple[str, str], Line],
     nodes: Mapping[str, Node],
 ) -> Line | None:
     """Return the line that an item quotes word for word; None if it is worded, or its section says more."""
-    quoted = (lines.get((item.text, node_id)) for node_id in item.node_ids)
+    quoted = (lines_by_text.get((item.text, node_id)) for node_id in item.node_ids)
     line = next((line for line in quoted if line is not None), None)
-    if line is None or part.confidence_avg is not None:
+    if line is None or draft_section.confidence_avg is not None:
         return None
     kind = nodes[line.node].source_type
-    return line if kind == "user_document" or part.title == TITLES[kind] else None
+    return line if kind == "user_document" or draft_section.title == TITLES[kind] else None
 
 
 @dataclass(frozen=True)

@@ -255,10 +255,10 @@ class _Loop:
             for arguments in self._not_made(suggested).get(tool) or suggested.get(tool) or [{}]:
                 yield _PlannedCall(tool, arguments, goal)
 
-    def _make(self, call: _PlannedCall, reply: Reply) -> None:
-        tool, arguments = call.tool, call.arguments
+    def _make(self, planned: _PlannedCall, reply: Reply) -> None:
+        tool, arguments = planned.tool, planned.arguments
         twin, refused = self._twin(tool, arguments), ""
-        worded = map(str, arguments.values()) if call.is_worded else ()
+        worded = map(str, arguments.values()) if planned.is_worded else ()
         excluded = uses_excluded(worded, self._carry)
         if twin is not None:
             refused = f"{tool} was called like that in step {twin.step}; see what it gave"
@@ -272,7 +272,7 @@ class _Loop:
             step=len(self.steps) + 1,
             plan=self._turn.round,
             round=self.rounds,
-            goal=call.goal,
+            goal=planned.goal,
             tool=tool,
             kind=TOOLS[tool].kind if tool in TOOLS else None,
             arguments=dict(arguments),

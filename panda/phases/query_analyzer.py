@@ -54,8 +54,8 @@ from panda.retrieval.relevance import find_entities, find_names, find_query_word
 from panda.session.fold import kept_limits
 from panda.session.message import (
     FollowUp,
-    Message,
     References,
+    UserMessage,
     interpret,
     references_of,
     with_entities_back,
@@ -154,10 +154,10 @@ def find_follow_up(turn: Turn, reader: NodeReader) -> tuple[FollowUp, ContentRef
         return None
 
     def follow_up(
-        resolved: str, content: ContentReference, *, stands: bool
+        resolved_query: str, reference: ContentReference, *, stands: bool
     ) -> tuple[FollowUp, ContentReference]:
-        going_on = FollowUp(option=_LAST, resolved_query=resolved, stands_with_references=stands)
-        return going_on, content
+        going_on = FollowUp(option=_LAST, resolved_query=resolved_query, stands_with_references=stands)
+        return going_on, reference
 
     quoted = {one.origin for one in reader.load(NodeKind.TURN.id(last[0])).items if one.origin}
     told = [node for node in reader.statements() if node.source_turn == last[0]]
@@ -210,12 +210,12 @@ def _is_beside_forgetting(statement: str, meant: Meant) -> bool:
     return find_forget_request(statement) is None and terms.isdisjoint(forget_terms(statement))
 
 
-def _wish_to_forget(written: Mapping[str, Any]) -> bool | None:
+def _wish_to_forget(values: Mapping[str, Any]) -> bool | None:
     """Return whether a reading says that something is to be forgotten; None if it says nothing of it."""
-    wish = written.get("forgets")
+    wish = values.get("forgets")
     if isinstance(wish, bool):
         return wish
-    return False if "forget" in written and not written["forget"] else None
+    return False if "forget" in values and not values["forget"] else None
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class QueryAnalyzer:
         going_on = find_follow_up(turn, self.reader)
         if going_on:
             targets.append(Option(_LAST, str(going_on[1].title)))
-        message = Message(
+        message = UserMessage(
             query=turn.query,
             sent_at=turn.context.front.created_at,
             carry=turn.carry,
@@ -290,7 +290,11 @@ class QueryAnalyzer:
             written = {}
         goes_on = going_on[1] if going_on and target and target.id == _LAST else None
         content = goes_on or self._content(references, target)
-        words = references.words or ([turn.query] if goes_on else [target.text] if target else [])
+        words = references.words
+        if not words and goes_on:
+            words = [turn.query]
+        elif not words and target:
+            words = [target.text]
         if content is None and words and turn.documents:  # "this" is what was handed over
             title = ", ".join(document.name for document in turn.documents)
             content = ContentReference(title, turn.document_nodes[0], None)

@@ -123,9 +123,9 @@ def question_of(reply: Reply, turn: Turn) -> str:
     return written or _QUESTION.format(quoted=quote(turn.query))
 
 
-def subjects(summaries: str) -> list[str]:
+def subjects(text: str) -> list[str]:
     """Return the summaries of earlier turns line by line, without the numbers of the turns."""
-    return [line for line in _TURN_NUMBER.sub("", summaries).splitlines() if line.strip()]
+    return [line for line in _TURN_NUMBER.sub("", text).splitlines() if line.strip()]
 
 
 def quote(query: str) -> str:

@@ -283,12 +283,12 @@ class Synthesizer:
         self,
         turn: Turn,
         offered: Sequence[Line],
-        session: Sequence[Line],
+        session_lines: Sequence[Line],
         quoting: "_Quoting",
         guidance: str | None,
     ) -> tuple[Reply, Sequence[Option]]:
-        """Return the reply, and the sources that it could cite; *session* is what the session answers."""
-        names = dict.fromkeys(node_id for line in (*offered, *session) for node_id in line.node_ids)
+        """Return the reply, and the sources that it could cite; those of the session are among them."""
+        names = dict.fromkeys(node_id for line in (*offered, *session_lines) for node_id in line.node_ids)
         recipe = self._executor.book.recipe_for(_STEP, turn.mode, turn.intent)
         is_text = not recipe.is_object
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]

@@ -352,21 +352,23 @@ class CallWriter:
 
     def write_offline(
         self,
-        reply: Mapping[str, Any],
+        values: Mapping[str, Any],
         *,
-        inputs: str,
-        weights: str,
+        inputs_digest: str,
+        weights_digest: str,
         behaviour: int,
         seconds: float,
         attempt: int,
     ) -> None:
-        """Write down a reply that the program gave itself; *inputs* and *weights* are digests."""
+        """Write down a reply that the program gave itself; digests are hex sha256."""
         line = OfflineCall(
             **self._common("offline", attempt, Usage(0, 0, 0), seconds),
             behaviour=behaviour,
-            reply=dict(reply),
+            reply=dict(values),
         )
-        line = structs.replace(line, hashes={**line.hashes, "inputs": inputs, "weights": weights})
+        line = structs.replace(
+            line, hashes={**line.hashes, "inputs": inputs_digest, "weights": weights_digest}
+        )
         self._journal.recordings.compare_offline(self.asker, line)
         self._journal.add_call(line)
 

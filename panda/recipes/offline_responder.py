@@ -44,8 +44,8 @@ class OfflineResponder:
         values = {name: value for name, value in offline.values.items() if name in properties}
         call.writer.write_offline(
             values,
-            inputs=offline.inputs,
-            weights=offline.weights,
+            inputs_digest=offline.inputs,
+            weights_digest=offline.weights,
             behaviour=offline.behaviour,
             seconds=time.monotonic() - started,
             attempt=call.attempt,

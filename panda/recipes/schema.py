@@ -127,7 +127,7 @@ class _Places:
         if set_name is not None:
             self._free_length(result)
         if set_name is not None and set_name in self._options:
-            self._take_ids(result, list(self._options[set_name]))
+            self._take_ids(result, self._options[set_name])
         if place in self._contract.arguments and self._arguments and "properties" in result:
             return self._with_arguments(result, self._contract.arguments[place])
         return result
@@ -141,13 +141,15 @@ class _Places:
                 part.pop("maxLength", None)
 
     @staticmethod
-    def _take_ids(schema: dict[str, Any], ids: list[str]) -> None:
-        if schema.get("type") == "array":
-            schema["items"] = {"type": "string", "enum": ids} if ids else {"type": "string"}
-            if not ids:
-                schema |= {"minItems": 0, "maxItems": 0}
-        elif ids:
-            schema["enum"] = ids
+    def _take_ids(filled: dict[str, Any], option_ids: Sequence[str]) -> None:
+        if filled.get("type") == "array":
+            filled["items"] = (
+                {"type": "string", "enum": list(option_ids)} if option_ids else {"type": "string"}
+            )
+            if not option_ids:
+                filled |= {"minItems": 0, "maxItems": 0}
+        elif option_ids:
+            filled["enum"] = list(option_ids)
 
     def _with_arguments(self, schema: Mapping[str, Any], id_property: str) -> dict[str, Any]:
         """Return the schema as one of several: with each id, and what goes with it as `arguments`."""

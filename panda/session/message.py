@@ -124,7 +124,7 @@ class FollowUp:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Message:
+class UserMessage:
     """A message and what is known when it is read."""
 
     query: str
@@ -155,7 +155,7 @@ class Interpretation:
 
 
 def interpret(
-    message: Message, signals: MessageSignals | None, *, target: str | None = None
+    message: UserMessage, signals: MessageSignals | None, *, target: str | None = None
 ) -> Interpretation:
     """
     Return what a message means and what it is about.
@@ -183,7 +183,7 @@ def interpret(
 
 
 def read_message(
-    message: Message, references: References, signals: MessageSignals | None, *, goes_on: bool
+    message: UserMessage, references: References, signals: MessageSignals | None, *, goes_on: bool
 ) -> Reading:
     """
     Return what a message means.
@@ -292,9 +292,9 @@ def asked_part(query: str, reading: Reading) -> str:
     return query if leaves_out(asked) else asked
 
 
-def _names_only_turns(query: str, turns: Sequence[Referred]) -> bool:
+def _names_only_turns(query: str, referred: Sequence[Referred]) -> bool:
     """Whether a query says nothing but which turns it is about, as "turns 3 and 5"."""
-    for reference in turns:
+    for reference in referred:
         query = query.replace(reference.words, " ")
     return FUNCTION_WORDS.issuperset(word.lower() for word in split_words(query))
 

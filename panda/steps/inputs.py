@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from panda.retrieval.passages import RankedPassage
-from panda.session.message import Message
+from panda.session.message import UserMessage
 from panda.steps.options import Option
 from panda.store.records import Line
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueryInputs:
-    message: Message  # the query beside its session
+    message: UserMessage  # the query beside its session
 
 
 @dataclass(frozen=True, kw_only=True)
