@@ -11,6 +11,7 @@ from panda.offline import (
     clarity,
     coordination,
     facts,
+    gathered_context,
     page_actions,
     planning,
     query_analysis,
@@ -26,6 +27,7 @@ _Decide = Callable[[Request, OfflineModels], Mapping[str, Any]]
 DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase0_query_analyzer": (query_analysis.analyse_query, 1),
     "phase1_reflection": (clarity.reflect, 1),
+    "phase2_5_context_validator": (gathered_context.judge_context, 1),
     "phase3_planner": (planning.plan, 1),
     "phase4_coordinator": (coordination.choose_call, 1),
     "phase4_research_strategy": (researching.choose_strategy, 1),

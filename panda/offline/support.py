@@ -8,6 +8,7 @@ SUPPORTED = frozenset(
     {
         "phase0_query_analyzer",
         "phase1_reflection",
+        "phase2_5_context_validator",
         "phase3_planner",
         "phase4_coordinator",
         "phase4_research_strategy",
@@ -31,7 +32,6 @@ BY_PHASE = frozenset(
     {
         "phase2_1_retrieval",
         "phase2_2_synthesis",
-        "phase2_5_context_validator",
         "phase5_synthesizer",
         "phase6_validator",
         "phase7_session",
