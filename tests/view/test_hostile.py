@@ -126,14 +126,27 @@ def test_turns_that_have_not_come_to_an_end(panda: Panda, pages: TestClient, sta
     assert text in html
 
 
+def test_the_reply_of_an_offline_call_is_shown(pages: TestClient) -> None:
+    """A call of an offline layer is told as such, with its reply."""
+    html = pages.get(PAGE).text
+    assert '<span class="what">offline</span>' in html
+    assert "PROCEED" in html.partition('<span class="what">offline</span>')[2]
+
+
 def test_huge_files_are_cut_and_say_so(panda: Panda, pages: TestClient) -> None:
     """A page of a turn with huge files has a bounded size, and names what it leaves out."""
     turn = panda.turn_file(813, "")
     (turn / "response.md").write_text("word " * 400_000)
     line = json.loads((turn / "calls.jsonl").read_text().splitlines()[0])
-    line["prefix"]["content"] = "prompt " * 100_000
-    line["options"] = line["options"] * 2_000
-    (turn / "calls.jsonl").write_text((json.dumps(line) + "\n") * 12)
+    option = {"context": "", "continuation": "PROCEED", "logprob": -0.5, "tokens": 2}
+    scored = {
+        "kind": "choose",
+        "property": "decision",
+        "prefix": {"sha256": "0" * 64, "content": "prompt " * 100_000},
+        "options": [option] * 2_000,
+    }
+    del line["behaviour"], line["reply"]
+    (turn / "calls.jsonl").write_text((json.dumps({**line, **scored}) + "\n") * 12)
     (turn / "toolresults.md").write_bytes(b"\0" * 20_000_000)
     (turn / "artifacts").mkdir()
     for number in range(2_000):
