@@ -172,7 +172,11 @@ class Synthesizer:
         reply, sources = self._ask(turn, offered, session, quoting, guidance)
         if quoting.is_made or self._is_verbatim(reply, [*offered, *session]):
             quoted = quoting.answer()
-            if _says(reply) == quoted_items(quoted.lines):
+            quotable = quoted_items(quoted.lines)
+            replied = _says(reply)
+            if replied and replied == quotable[: len(replied)]:  # a recipe may allow fewer items
+                return changed(quoted, lines=quoted.lines[: len(replied)])
+            if replied == quotable:
                 return quoted
         written = _worded(turn, reply, sources, offered)
         if repair:

@@ -1,6 +1,8 @@
 """Replies of the program itself, by an encoder or by words alone: what serves a layer without a model."""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from panda.models.contract import Encoder
 from panda.offline.decisions import reply_offline
@@ -37,11 +39,13 @@ class OfflineResponder:
         return why_not_offline(recipe.needs, contract)
 
     def reply(self, call: Call) -> RawReply:
-        """Reply to a call with what of the decision the recipe asks for."""
+        """Reply to a call with what of the decision the recipe asks for and has room for."""
         started = time.monotonic()
         offline = reply_offline(call.contract.name, call.request, self._models)
-        properties = call.recipe.output_schema.get("properties", {})
-        values = {name: value for name, value in offline.values.items() if name in properties}
+        schemas = property_schemas(call.recipe.output_schema)
+        asked = {name: value for name, value in offline.values.items() if name in schemas}
+        lenient = {name: dict[str, Any]() for name in call.contract.lenient}
+        values = fit_limits(asked, {"properties": {**schemas, **lenient}})
         call.writer.write_offline(
             values,
             inputs_digest=offline.inputs,
@@ -51,3 +55,32 @@ class OfflineResponder:
             attempt=call.attempt,
         )
         return RawReply(values=values)
+
+
+def fits(value: object, schema: Mapping[str, Any]) -> bool:
+    """Whether a text is no longer than a schema allows; of an object, each text that it requires."""
+    if isinstance(value, str):
+        return len(value) <= int(schema.get("maxLength", len(value)))
+    if isinstance(value, Mapping):
+        schemas = property_schemas(schema)
+        required = [name for name in schema.get("required", ()) if name in value]
+        return all(fits(value[name], schemas.get(name, {})) for name in required)
+    return True
+
+
+def fit_limits(value: Any, schema: Mapping[str, Any]) -> Any:
+    """
+    Return a value whose lists have no more items than a schema allows, and none whose texts are too long.
+
+    >>> fit_limits(["one", "three", "two"], {"maxItems": 2, "items": {"maxLength": 3}})
+    ['one', 'two']
+    """
+    if isinstance(value, Mapping):
+        schemas = property_schemas(schema)
+        fitting = [name for name in value if fits(value[name], schemas.get(name, {}))]
+        return {name: fit_limits(value[name], schemas.get(name, {})) for name in fitting}
+    if isinstance(value, list):
+        item_schema = schema.get("items", {})
+        items = [fit_limits(item, item_schema) for item in value if fits(item, item_schema)]
+        return items[: schema.get("maxItems", len(items))]
+    return value
