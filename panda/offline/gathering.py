@@ -20,7 +20,7 @@ def choose_sources(request: Request, models: OfflineModels) -> Mapping[str, Any]
     """Return the nodes of the closest passages of all candidates, closest first."""
     inputs = request.inputs
     assert isinstance(inputs, RetrievalInputs)
-    near = near_the_first(inputs.ranked())
+    near = [] if inputs.only_tells else near_the_first(inputs.ranked())
     return {"relevant": list(dict.fromkeys(ranked.passage.node_id for ranked in near))}
 
 

@@ -264,7 +264,7 @@ class ContextGatherer:
         reply = self._choose(turn, candidates, nodes, ranking) if candidates else None
         relevant: Sequence[str] = reply.values["relevant"] if reply else ()
         ids = [candidate.node_id for candidate in found]
-        ruled = ruled_nodes(turn.analysis, ids, previous)
+        ruled = [] if turn.reading.only_tells else ruled_nodes(turn.analysis, ids, previous)
         asked_for = [
             *turn.document_nodes,
             *(one for node_id in ruled for one in origins.get(node_id, (node_id,))),
@@ -274,7 +274,7 @@ class ContextGatherer:
         chosen = [one.node_id for one in candidates if one.node_id in taken]
         listed = {one.node_id for one in candidates[:_MAX_LISTED]}.union(chosen)
         candidates = [one for one in candidates if one.node_id in listed]
-        if not chosen and candidates:
+        if not chosen and candidates and not turn.reading.only_tells:
             turn.warn("no saved source is relevant to the query")
         plan = build_plan(
             candidates,
@@ -283,7 +283,7 @@ class ContextGatherer:
             scores=ranking.closeness_by_node() if ranking.is_made else {},
             chosen=relevant,
             by_rule=asked_for,
-            chosen_by="closeness" if ranking.is_made else "model",
+            chosen_by="closeness" if ranking.is_made or turn.reading.only_tells else "model",
             reasoning=reply.values.get("reasoning") if reply else None,
         )
         turn.folder.save(plan)
@@ -299,7 +299,7 @@ class ContextGatherer:
             turn,
             options={"relevant": partial(self._offered, turn, candidates, nodes)},
             ids={"relevant": [candidate.node_id for candidate in candidates]},
-            inputs=RetrievalInputs(ranked=ranking.passages),
+            inputs=RetrievalInputs(ranked=ranking.passages, only_tells=turn.reading.only_tells),
         )
 
     def _offered(
@@ -424,8 +424,6 @@ class ContextGatherer:
         return gathered
 
     def _candidates(self, turn: Turn) -> tuple[list[Candidate], str | None]:
-        if turn.reading.only_tells:
-            return [], None  # nothing is asked
         analysis = turn.analysis
         named = turn.reading.turns
         recent = turn.recent(1)
@@ -575,7 +573,9 @@ class ContextGatherer:
     def _near_passages(
         self, turn: Turn, documents: Sequence[LoadedDocument], ranking: "_Ranking"
     ) -> list[RankedPassage]:
-        """Return the closest passages of the loaded documents."""
+        """Return the closest passages of the loaded documents; none where nothing is asked."""
+        if turn.reading.only_tells:
+            return []
         loaded = {document.node.id for document in documents}
         return near_the_first([near for near in ranking.passages() if near.passage.node_id in loaded])
 
@@ -596,7 +596,7 @@ class ContextGatherer:
     ) -> tuple[Sequence[DraftSection], Evidence]:
         """Return a draft of whole lines: those chosen, the closest passage first, and what rules bring in."""
         nodes = {document.node.id: document.node for document in documents}
-        closest = [] if turn.reading.only_tells else self._near_passages(turn, documents, ranking)
+        closest = self._near_passages(turn, documents, ranking)
         by_meaning = turn.reading.of_documents  # else the passages are what is compared by meaning
         read = read_lines(turn.meant, documents, self.closest if by_meaning else ClosestLines(None))
         left = {line.id: line for line in chosen}

@@ -26,6 +26,7 @@ class ReflectionInputs:
 @dataclass(frozen=True, kw_only=True)
 class RetrievalInputs:
     ranked: Callable[[], Sequence[RankedPassage]]  # gives the passages of all candidates, closest first
+    only_tells: bool  # whether the message asks for nothing
 
 
 @dataclass(frozen=True, kw_only=True)
