@@ -557,7 +557,9 @@ class ContextGatherer:
             ),
         )
         parts = [_written(section) for section in reply.values["sections"]]
-        lines = {(line.text, line.node): line for loaded in documents for line in loaded.items}
+        lines = {
+            (line.text, line.node): line for node in loaded_nodes for line in node.items if is_usable(line)
+        }
         quoted = [_quoted_line(part, item, lines, nodes) for part in parts for item in part.items]
         if all(line is not None for line in quoted):
             chosen = [line for line in quoted if line is not None]
