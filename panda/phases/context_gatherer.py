@@ -7,10 +7,10 @@ quotes; what one that writes words anew must hold in the nodes that it cites.
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -74,6 +74,7 @@ from panda.retrieval.passages import Passage, PassageRanker, RankedPassage, cut_
 from panda.retrieval.relevance import find_names, share_of_words
 from panda.retrieval.selection import near_the_first
 from panda.steps.inputs import RetrievalInputs, SynthesisInputs
+from panda.steps.lazy import Lazy
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
@@ -93,7 +94,10 @@ from panda.store.records import (
 )
 
 _GAP = "nothing that was gathered seems to answer the query"
-_MAX_CANDIDATES, _MAX_LISTED = 60, 30  # whose passages are compared; which a prompt and the plan have
+_MAX_OFFERED, _MAX_RANKED = (
+    30,
+    60,
+)  # candidates of which a prompt has those that fit; whose passages are compared
 _WIDER = 4
 _SESSION_TURNS = 20
 _CHARS = 240
@@ -140,29 +144,27 @@ def _is_stale(node: Node, sections: Sequence[GatheredSection], now: datetime) ->
     return is_stale(node, now) or any(is_line_stale(node, item.text) for item in items)
 
 
-class _Ranking:
-    """The passages of some nodes, ranked when they are first asked for."""
+@dataclass(frozen=True)
+class _Pool:
+    """What may be relevant to a query."""
 
-    def __init__(self, rank: Callable[[], list[RankedPassage]]) -> None:
-        self._rank = rank
-        self._passages: list[RankedPassage] | None = None
+    found: Sequence[Candidate] = ()  # as the index ranks it
+    previous: str | None = None  # node of the session's previous turn
+    candidates: Sequence[Candidate] = ()  # with the origins of what a turn only repeats
+    origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What took the place of a turn that says nothing of its own, by its node id."""
 
-    @property
-    def is_made(self) -> bool:
-        return self._passages is not None
 
-    def passages(self) -> list[RankedPassage]:
-        """Return the passages, closest first."""
-        if self._passages is None:
-            self._passages = self._rank()
-        return self._passages
+_Ranking = Lazy[list[RankedPassage]]
+"""The passages of some nodes, closest first."""
 
-    def closeness_by_node(self) -> dict[str, float]:
-        """Return the closeness of each node's closest passage."""
-        closeness: dict[str, float] = {}
-        for near in self.passages():
-            closeness.setdefault(near.passage.node_id, near.closeness)
-        return closeness
+
+def _closeness_by_node(ranked: Sequence[RankedPassage]) -> dict[str, float]:
+    """Return the closeness of each node's closest passage."""
+    closeness: dict[str, float] = {}
+    for near in ranked:
+        closeness.setdefault(near.passage.node_id, near.closeness)
+    return closeness
 
 
 def _quoted_line(
@@ -250,63 +252,85 @@ class ContextGatherer:
         """2.1: the retrieval plan, which is written to the turn; one that is there already is kept."""
         return self._plan(turn)[0]
 
-    def _plan(self, turn: Turn) -> tuple[RetrievalPlan, "_Ranking"]:
+    def _plan(self, turn: Turn) -> tuple[RetrievalPlan, _Ranking]:
         """Return the plan and the ranking of its candidates' passages."""
         if (known := turn.folder.find(RetrievalPlan)) is not None:
             turn.count_execution(self.executor.book.recipe_for("phase2_1_retrieval", turn.mode).key)
             return known, self._ranking(turn, [candidate.node_id for candidate in known.candidates], {})
-        found, previous = self._candidates(turn)
         nodes: dict[str, Node] = {}
-        candidates, origins = self._followed(turn, found, nodes)
-        documents = self._documents(turn, nodes)
-        candidates = [*documents, *candidates]
-        ranking = self._ranking(turn, [candidate.node_id for candidate in candidates], nodes)
-        reply = self._choose(turn, candidates, nodes, ranking) if candidates else None
-        relevant: Sequence[str] = reply.values["relevant"] if reply else ()
-        ids = [candidate.node_id for candidate in found]
-        ruled = [] if turn.reading.only_tells else ruled_nodes(turn.analysis, ids, previous)
+        few = Lazy(lambda: self._find(turn, _MAX_OFFERED, nodes))
+        all_ = Lazy(lambda: self._find(turn, _MAX_RANKED, nodes))
+        ranking = _Ranking(
+            lambda: self._rank(turn, self._known([one.node_id for one in all_().candidates], nodes))
+        )
+        reply = self._choose(turn, few, all_, nodes, ranking)
+        relevant: Sequence[str] = reply.values["relevant"]
+        only_tells = turn.reading.only_tells
+        pool = _Pool() if only_tells and not relevant else all_() if ranking.is_made else few()
+        ids = [candidate.node_id for candidate in pool.found]
+        ruled = [] if only_tells else ruled_nodes(turn.analysis, ids, pool.previous)
         asked_for = [
             *turn.document_nodes,
-            *(one for node_id in ruled for one in origins.get(node_id, (node_id,))),
+            *(one for node_id in ruled for one in pool.origins.get(node_id, (node_id,))),
             *(NodeKind.TURN.id(number) for number in recalled_turns(turn) if NodeKind.TURN.id(number) in ids),
         ]
+        candidates = pool.candidates
         taken = {*relevant, *asked_for}
         chosen = [one.node_id for one in candidates if one.node_id in taken]
-        listed = {one.node_id for one in candidates[:_MAX_LISTED]}.union(chosen)
-        candidates = [one for one in candidates if one.node_id in listed]
-        if not chosen and candidates and not turn.reading.only_tells:
+        if not chosen and candidates:
             turn.warn("no saved source is relevant to the query")
         plan = build_plan(
             candidates,
             next((self.reader.load(one) for one in chosen if kind_of(one) is NodeKind.RESEARCH), None),
             self.clock(),
-            scores=ranking.closeness_by_node() if ranking.is_made else {},
+            scores=_closeness_by_node(ranking()) if ranking.is_made else {},
             chosen=relevant,
             by_rule=asked_for,
-            chosen_by="closeness" if ranking.is_made or turn.reading.only_tells else "model",
-            reasoning=reply.values.get("reasoning") if reply else None,
+            chosen_by="closeness" if ranking.is_made else "model",
+            reasoning=reply.values.get("reasoning"),
         )
         turn.folder.save(plan)
         return plan, ranking
 
+    def _find(self, turn: Turn, limit: int, nodes: dict[str, Node]) -> _Pool:
+        """Return the candidates of a query, those that were handed over first."""
+        found, previous = self._candidates(turn, limit)
+        candidates, origins = self._followed(turn, found, nodes)
+        return _Pool(found, previous, [*self._documents(turn, nodes), *candidates], origins)
+
     def _choose(
-        self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node], ranking: "_Ranking"
+        self,
+        turn: Turn,
+        few: Lazy[_Pool],
+        all_: Lazy[_Pool],
+        nodes: dict[str, Node],
+        ranking: _Ranking,
     ) -> Reply:
-        """Return which of the candidates are relevant."""
+        """Return which of the candidates are relevant; a prompt has but a *few* of *all_*."""
+
+        def offered() -> Sequence[Option]:
+            return self._offered(turn, few().candidates, nodes)
+
+        def node_ids() -> Sequence[str]:
+            if turn.reading.only_tells and not few.is_made:
+                return []
+            pool = all_() if ranking.is_made else few()
+            return [candidate.node_id for candidate in pool.candidates]
+
         return ask(
             self.executor,
             "phase2_1_retrieval",
             turn,
-            options={"relevant": partial(self._offered, turn, candidates, nodes)},
-            ids={"relevant": [candidate.node_id for candidate in candidates]},
-            inputs=RetrievalInputs(ranked=ranking.passages, only_tells=turn.reading.only_tells),
+            options={"relevant": offered},
+            ids={"relevant": node_ids},
+            inputs=RetrievalInputs(ranked=ranking, only_tells=turn.reading.only_tells),
         )
 
     def _offered(
         self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]
     ) -> Sequence[Option]:
         """Return the candidates that fit the budgets of a prompt, each with its closest line."""
-        offered = offered_candidates(candidates[:_MAX_LISTED])
+        offered = offered_candidates(candidates)
         others = [own.node_id for own in offered if own.node_id not in turn.document_nodes]
         read = self._known(others, nodes)
         best = {line.node: line for line in self.closest.best_lines(turn.meant, read)}
@@ -319,7 +343,7 @@ class ContextGatherer:
             options.append(Option(candidate.node_id, line.text, (candidate.node_id,), 0.0, line.above, shown))
         return options
 
-    def _ranking(self, turn: Turn, node_ids: Sequence[str], nodes: dict[str, Node]) -> "_Ranking":
+    def _ranking(self, turn: Turn, node_ids: Sequence[str], nodes: dict[str, Node]) -> _Ranking:
         return _Ranking(lambda: self._rank(turn, self._known(node_ids, nodes)))
 
     def _rank(self, turn: Turn, nodes: Sequence[Node]) -> list[RankedPassage]:
@@ -423,7 +447,7 @@ class ContextGatherer:
             turn.warn("phase 2.5 asked for more than was gathered; the answer may not rest on enough")
         return gathered
 
-    def _candidates(self, turn: Turn) -> tuple[list[Candidate], str | None]:
+    def _candidates(self, turn: Turn, limit: int) -> tuple[list[Candidate], str | None]:
         analysis = turn.analysis
         named = turn.reading.turns
         recent = turn.recent(1)
@@ -437,7 +461,7 @@ class ContextGatherer:
         asked = [analysis.resolved_query, reference.title if reference else None, *shown]
         query = " ".join(dict.fromkeys(filter(None, asked)))
         found = self.retriever.find(
-            query, limit=_MAX_CANDIDATES, must_include=must, before_turn=turn.turn, fill_up=True
+            query, limit=limit, must_include=must, before_turn=turn.turn, fill_up=True
         )
         self._warn_of_unread(turn, self.retriever.problems)
         if self.retriever.behind:
@@ -530,13 +554,13 @@ class ContextGatherer:
         loaded_nodes: Sequence[Node],
         plan: RetrievalPlan,
         guidance: str | None,
-        ranking: "_Ranking",
+        ranking: _Ranking,
     ) -> tuple[Sequence[DraftSection], Evidence, Sequence[LoadedDocument]]:
         """Return the draft of §2, the lines that it is made from, and the documents that were read for it."""
         documents = self._fit(turn, loaded_nodes, sys.maxsize)
         nodes = {document.node.id: document.node for document in documents}
-        shown = cache(lambda: self._fit(turn, loaded_nodes, DOCUMENTS_TOKENS))
-        read = cache(lambda: read_lines(turn.meant, shown(), self.closest))
+        shown = Lazy(lambda: self._fit(turn, loaded_nodes, DOCUMENTS_TOKENS))
+        read = Lazy(lambda: read_lines(turn.meant, shown(), self.closest))
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
 
         def headed(name: str) -> str:
@@ -564,7 +588,7 @@ class ContextGatherer:
         if all(line is not None for line in quoted):
             chosen = [line for line in quoted if line is not None]
             draft, evidence = self._quoted(turn, documents, plan, ranking, chosen)
-            return draft, evidence, shown() if shown.cache_info().currsize else documents
+            return draft, evidence, shown() if shown.is_made else documents
         written = _with_documents(parts, nodes)
         cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
         ruled = by_rule(turn.meant, turn.reading, read(), nodes, _ruled(plan), ())
@@ -573,13 +597,13 @@ class ContextGatherer:
         return draft, Evidence((*read(), *missing)), shown()
 
     def _near_passages(
-        self, turn: Turn, documents: Sequence[LoadedDocument], ranking: "_Ranking"
+        self, turn: Turn, documents: Sequence[LoadedDocument], ranking: _Ranking
     ) -> list[RankedPassage]:
         """Return the closest passages of the loaded documents; none where nothing is asked."""
         if turn.reading.only_tells:
             return []
         loaded = {document.node.id for document in documents}
-        return near_the_first([near for near in ranking.passages() if near.passage.node_id in loaded])
+        return near_the_first([near for near in ranking() if near.passage.node_id in loaded])
 
     def _document_lines(self, turn: Turn, documents: Sequence[LoadedDocument]) -> list[Line]:
         """Return what answers a request about documents that were handed over; empty if it is none."""
@@ -593,7 +617,7 @@ class ContextGatherer:
         turn: Turn,
         documents: Sequence[LoadedDocument],
         plan: RetrievalPlan,
-        ranking: "_Ranking",
+        ranking: _Ranking,
         chosen: Sequence[Line],
     ) -> tuple[Sequence[DraftSection], Evidence]:
         """Return a draft of whole lines: those chosen, the closest passage first, and what rules bring in."""

@@ -52,6 +52,7 @@ from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
 from panda.retrieval.selection import Selection, select_passages
 from panda.session.registry import uses_excluded
 from panda.steps.inputs import AnswerInputs, quoted_items
+from panda.steps.lazy import Lazy
 from panda.steps.options import Option
 from panda.store.layout import RESPONSE_MD, step_name
 from panda.store.node_id import NodeKind, kind_of
@@ -166,12 +167,12 @@ class Synthesizer:
             return _Answer([last.line(item) for item in left], read, note=_LEFT_OUT)
         repair, offered = repair_of(turn, items), standing(read)
         guidance = repair.guidance if repair else _guidance(turn, refused)
-        quoting = _Quoting(lambda: self._quoted(turn, kept))
+        quoting = Lazy(lambda: self._quoted(turn, kept))
         answered = session_answer(turn, self._reader)
         session = answered.lines if answered else ()
         reply, sources = self._ask(turn, offered, session, quoting, guidance)
         if quoting.is_made or self._is_verbatim(reply, [*offered, *session]):
-            quoted = quoting.answer()
+            quoted = quoting()
             quotable = quoted_items(quoted.lines)
             replied = _says(reply)
             if replied and replied == quotable[: len(replied)]:  # a recipe may allow fewer items
@@ -288,7 +289,7 @@ class Synthesizer:
         turn: Turn,
         offered: Sequence[Line],
         session_lines: Sequence[Line],
-        quoting: "_Quoting",
+        quoting: Lazy[_Answer],
         guidance: str | None,
     ) -> tuple[Reply, Sequence[Option]]:
         """Return the reply, and the sources that it could cite; those of the session are among them."""
@@ -302,7 +303,7 @@ class Synthesizer:
             return [changed(option, shown=self._caption(turn, line)) for option, line in pairs]
 
         def cited() -> Sequence[str]:
-            quoted = quoting.answer().lines if quoting.is_made else ()
+            quoted = quoting().lines if quoting.is_made else ()
             ids = (node_id for line in quoted for node_id in line.node_ids)
             return list(dict.fromkeys([*(source.id for source in sources), *ids]))
 
@@ -313,7 +314,7 @@ class Synthesizer:
             options={"sources": sources, "lines": captioned},
             ids={"sources": cited, "lines": [f"L{n}" for n, _ in enumerate(offered, 1)]},
             guidance=guidance,
-            inputs=AnswerInputs(quoted=lambda: quoting.answer().lines),
+            inputs=AnswerInputs(quoted=lambda: quoting().lines),
         )
         return reply, sources
 
@@ -531,24 +532,6 @@ def _tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
     listed = [said[line.id] for line in node.items if line.list_id and line.list_id == lines[0].list_id]
     everywhere = set.intersection(*listed) if listed else set()
     return not any(terms_of(query) & said.get(line.id, set()) - everywhere for line in lines)
-
-
-class _Quoting:
-    """The answer that code quotes from the evidence, made when it is first asked for."""
-
-    def __init__(self, quote: Callable[[], _Answer]) -> None:
-        self._quote = quote
-        self._made: _Answer | None = None
-
-    @property
-    def is_made(self) -> bool:
-        return self._made is not None
-
-    def answer(self) -> _Answer:
-        """Return the quoted lines, with what is said in front of them, or what is closest."""
-        if self._made is None:
-            self._made = self._quote()
-        return self._made
 
 
 def _says(reply: Reply) -> list[tuple[str, tuple[str, ...]]]:

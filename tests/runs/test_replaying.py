@@ -141,7 +141,7 @@ def test_an_offline_call_is_written_down(panda: Panda) -> None:
     text = panda.turn_file(FIRST_TURN, "calls.jsonl").read_text(encoding="utf-8")
     (call,) = [call for call in map(json.loads, text.splitlines()) if call["recipe"] == REFLECTION]
     assert (call["kind"], call["model"], call["attempt"]) == ("offline", "minilm-l6", 1)
-    assert (call["behaviour"], call["reply"]) == (1, {"decision": "PROCEED"})
+    assert (call["behaviour"], call["reply"]) == (1, {"decision": "PROCEED", "question": ""})
     assert {"inputs", "weights", "model", "recipe", "version"} <= set(call["hashes"])
     assert call["usage"] == {"prompt": 0, "reused": 0, "output": 0}
     assert not {"messages", "prefix", "options", "parameters"} & set(call)
@@ -159,7 +159,11 @@ def test_recorded_offline_replies_are_reproduced(panda: Panda) -> None:
 def test_an_offline_reply_that_is_another_is_told(panda: Panda) -> None:
     """A reply that the program does not give any more is a miss that says so, with the difference."""
     path = panda.turn_file(FIRST_TURN, "calls.jsonl")
-    edit(path, '"reply": {"decision": "PROCEED"}', '"reply": {"decision": "CLARIFY"}')
+    edit(
+        path,
+        '"reply": {"decision": "PROCEED", "question": ""}',
+        '"reply": {"decision": "CLARIFY", "question": ""}',
+    )
     unseal(panda)
     ended = panda("replay", TURN, "--json")
     assert ended.code == 3, ended.out
