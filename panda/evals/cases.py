@@ -142,7 +142,9 @@ class Case(Record, frozen=True, kw_only=True):
             "session_id": "eval",
             "quoted": self.query,
         }
-        return Request(asked, documents, sets, variables, inputs=self._inputs(asked, mode, sets))
+        return Request(
+            asked, documents, sets, variables, inputs=self._inputs(contract.name, asked, mode, sets)
+        )
 
     def message(self, query: str) -> UserMessage:
         """Return a query beside a session in which its question, if it has one, is open."""
@@ -155,13 +157,13 @@ class Case(Record, frozen=True, kw_only=True):
         sent_at = self.now or datetime.now(UTC)
         return UserMessage(query=query, sent_at=sent_at, carry=carry, references=references)
 
-    def _inputs(self, query: str, mode: str, sets: Mapping[str, Sequence[Option]]) -> object:
+    def _inputs(self, step: str, query: str, mode: str, sets: Mapping[str, Sequence[Option]]) -> object:
         """Return the typed inputs of the step that is asked, as far as a case has them."""
-        if self.of.step == _QUERY:
+        if step == _QUERY:
             return QueryInputs(message=self.message(query))
-        if self.of.step.endswith("reflection"):
+        if step == "phase1_reflection":
             return ReflectionInputs(quoted=query, history=self.history, find_reason=lambda: None)
-        if "phase3" in self.of.step:
+        if step == "phase3_planner":
             return PlanningInputs(
                 mode=mode,
                 history=self.history,

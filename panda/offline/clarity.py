@@ -13,8 +13,7 @@ _SURELY_UNCLEAR = 0.75
 
 def reflect(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return CLARIFY with a question where the query is surely unclear and nothing is near, else PROCEED."""
-    inputs = request.inputs
-    assert isinstance(inputs, ReflectionInputs)
+    inputs = request.inputs_as(ReflectionInputs)
     probabilities = models.classify("clear", request.asked, history=inputs.history)
     unclear = probabilities.get("CLARIFY", 0.0 if content_stems(request.query) else 1.0)
     if unclear >= _SURELY_UNCLEAR:

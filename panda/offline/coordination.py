@@ -16,8 +16,7 @@ _IF_PLANNED = ("internet.navigate",)
 
 def choose_call(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return the next call of a tool, or `done` where none is left, or what tools gave may answer."""
-    inputs = request.inputs
-    assert isinstance(inputs, CoordinationInputs)
+    inputs = request.inputs_as(CoordinationInputs)
     return {"calls": [{"tool": _tool(request.asked, inputs, models)}]}
 
 
@@ -39,4 +38,5 @@ def _tool(text: str, inputs: CoordinationInputs, models: OfflineModels) -> str:
             return DONE
     probabilities = {} if is_code else tool_probabilities(text, usable, models)
     examples = "code_tools" if is_code else "tools"
-    return best(probabilities or models.classify_by_examples(examples, text, usable))
+    scores = probabilities or models.classify_by_examples(examples, text, usable)
+    return best(scores) if scores else usable[0]

@@ -22,7 +22,6 @@ def judge_statement(request: Request, models: OfflineModels) -> Mapping[str, Any
 
 def choose_facts(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return the statements that are kept, each in the user's own words."""
-    inputs = request.inputs
-    assert isinstance(inputs, FactsInputs)
+    inputs = request.inputs_as(FactsInputs)
     keep = [option.id for option in request.options_of("keep") if inputs.lasts(option.id)]
     return {"facts": [{"keep": id_} for id_ in keep]}

@@ -18,16 +18,14 @@ _TITLES = (
 
 def choose_sources(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return the nodes of the closest passages of all candidates, closest first."""
-    inputs = request.inputs
-    assert isinstance(inputs, RetrievalInputs)
+    inputs = request.inputs_as(RetrievalInputs)
     near = [] if inputs.only_tells else near_the_first(inputs.ranked())
     return {"relevant": list(dict.fromkeys(ranked.passage.node_id for ranked in near))}
 
 
 def quote_lines(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return the lines of the closest passages, word for word."""
-    inputs = request.inputs
-    assert isinstance(inputs, SynthesisInputs)
+    inputs = request.inputs_as(SynthesisInputs)
     lines = inputs.document_lines() or [line for near in inputs.passages() for line in near.passage.lines]
     parts: list[dict[str, Any]] = []
     for title in dict.fromkeys(inputs.titles[line.node] for line in lines):

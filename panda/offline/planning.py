@@ -20,8 +20,7 @@ _ENTRIES = ("web.fetch", "internet.navigate")  # tools that begin at an address
 
 def plan(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return whether tools are used before the answer, and which."""
-    inputs = request.inputs
-    assert isinstance(inputs, PlanningInputs)
+    inputs = request.inputs_as(PlanningInputs)
     if inputs.mode == "code":
         uses_tools = _needs_project_tools(request.asked, inputs, models)
         tools = _project_tools(request.asked, inputs, models)

@@ -21,8 +21,7 @@ _SURELY_FORGETS = 0.7
 
 def analyse_query(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return type, intent and needs of the query, what it means, and what it refers to."""
-    inputs = request.inputs
-    assert isinstance(inputs, QueryInputs)
+    inputs = request.inputs_as(QueryInputs)
     text = request.asked
 
     def label(head: str) -> str:

@@ -10,7 +10,6 @@ from panda.steps.request import Request
 
 def quote_answer(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return the lines that answer, word for word; no item where none surely does."""
-    inputs = request.inputs
-    assert isinstance(inputs, AnswerInputs)
+    inputs = request.inputs_as(AnswerInputs)
     items = quoted_items(inputs.quoted())
     return {"items": [{"text": text, "node_ids": [*node_ids]} for text, node_ids in items]}

@@ -11,7 +11,6 @@ from panda.steps.request import Request
 
 def summarise(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return the line of the turn, and those of its words that are closest to the query."""
-    inputs = request.inputs
-    assert isinstance(inputs, SummaryInputs)
+    inputs = request.inputs_as(SummaryInputs)
     scores = models.rank(request.asked, inputs.words, prior=0.3)
     return {"summary": inputs.line, "topics": best_ids(scores, limit=5, least_score=0.1, behind=0.5)}

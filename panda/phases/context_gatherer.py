@@ -268,7 +268,7 @@ class ContextGatherer:
         only_tells = turn.reading.only_tells
         pool = _Pool() if only_tells and not relevant else all_() if ranking.is_made else few()
         ids = [candidate.node_id for candidate in pool.found]
-        ruled = [] if only_tells else ruled_nodes(turn.analysis, ids, pool.previous)
+        ruled = ruled_nodes(turn.analysis, ids, pool.previous)
         asked_for = [
             *turn.document_nodes,
             *(one for node_id in ruled for one in pool.origins.get(node_id, (node_id,))),
@@ -562,9 +562,10 @@ class ContextGatherer:
         shown = Lazy(lambda: self._fit(turn, loaded_nodes, DOCUMENTS_TOKENS))
         read = Lazy(lambda: read_lines(turn.meant, shown(), self.closest))
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
+        grouped = Lazy(lambda: group_documents(shown(), self.clock(), session))
 
         def headed(name: str) -> str:
-            return group_documents(shown(), self.clock(), session).get(name, "")
+            return grouped().get(name, "")
 
         sources = [Option(loaded.node.id, loaded.node.title) for loaded in documents if loaded.items]
         reply = ask(

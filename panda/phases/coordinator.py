@@ -207,6 +207,7 @@ class _Loop:
         told = [f"{goal.id}: {goal.status}" for goal in progress] + self._notices
         pages = live_pages(self._turn, self._context.reader) if "web.fetch" in suggested else []
         results = cache(self._results)
+        not_made = self._not_made(suggested)
         return ask(
             self._executor,
             "phase4_coordinator",
@@ -220,9 +221,9 @@ class _Loop:
             inputs=CoordinationInputs(
                 mode=self._turn.mode,
                 planned=self._plan.tools,
-                waiting=[*self._not_made(suggested)],
+                waiting=[*not_made],
                 tried=[step.tool for step in self.current],
-                pages=pages,
+                pages=pages if "web.fetch" in not_made else [],
                 results=results,
             ),
             variables={

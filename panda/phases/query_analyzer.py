@@ -86,8 +86,6 @@ _LEAST_LISTED = 2
 _MOST_ENTITIES = 24
 _MOST_KEPT = 40  # how many kept things, the newest, a model that writes may forget
 _RECENT = 3
-_SURELY = 0.5
-"""Probability from which on a message asks or tells something, whatever else it sounds like."""
 
 
 def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
@@ -282,11 +280,12 @@ class QueryAnalyzer:
             reading = self._checked(turn, written, [option.id for option in kept])
             references = references_of(reading, turn.query, turn.carry)
         else:  # a recipe that does not ask for it: rules read the message
-            meaning = interpret(message, None, target=target.id if target else None)
+            chosen = target.id if target else None
+            meaning = interpret(message, None, target=chosen, written=resolved)
             reading, references = meaning.reading, meaning.references
             if meaning.follow_up:
                 target = next(option for option in targets if option.id == _LAST)
-            resolved = references.resolved_query(meaning.resolved_query or turn.query, resolved)
+            resolved = meaning.resolved_query
             written = {}
         goes_on = going_on[1] if going_on and target and target.id == _LAST else None
         content = goes_on or self._content(references, target)

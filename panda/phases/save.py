@@ -64,8 +64,8 @@ def summary_line(turn: Turn) -> str:
         return shorten(items[0], _SUMMARY_CHARS)
     if answer is not None and answer.text:  # an imported turn
         return shorten(one_line(f"{turn.query} {strip_citations(answer.text)}"), _SUMMARY_CHARS)
-    metadata = turn.folder.read_metadata()
-    came_to = metadata.outcome if turn.ending == "approved" and metadata.outcome else turn.ending
+    outcome = turn.metadata.outcome
+    came_to = outcome if turn.ending == "approved" and outcome else turn.ending
     return shorten(f"No answer ({came_to}) to: {one_line(turn.query)}", _SUMMARY_CHARS)
 
 

@@ -171,7 +171,9 @@ class Synthesizer:
         answered = session_answer(turn, self._reader)
         session = answered.lines if answered else ()
         reply, sources = self._ask(turn, offered, session, quoting, guidance)
-        if quoting.is_made or self._is_verbatim(reply, [*offered, *session]):
+        if quoting.is_made and not {"items", "text"} & reply.values.keys():
+            return quoting()  # a recipe for text, which nothing words
+        if quoting.is_made or (repair is None and self._is_verbatim(reply, [*offered, *session])):
             quoted = quoting()
             quotable = quoted_items(quoted.lines)
             replied = _says(reply)

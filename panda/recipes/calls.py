@@ -145,8 +145,11 @@ class LiveOnMiss(Recordings):
         if before.reply != call.reply:
             texts = [render_json(reply).splitlines() for reply in (before.reply, call.reply)]
             shown = difflib.unified_diff(texts[0], texts[1], "recorded", "now", lineterm="", n=1)
-            same_inputs = before.hashes.get("inputs") == call.hashes.get("inputs")
-            cause: Cause = "behaves otherwise since" if same_inputs else "asked otherwise"
+            is_asked_alike = before.hashes.get("inputs") == call.hashes.get("inputs")
+            behaves_alike = before.behaviour == call.behaviour
+            cause: Cause = "behaves otherwise since"
+            if behaves_alike and not is_asked_alike:
+                cause = "asked otherwise"
             self.misses.append(Miss(asker.recipe, "offline", "\n".join(shown), cause))
 
     def score(self, asker: Asker, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:

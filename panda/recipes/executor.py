@@ -213,8 +213,11 @@ class _Execution:
         for name, value in values.items():
             if is_confidence(name, properties.get(name)):
                 continue
-            is_ids = name in self.contract.places and isinstance(value, list)
-            completed[name] = list(dict.fromkeys(value)) if is_ids else value
+            is_placed = name in self.contract.places and isinstance(value, list)
+            if is_placed and all(isinstance(id_, str) for id_ in value):
+                completed[name] = list(dict.fromkeys(value))
+            else:
+                completed[name] = value
         return completed
 
     def _fault(self, values: Mapping[str, Any]) -> str | None:

@@ -4,13 +4,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from panda.documents.text import shorten
 from panda.models.contract import Encoder
 from panda.offline.decisions import reply_offline
 from panda.offline.offline_models import OfflineModels
 from panda.offline.support import why_not_offline
 from panda.recipes.recipe import Recipe
 from panda.recipes.responder import Call, RawReply
-from panda.recipes.schema import is_confidence, property_schemas
+from panda.recipes.schema import is_confidence, plain_schema, property_schemas
 from panda.steps.contract import StepContract
 
 
@@ -42,10 +43,8 @@ class OfflineResponder:
         """Reply to a call with what of the decision the recipe asks for and has room for."""
         started = time.monotonic()
         offline = reply_offline(call.contract.name, call.request, self._models)
-        schemas = property_schemas(call.recipe.output_schema)
-        asked = {name: value for name, value in offline.values.items() if name in schemas}
-        lenient = {name: dict[str, Any]() for name in call.contract.lenient}
-        values = fit_limits(asked, {"properties": {**schemas, **lenient}})
+        schema = plain_schema(call.recipe.output_schema, call.contract)
+        values = reduce_reply(offline.values, schema, call.contract)
         call.writer.write_offline(
             values,
             inputs_digest=offline.inputs,
@@ -57,10 +56,36 @@ class OfflineResponder:
         return RawReply(values=values)
 
 
-def fits(value: object, schema: Mapping[str, Any]) -> bool:
-    """Whether a text is no longer than a schema allows; of an object, each text that it requires."""
+def reduce_reply(
+    values: Mapping[str, Any], schema: Mapping[str, Any], contract: StepContract
+) -> dict[str, Any]:
+    """
+    Return of a reply what a schema asks for and has room for.
+
+    What the phase cannot do without stays whatever it is, its texts shortened; a property that has a
+    default, or that may be missing, is left out where it does not fit.
+    """
+    reduced: dict[str, Any] = {}
+    for name, part in property_schemas(schema).items():
+        if name not in values:
+            continue
+        value = values[name]
+        if name in contract.lenient:
+            reduced[name] = value
+        elif name in contract.required and isinstance(value, str):
+            reduced[name] = shorten(value, part["maxLength"]) if "maxLength" in part else value
+        elif name in contract.required or fits(value, part):
+            reduced[name] = fit_limits(value, part)
+    return reduced
+
+
+def fits(value: object, schema: object) -> bool:
+    """Whether a text is allowed by a schema and not too long; of an object, each part that it requires."""
+    if not isinstance(schema, Mapping):
+        return True
     if isinstance(value, str):
-        return len(value) <= int(schema.get("maxLength", len(value)))
+        is_allowed = "enum" not in schema or value in schema["enum"]
+        return is_allowed and len(value) <= int(schema.get("maxLength", len(value)))
     if isinstance(value, Mapping):
         schemas = property_schemas(schema)
         required = [name for name in schema.get("required", ()) if name in value]
@@ -68,15 +93,19 @@ def fits(value: object, schema: Mapping[str, Any]) -> bool:
     return True
 
 
-def fit_limits(value: Any, schema: Mapping[str, Any]) -> Any:
+def fit_limits(value: Any, schema: object) -> Any:
     """
     Return a value whose lists have no more items than a schema allows, and none whose texts are too long.
 
     >>> fit_limits(["one", "three", "two"], {"maxItems": 2, "items": {"maxLength": 3}})
     ['one', 'two']
     """
+    if not isinstance(schema, Mapping):
+        return value
     if isinstance(value, Mapping):
         schemas = property_schemas(schema)
+        if schema.get("additionalProperties") is False:
+            value = {name: part for name, part in value.items() if name in schemas}
         fitting = [name for name in value if fits(value[name], schemas.get(name, {}))]
         return {name: fit_limits(value[name], schemas.get(name, {})) for name in fitting}
     if isinstance(value, list):

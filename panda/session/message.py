@@ -155,7 +155,11 @@ class Interpretation:
 
 
 def interpret(
-    message: UserMessage, signals: MessageSignals | None, *, target: str | None = None
+    message: UserMessage,
+    signals: MessageSignals | None,
+    *,
+    target: str | None = None,
+    written: str = "",
 ) -> Interpretation:
     """
     Return what a message means and what it is about.
@@ -163,6 +167,7 @@ def interpret(
     Args:
         signals: None goes by rules and words alone.
         target: What the first open reference means, if it is one of the candidates.
+        written: The resolved query in a model's words; it counts if it has every name.
     """
     query, references = message.query, message.references
     if target in message.candidates:
@@ -176,7 +181,7 @@ def interpret(
     resolved = ""
     if agreed_query(message.carry, answered, query) is None:
         asked = query if references.refs else asked_part(query, reading)
-        resolved = follow_up.resolved_query if follow_up else references.resolved_query(asked, "")
+        resolved = follow_up.resolved_query if follow_up else references.resolved_query(asked, written)
     return Interpretation(
         reading=reading, references=references, follow_up=follow_up, resolved_query=resolved
     )

@@ -148,19 +148,20 @@ _CONTRACTS = (
             variables=variables,
             documents=documents,
             tool="internet.research",
+            required=required,
             optional=optional,
         )
-        for name, option_sets, variables, documents, optional in (
-            ("research_strategy", (), (), (), ("kind",)),
-            ("research_phrases", ("phrases",), (), (), ("own_phrase",)),
-            ("source_quality", ("results",), (), (), ()),
-            ("source_choice", ("sources",), (), (), ()),
-            ("page_relevance", ("pages",), (), (), ()),
-            ("extraction_check", ("accepted", "again"), (), (), ("missing",)),
-            ("page_zones", ("zones",), (), (), ()),
-            ("research_claims", ("claims",), (), (), ()),
-            ("research_conflicts", ("same",), (), (), ()),
-            ("research_report", (), ("counted",), ("findings",), ("summary",)),
+        for name, option_sets, variables, documents, required, optional in (
+            ("research_strategy", (), (), (), ("kind",), ()),
+            ("research_phrases", ("phrases",), (), (), (), ("own_phrase",)),
+            ("source_quality", ("results",), (), (), (), ()),
+            ("source_choice", ("sources",), (), (), (), ()),
+            ("page_relevance", ("pages",), (), (), (), ()),
+            ("extraction_check", ("accepted", "again"), (), (), (), ("missing",)),
+            ("page_zones", ("zones",), (), (), (), ()),
+            ("research_claims", ("claims",), (), (), (), ()),
+            ("research_conflicts", ("same",), (), (), (), ()),
+            ("research_report", (), ("counted",), ("findings",), ("summary",), ()),
         )
     ),
     StepContract(
@@ -175,7 +176,7 @@ _CONTRACTS = (
     ),
     StepContract(name="phase4_read_screen", variables=("goal",), tool="internet.navigate", of_image=True),
     StepContract(name="phase4_content_generate", variables=("kind", "brief"), tool="content.generate"),
-    StepContract(name="phase4_memory_statement", tool="panda memory reflect", optional=("lasts",)),
+    StepContract(name="phase4_memory_statement", tool="panda memory reflect", required=("lasts",)),
     StepContract(
         name="memory_reflect",
         option_sets=("keep",),

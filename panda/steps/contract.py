@@ -41,7 +41,3 @@ class StepContract:
         placed = (place.partition(".")[0].removesuffix("[]") for place in self.places)
         names = (*self.required, *self.defaults, *self.optional, *self.lenient, *self.decides, *placed)
         return frozenset(names)
-
-    def set_of(self, place: str) -> str | None:
-        """Return the name of the options whose ids stand at a place; None if it takes none."""
-        return self.places.get(place)

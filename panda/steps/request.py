@@ -3,14 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from panda.compression.fit import InputDocument
 from panda.documents.pictures import Picture
+from panda.errors import ReplyError
 from panda.language.text import PAGE_ADDRESS
 from panda.steps.contract import StepContract
 from panda.steps.options import Option
 
+T = TypeVar("T")
 Options: TypeAlias = Sequence[Option] | Callable[[], Sequence[Option]]
 """A set of options, or what makes it for a prompt."""
 Ids: TypeAlias = Sequence[str] | Callable[[], Sequence[str]]
@@ -38,6 +40,16 @@ class Request:
     """Ids of sets whose options are made for a prompt alone, and may be fewer there."""
     inputs: object = None
     """The typed inputs of the step, for a responder that reads no prompt."""
+
+    def inputs_as(self, kind: type[T]) -> T:
+        """Return the typed inputs. Raises ReplyError: there are none, as outside a turn."""
+        if not isinstance(self.inputs, kind):
+            raise ReplyError(
+                "this step can be replied to only within a turn, or by a language model",
+                where=kind.__name__,
+                fix="give its layer a model in models.yaml, or measure another step",
+            )
+        return self.inputs
 
     @property
     def asked(self) -> str:
