@@ -32,7 +32,7 @@ MOST_WORDS = 2
 
 FORMATS = {
     "documents/json_schema.py:_SCHEMA_KEYS": "keywords of JSON Schema",
-    "offline/heads.py:_TURN": "a line of our history",
+    "phases/request.py:_TURN_NUMBER": "a line of our history",
     "cli/replay.py:result_of": "heads of a table that is printed",
     "compression/fit.py:_MARKS": "lines of our documents",
     "documents/memory_file.py:_TURN": "our own mark",

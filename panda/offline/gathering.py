@@ -1,6 +1,7 @@
 """What of the saved sources belongs into §2, for phases 2.1 and 2.2."""
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 from panda.offline.offline_models import OfflineModels
@@ -8,7 +9,7 @@ from panda.retrieval.selection import near_the_first
 from panda.steps.inputs import RetrievalInputs, SynthesisInputs
 from panda.steps.request import Request
 
-_MAX_SECTIONS, _MAX_ITEMS = 6, 12
+_MAX_ITEMS = 12
 _TITLES = (
     *("Forever Memory Knowledge", "Session Preferences", "Relevant Prior Turns"),
     *("Cached Research", "Visit Data"),
@@ -27,11 +28,10 @@ def quote_lines(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     """Return the lines of the closest passages, word for word."""
     inputs = request.inputs_as(SynthesisInputs)
     lines = inputs.document_lines() or [line for near in inputs.passages() for line in near.passage.lines]
-    parts: list[dict[str, Any]] = []
-    for title in dict.fromkeys(inputs.titles[line.node] for line in lines):
-        own = [line for line in lines if inputs.titles[line.node] == title]
-        items = [{"text": line.text, "node_ids": [line.node]} for line in own]
+    sections: list[dict[str, Any]] = []
+    for title, group in groupby(lines, key=lambda line: inputs.titles[line.node]):
+        items = [{"text": line.text, "node_ids": [line.node]} for line in group]
         for start in range(0, len(items), _MAX_ITEMS):
             of_section = title if title in _TITLES else _TITLES[0]
-            parts.append({"title": of_section, "items": items[start : start + _MAX_ITEMS]})
-    return {"sections": parts[:_MAX_SECTIONS]}
+            sections.append({"title": of_section, "items": items[start : start + _MAX_ITEMS]})
+    return {"sections": sections}

@@ -23,11 +23,13 @@ def choose_action(request: Request, models: OfflineModels) -> Mapping[str, Any]:
     return {"lines": best_ids(near, limit=4, least_score=0.2, behind=0.25), "action": action}
 
 
-def _action(text: str, lines: Sequence[Option], actions: Sequence[Option], models: OfflineModels) -> str:
-    answers = models.answers(text, lines)
+def _action(
+    text: str, line_options: Sequence[Option], actions: Sequence[Option], models: OfflineModels
+) -> str:
+    answers = models.answers(text, line_options)
     if answers is not None and max(answers.values()) >= _SURELY_ANSWERS:
         return STOP
-    if answers is None and max(models.rank(text, lines).values(), default=0.0) >= _VERY_NEAR:
+    if answers is None and max(models.rank(text, line_options).values(), default=0.0) >= _VERY_NEAR:
         return STOP
     if not actions:
         return STOP

@@ -58,6 +58,7 @@ from panda.phases.evidence import (
 )
 from panda.phases.from_session import recalled_turns
 from panda.phases.named_turns import check_named_turns
+from panda.phases.near_passages import surely_answer
 from panda.phases.request import ask, question_of
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -261,12 +262,18 @@ class ContextGatherer:
         few = Lazy(lambda: self._find(turn, _MAX_OFFERED, nodes))
         all_ = Lazy(lambda: self._find(turn, _MAX_RANKED, nodes))
         ranking = _Ranking(
-            lambda: self._rank(turn, self._known([one.node_id for one in all_().candidates], nodes))
+            lambda: self._rank(
+                turn, self._known([candidate.node_id for candidate in all_().candidates], nodes)
+            )
         )
         reply = self._choose(turn, few, all_, nodes, ranking)
         relevant: Sequence[str] = reply.values["relevant"]
         only_tells = turn.reading.only_tells
-        pool = _Pool() if only_tells and not relevant else all_() if ranking.is_made else few()
+        pool = _Pool()
+        if ranking.is_made:
+            pool = all_()
+        elif relevant or not only_tells:
+            pool = few()
         ids = [candidate.node_id for candidate in pool.found]
         ruled = ruled_nodes(turn.analysis, ids, pool.previous)
         asked_for = [
@@ -621,16 +628,14 @@ class ContextGatherer:
         ranking: _Ranking,
         chosen: Sequence[Line],
     ) -> tuple[Sequence[DraftSection], Evidence]:
-        """Return a draft of whole lines: those chosen, the closest passage first, and what rules bring in."""
+        """Return a draft of whole lines: those chosen, in their order, and what rules bring in."""
         nodes = {document.node.id: document.node for document in documents}
         closest = self._near_passages(turn, documents, ranking)
         by_meaning = turn.reading.of_documents  # else the passages are what is compared by meaning
         read = read_lines(turn.meant, documents, self.closest if by_meaning else ClosestLines(None))
-        left = {line.id: line for line in chosen}
-        ordered = self._document_lines(turn, documents)
-        ordered = ordered or [line for near in closest for line in near.passage.lines]
-        in_order = [line for line in ordered if left.pop(line.id, None) is not None]
-        lines = gather(turn.meant, turn.reading, read, [*in_order, *left.values()], nodes, _ruled(plan))
+        of_documents = {line.id: line for line in self._document_lines(turn, documents)}
+        given = [of_documents.get(line.id, line) for line in chosen]
+        lines = gather(turn.meant, turn.reading, read, given, nodes, _ruled(plan))
         taken = {line.id for line in lines}
         others = (
             structs.replace(line, left_out=Reason.FURTHER_THAN_OTHERS)
@@ -670,6 +675,11 @@ class ContextGatherer:
         guidance = str(reply.values.get("guidance") or "")
         return _Judgement(reply.values["verdict"], reply.confidence, guidance)
 
+    def _surely_answers(self, turn: Turn, evidence: Evidence) -> bool:
+        """Return whether the closest passages answer; True where none were compared."""
+        by_words = not self.ranker.reads(turn.meant)
+        return turn.reading.of_documents or surely_answer(turn.meant, evidence, by_words=by_words)
+
     def _gathered(
         self,
         turn: Turn,
@@ -690,7 +700,7 @@ class ContextGatherer:
             documents,
             now,
             verdict=Verdict(judgement.status, issues, judgement.confidence),
-            gaps=issues or ((_GAP,) if is_lacking else ()),
+            gaps=issues or ((_GAP,) if is_lacking or not self._surely_answers(turn, evidence) else ()),
             left_out=left_out,
         )
         files = (values, evidence)

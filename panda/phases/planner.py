@@ -14,13 +14,12 @@ from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import ClosestLines, as_options, gathered_lines, look_at, standing
 from panda.phases.from_session import recalled_options, recalled_turns, session_answer
 from panda.phases.goals import plan_goals
-from panda.phases.near_passages import near_passages
+from panda.phases.near_passages import surely_answer
 from panda.phases.pages import live_pages, named_pages
 from panda.phases.request import ask, question_of, quote, subjects
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.passages import PassageRanker
-from panda.retrieval.selection import select_passages
 from panda.session.registry import uses_excluded
 from panda.steps.inputs import PlanningInputs
 from panda.steps.options import Option
@@ -142,9 +141,10 @@ class Planner:
     def _is_enough(self, turn: Turn) -> bool:
         """Return whether the closest passages of §2 surely answer."""
         record = turn.folder.find(Evidence)
-        ranked = near_passages(record, record.gathered) if record else []
-        selection = select_passages(turn.meant, ranked, by_words=not self.ranker.reads(turn.meant))
-        return selection.is_sure or not ranked or turn.reading.of_documents
+        by_words = not self.ranker.reads(turn.meant)
+        if record is None or turn.reading.of_documents:
+            return True
+        return surely_answer(turn.meant, record, by_words=by_words)
 
 
 def _assessment(turn: Turn) -> tuple[list[str], list[str]]:

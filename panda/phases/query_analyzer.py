@@ -348,11 +348,11 @@ class QueryAnalyzer:
         terms, words = set(split_terms(query)), {word.lower() for word in split_words(query)}
         return FUNCTION_WORDS.isdisjoint(words) and not is_talk(query) and self.reader.holds_words(terms)
 
-    def _checked(self, turn: Turn, written: Mapping[str, Any], kept: Collection[str]) -> Reading:
+    def _checked(self, turn: Turn, values: Mapping[str, Any], kept: Collection[str]) -> Reading:
         """Return a reading as far as it can be so, with what words alone say."""
         pending = turn.carry.pending_clarification
         reading, dropped = check_reading(
-            written,
+            values,
             query=turn.query,
             refs={record.ref for record in turn.carry.registry.records},
             is_open=pending is not None and pending.status == "open",

@@ -171,16 +171,17 @@ class Synthesizer:
         answered = session_answer(turn, self._reader)
         session = answered.lines if answered else ()
         reply, sources = self._ask(turn, offered, session, quoting, guidance)
+        is_cut = quoting.is_made  # a recipe may allow fewer items than are quoted
         if quoting.is_made and not {"items", "text"} & reply.values.keys():
             return quoting()  # a recipe for text, which nothing words
-        if quoting.is_made or (repair is None and self._is_verbatim(reply, [*offered, *session])):
+        if quoting.is_made or self._is_verbatim(reply, [*offered, *session]):
             quoted = quoting()
             quotable = quoted_items(quoted.lines)
             replied = _says(reply)
-            if replied and replied == quotable[: len(replied)]:  # a recipe may allow fewer items
-                return changed(quoted, lines=quoted.lines[: len(replied)])
             if replied == quotable:
                 return quoted
+            if is_cut and replied == quotable[: len(replied)]:
+                return changed(quoted, lines=quoted.lines[: len(replied)])
         written = _worded(turn, reply, sources, offered)
         if repair:
             anew = {line.item: line for line in written}
@@ -321,7 +322,7 @@ class Synthesizer:
         return reply, sources
 
     def _is_verbatim(self, reply: Reply, lines: Sequence[Line]) -> bool:
-        """Whether each item of a reply is one of some lines, or one of a node that it cites."""
+        """Return whether each item of a reply is one of some lines, or a line of a node that it cites."""
         texts = {line.text for line in lines}
 
         def is_line(text: str, node_ids: Sequence[str]) -> bool:

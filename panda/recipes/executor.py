@@ -242,10 +242,10 @@ class _Execution:
         """Return the properties that a reply may lack, whatever the recipe requires."""
         return [*self.responder.optional(self.recipe, self.contract), *self._without_choice()]
 
-    def _reply(self, values: Mapping[str, Any], raw: RawReply) -> Reply:
+    def _reply(self, values: Mapping[str, Any], raw_reply: RawReply) -> Reply:
         properties = self.recipe.output_schema.get("properties", {})
         threshold, gate = self.recipe.quality_gates.confidence_threshold, cast(Gate | None, None)
-        confidence = raw.measure()
+        confidence = raw_reply.measure()
         if threshold is not None:
             gate = "not_measured" if confidence is None else "below" if confidence < threshold else "passed"
         defaults = self.contract.defaults if self.recipe.is_object else {}

@@ -80,7 +80,7 @@ def reduce_reply(
 
 
 def fits(value: object, schema: object) -> bool:
-    """Whether a text is allowed by a schema and not too long; of an object, each part that it requires."""
+    """Return whether a text is allowed and not too long; of an object, whether each required part is."""
     if not isinstance(schema, Mapping):
         return True
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""A value that is made when it is first asked for."""
+"""Values that are made when they are first asked for."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -8,20 +8,20 @@ T = TypeVar("T")
 
 class Lazy(Generic[T]):
     """
-    A value, made once.
+    Hold a value that is made once.
 
     >>> greeting = Lazy(lambda: "hello")
     >>> greeting.is_made, greeting(), greeting.is_made
     (False, 'hello', True)
     """
 
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make = make
+    def __init__(self, make_value: Callable[[], T]) -> None:
+        self._make = make_value
         self._made: list[T] = []
 
     @property
     def is_made(self) -> bool:
-        """Whether somebody has asked for it."""
+        """Return whether somebody has asked for it."""
         return bool(self._made)
 
     def __call__(self) -> T:

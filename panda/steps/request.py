@@ -41,12 +41,12 @@ class Request:
     inputs: object = None
     """The typed inputs of the step, for a responder that reads no prompt."""
 
-    def inputs_as(self, kind: type[T]) -> T:
+    def inputs_as(self, inputs_type: type[T]) -> T:
         """Return the typed inputs. Raises ReplyError: there are none, as outside a turn."""
-        if not isinstance(self.inputs, kind):
+        if not isinstance(self.inputs, inputs_type):
             raise ReplyError(
                 "this step can be replied to only within a turn, or by a language model",
-                where=kind.__name__,
+                where=inputs_type.__name__,
                 fix="give its layer a model in models.yaml, or measure another step",
             )
         return self.inputs

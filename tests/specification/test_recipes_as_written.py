@@ -248,4 +248,4 @@ def test_the_log_names_what_answered(panda: Panda) -> None:
     lines = (panda.store / "logs" / "executions.jsonl").read_text(encoding="utf-8").splitlines()
     ran = [json.loads(line) for line in lines]
     assert {(line["method"], line["model"]) for line in ran} == {("offline", "minilm-l6")}
-    assert {line["model_layer"] for line in ran} == {"REFLEX", "MIND"}
+    assert {line["model_layer"] for line in ran} == {"REFLEX", "MIND", "VOICE"}
