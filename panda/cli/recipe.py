@@ -135,7 +135,7 @@ def render(
     raw: Raw = False,
 ) -> Result:
     """
-    Show the messages that a recipe sends to a model that writes, without calling one.
+    Show the messages that a recipe sends to a model, without calling one.
 
     What only the running phase knows, such as the options of its choices, stands there as <…>. A server that
     is told the schema of the reply in words gets it at the end of the last message.

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from panda.offline.offline_models import OfflineModels
-from panda.offline.planning import may_answer, tool_probabilities
+from panda.offline.planning import LEAST_PAGE, may_answer, tool_probabilities
 from panda.offline.selecting import best, highest_prior
 from panda.steps.inputs import CoordinationInputs
 from panda.steps.request import Request
 
 DONE = "done"
-_LEAST_PAGE = 0.25
 _IF_PLANNED = ("internet.navigate",)
 
 
@@ -26,7 +25,7 @@ def _tool(text: str, inputs: CoordinationInputs, models: OfflineModels) -> str:
         return DONE
     is_code = inputs.mode == "code"
     first = next(iter(inputs.planned), None)
-    if not is_code and highest_prior(inputs.pages) >= _LEAST_PAGE:
+    if not is_code and highest_prior(inputs.pages) >= LEAST_PAGE:
         if first == "internet.navigate" and first in usable:
             return first
         if "web.fetch" in usable:

@@ -14,7 +14,8 @@ LEAST_ANSWER = 0.26
 LEAST_NEAR = 0.33
 """Closeness of a line from which it answers, where no head says more."""
 _SURELY_TELLS = 0.8
-_LEAST_PAGE = 0.25
+LEAST_PAGE = 0.25
+"""How well a page fits by words from which on it is looked at."""
 _ENTRIES = ("web.fetch", "internet.navigate")  # tools that begin at an address
 
 
@@ -38,7 +39,7 @@ def _needs_tools(text: str, inputs: PlanningInputs, models: OfflineModels) -> bo
     """Return whether tools are used; what a rule decides comes first, the heads after it."""
     if inputs.is_told or inputs.is_answered():
         return False
-    if inputs.wants_new or highest_prior(inputs.pages) >= _LEAST_PAGE:
+    if inputs.wants_new or highest_prior(inputs.pages) >= LEAST_PAGE:
         return True
     if inputs.is_researched and inputs.is_enough():
         return False

@@ -2,8 +2,8 @@
 Phase 2: what this query needs from memory (S0, S1).
 
 2.1 chooses among ranked candidates, code follows their links and loads them, 2.2 drafts the lines that belong
-into §2, code renders and checks them, and 2.5 judges whether they suffice. A model that does not write
-quotes; what one that writes words anew must hold in the nodes that it cites.
+into §2, code renders and checks them, and 2.5 judges whether they suffice. What only
+quotes gets what belongs to its lines; what is worded anew must hold in the nodes that it cites.
 """
 
 import sys

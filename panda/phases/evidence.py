@@ -254,7 +254,7 @@ def standing(lines: Sequence[Line]) -> list[Line]:
 def look_at(turn: Turn, lines: Sequence[Line], *, quotes: bool, refused: Collection[str] = ()) -> list[Line]:
     """
     The lines, each text once, with what leaves them out; where the query asks for the details of a page, all
-    that is not of one. A model that writes is shown addresses.
+    that is not of one. A prompt has addresses, too.
     """
     unique: dict[str, Line] = {}
     for line in lines:

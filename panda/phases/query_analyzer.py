@@ -84,7 +84,7 @@ _MOST_NODES = 6
 _MOST_WORDS = 3  # how many telling words a query has whose pronoun says what it is about
 _LEAST_LISTED = 2
 _MOST_ENTITIES = 24
-_MOST_KEPT = 40  # how many kept things, the newest, a model that writes may forget
+_MOST_KEPT = 40  # how many kept things, the newest, a prompt offers to be forgotten
 _RECENT = 3
 
 
@@ -410,7 +410,7 @@ class QueryAnalyzer:
             return Meant(tuple(things)), bool(things)
         if reading.forget:
             named = [one for one in kept_things(self.reader) if not one.nodes.isdisjoint(reading.forget)]
-            return self._of_writer(request, named)
+            return self._of_named(request, named)
         if wish is False:
             return None, False
         is_wished = wish is True
@@ -426,8 +426,8 @@ class QueryAnalyzer:
             return None, False
         return meant, bool(meant.things) and not (meant.is_sure and is_sure)
 
-    def _of_writer(self, request: ForgetRequest | None, named: Sequence[Kept]) -> tuple[Meant | None, bool]:
-        """What a model that writes wants forgotten: it is asked about unless code reads the same order."""
+    def _of_named(self, request: ForgetRequest | None, named: Sequence[Kept]) -> tuple[Meant | None, bool]:
+        """Return what a reply names to be forgotten: it is asked about unless code reads the same order."""
         if request is None or request.kind == "wish" or not request.is_alone:
             return Meant(tuple(named)), True
         exact = [one for one in kept_things(self.reader) if one.thing.holds(request.terms)]

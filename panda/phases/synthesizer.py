@@ -332,7 +332,7 @@ class Synthesizer:
         return "items" in reply.values and all(is_line(*item) for item in _says(reply))
 
     def _caption(self, turn: Turn, line: Line) -> str:
-        """A line as a model that writes is shown it: its nodes, what it stands below, how old it is."""
+        """Return a line as a prompt has it: its nodes, what it stands below, how old it is."""
         node = find_node(self._reader, line.node)
         age = freshness(node, turn.context.front.created_at) if node else ""
         return f"[{', '.join(filter(None, [*line.node_ids, line.above, age]))}] {line.text}"

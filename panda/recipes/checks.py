@@ -339,7 +339,7 @@ class _RecipeCheck:
             yield fault
 
     def _prompt_budget(self) -> Iterator[Problem]:
-        """Prompt, schema and examples as a model that writes is sent them."""
+        """Prompt, schema and examples as a model is sent them."""
         if not self._is_mapped():
             return
         prompt = "\n\n".join(text for _, text in self._prompt_texts())

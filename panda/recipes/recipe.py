@@ -42,7 +42,7 @@ class TokenBudget:
     output: _Count  # what the model may write, in model tokens
     response_reserve: _Count = 0  # kept free beside the output
     longest_output: _Count = 0
-    """What a model that writes may write at most, where call and window leave room for more than output."""
+    """What a model may write at most, where call and window leave room for more than output."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class QualityGates:
     confidence_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
     """Lowest confidence of the deciding property that passes; None has no such gate."""
     below_threshold: Literal["retry", "clarify", "halt", "proceed"] = "proceed"
-    """What happens below confidence_threshold, or when no confidence is known."""
+    """What happens below confidence_threshold; a confidence that is not known is not below it."""
     evidence_required: bool = False  # items must cite nodes that were given
     max_retries: _Count = 2  # further attempts after a reply that failed
     timeout_ms: Annotated[int, Meta(ge=1)] = 300_000  # wall clock of one model call; a timeout is not retried

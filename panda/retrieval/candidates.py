@@ -37,7 +37,7 @@ _TEXT_CHARS = 240
 _Scored = tuple[IndexEntry, float]
 _TOTAL_TOKENS = 3_900
 _LABEL_TOKENS = 24
-"""What kind, date, age, quality and confidence of a candidate take, where a model that writes reads them."""
+"""What kind, date, age, quality and confidence of a candidate take in a prompt."""
 """Budget tokens of all candidates together: the input of the call less 300 for the query's analysis."""
 _BUDGETS: Mapping[str, int] = {
     "document": 1_000,
@@ -197,7 +197,7 @@ def build_plan(
     """
     The retrieval plan (design §4, S1 §4.1, §13.2) of all candidates that were looked at, best first. *scores*
     tells by node id how relevant the best line of each is; *chosen* are those that *chosen_by* took, a model
-    that writes or how close they are to the query, *by_rule* those that a rule took.
+    or how close they are to the query, *by_rule* those that a rule took.
     """
     relevant = [one for one in candidates if one.node_id in chosen or one.node_id in by_rule]
     turns = [one for one in relevant if kind_of(one.node_id) is NodeKind.TURN]

@@ -8,6 +8,11 @@ from panda.session.message import UserMessage
 from panda.steps.options import Option
 from panda.store.records import Line
 
+_MAX_ITEMS = 60
+"""Items that an answer quotes, as many as the packaged recipe allows."""
+_MAX_CITED = 8
+"""Nodes that an item of it cites."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class QueryInputs:
@@ -72,10 +77,6 @@ class AnswerInputs:
 def quoted_items(lines: Sequence[Line]) -> list[tuple[str, tuple[str, ...]]]:
     """Return text and nodes of the items that quote these lines."""
     return [(line.text, line.node_ids[:_MAX_CITED]) for line in lines[:_MAX_ITEMS]]
-
-
-_MAX_ITEMS, _MAX_CITED = 60, 8
-"""Of an answer, as its recipe has them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,7 @@ class _Draft(TypedDict):
 @tool(
     "content.generate",
     "generate",
-    "Write a draft for the user, such as an email or a plan. Needs a model that writes.",
+    "Write a draft for the user, such as an email or a plan. Needs a language model.",
     _Draft,
     from_store=True,
 )
