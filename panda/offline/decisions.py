@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -78,4 +78,5 @@ def reply_offline(step: str, request: Request, models: OfflineModels) -> Offline
 def _digest(request: Request) -> str:
     """Return a hex sha256 of what a decision is made from; what is made when it is asked for is no part."""
     encoder = msgspec.json.Encoder(enc_hook=lambda function: None, order="deterministic")
-    return hashlib.sha256(encoder.encode(request)).hexdigest()
+    seen = replace(request, variables={}) if request.inputs is not None else request  # these are for prompts
+    return hashlib.sha256(encoder.encode(seen)).hexdigest()
