@@ -46,7 +46,8 @@ def results_of(data: dict[str, Any]) -> dict[str, str]:
 
 def saved_items(panda: Panda) -> list[tuple[str, int]]:
     """Return item and number of the turns that batches left in the store, by number."""
-    numbers = [int(path.parent.name[-6:]) for path in panda.user_directory.glob("turns/*/metadata.json")]
+    names = [path.parent.name for path in panda.user_directory.glob("turns/turn_*/metadata.json")]
+    numbers = [int(name[5:]) for name in names if name[5:].isdigit()]  # others are being written
     records = [read_file(panda, number, "metadata.json") for number in sorted(numbers)]
     return [(record["item"], record["turn"]) for record in records if record.get("run")]
 
