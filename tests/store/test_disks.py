@@ -1,5 +1,6 @@
 """Full and read-only disks: an error that names the path, every file whole, nothing left behind."""
 
+import gc
 import json
 import os
 import resource
@@ -27,6 +28,7 @@ def mount(*words: str) -> None:
 
 def unmount(place: Path) -> None:
     """Unmount at once, or as soon as another process that looks at the disk leaves it."""
+    gc.collect()
     if subprocess.run(["umount", str(place)], check=False).returncode:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
@@ -72,6 +74,7 @@ READING = (["list"], ["show", "2"], ["validate", "2"], ["log"], ["intervention",
 
 def fill(disk: Path, *, leave: int = 0) -> None:
     """Leave only so many kilobytes free."""
+    gc.collect()  # files that a command of this process has left open would be let go later, and make room
     filler = disk / "filler"
     with suppress(OSError), filler.open("wb", buffering=0) as file:
         while file.write(b"x" * 1024):
