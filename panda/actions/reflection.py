@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,8 @@ from panda.memory.confidence import REFLECTED
 from panda.memory.fact import typed_value
 from panda.memory.memory import Memory
 from panda.recipes.calls import NoTurn
+from panda.steps.all_steps import STATEMENT
+from panda.steps.contract import R, StepContract
 from panda.steps.request import Request
 from panda.store.fact import Assertion
 from panda.store.files import write_atomic
@@ -141,21 +143,19 @@ def _assertion(one: Proposal, user: str) -> Assertion:
 def _choose(app: App, offered: list[Candidate], turns: list[TurnRecord]) -> list[Candidate]:
     executor, journal = app.executor, NoTurn(app.settings.user, None)
 
-    def execute(step: str, request: Request) -> Mapping[str, Any]:
-        return executor.execute(executor.book.recipe_for(step, "chat").key, request, journal).values
-
     variables = {"mode": "chat", "session_id": ""}
 
-    def ask(step: str, **given: Any) -> Mapping[str, Any]:
+    def ask(contract: StepContract[R], /, **given: Any) -> R:
         documents = [InputDocument(name, text) for name, text in given["extra"].items()]
         query = "What do the last turns teach about the user?"
-        return execute(step, Request(query, documents, given["options"], variables, inputs=given["inputs"]))
+        request = Request(query, documents, given["options"], variables, inputs=given["inputs"])
+        return executor.ask(contract, request, journal).content
 
     def lasts(one: Candidate) -> bool:
         if one.sure:
             return True
         _log.info(f"judging: {one.text}")
         request = Request(one.text, variables=variables)
-        return bool(execute("phase4_memory_statement", request)["lasts"] == "lasting")
+        return executor.ask(STATEMENT, request, journal).content.lasts == "lasting"
 
     return choose_facts(offered, turns, ask, lasts, _log.warning)

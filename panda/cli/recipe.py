@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from panda.cli.command import Document, Invocation, Raw, Result, Table, argument, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
@@ -99,12 +99,12 @@ def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
     if recipe is not None:
         contract, models = book.contract_of(name), _models(invocation)
         server = book.served_by(recipe, models) if models else None
-        values = {**asdict(recipe), "path": str(path), "contract": asdict(contract), "served_by": server}
+        values = {**asdict(recipe), "path": str(path), "contract": contract.to_json(), "served_by": server}
         text = f"{text.rstrip()}\n{_contract_comment(contract, recipe.model_layer, server)}"
     return Result(values, Document(text.encode("utf-8"), markdown=False, raw=raw))
 
 
-def _contract_comment(contract: StepContract, layer: str, server: str | None) -> str:
+def _contract_comment(contract: StepContract[Any], layer: str, server: str | None) -> str:
     """Return what holds of the step, as a comment below the file."""
     rows = {
         "step": contract.name or "none: no phase asks it",
@@ -114,7 +114,7 @@ def _contract_comment(contract: StepContract, layer: str, server: str | None) ->
         "documents": ", ".join(contract.documents),
         "variables": ", ".join((*BASE_VARIABLES, *contract.variables)),
         "needs": ", ".join(contract.required),
-        "may be left out": ", ".join(sorted(contract.properties.difference(contract.required))),
+        "may be left out": ", ".join(contract.optional),
     }
     lines = [f"#   {name:{_ROW_CHARS}} {value}" for name, value in rows.items() if value]
     return "\n".join(["", "# Contract", *lines, ""])

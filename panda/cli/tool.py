@@ -1,12 +1,12 @@
 """`panda tool list` and `panda tool run`: the tools of plans, by hand."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
 from panda.cli.command import ALLOW, Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_tools
 from panda.errors import CheckError, UsageError
+from panda.steps.contract import R, StepContract
 from panda.store.files import parse_json
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.table import TOOLS, check_arguments, describe_arguments, run_tool
@@ -73,11 +73,11 @@ def _context(invocation: Invocation, query: str, *, named_file: str, dry_run: bo
     app = invocation.open_app(invocation.store())
     project = app.open_project(f"{query}\n{named_file}", dry=dry_run)
 
-    def ask(step: str, **given: Any) -> Mapping[str, Any]:
+    def ask(contract: StepContract[R], /, **given: Any) -> R:
         documents = [InputDocument(name, text) for name, text in given.pop("extra", {}).items()]
         asked = query or given.get("variables", {}).get("goal", "")
         request = Request(asked, documents, **given)
-        return app.executor.execute(app.book.key_for(step, "chat"), request, NoTurn()).values
+        return app.executor.ask(contract, request, NoTurn()).content
 
     return replace(app.tools, turn=app.store.highest() + 1, query=query, project=project, ask=ask)
 

@@ -35,7 +35,7 @@ class Kind:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Label → value, where cases have words of their own for it."""
     option_set: str = ""  # name of the set that the case's options are
-    read: Callable[[Reply], object] | None = None  # reads the answer from the reply; None: the property
+    read: Callable[[Reply[Any]], object] | None = None  # reads the answer from the reply; None: the property
 
     def recipe_key(self, book: RecipeBook) -> str:
         """The recipe that is measured, or what judges."""
@@ -43,33 +43,33 @@ class Kind:
             return self.step or self.name
         return book.recipe_for(self.step, "chat").key
 
-    def answer(self, reply: Reply) -> object:
+    def answer(self, reply: Reply[Any]) -> object:
         """Return what a reply says; of a list the first."""
         said = self.read(reply) if self.read else reply.values.get(self.name)
         return said[0] if isinstance(said, list | tuple) and said else said
 
 
-def _mood(reply: Reply) -> object:
+def _mood(reply: Reply[Any]) -> object:
     return _reading(reply).get("mood")
 
 
-def _agreement(reply: Reply) -> object:
+def _agreement(reply: Reply[Any]) -> object:
     return _reading(reply).get("agreement")
 
 
-def _is_recap(reply: Reply) -> object:
+def _is_recap(reply: Reply[Any]) -> object:
     return bool(_reading(reply).get("recap"))
 
 
-def _is_talk(reply: Reply) -> object:
+def _is_talk(reply: Reply[Any]) -> object:
     return bool(_reading(reply).get("talk"))
 
 
-def _forgets(reply: Reply) -> object:
+def _forgets(reply: Reply[Any]) -> object:
     return bool(_reading(reply).get("forgets") or _reading(reply).get("forget"))
 
 
-def _reading(reply: Reply) -> Mapping[str, Any]:
+def _reading(reply: Reply[Any]) -> Mapping[str, Any]:
     return reply.values.get("reading") or {}
 
 
@@ -116,7 +116,7 @@ class Case(Record, frozen=True, kw_only=True):
         """What is asked."""
         return KINDS.get(self.kind) or Kind(self.choice, self.recipe or self.step)
 
-    def request(self, recipe: Recipe, contract: StepContract, *, query: str = "") -> Request:
+    def request(self, recipe: Recipe, contract: StepContract[Any], *, query: str = "") -> Request:
         """
         Return what the phase would give; the tools of the recipe are on offer where the label is one of them.
 

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from panda.documents.evidence import check_evidence
 from panda.documents.progress import progress
@@ -102,7 +102,7 @@ def run_cases(executor: RecipeExecutor, cases: Sequence[Case]) -> list[Answered]
     return answers
 
 
-def _ask(executor: RecipeExecutor, case: Case, query: str = "") -> Reply:
+def _ask(executor: RecipeExecutor, case: Case, query: str = "") -> Reply[Any]:
     """Return the reply to a case, or to a part of its query."""
     key = case.of.recipe_key(executor.book)
     request = case.request(executor.book.load_recipe(key), executor.book.contract_of(key), query=query)

@@ -125,12 +125,6 @@ class ModelsFile:
         name = self.layers.get(layer)
         return OFFLINE if name == OFFLINE else self.models.get(name or "")
 
-    @property
-    def has_packaged_encoder(self) -> bool:
-        """Whether the encoder is the one for which there are packaged fits."""
-        encoder = self.models.get(self.encoder or "")
-        return encoder is not None and encoder.location == _PACKAGED_ENCODER.location
-
     def find_obsolete(self) -> ObsoleteKeyError | None:
         """Return what to tell of keys without effect, at the first of them; None if there are none."""
         if not self.obsolete:

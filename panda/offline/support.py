@@ -1,6 +1,7 @@
 """Which recipes can be served without a language model."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from panda.steps.contract import StepContract
 
@@ -33,7 +34,7 @@ SUPPORTED = frozenset(
 """Steps that have a function in decisions.py."""
 
 
-def why_not_offline(needs: Sequence[str], contract: StepContract) -> str | None:
+def why_not_offline(needs: Sequence[str], contract: StepContract[Any]) -> str | None:
     """
     Return why a recipe cannot be served without a language model, in words; None if it can.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import UNSET, structs
 
@@ -58,7 +58,7 @@ from panda.phases.evidence import (
 )
 from panda.phases.from_session import recalled_turns
 from panda.phases.named_turns import check_named_turns
-from panda.phases.near_passages import surely_answer
+from panda.phases.near_passages import passages_answer
 from panda.phases.request import ask, question_of
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -74,9 +74,11 @@ from panda.retrieval.candidates import (
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage, cut_passages
 from panda.retrieval.relevance import find_names, share_of_words
 from panda.retrieval.selection import near_the_first
+from panda.steps.all_steps import CONTEXT_VALIDATION, RETRIEVAL, SYNTHESIS
 from panda.steps.inputs import RetrievalInputs, SynthesisInputs
 from panda.steps.lazy import Lazy
 from panda.steps.options import Option
+from panda.steps.reply_contents import GatheredSectionReply, RetrievalReply
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import (
@@ -95,19 +97,19 @@ from panda.store.records import (
 )
 
 _GAP = "nothing that was gathered seems to answer the query"
-_MAX_OFFERED, _MAX_RANKED = (
-    30,
-    60,
-)  # candidates of which a prompt has those that fit; whose passages are compared
+_MAX_OFFERED = 30
+"""Candidates of which a prompt has those that fit."""
+_MAX_RANKED = 60
+"""Candidates whose passages are compared."""
 _WIDER = 4
 _SESSION_TURNS = 20
 _CHARS = 240
 
 
-def _written(section: Mapping[str, Any]) -> DraftSection:
-    pairs = [(one_line(item["text"]), tuple(dict.fromkeys(item["node_ids"]))) for item in section["items"]]
+def _written(section: GatheredSectionReply) -> DraftSection:
+    pairs = [(one_line(item.text), tuple(dict.fromkeys(item.node_ids))) for item in section.items]
     items = tuple(GatheredItem(*pair) for pair in pairs if pair[0])
-    return DraftSection(one_line(section["title"]), items, section.get("confidence_avg"))
+    return DraftSection(one_line(section.title), items, section.confidence_avg)
 
 
 def _with_documents(sections: Sequence[DraftSection], nodes: Mapping[str, Node]) -> list[DraftSection]:
@@ -256,7 +258,7 @@ class ContextGatherer:
     def _plan(self, turn: Turn) -> tuple[RetrievalPlan, _Ranking]:
         """Return the plan and the ranking of its candidates' passages."""
         if (known := turn.folder.find(RetrievalPlan)) is not None:
-            turn.count_execution(self.executor.book.recipe_for("phase2_1_retrieval", turn.mode).key)
+            turn.count_execution(self.executor.book.recipe_for(RETRIEVAL.name, turn.mode).key)
             return known, self._ranking(turn, [candidate.node_id for candidate in known.candidates], {})
         nodes: dict[str, Node] = {}
         few = Lazy(lambda: self._find(turn, _MAX_OFFERED, nodes))
@@ -267,7 +269,7 @@ class ContextGatherer:
             )
         )
         reply = self._choose(turn, few, all_, nodes, ranking)
-        relevant: Sequence[str] = reply.values["relevant"]
+        relevant = reply.content.relevant
         only_tells = turn.reading.only_tells
         pool = _Pool()
         if ranking.is_made:
@@ -294,7 +296,7 @@ class ContextGatherer:
             chosen=relevant,
             by_rule=asked_for,
             chosen_by="closeness" if ranking.is_made else "model",
-            reasoning=reply.values.get("reasoning"),
+            reasoning=reply.content.reasoning,
         )
         turn.folder.save(plan)
         return plan, ranking
@@ -312,7 +314,7 @@ class ContextGatherer:
         all_: Lazy[_Pool],
         nodes: dict[str, Node],
         ranking: _Ranking,
-    ) -> Reply:
+    ) -> Reply[RetrievalReply]:
         """Return which of the candidates are relevant; a prompt has but a *few* of *all_*."""
 
         def offered() -> Sequence[Option]:
@@ -326,7 +328,7 @@ class ContextGatherer:
 
         return ask(
             self.executor,
-            "phase2_1_retrieval",
+            RETRIEVAL,
             turn,
             options={"relevant": offered},
             ids={"relevant": node_ids},
@@ -577,7 +579,7 @@ class ContextGatherer:
         sources = [Option(loaded.node.id, loaded.node.title) for loaded in documents if loaded.items]
         reply = ask(
             self.executor,
-            "phase2_2_synthesis",
+            SYNTHESIS,
             turn,
             options={"lines": lambda: as_options(read()), "sources": sources},
             extra={name: partial(headed, name) for name in HEADINGS},
@@ -588,7 +590,7 @@ class ContextGatherer:
                 titles={node.id: TITLES[node.source_type] for node in loaded_nodes},
             ),
         )
-        parts = [_written(section) for section in reply.values["sections"]]
+        parts = [_written(section) for section in reply.content.sections]
         lines = {
             (line.text, line.node): line for node in loaded_nodes for line in node.items if is_usable(line)
         }
@@ -665,20 +667,14 @@ class ContextGatherer:
 
         reply = ask(
             self.executor,
-            "phase2_5_context_validator",
+            CONTEXT_VALIDATION,
             turn,
             options={"evidence": rated},
             extra={"gathered_context": text},
         )
-        if reply.asks_back or reply.values["verdict"] == "clarify":
-            return _Judgement("clarify", reply.confidence, question=question_of(reply, turn))
-        guidance = str(reply.values.get("guidance") or "")
-        return _Judgement(reply.values["verdict"], reply.confidence, guidance)
-
-    def _surely_answers(self, turn: Turn, evidence: Evidence) -> bool:
-        """Return whether the closest passages answer; True where none were compared."""
-        by_words = not self.ranker.reads(turn.meant)
-        return turn.reading.of_documents or surely_answer(turn.meant, evidence, by_words=by_words)
+        if reply.asks_back or reply.content.verdict == "clarify":
+            return _Judgement("clarify", reply.confidence, question=question_of(reply.content.question, turn))
+        return _Judgement(reply.content.verdict, reply.confidence, reply.content.guidance or "")
 
     def _gathered(
         self,
@@ -694,13 +690,14 @@ class ContextGatherer:
         nodes = {document.node.id: document.node for document in documents}
         section = render_gathered(sections, nodes, now)
         is_lacking = not _holds_nodes(sections) and not turn.reading.only_tells
+        is_answered = passages_answer(turn, evidence, self.ranker)
         issues = () if judgement.status == "pass" else (_GAP,)
         values = gathered_values(
             sections,
             documents,
             now,
             verdict=Verdict(judgement.status, issues, judgement.confidence),
-            gaps=issues or ((_GAP,) if is_lacking or not self._surely_answers(turn, evidence) else ()),
+            gaps=issues or ((_GAP,) if is_lacking or not is_answered else ()),
             left_out=left_out,
         )
         files = (values, evidence)

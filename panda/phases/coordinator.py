@@ -27,8 +27,11 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.session.turn_files import call_digest, step_type, type_of_tool
+from panda.steps.all_steps import COORDINATION
+from panda.steps.contract import R, StepContract
 from panda.steps.inputs import CoordinationInputs
 from panda.steps.options import Option
+from panda.steps.reply_contents import CoordinationReply
 from panda.store.carry import CachedStep
 from panda.store.layout import TOOLRESULTS_MD
 from panda.store.records import (
@@ -147,10 +150,10 @@ class _Loop:
     def __init__(self, executor: RecipeExecutor, context: ToolContext, turn: Turn, plan: Plan) -> None:
         self._executor = executor
         pages = tuple(page.text for page in live_pages(turn, context.reader))
-        self._context = changed(context, pages=pages, ask=self._values)
+        self._context = changed(context, pages=pages, ask=self._ask_for_tool)
         self._turn = turn
         self._plan = plan
-        self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode, turn.intent)
+        self._recipe = executor.book.recipe_for(COORDINATION.name, turn.mode, turn.intent)
         self._available = [n for n in self._recipe.tools_available if why_unavailable(n, context) is None]
         self._carry = turn.present_carry
         self._query = turn.analysis.resolved_query
@@ -168,7 +171,7 @@ class _Loop:
             suggested = self._suggested()
             reply = self._ask(suggested)
             self.rounds += 1
-            self.said_done = list(dict.fromkeys([*self.said_done, *reply.values.get("goals_done", ())]))
+            self.said_done = list(dict.fromkeys([*self.said_done, *reply.content.goals_done]))
             for call in self._calls_of(reply, suggested):
                 if call.tool == _DONE:
                     self._take_over()
@@ -202,7 +205,7 @@ class _Loop:
         }
         return {name: calls for name, calls in left.items() if calls}
 
-    def _ask(self, suggested: Mapping[str, Calls]) -> Reply:
+    def _ask(self, suggested: Mapping[str, Calls]) -> Reply[CoordinationReply]:
         progress = goals_progress(self._plan.goals, self.current, said_done=self.said_done)
         told = [f"{goal.id}: {goal.status}" for goal in progress] + self._notices
         pages = live_pages(self._turn, self._context.reader) if "web.fetch" in suggested else []
@@ -210,7 +213,7 @@ class _Loop:
         not_made = self._not_made(suggested)
         return ask(
             self._executor,
-            "phase4_coordinator",
+            COORDINATION,
             self._turn,
             options={
                 "tool": [Option(name, name) for name in (*suggested, _DONE)],
@@ -241,22 +244,24 @@ class _Loop:
         claims = tool_lines(self._turn, self._context.reader, self.steps)
         return as_options(standing(look_at(self._turn, claims, quotes=False)))
 
-    def _values(self, step: str, **given: Any) -> Mapping[str, Any]:
-        return ask(self._executor, step, self._turn, **given).values
+    def _ask_for_tool(self, contract: StepContract[R], /, **given: Any) -> R:
+        return ask(self._executor, contract, self._turn, **given).content
 
-    def _calls_of(self, reply: Reply, suggested: Mapping[str, Calls]) -> Iterator[_PlannedCall]:
+    def _calls_of(
+        self, reply: Reply[CoordinationReply], suggested: Mapping[str, Calls]
+    ) -> Iterator[_PlannedCall]:
         goals = self._plan.goals
         progress = goals_progress(goals, self.current, said_done=self.said_done)
         (first, *_) = ready_goals(goals, progress) or goals
-        for said in reply.values["calls"]:
-            tool, goal = said["tool"], said.get("goal", first.id)
-            if "arguments" in said:
-                yield _PlannedCall(tool, said["arguments"], goal, is_worded=True)
+        for call in reply.content.calls:
+            goal = call.goal or first.id
+            if call.arguments is not None:
+                yield _PlannedCall(call.tool, call.arguments, goal, is_worded=True)
                 continue
-            for arguments in self._not_made(suggested).get(tool) or suggested.get(tool) or [{}]:
-                yield _PlannedCall(tool, arguments, goal)
+            for arguments in self._not_made(suggested).get(call.tool) or suggested.get(call.tool) or [{}]:
+                yield _PlannedCall(call.tool, arguments, goal)
 
-    def _make(self, planned: _PlannedCall, reply: Reply) -> None:
+    def _make(self, planned: _PlannedCall, reply: Reply[CoordinationReply]) -> None:
         tool, arguments = planned.tool, planned.arguments
         twin, refused = self._twin(tool, arguments), ""
         worded = map(str, arguments.values()) if planned.is_worded else ()
@@ -277,8 +282,8 @@ class _Loop:
             tool=tool,
             kind=TOOLS[tool].kind if tool in TOOLS else None,
             arguments=dict(arguments),
-            note=reply.values.get("note"),
-            conclusion=reply.values.get("conclusion"),
+            note=reply.content.note,
+            conclusion=reply.content.conclusion,
             status="started",
         )
         reader = self._context.reader

@@ -2,35 +2,34 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from panda.documents.text import one_line
 from panda.language.text import split_sentences
 from panda.retrieval.relevance import share_of_words
+from panda.steps.reply_contents import GoalReply, GoalVerdictReply
 from panda.store.records import GatheredItem, Goal, GoalProgress, Plan, Step
 
 MOST_GOALS = 4
 
 
 def plan_goals(
-    said: Sequence[Mapping[str, Any]], query: str, warn: Callable[[str], None]
+    goal_replies: Sequence[GoalReply], query: str, warn: Callable[[str], None]
 ) -> tuple[Goal, ...]:
     """
     1 to 4 goals, priority 1 first, as a model wrote them or each sentence of the query. Of goals with the
     same id the first keeps it, and dependencies on it mean that one; those that name no goal or lead in a
     circle are dropped.
     """
-    given: list[Mapping[str, Any]] = [goal for goal in said if one_line(goal["goal"])]
-    given = given or [{"goal": sentence} for sentence in split_sentences(query) or [query]]
+    given = [goal for goal in goal_replies if one_line(goal.goal)]
+    given = given or [GoalReply(goal=sentence) for sentence in split_sentences(query) or [query]]
     given = given[:MOST_GOALS]
-    ids = [str(goal.get("id") or f"G{number}") for number, goal in enumerate(given, 1)]
+    ids = [goal.id or f"G{number}" for number, goal in enumerate(given, 1)]
     free = (f"G{number}" for number in count(1) if f"G{number}" not in ids)
     ids = [id_ if id_ not in ids[:at] else next(free) for at, id_ in enumerate(ids)]
-    needs = {
-        id_: list(dict.fromkeys(goal.get("depends_on") or ())) for id_, goal in zip(ids, given, strict=True)
-    }
+    needs = {id_: list(dict.fromkeys(goal.depends_on)) for id_, goal in zip(ids, given, strict=True)}
     for id_, wanted in needs.items():
         needs[id_] = []
         for other in wanted:
@@ -43,10 +42,10 @@ def plan_goals(
     return tuple(
         Goal(
             id=id_,
-            goal=one_line(goal["goal"]),
-            priority=int(goal.get("priority") or number),
+            goal=one_line(goal.goal),
+            priority=goal.priority or number,
             depends_on=tuple(needs[id_]),
-            success_criteria=goal.get("success_criteria"),
+            success_criteria=goal.success_criteria,
         )
         for number, (id_, goal) in enumerate(zip(ids, given, strict=True), 1)
     )
@@ -107,23 +106,23 @@ class GoalVerdict(NamedTuple):
 
 
 def goal_verdicts(
-    plan: Plan, items: Sequence[GatheredItem], verdict: str, said: Sequence[Mapping[str, Any]] = ()
+    plan: Plan, items: Sequence[GatheredItem], verdict: str, judgements: Sequence[GoalVerdictReply] = ()
 ) -> list[GoalVerdict]:
     """
-    What the answer is worth for each goal. Without the model's word, *said* {id, met, why}, a goal is met if
+    What the answer is worth for each goal. Without the model's word, *judgements*, a goal is met if
     the answer is approved and it is the only one, or shares a word with an item; one whose tools failed only
     if it does, else it is blocked.
     """
     reached = plan.progress.goals if plan.progress else ()
     blocked = {goal.id: goal.reason for goal in reached if goal.status == "blocked"}
-    judged = {judgement["id"]: judgement for judgement in said}
+    judged = {judgement.id: judgement for judgement in judgements}
     found = []
     for goal in plan.goals:
         shared = max((share_of_words(goal.goal, item.text) for item in items), default=0.0)
         is_alone = len(plan.goals) == 1 and goal.id not in blocked
         met, why = bool(items) and (shared > 0 or is_alone), None
         if goal.id in judged:
-            met, why = bool(judged[goal.id]["met"]), judged[goal.id].get("why")
+            met, why = judged[goal.id].met, judged[goal.id].why
         if verdict == "APPROVE" and met:
             found.append(GoalVerdict(goal.id, "met", why))
         elif goal.id in blocked:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from panda.retrieval.passages import Passage, RankedPassage
+from panda.phases.turn import Turn
+from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
 from panda.retrieval.selection import select_passages
 from panda.store.records import Evidence, Line
 
@@ -19,7 +20,10 @@ def near_passages(evidence: Evidence, lines: Sequence[Line]) -> list[RankedPassa
     return ranked
 
 
-def surely_answer(query: str, evidence: Evidence, *, by_words: bool) -> bool:
+def passages_answer(turn: Turn, evidence: Evidence | None, ranker: PassageRanker) -> bool:
     """Return whether the closest passages of §2 surely answer; True where none were compared."""
+    if evidence is None or turn.reading.of_documents:
+        return True
     ranked = near_passages(evidence, evidence.gathered)
-    return not ranked or select_passages(query, ranked, by_words=by_words).is_sure
+    by_words = not ranker.reads(turn.meant)
+    return not ranked or select_passages(turn.meant, ranked, by_words=by_words).is_sure

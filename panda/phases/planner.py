@@ -3,8 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any
+from functools import cache
 
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.text import one_line
@@ -14,13 +13,14 @@ from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import ClosestLines, as_options, gathered_lines, look_at, standing
 from panda.phases.from_session import recalled_options, recalled_turns, session_answer
 from panda.phases.goals import plan_goals
-from panda.phases.near_passages import surely_answer
+from panda.phases.near_passages import passages_answer
 from panda.phases.pages import live_pages, named_pages
 from panda.phases.request import ask, question_of, quote, subjects
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.passages import PassageRanker
 from panda.session.registry import uses_excluded
+from panda.steps.all_steps import PLANNING
 from panda.steps.inputs import PlanningInputs
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind
@@ -61,7 +61,7 @@ class Planner:
         return Advance(section, (plan,), to=Phase.SYNTHESIZER if plan.next_step == "synthesis" else None)
 
     def _plan(self, turn: Turn, refusal: str | None) -> Plan:
-        recipe = self.executor.book.recipe_for("phase3_planner", turn.mode, turn.intent)
+        recipe = self.executor.book.recipe_for(PLANNING.name, turn.mode, turn.intent)
         context = self.context_of(turn)
         figures, findings = _assessment(turn)
         told = turn.reading.statements if turn.reading.only_tells else ()  # noted, and nothing looked up
@@ -95,11 +95,11 @@ class Planner:
             is_answered=is_answered,
             wants_new=bool(ordered),
             is_researched=bool(fresh),
-            is_enough=partial(self._is_enough, turn),
+            is_enough=lambda: passages_answer(turn, turn.folder.find(Evidence), self.ranker),
         )
         reply = ask(
             self.executor,
-            "phase3_planner",
+            PLANNING,
             turn,
             options={
                 "tools": [Option(name, name) for name in names],
@@ -115,36 +115,29 @@ class Planner:
             guidance="\n".join(filter(None, [*guidance, refusal])) or None,
             inputs=inputs,
         )
-        values = {"tools": names, **reply.values}
-        next_step: Any = "clarify" if reply.asks_back else values["next_step"]
-        question = question_of(reply, turn) if next_step == "clarify" else None
+        content = reply.content
+        next_step = "clarify" if reply.asks_back else content.next_step
+        question = question_of(content.question, turn) if next_step == "clarify" else None
+        tools = tuple(names) if content.tools is None else content.tools
         limits = [item.text for part in turn.gathered if part.title == CONSTRAINTS for item in part.items]
         return Plan(
             next_step=next_step,
-            goal=values.get("goal"),
-            goals=plan_goals(values.get("goals") or (), turn.analysis.resolved_query, turn.warn),
-            approach=values.get("approach"),
-            reasoning=" ".join(filter(None, [values.get("reasoning"), *findings])) or None,
-            success_criteria=tuple(values.get("success_criteria") or ()),
-            constraints=tuple(values.get("constraints") or limits),
-            tasks=tuple(map(str, values.get("tasks") or ())),
-            tools=tuple(values["tools"]) if next_step == "coordinator" else (),
+            goal=content.goal,
+            goals=plan_goals(content.goals, turn.analysis.resolved_query, turn.warn),
+            approach=content.approach,
+            reasoning=" ".join(filter(None, [content.reasoning, *findings])) or None,
+            success_criteria=content.success_criteria,
+            constraints=content.constraints or tuple(limits),
+            tasks=content.tasks,
+            tools=tools if next_step == "coordinator" else (),
             question=question,
-            question_kind=values.get("question_kind", "question") if question else None,
+            question_kind=content.question_kind if question else None,
             confidence=reply.confidence,
             reason=turn.reason,
             failed=tuple(failures),
             round=turn.round,
             progress=None,
         )
-
-    def _is_enough(self, turn: Turn) -> bool:
-        """Return whether the closest passages of §2 surely answer."""
-        record = turn.folder.find(Evidence)
-        by_words = not self.ranker.reads(turn.meant)
-        if record is None or turn.reading.of_documents:
-            return True
-        return surely_answer(turn.meant, record, by_words=by_words)
 
 
 def _assessment(turn: Turn) -> tuple[list[str], list[str]]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from msgspec import structs
 
@@ -65,6 +65,7 @@ from panda.session.pending import agreed_query, answer_of
 from panda.session.registry import (
     find_references,
 )
+from panda.steps.all_steps import IMAGE_DESCRIPTION, QUERY_ANALYSIS
 from panda.steps.inputs import QueryInputs
 from panda.steps.options import Option
 from panda.store.carry import Carry, Entity
@@ -76,6 +77,7 @@ from panda.store.records import (
     Image,
     Intent,
     QueryAnalysis,
+    QueryType,
     ReferenceResolution,
 )
 from panda.store.turns import load_picture
@@ -96,7 +98,7 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
     if turn.image is None:
         return
     if turn.folder.has(IMAGE_JSON):
-        turn.count_execution(executor.book.key_for("phase0_describe_image", turn.mode))
+        turn.count_execution(executor.book.key_for(IMAGE_DESCRIPTION.name, turn.mode))
         return
     path = turn.folder.paths / turn.image
     picture = load_picture(path)
@@ -108,7 +110,7 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
             expected=f"bytes with the digest in its name, {path.name}",
             received=picture.sha256,
         )
-    reply = ask(executor, "phase0_describe_image", turn, pictures=(picture,))
+    reply = ask(executor, IMAGE_DESCRIPTION, turn, pictures=(picture,))
     call = turn.calls[-1]
     turn.folder.save(
         Image(
@@ -118,7 +120,7 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
             bytes=len(picture.data),
             width=picture.width,
             height=picture.height,
-            description=str(reply.values["text"]).strip(),
+            description=reply.content.text.strip(),
             recipe=reply.recipe.key,
             layer=reply.recipe.model_layer,
             model=str(call.model),
@@ -259,7 +261,7 @@ class QueryAnalyzer:
         ]
         reply = ask(
             self.executor,
-            "phase0_query_analyzer",
+            QUERY_ANALYSIS,
             turn,
             options={"content_reference": targets, "entities": entity_options(turn.carry), "kept": kept},
             variables={
@@ -272,11 +274,11 @@ class QueryAnalyzer:
             },
             inputs=QueryInputs(message=message),
         )
-        values = reply.values
-        target = next((option for option in targets if option.id == values.get("content_reference")), None)
-        written = values.get("reading")
-        resolved = str(values["resolved_query"]).strip()
-        if isinstance(written, Mapping):
+        analysis_reply = reply.content
+        target = next((option for option in targets if option.id == analysis_reply.content_reference), None)
+        written = analysis_reply.reading
+        resolved = analysis_reply.resolved_query.strip()
+        if written is not None:
             reading = self._checked(turn, written, [option.id for option in kept])
             references = references_of(reading, turn.query, turn.carry)
         else:  # a recipe that does not ask for it: rules read the message
@@ -304,9 +306,12 @@ class QueryAnalyzer:
         pending = answer_of(turn.carry.pending_clarification, turn.query, reading)
         if resolved in ("", turn.query.strip()):
             resolved = agreed_query(turn.carry, pending, turn.query) or turn.query
-        prices = values["needs_current_prices"]
-        intent: Intent = values["intent"] if values["intent"] in get_args(Intent) else "query"
-        live = values["needs_live_data"]
+        prices = analysis_reply.needs_current_prices
+        intent = analysis_reply.intent if analysis_reply.intent in get_args(Intent) else "query"
+        query_type = (
+            analysis_reply.query_type if analysis_reply.query_type in get_args(QueryType) else "informational"
+        )
+        live = analysis_reply.needs_live_data
         ages = "price" if prices else "availability" if live else None  # as content types age
         terms = [word.lower() for word in find_query_words(turn.query)]
         nodes = (target_of(one, self.reader)[0] for one in references.entities[:_MOST_NODES])
@@ -318,13 +323,13 @@ class QueryAnalyzer:
                 original_references=tuple(words),
                 resolved_to=content.title if content else None,
             ),
-            query_type=values["query_type"],
-            intent=intent,
-            entities=tuple(values.get("entities") or find_entities(turn.query)),
-            user_purpose=values.get("user_purpose"),
-            data_requirements=DataRequirements(prices, live, values.get("freshness") or ages),
+            query_type=cast(QueryType, query_type),
+            intent=cast(Intent, intent),
+            entities=analysis_reply.entities or tuple(find_entities(turn.query)),
+            user_purpose=analysis_reply.user_purpose,
+            data_requirements=DataRequirements(prices, live, analysis_reply.freshness or ages),
             content_reference=content,
-            reasoning=values.get("reasoning"),
+            reasoning=analysis_reply.reasoning,
             references=references.refs,
             reference_nodes=tuple(dict.fromkeys(nodes)),
             constraints=kept_limits(reading.limits),

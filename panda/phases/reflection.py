@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.candidates import Retriever
 from panda.session.registry import curation_of_reading, with_written
+from panda.steps.all_steps import REFLECTION
 from panda.steps.inputs import ReflectionInputs
 from panda.steps.options import Option
 from panda.store.carry import Curation
@@ -58,7 +59,7 @@ class Reflection:
         summaries = "\n".join(f"Turn {number}: {said}" for number, said in turn.recent(_RECENT))
         reply = ask(
             self.executor,
-            "phase1_reflection",
+            REFLECTION,
             turn,
             variables={"quoted": quote(turn.query), "mode": turn.mode},
             options={"entities": _entities(turn)},
@@ -69,18 +70,18 @@ class Reflection:
                 find_reason=partial(self._find_antecedent, turn),
             ),
         )
-        decided: Any = "CLARIFY" if reply.asks_back else reply.values["decision"]
+        decided = "CLARIFY" if reply.asks_back else reply.content.decision
         unsure = decided == "CLARIFY" and reply.below_threshold and not reply.asks_back
         clear = _answers(turn) or (_REASONS["unsure"] if unsure else None)
         decision: Literal["PROCEED", "CLARIFY"] = "PROCEED" if clear else decided
-        question = question_of(reply, turn) if decision == "CLARIFY" else None
-        said = None if reply.asks_back else reply.values.get("reasoning")
+        question = question_of(reply.content.question, turn) if decision == "CLARIFY" else None
+        said = None if reply.asks_back else reply.content.reasoning
         reasoning = said or clear or _REASONS[decision]
         shown = {"decision": decision, "confidence": reply.confidence}
         record = Decided(decision, reply.confidence, reasoning, question)
         curation, entities = Curation(), turn.carry.registry.records
         if entities:  # the reading first, then what a model adds
-            written = reply.values.get("curation") or ()
+            written = reply.content.curation
             curation = with_written(curation_of_reading(turn.reading), written, turn.carry, turn.query)
         if curation != Curation():
             record = replace(record, entity_curation=replace(curation, turn=turn.turn))

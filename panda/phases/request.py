@@ -16,7 +16,8 @@ from panda.recipes.messages import recipe_documents
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.session.render import CARRY_TOKENS, render_carry
-from panda.steps.all_steps import CARRY, IMAGE
+from panda.steps.all_steps import CARRY, CONTENT, IMAGE
+from panda.steps.contract import R, StepContract
 from panda.steps.request import Ids, Options, Request
 from panda.store.files import read_text
 from panda.store.records import QueryAnalysis, Step, load
@@ -55,7 +56,7 @@ def _lines_of(turn: Turn, path: str) -> Sequence[str]:
 
 def ask(
     executor: RecipeExecutor,
-    step: str,
+    contract: StepContract[R],
     turn: Turn,
     *,
     options: Mapping[str, Options] | None = None,
@@ -66,7 +67,7 @@ def ask(
     arguments: Mapping[str, Mapping[str, Any]] | None = None,
     ids: Mapping[str, Ids] | None = None,
     inputs: object = None,
-) -> Reply:
+) -> Reply[R]:
     """
     Return the checked reply to a step in the turn's mode; what was cut from the inputs is a warning.
 
@@ -77,7 +78,7 @@ def ask(
         ids: Ids of sets of options that are made for a prompt alone.
         inputs: The typed inputs of the step, of those in panda/steps/inputs.py.
     """
-    recipe = executor.book.recipe_for(step, turn.mode, turn.intent)
+    recipe = executor.book.recipe_for(contract.name, turn.mode, turn.intent)
 
     def documents() -> Sequence[InputDocument]:
         texts = {name: text() if callable(text) else text for name, text in (extra or {}).items()}
@@ -97,16 +98,16 @@ def ask(
         inputs=inputs,
     )
     turn.recipe = recipe.key
-    reply = executor.execute(recipe.key, request, turn)
+    reply = executor.ask(contract, request, turn, mode=turn.mode, intent=turn.intent)
     turn.recipe = None
     for cut in reply.cuts:
         turn.warn(f"{recipe.key}: {cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
     return reply
 
 
-def is_served(executor: RecipeExecutor, step: str, turn: Turn) -> bool:
+def is_served(executor: RecipeExecutor, contract: StepContract[Any], turn: Turn) -> bool:
     """Whether something that is set can reply to a step; some phases go on without."""
-    return executor.unsupported(executor.book.recipe_for(step, turn.mode, turn.intent).key) is None
+    return executor.unsupported(executor.book.key_for(contract.name, turn.mode, turn.intent)) is None
 
 
 def _image_document(turn: Turn) -> str:
@@ -117,10 +118,9 @@ def _image_document(turn: Turn) -> str:
     return f"{said} which nobody has checked:\n\n{image.description}"
 
 
-def question_of(reply: Reply, turn: Turn) -> str:
+def question_of(written: str | None, turn: Turn) -> str:
     """Return the question that a reply asks back, or a general one where it words none."""
-    written = str(reply.values.get("question") or "").strip()
-    return written or _QUESTION.format(quoted=quote(turn.query))
+    return (written or "").strip() or _QUESTION.format(quoted=quote(turn.query))
 
 
 def subjects(text: str) -> list[str]:
@@ -138,12 +138,12 @@ def quote(query: str) -> str:
 
 def write_draft(executor: RecipeExecutor, turn: Turn, kind: str, brief: str) -> str:
     """Return the text of a draft. Raises UsageError: the recipe's layer is offline."""
-    recipe = executor.book.recipe_for("phase4_content_generate", turn.mode)
+    recipe = executor.book.recipe_for(CONTENT.name, turn.mode)
     if reason := executor.unsupported(recipe.key):
         raise UsageError(
             f"content.generate needs a language model: {reason}",
             where="models.yaml",
             fix=f"give the layer {recipe.model_layer} a model",
         )
-    reply = ask(executor, "phase4_content_generate", turn, variables={"kind": kind, "brief": brief})
-    return str(reply.values["text"])
+    reply = ask(executor, CONTENT, turn, variables={"kind": kind, "brief": brief})
+    return reply.content.text

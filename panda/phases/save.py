@@ -27,6 +27,7 @@ from panda.session.file import commit_turn, load_session
 from panda.session.fold import REPLY_CHARS, merge_by_rule, reply_of, summary_of, to_merge
 from panda.session.pending import fate_of
 from panda.session.turn_files import load_turn_files
+from panda.steps.all_steps import SESSION_TEXTS, SUMMARY
 from panda.steps.inputs import SummaryInputs
 from panda.steps.options import Option
 from panda.store.layout import CONTEXT_MD, RESPONSE_MD, UserStore
@@ -78,17 +79,16 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
     line = summary_line(turn)
     reply = ask(
         executor,
-        "phase7_summarizer",
+        SUMMARY,
         turn,
         variables={"line": line},
         inputs=SummaryInputs(line=line, words=words),
     )
-    topics = reply.values["topics"]
     topic = research.topic if (research := turn.folder.find(Research)) else None
     analysis = turn.folder.find(QueryAnalysis)
     return IndexSummary(
-        summary=reply.values["summary"],
-        topics=tuple(dict.fromkeys(one_line(topic) for topic in topics)),
+        summary=reply.content.summary,
+        topics=tuple(dict.fromkeys(one_line(topic) for topic in reply.content.topics)),
         intent=analysis.intent if analysis else None,
         has_research=topic is not None,
         research_topic=topic,
@@ -220,14 +220,14 @@ class Save:
         carry, waiting = turn.carry, to_merge(turn.carry)
         if not waiting and len(reply) <= REPLY_CHARS:
             return SessionTexts()
-        if not is_served(self.executor, "phase7_session", turn):
+        if not is_served(self.executor, SESSION_TEXTS, turn):
             history = merge_by_rule(carry) if waiting else None
             return SessionTexts(history=history, history_kind="fallback" if waiting else None)
         leaving = [one for one in carry.turn_summaries if one.turn in waiting]
         try:
-            values = ask(
+            texts_reply = ask(
                 self.executor,
-                "phase7_session",
+                SESSION_TEXTS,
                 turn,
                 extra={
                     "earlier_history": carry.history_summary.text,
@@ -235,14 +235,14 @@ class Save:
                     "engagement": carry.engagement_summary.text,
                     "reply": reply if len(reply) > REPLY_CHARS else "",
                 },
-            ).values
+            ).content
         except HaltError as exc:
             turn.warn(f"no summary for the session yet: {exc.message}")
             return SessionTexts()
         texts = {
-            "assistant_summary": values.get("reply"),
-            "history": values.get("history") if waiting else None,
-            "engagement": values.get("engagement"),
+            "assistant_summary": texts_reply.reply,
+            "history": texts_reply.history if waiting else None,
+            "engagement": texts_reply.engagement,
         }
         kinds = {f"{name}_kind": "model" for name, text in texts.items() if text}
         return decode(SessionTexts, {name: text or None for name, text in texts.items()} | kinds, where="")

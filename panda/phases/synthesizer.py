@@ -51,16 +51,17 @@ from panda.recipes.reply import Reply
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
 from panda.retrieval.selection import Selection, select_passages
 from panda.session.registry import uses_excluded
+from panda.steps.all_steps import ANSWER
 from panda.steps.inputs import AnswerInputs, quoted_items
 from panda.steps.lazy import Lazy
 from panda.steps.options import Option
+from panda.steps.reply_contents import AnswerReply, ComputedReply
 from panda.store.layout import RESPONSE_MD, step_name
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.outcome import ANSWERED, TurnOutcome
 from panda.store.reason import Reason
 from panda.store.records import ClosestPassage, Computed, Evidence, GatheredItem, Line
 
-_STEP = "phase5_synthesizer"
 _MOST_CONTESTED = 2
 _MAY_ANSWER = 0.3
 """Probability of the closest passages from which on the list that they belong to is read by its values."""
@@ -172,7 +173,7 @@ class Synthesizer:
         session = answered.lines if answered else ()
         reply, sources = self._ask(turn, offered, session, quoting, guidance)
         is_cut = quoting.is_made  # a recipe may allow fewer items than are quoted
-        if quoting.is_made and not {"items", "text"} & reply.values.keys():
+        if quoting.is_made and not reply.recipe.is_object and reply.content.text is None:
             return quoting()  # a recipe for text, which nothing words
         if quoting.is_made or self._is_verbatim(reply, [*offered, *session]):
             quoted = quoting()
@@ -294,10 +295,10 @@ class Synthesizer:
         session_lines: Sequence[Line],
         quoting: Lazy[_Answer],
         guidance: str | None,
-    ) -> tuple[Reply, Sequence[Option]]:
+    ) -> tuple[Reply[AnswerReply], Sequence[Option]]:
         """Return the reply, and the sources that it could cite; those of the session are among them."""
         names = dict.fromkeys(node_id for line in (*offered, *session_lines) for node_id in line.node_ids)
-        recipe = self._executor.book.recipe_for(_STEP, turn.mode, turn.intent)
+        recipe = self._executor.book.recipe_for(ANSWER.name, turn.mode, turn.intent)
         is_text = not recipe.is_object
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
 
@@ -312,7 +313,7 @@ class Synthesizer:
 
         reply = ask(
             self._executor,
-            "phase5_synthesizer",
+            ANSWER,
             turn,
             options={"sources": sources, "lines": captioned},
             ids={"sources": cited, "lines": [f"L{n}" for n, _ in enumerate(offered, 1)]},
@@ -321,7 +322,7 @@ class Synthesizer:
         )
         return reply, sources
 
-    def _is_verbatim(self, reply: Reply, lines: Sequence[Line]) -> bool:
+    def _is_verbatim(self, reply: Reply[AnswerReply], lines: Sequence[Line]) -> bool:
         """Return whether each item of a reply is one of some lines, or a line of a node that it cites."""
         texts = {line.text for line in lines}
 
@@ -329,7 +330,7 @@ class Synthesizer:
             nodes = (find_node(self._reader, node_id) for node_id in node_ids)
             return text in texts or any(node and text in {line.text for line in node.items} for node in nodes)
 
-        return "items" in reply.values and all(is_line(*item) for item in _says(reply))
+        return reply.recipe.is_object and all(is_line(*item) for item in _says(reply))
 
     def _caption(self, turn: Turn, line: Line) -> str:
         """Return a line as a prompt has it: its nodes, what it stands below, how old it is."""
@@ -423,7 +424,7 @@ class Synthesizer:
         if kept:
             return "Word for word, as it was kept:"
         if turn.analysis.intent == "greeting":
-            recipe = self._executor.book.recipe_for(_STEP, turn.mode, turn.intent)
+            recipe = self._executor.book.recipe_for(ANSWER.name, turn.mode, turn.intent)
             text = recipe.variables.get("greeting", "Hello.")
             return without_greeting(text) if turn.carry.flow.greeted else text
         if turn.reading.pasted:
@@ -537,13 +538,14 @@ def _tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
     return not any(terms_of(query) & said.get(line.id, set()) - everywhere for line in lines)
 
 
-def _says(reply: Reply) -> list[tuple[str, tuple[str, ...]]]:
+def _says(reply: Reply[AnswerReply]) -> list[tuple[str, tuple[str, ...]]]:
     """Return text and nodes of each item of a reply."""
-    items = reply.values.get("items", ())
-    return [(item["text"], tuple(item.get("node_ids", ()))) for item in items]
+    return [(item.text, item.node_ids) for item in reply.content.items]
 
 
-def _worded(turn: Turn, reply: Reply, sources: Sequence[Option], offered: Sequence[Line]) -> list[Line]:
+def _worded(
+    turn: Turn, reply: Reply[AnswerReply], sources: Sequence[Option], offered: Sequence[Line]
+) -> list[Line]:
     """Return what a reply says, each text that is one of a line as this line."""
     by_text = {line.text: line for line in offered}
     lines = []
@@ -556,24 +558,23 @@ def _worded(turn: Turn, reply: Reply, sources: Sequence[Option], offered: Sequen
     return lines
 
 
-def _said(reply: Reply, sources: Sequence[Option], offered: Sequence[Line]) -> list[Line]:
-    if "items" not in reply.values:
-        return [
-            line_of(item) for item in cited_paragraphs(str(reply.values["text"]), [s.text for s in sources])
-        ]
+def _said(reply: Reply[AnswerReply], sources: Sequence[Option], offered: Sequence[Line]) -> list[Line]:
+    text = reply.content.text
+    if text is not None:
+        return [line_of(item) for item in cited_paragraphs(text, [source.text for source in sources])]
     lines = []
-    for item in reply.values["items"]:
-        cited = chosen_lines(offered, item.get("lines", ()))
-        node_ids = (*(node_id for line in cited for node_id in line.node_ids), *item.get("node_ids", ()))
-        computed = tuple(_computed(figure, offered) for figure in item.get("computed", ()))
-        line = line_of(GatheredItem(item["text"], tuple(dict.fromkeys(node_ids)), computed))
+    for item in reply.content.items:
+        cited = chosen_lines(offered, item.lines)
+        node_ids = (*(node_id for line in cited for node_id in line.node_ids), *item.node_ids)
+        computed = tuple(_computed(figure, offered) for figure in item.computed)
+        line = line_of(GatheredItem(item.text, tuple(dict.fromkeys(node_ids)), computed))
         lines.append(replace(line, rests_on=tuple(line.id for line in cited)))
     return lines
 
 
-def _computed(figure: Mapping[str, Any], offered: Sequence[Line]) -> Computed:
-    ids = tuple(line.id for line in chosen_lines(offered, figure.get("lines", ())))
-    return Computed(str(figure["value"]), str(figure["expression"]), ids)
+def _computed(figure: ComputedReply, offered: Sequence[Line]) -> Computed:
+    ids = tuple(line.id for line in chosen_lines(offered, figure.lines))
+    return Computed(figure.value, figure.expression, ids)
 
 
 def _step_lines(turn: Turn) -> list[Line]:

@@ -1,6 +1,6 @@
 """Phase 6: is the answer supported, and does it answer (S3 §7). Code checks cannot be out-voted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any
@@ -20,7 +20,9 @@ from panda.phases.request import ask, is_served
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.turn_files import step_type
+from panda.steps.all_steps import VALIDATION
 from panda.steps.options import Option
+from panda.steps.reply_contents import GoalVerdictReply, ItemVerdictReply
 from panda.store.records import GatheredItem
 
 _MOST_REVISIONS = 2
@@ -63,12 +65,12 @@ class Validator:
         cited = Cited(self.reader, turn)
         issues, rejected = check_items(cited, turn, items)
         plan = turn.plan
-        said: Sequence[Mapping[str, Any]] = ()
+        judgements: Sequence[GoalVerdictReply] = ()
         judged_items: Sequence[ItemVerdict] = ()
         left_out = False
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
-        elif not is_served(self.executor, "phase6_validator", turn):  # quoted lines support themselves
+        elif not is_served(self.executor, VALIDATION, turn):  # quoted lines support themselves
             verdict, confidence, reason = "APPROVE", None, _REASONS["APPROVE"]
         else:
             lines = self.closest.scored(turn.meant, [cited.line(item) for item in items])
@@ -76,7 +78,7 @@ class Validator:
             found = ordered_findings(turn, turn.steps())
             reply = ask(
                 self.executor,
-                "phase6_validator",
+                VALIDATION,
                 turn,
                 options={
                     "answer": as_options(lines),
@@ -86,10 +88,10 @@ class Validator:
                 },
                 extra={"items": cited.render(items)},
             )
-            said = reply.values.get("goals") or ()
-            judged_items = _item_verdicts(items, reply.values.get("items") or ())
-            verdict, confidence = str(reply.values["verdict"]), reply.confidence
-            reason = str(reply.values.get("reason") or _REASONS[verdict])
+            judgements = reply.content.goals
+            judged_items = _item_verdicts(items, reply.content.items)
+            verdict, confidence = reply.content.verdict, reply.confidence
+            reason = reply.content.reason or _REASONS[verdict]
             if reply.below_threshold and verdict == "APPROVE":
                 verdict, reason = "REVISE", f"The approval is unsure: its confidence is {confidence}."
             rejected = [] if verdict == "APPROVE" else [item.text for item in items]
@@ -101,7 +103,7 @@ class Validator:
                 verdict, confidence, reason = "REVISE", None, "; ".join(issues)
         spent = {"REVISE": turn.attempt >= _MOST_REVISIONS, "RETRY": turn.round >= _MOST_RETRIES}
         verdict = "FAIL" if spent.get(verdict) and not left_out else verdict
-        judged = goal_verdicts(plan, items, verdict, said)
+        judged = goal_verdicts(plan, items, verdict, judgements)
         best = _best_attempt(turn, len(issues)) if verdict == "FAIL" else None
         section = _section(
             verdict, confidence, issues, rejected, reason, judged, best, judged_items, left_out=left_out
@@ -152,11 +154,11 @@ _REASONS = {
 }
 
 
-def _item_verdicts(items: Sequence[GatheredItem], said: Sequence[Mapping[str, Any]]) -> list[ItemVerdict]:
+def _item_verdicts(items: Sequence[GatheredItem], verdicts: Sequence[ItemVerdictReply]) -> list[ItemVerdict]:
     """The last verdict on each item that has any; numbers of no item count for nothing."""
-    by_number = {one["n"]: one for one in said}
+    by_number = {verdict.n: verdict for verdict in verdicts}
     return [
-        ItemVerdict(n, item, bool(by_number[n]["supported"]), one_line(str(by_number[n].get("why") or "")))
+        ItemVerdict(n, item, by_number[n].supported, one_line(by_number[n].why or ""))
         for n, item in enumerate(items, 1)
         if n in by_number
     ]

@@ -24,7 +24,7 @@ from panda.models.models_file import OFFLINE, ModelsFile
 from panda.offline.support import why_not_offline
 from panda.recipes.recipe import Recipe, parse_recipe
 from panda.steps.all_steps import STEPS
-from panda.steps.contract import StepContract
+from panda.steps.contract import NO_CONTRACT, StepContract
 from panda.store.files import FileStamp, read_text, stamp_file
 from panda.store.layout import asset
 from panda.store.records import Intent
@@ -112,9 +112,9 @@ class RecipeBook:
             )
         return path
 
-    def contract_of(self, key: str) -> StepContract:
+    def contract_of(self, key: str) -> StepContract[Any]:
         """Return the contract of the step that a recipe serves; an empty one if it serves none."""
-        return STEPS.get(self.step_of(key) or "", StepContract())
+        return STEPS.get(self.step_of(key) or "", NO_CONTRACT)
 
     def served_by(self, recipe: Recipe, models: ModelsFile) -> str:
         """Return what replies to a recipe with the models that are set, in words."""

@@ -280,13 +280,12 @@ class NoTurn:
 
     user_id: str = "eval"
     session_id: str | None = "eval"
-    first_seed: int | None = None  # without one choices draw nothing
     turn: int = 0
     phase: int | None = None
     recordings: Recordings = field(default_factory=lambda: Recordings(()))
 
     def seed(self, recipe: str, attempt: int) -> int:
-        return 0 if self.first_seed is None else self.first_seed + attempt
+        return attempt - 1
 
     def count_execution(self, recipe: str) -> None:
         """There is no limit."""

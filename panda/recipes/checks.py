@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from panda.documents.text import nearest
 from panda.errors import (
@@ -31,7 +31,7 @@ from panda.recipes.messages import build_messages
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import is_decision, plain_schema, property_schemas
 from panda.steps.all_steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS
-from panda.steps.contract import StepContract
+from panda.steps.contract import NO_CONTRACT, StepContract
 from panda.steps.request import Request
 from panda.store.layout import asset
 
@@ -169,7 +169,7 @@ class _RecipeCheck:
     """
 
     recipe: Recipe
-    given: StepContract | None  # what its step gives; None serves no step: then that is not known
+    given: StepContract[Any] | None  # what its step gives; None serves no step: then that is not known
     book: RecipeBook  # gives its prompts
     model: LayerModel | None  # the model of its layer, or OFFLINE; None if it is unset
     tools: Collection[str]  # names of the tools that there are
@@ -258,7 +258,7 @@ class _RecipeCheck:
             return None
 
     def _decisions(self) -> Iterator[Problem]:
-        contract = self.given or StepContract()
+        contract = self.given or NO_CONTRACT
         names = [
             name
             for name, schema in property_schemas(self.recipe.output_schema).items()
@@ -333,7 +333,7 @@ class _RecipeCheck:
             if name not in properties:
                 yield self._unknown("output_schema.required", f"{name!r} is no property", name, properties)
         try:
-            plain = plain_schema(schema, self.given or StepContract())
+            plain = plain_schema(schema, self.given or NO_CONTRACT)
             check_schema(plain, where=where, cache_dir=self.cache_dir)
         except RecipeSchemaError as fault:
             yield fault
@@ -345,7 +345,7 @@ class _RecipeCheck:
         prompt = "\n\n".join(text for _, text in self._prompt_texts())
         blank = dict.fromkeys(_VARIABLE.findall(prompt), "")
         try:
-            contract = self.given or StepContract()
+            contract = self.given or NO_CONTRACT
             messages = build_messages(self.recipe, contract, prompt, Request("", variables=blank), ())
         except RecipeKeyError:
             return  # a variable without a value, told above

@@ -41,11 +41,13 @@ from panda.recipes.reply import Gate, Reply, find_fault, find_unlinked
 from panda.recipes.responder import Call, RawReply, Responder
 from panda.recipes.responders import Responders
 from panda.recipes.schema import is_confidence, plain_schema, without_choice
+from panda.steps.contract import R, StepContract
+from panda.steps.reply_contents import ReplyContent
 from panda.steps.request import Request
 from panda.store.log import AWAY
 from panda.store.records import Execution
 
-_Ended = Reply | HaltError | ModelAwayError
+_Ended = Reply[Any] | HaltError | ModelAwayError
 
 
 class RecipeExecutor:
@@ -90,7 +92,19 @@ class RecipeExecutor:
         """Return what answers calls of a layer, in words."""
         return self._responders.name_of(layer)
 
-    def execute(self, key: str, request: Request, journal: Journal) -> Reply:
+    def ask(
+        self,
+        contract: StepContract[R],
+        request: Request,
+        journal: Journal,
+        *,
+        mode: str = "chat",
+        intent: str | None = None,
+    ) -> Reply[R]:
+        """Return the checked reply to a step, by the recipe that serves it. Raises as execute does."""
+        return self.execute(self.book.key_for(contract.name, mode, intent), request, journal)
+
+    def execute(self, key: str, request: Request, journal: Journal) -> Reply[Any]:
         """
         Return the checked reply of one recipe, e.g. "pipeline/phase1_reflection".
 
@@ -139,7 +153,7 @@ class _Execution:
         prompts = executor.book.prompts_of(key)
         self.writer = CallWriter(journal, self.recipe, prompts, self.responder.info)
 
-    def run(self) -> Reply:
+    def run(self) -> Reply[Any]:
         recipe = self.recipe
         if reason := self.responder.unsupported(recipe, self.contract):
             raise ReplyError(
@@ -163,8 +177,13 @@ class _Execution:
             error = (
                 raw.error or self._fault(values) or find_unlinked(recipe, self.contract, self.request, values)
             )
+            reply: Reply[Any] | None = None
             if error is None:
-                reply = self._reply(values, raw)
+                try:
+                    reply = self._reply(values, raw)
+                except ValueError as exc:
+                    error = str(exc)
+            if reply is not None:
                 if self._gate_passes(reply):
                     return reply
                 error = f"the confidence of the reply is below {recipe.quality_gates.confidence_threshold}"
@@ -191,7 +210,7 @@ class _Execution:
             times_cut=self.times_cut,
         )
 
-    def _gate_passes(self, reply: Reply) -> bool:
+    def _gate_passes(self, reply: Reply[Any]) -> bool:
         gates = self.recipe.quality_gates
         if not reply.below_threshold or gates.below_threshold in ("proceed", "clarify"):
             return True
@@ -242,18 +261,34 @@ class _Execution:
         """Return the properties that a reply may lack, whatever the recipe requires."""
         return [*self.responder.optional(self.recipe, self.contract), *self._without_choice()]
 
-    def _reply(self, values: Mapping[str, Any], raw_reply: RawReply) -> Reply:
+    def _reply(self, values: Mapping[str, Any], raw_reply: RawReply) -> Reply[Any]:
+        """Return the reply as the phase reads it. Raises ValueError: it is not what the contract says."""
         properties = self.recipe.output_schema.get("properties", {})
         threshold, gate = self.recipe.quality_gates.confidence_threshold, cast(Gate | None, None)
         confidence = raw_reply.measure()
         if threshold is not None:
             gate = "not_measured" if confidence is None else "below" if confidence < threshold else "passed"
-        defaults = self.contract.defaults if self.recipe.is_object else {}
         computed = (
             {"confidence": confidence} if is_confidence("confidence", properties.get("confidence")) else {}
         )
-        completed = {**defaults, **computed, **values}
-        return Reply(self.recipe, completed, confidence, gate, self.attempts, tuple(self.writer.cuts))
+        return Reply(
+            recipe=self.recipe,
+            content=self._content(values),
+            values={**computed, **values},
+            confidence=confidence,
+            gate=gate,
+            attempts=self.attempts,
+            cuts=tuple(self.writer.cuts),
+        )
+
+    def _content(self, values: Mapping[str, Any]) -> ReplyContent:
+        from_text = self.contract.from_text
+        content: ReplyContent
+        if from_text is None or self.recipe.is_object:
+            content = self.contract.read(values)
+        else:
+            content = from_text(str(values["text"]) if "text" in values else None)
+        return content
 
     def log_lines(self, seconds: float, ended: "_Ended", timestamp: str) -> Iterator[Execution]:
         """
@@ -301,7 +336,7 @@ def passage_rewriter(
         documents = [InputDocument(name, passage, protected=True)]
         request = Request(query, documents, variables={"target_tokens": str(tokens)})
         try:
-            return str(executor.execute(key, request, journal).values["text"])
+            return str(executor.execute(key, request, journal).content.text)
         except TryAgainError as exc:
             away.append(exc)
             raise

@@ -49,7 +49,7 @@ _KEPT_KINDS = {
 
 def build_messages(
     recipe: Recipe,
-    contract: StepContract,
+    contract: StepContract[Any],
     prompt: str,
     request: Request,
     documents: Sequence[InputDocument],
@@ -116,7 +116,7 @@ def fill(text: str, variables: Mapping[str, str], *, where: str) -> str:
     return re.sub(r"\{\{(\w+)\}\}", value, text)
 
 
-def without_doubles(recipe: Recipe, contract: StepContract, request: Request, prompt: str) -> Request:
+def without_doubles(recipe: Recipe, contract: StepContract[Any], request: Request, prompt: str) -> Request:
     """
     Return the request as a model is shown it, so that nothing is sent twice: with the options that it
     chooses from, those that its prompt names, as in `the options "pages"`, and plain ids; of other options
@@ -134,7 +134,7 @@ def without_doubles(recipe: Recipe, contract: StepContract, request: Request, pr
     return replace(request, options=options, ids={})
 
 
-def is_shown_whole(recipe: Recipe, contract: StepContract, set_name: str, prompt: str) -> bool:
+def is_shown_whole(recipe: Recipe, contract: StepContract[Any], set_name: str, prompt: str) -> bool:
     """Whether a model sees all options of a set: it chooses from them, or its prompt names them."""
     properties = property_schemas(recipe.output_schema)
     is_chosen = any(

@@ -26,7 +26,7 @@ class OfflineResponder:
         """Return one: the same call always has the same reply."""
         return 1
 
-    def optional(self, recipe: Recipe, contract: StepContract) -> list[str]:
+    def optional(self, recipe: Recipe, contract: StepContract[Any]) -> list[str]:
         """Return what the contract knows: what is to be worded may be missing."""
         schemas = property_schemas(recipe.output_schema)
         return [
@@ -35,7 +35,7 @@ class OfflineResponder:
             if name in contract.properties or is_confidence(name, schema)
         ]
 
-    def unsupported(self, recipe: Recipe, contract: StepContract) -> str | None:
+    def unsupported(self, recipe: Recipe, contract: StepContract[Any]) -> str | None:
         """Return why it cannot reply to a recipe of this step, in words; None if it can."""
         return why_not_offline(recipe.needs, contract)
 
@@ -57,7 +57,7 @@ class OfflineResponder:
 
 
 def reduce_reply(
-    values: Mapping[str, Any], schema: Mapping[str, Any], contract: StepContract
+    values: Mapping[str, Any], schema: Mapping[str, Any], contract: StepContract[Any]
 ) -> dict[str, Any]:
     """
     Return of a reply what a schema asks for and has room for.

@@ -59,12 +59,12 @@ class PromptResponder:
         """Return the first attempt and all retries of the recipe."""
         return recipe.quality_gates.max_retries + 1
 
-    def optional(self, recipe: Recipe, contract: StepContract) -> list[str]:
+    def optional(self, recipe: Recipe, contract: StepContract[Any]) -> list[str]:
         """Return the confidence, which code computes."""
         schemas = property_schemas(recipe.output_schema)
         return [name for name, schema in schemas.items() if is_confidence(name, schema)]
 
-    def unsupported(self, recipe: Recipe, contract: StepContract) -> str | None:
+    def unsupported(self, recipe: Recipe, contract: StepContract[Any]) -> str | None:
         """Return None: a model is asked whatever a recipe says."""
         return None
 

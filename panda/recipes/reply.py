@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal
 
 from panda.compression.fit import Cut
 from panda.documents.evidence import check_evidence
@@ -12,7 +12,7 @@ from panda.documents.json_schema import Steps, find_violation
 from panda.documents.json_text import load_json
 from panda.documents.yaml_text import read_yaml
 from panda.recipes.recipe import Recipe
-from panda.steps.contract import StepContract
+from panda.steps.contract import R, StepContract
 from panda.steps.request import Request
 
 Gate = Literal["passed", "below", "not_measured"]
@@ -20,9 +20,10 @@ _FENCE = re.compile(r"\A\s*```\w*\n(.*?)```\s*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Reply:
+class Reply(Generic[R]):
     recipe: Recipe  # the recipe that was executed
-    values: Mapping[str, Any]  # the reply as an object that satisfies the output schema
+    content: R  # what the phase reads of it
+    values: Mapping[str, Any]  # the whole reply as an object that satisfies the output schema
     confidence: float | None
     """Confidence of the deciding property: the last enum or boolean; None when none is known."""
     gate: Gate | None
@@ -107,7 +108,7 @@ def find_fault(
 
 
 def find_unlinked(
-    recipe: Recipe, contract: StepContract, request: Request, values: Mapping[str, Any]
+    recipe: Recipe, contract: StepContract[Any], request: Request, values: Mapping[str, Any]
 ) -> str | None:
     """
     What in a reply links to nothing that the call was given, if the recipe asks for links; None if all does.

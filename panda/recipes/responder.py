@@ -16,7 +16,7 @@ class Call:
     """One attempt at a reply."""
 
     recipe: Recipe
-    contract: StepContract  # of the step that the recipe serves
+    contract: StepContract[Any]  # of the step that the recipe serves
     request: Request  # what the phase gives
     journal: Journal  # the turn: recordings, seed
     writer: CallWriter  # writes the call down
@@ -48,7 +48,7 @@ class Responder(Protocol):
     def attempts(self, recipe: Recipe) -> int:
         """Return how often it is asked at most; once where the same call always has the same reply."""
 
-    def optional(self, recipe: Recipe, contract: StepContract) -> Sequence[str]:
+    def optional(self, recipe: Recipe, contract: StepContract[Any]) -> Sequence[str]:
         """Return the properties that its reply may lack although the recipe requires them."""
 
     def reply(self, call: Call) -> RawReply:
@@ -56,5 +56,5 @@ class Responder(Protocol):
         Reply to a call. Raises what asking a model raises, BudgetExceededError where inputs do not fit.
         """
 
-    def unsupported(self, recipe: Recipe, contract: StepContract) -> str | None:
+    def unsupported(self, recipe: Recipe, contract: StepContract[Any]) -> str | None:
         """Return why it cannot reply to a recipe of this step, in words; None if it can."""

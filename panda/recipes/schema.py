@@ -29,7 +29,7 @@ def property_schemas(schema: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any
     return {str(name): value for name, value in properties.items() if isinstance(value, Mapping)}
 
 
-def is_decision(name: str, schema: Mapping[str, Any], contract: StepContract) -> bool:
+def is_decision(name: str, schema: Mapping[str, Any], contract: StepContract[Any]) -> bool:
     """Whether a property is chosen and not worded: it has an enum, is Boolean, or takes ids of options."""
     return "enum" in schema or schema.get("type") == "boolean" or name in contract.places
 
@@ -39,7 +39,7 @@ def is_confidence(name: str, schema: object) -> bool:
     return name == "confidence" and isinstance(schema, Mapping) and schema.get("type") == "number"
 
 
-def asked_properties(schema: Mapping[str, Any], contract: StepContract) -> tuple[str, ...]:
+def asked_properties(schema: Mapping[str, Any], contract: StepContract[Any]) -> tuple[str, ...]:
     """
     Return the properties that a reply is asked for, in the order in which a model writes them: texts first,
     so that a decision comes after its reasons. The confidence is none of them.
@@ -51,7 +51,7 @@ def asked_properties(schema: Mapping[str, Any], contract: StepContract) -> tuple
 
 
 def without_choice(
-    schema: Mapping[str, Any], contract: StepContract, options: Mapping[str, Sequence[str]]
+    schema: Mapping[str, Any], contract: StepContract[Any], options: Mapping[str, Sequence[str]]
 ) -> frozenset[str]:
     """Return the properties that take ids of a set that has none: they are not asked for."""
     return frozenset(
@@ -73,7 +73,7 @@ def deciding_property(schema: Mapping[str, Any]) -> str | None:
 
 def plain_schema(
     schema: Mapping[str, Any],
-    contract: StepContract,
+    contract: StepContract[Any],
     *,
     only: Sequence[str] | None = None,
     options: Mapping[str, Sequence[str]] | None = None,
@@ -101,7 +101,7 @@ class _Places:
 
     def __init__(
         self,
-        contract: StepContract,
+        contract: StepContract[Any],
         options: Mapping[str, Sequence[str]],
         arguments: Mapping[str, Mapping[str, Any]],
     ) -> None:

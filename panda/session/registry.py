@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import cast
+from typing import Literal, cast
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from panda.documents.memory_file import is_statement
 from panda.language.claims import is_plural
@@ -384,7 +384,15 @@ def curation_of_reading(reading: Reading) -> Curation:
     )
 
 
-def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: Carry, query: str) -> Curation:
+class CurationChange(Struct, frozen=True, kw_only=True):
+    """What a model decides on one entity of the session."""
+
+    ref: str
+    action: Literal["retain", "demote", "drop", "clear_all"]
+    reason: str
+
+
+def with_written(rules: Curation, changes: Iterable[CurationChange], carry: Carry, query: str) -> Curation:
     """
     A curation by rule, which is not out-voted, with what a model added; a demoted entity comes back only if
     the user names it.
@@ -393,15 +401,15 @@ def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: C
     decided = {one.ref for one in (*rules.retained, *rules.demoted, *rules.dropped)}
     found: dict[str, list[Judged]] = {"retain": [], "demote": [], "drop": []}
     cleared: str | None = None
-    for one in written:
-        ref, action = one["ref"], one["action"]
+    for change in changes:
+        ref, action = change.ref, change.action
         if action == "clear_all":
-            cleared = one["reason"]
+            cleared = change.reason
         elif ref in known and ref not in decided:
             if action == "retain" and known[ref].state != "active" and not names(query, known[ref].label):
                 continue
             decided.add(ref)
-            found[action].append(Judged(ref=ref, reason=clip(one["reason"], _REASON_CHARS)))
+            found[action].append(Judged(ref=ref, reason=clip(change.reason, _REASON_CHARS)))
     return structs.replace(
         rules,
         retained=(*rules.retained, *found["retain"]),

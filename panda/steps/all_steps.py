@@ -1,9 +1,37 @@
 """Every step of the pipeline that needs a reply, and its contract."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from panda.documents.context import HEADINGS
 from panda.steps.contract import StepContract
+from panda.steps.reply_contents import (
+    AnswerReply,
+    ClaimsReply,
+    ConflictsReply,
+    ContextVerdictReply,
+    CoordinationReply,
+    ExtractionReply,
+    FactsReply,
+    PageActionReply,
+    PagesReply,
+    PhrasesReply,
+    PlanReply,
+    QueryAnalysisReply,
+    ReflectionReply,
+    ReportReply,
+    ResultsReply,
+    RetrievalReply,
+    SessionTextsReply,
+    SourcesReply,
+    StatementReply,
+    StrategyReply,
+    SummaryReply,
+    SynthesisReply,
+    TextReply,
+    ValidationReply,
+    ZonesReply,
+)
 from panda.store import layout
 
 BASE_VARIABLES = ("query", "mode", "session_id")
@@ -45,183 +73,230 @@ TURN_DOCUMENTS = (
 """What input_docs may name at every step: files of the turn, and what is made of them."""
 
 
-_ANSWER_PLACES = {
-    "items[].lines": "lines",
-    "items[].node_ids": "sources",
-    "items[].computed[].lines": "lines",
-}
-_PLAN_TEXTS = (
-    "goal",
-    "goals",
-    "reasoning",
-    "approach",
-    "success_criteria",
-    "constraints",
-    "tasks",
-    "question",
+_RESEARCH = "internet.research"
+_NAVIGATE = "internet.navigate"
+_REFLECT = "panda memory reflect"
+
+
+def _answer_from_text(text: str | None) -> AnswerReply:
+    return AnswerReply(items=(), text=text)
+
+
+IMAGE_DESCRIPTION = StepContract(name="phase0_describe_image", reply=TextReply, of_image=True)
+QUERY_ANALYSIS = StepContract(
+    name="phase0_query_analyzer",
+    reply=QueryAnalysisReply,
+    option_sets=("content_reference", "entities", "kept"),
+    places={
+        "reading.references[].refs": "entities",
+        "reading.exclusions[].ref": "entities",
+        "reading.forget": "kept",
+        "content_reference": "content_reference",
+    },
+    variables=("names", "today"),
+    documents=(RAW_QUERY, "turn_summaries"),
+    lenient=("reading",),
 )
-_CONTRACTS = (
-    StepContract(name="phase0_describe_image", of_image=True),
-    StepContract(
-        name="phase0_query_analyzer",
-        option_sets=("content_reference", "entities", "kept"),
-        places={
-            "reading.references[].refs": "entities",
-            "reading.exclusions[].ref": "entities",
-            "reading.forget": "kept",
-            "content_reference": "content_reference",
-        },
-        variables=("names", "today"),
-        documents=(RAW_QUERY, "turn_summaries"),
-        lenient=("reading",),
-        defaults={
-            "query_type": "informational",
-            "intent": "query",
-            "needs_current_prices": False,
-            "needs_live_data": False,
-            "resolved_query": "",  # as asked
-        },
-        optional=("entities", "reasoning", "user_purpose", "freshness"),
-    ),
-    StepContract(
-        name="phase1_reflection",
-        option_sets=("entities",),
-        places={"curation[].ref": "entities"},
-        variables=("quoted", "mode"),
-        documents=("turn_summaries", "found"),
-        may_ask=True,
-        required=("decision",),
-        optional=("reasoning", "question", "curation"),
-        decides={"decision": ("PROCEED", "CLARIFY")},
-    ),
-    StepContract(
-        name="phase2_1_retrieval",
-        option_sets=("relevant",),
-        places={"relevant": "relevant"},
-        required=("relevant",),
-        optional=("reasoning",),
-    ),
-    StepContract(
-        name="phase2_2_synthesis",
-        option_sets=("lines", "sources"),
-        places={"sections[].items[].node_ids": "sources"},
-        documents=HEADINGS,
-        optional=("sections",),
-    ),
-    StepContract(
-        name="phase2_5_context_validator",
-        option_sets=("evidence",),
-        documents=("gathered_context",),
-        may_ask=True,
-        required=("verdict",),
-        optional=("guidance", "question"),
-        decides={"verdict": ("pass", "retry", "clarify")},
-    ),
-    StepContract(
-        name="phase3_planner",
-        option_sets=("tools", "evidence", "pages", "told", "recalled", "ordered", "fresh"),
-        places={"tools": "tools"},
-        variables=("tools", "quoted"),
-        documents=("turn_summaries", ASSESSMENT),
-        may_ask=True,
-        required=("next_step",),
-        optional=(*_PLAN_TEXTS, "question_kind"),
-        decides={
-            "next_step": ("coordinator", "synthesis", "clarify"),
-            "question_kind": ("question", "proposal"),
-        },
-    ),
-    StepContract(
-        name="phase4_coordinator",
-        option_sets=("tool", "goal", "results", "pages"),
-        places={"goals_done[]": "goal", "calls[].tool": "tool", "calls[].goal": "goal"},
-        arguments={"calls[]": "tool"},
-        variables=("tools", "today"),
-        documents=(PROGRESS,),
-        optional=("note", "conclusion"),
-    ),
-    *(
-        StepContract(
-            name=f"phase4_{name}",
-            option_sets=option_sets,
-            places={set_name: set_name for set_name in option_sets},
-            variables=variables,
-            documents=documents,
-            tool="internet.research",
-            required=required,
-            optional=optional,
-        )
-        for name, option_sets, variables, documents, required, optional in (
-            ("research_strategy", (), (), (), ("kind",), ()),
-            ("research_phrases", ("phrases",), (), (), (), ("own_phrase",)),
-            ("source_quality", ("results",), (), (), (), ()),
-            ("source_choice", ("sources",), (), (), (), ()),
-            ("page_relevance", ("pages",), (), (), (), ()),
-            ("extraction_check", ("accepted", "again"), (), (), (), ("missing",)),
-            ("page_zones", ("zones",), (), (), (), ()),
-            ("research_claims", ("claims",), (), (), (), ()),
-            ("research_conflicts", ("same",), (), (), (), ()),
-            ("research_report", (), ("counted",), ("findings",), ("summary",), ()),
-        )
-    ),
-    StepContract(
-        name="phase4_choose_action",
-        option_sets=("action", "lines"),
-        places={"action": "action", "lines": "lines"},
-        variables=("goal",),
-        documents=("page", "screen"),
-        tool="internet.navigate",
-        required=("action", "lines"),
-        optional=("text",),
-    ),
-    StepContract(name="phase4_read_screen", variables=("goal",), tool="internet.navigate", of_image=True),
-    StepContract(name="phase4_content_generate", variables=("kind", "brief"), tool="content.generate"),
-    StepContract(name="phase4_memory_statement", tool="panda memory reflect", required=("lasts",)),
-    StepContract(
-        name="memory_reflect",
-        option_sets=("keep",),
-        places={"facts[].keep": "keep"},
-        documents=("turns",),
-        tool="panda memory reflect",
-    ),
-    StepContract(
-        name="phase5_synthesizer",
-        option_sets=("sources", "lines"),
-        places=_ANSWER_PLACES,
-        required=("items",),
-        may_be_text=True,
-    ),
-    StepContract(
-        name="phase6_validator",
-        option_sets=("answer", "goals", "recalled", "ordered"),
-        places={"goals[].id": "goals"},
-        documents=("items",),
-        required=("verdict",),
-        optional=("items", "reason"),
-        is_dispensable=True,
-        decides={"verdict": ("APPROVE", "REVISE", "RETRY", "FAIL")},
-    ),
-    *(
-        StepContract(
-            name=f"compress_{kind}",
-            variables=("target_tokens",),
-            documents=(f"{kind}_to_compress",),
-            tool="compression",
-        )
-        for kind in ("context", "research", "page_doc", "tool_result", "prior_turn", "generic")
-    ),
-    StepContract(
-        name="phase7_summarizer",
-        variables=("line",),
-        required=("summary",),
-        defaults={"topics": ()},
-    ),
-    StepContract(
-        name="phase7_session",
-        documents=("earlier_history", "leaving_turns", "engagement", "reply"),
-        optional=("history",),
-        is_dispensable=True,
-    ),
+REFLECTION = StepContract(
+    name="phase1_reflection",
+    reply=ReflectionReply,
+    option_sets=("entities",),
+    places={"curation[].ref": "entities"},
+    variables=("quoted", "mode"),
+    documents=("turn_summaries", "found"),
+    may_ask=True,
 )
-STEPS: Mapping[str, StepContract] = {contract.name: contract for contract in _CONTRACTS}
+RETRIEVAL = StepContract(
+    name="phase2_1_retrieval",
+    reply=RetrievalReply,
+    option_sets=("relevant",),
+    places={"relevant": "relevant"},
+)
+SYNTHESIS = StepContract(
+    name="phase2_2_synthesis",
+    reply=SynthesisReply,
+    option_sets=("lines", "sources"),
+    places={"sections[].items[].node_ids": "sources"},
+    documents=HEADINGS,
+)
+CONTEXT_VALIDATION = StepContract(
+    name="phase2_5_context_validator",
+    reply=ContextVerdictReply,
+    option_sets=("evidence",),
+    documents=("gathered_context",),
+    may_ask=True,
+)
+PLANNING = StepContract(
+    name="phase3_planner",
+    reply=PlanReply,
+    option_sets=("tools", "evidence", "pages", "told", "recalled", "ordered", "fresh"),
+    places={"tools": "tools"},
+    variables=("tools", "quoted"),
+    documents=("turn_summaries", ASSESSMENT),
+    may_ask=True,
+)
+COORDINATION = StepContract(
+    name="phase4_coordinator",
+    reply=CoordinationReply,
+    option_sets=("tool", "goal", "results", "pages"),
+    places={"goals_done[]": "goal", "calls[].tool": "tool", "calls[].goal": "goal"},
+    arguments={"calls[]": "tool"},
+    variables=("tools", "today"),
+    documents=(PROGRESS,),
+)
+RESEARCH_STRATEGY = StepContract(name="phase4_research_strategy", reply=StrategyReply, tool=_RESEARCH)
+RESEARCH_PHRASES = StepContract(
+    name="phase4_research_phrases",
+    reply=PhrasesReply,
+    option_sets=("phrases",),
+    places={"phrases": "phrases"},
+    tool=_RESEARCH,
+)
+SOURCE_QUALITY = StepContract(
+    name="phase4_source_quality",
+    reply=ResultsReply,
+    option_sets=("results",),
+    places={"results": "results"},
+    tool=_RESEARCH,
+)
+SOURCE_CHOICE = StepContract(
+    name="phase4_source_choice",
+    reply=SourcesReply,
+    option_sets=("sources",),
+    places={"sources": "sources"},
+    tool=_RESEARCH,
+)
+PAGE_RELEVANCE = StepContract(
+    name="phase4_page_relevance",
+    reply=PagesReply,
+    option_sets=("pages",),
+    places={"pages": "pages"},
+    tool=_RESEARCH,
+)
+EXTRACTION_CHECK = StepContract(
+    name="phase4_extraction_check",
+    reply=ExtractionReply,
+    option_sets=("accepted", "again"),
+    places={"accepted": "accepted", "again": "again"},
+    tool=_RESEARCH,
+)
+PAGE_ZONES = StepContract(
+    name="phase4_page_zones",
+    reply=ZonesReply,
+    option_sets=("zones",),
+    places={"zones": "zones"},
+    tool=_RESEARCH,
+)
+RESEARCH_CLAIMS = StepContract(
+    name="phase4_research_claims",
+    reply=ClaimsReply,
+    option_sets=("claims",),
+    places={"claims": "claims"},
+    tool=_RESEARCH,
+)
+RESEARCH_CONFLICTS = StepContract(
+    name="phase4_research_conflicts",
+    reply=ConflictsReply,
+    option_sets=("same",),
+    places={"same": "same"},
+    tool=_RESEARCH,
+)
+RESEARCH_REPORT = StepContract(
+    name="phase4_research_report",
+    reply=ReportReply,
+    variables=("counted",),
+    documents=("findings",),
+    tool=_RESEARCH,
+)
+PAGE_ACTION = StepContract(
+    name="phase4_choose_action",
+    reply=PageActionReply,
+    option_sets=("action", "lines"),
+    places={"action": "action", "lines": "lines"},
+    variables=("goal",),
+    documents=("page", "screen"),
+    tool=_NAVIGATE,
+)
+SCREEN_READING = StepContract(
+    name="phase4_read_screen", reply=TextReply, variables=("goal",), tool=_NAVIGATE, of_image=True
+)
+CONTENT = StepContract(
+    name="phase4_content_generate", reply=TextReply, variables=("kind", "brief"), tool="content.generate"
+)
+STATEMENT = StepContract(name="phase4_memory_statement", reply=StatementReply, tool=_REFLECT)
+MEMORY_REFLECTION = StepContract(
+    name="memory_reflect",
+    reply=FactsReply,
+    option_sets=("keep",),
+    places={"facts[].keep": "keep"},
+    documents=("turns",),
+    tool=_REFLECT,
+)
+ANSWER = StepContract(
+    name="phase5_synthesizer",
+    reply=AnswerReply,
+    option_sets=("sources", "lines"),
+    places={
+        "items[].lines": "lines",
+        "items[].node_ids": "sources",
+        "items[].computed[].lines": "lines",
+    },
+    from_text=_answer_from_text,
+)
+VALIDATION = StepContract(
+    name="phase6_validator",
+    reply=ValidationReply,
+    option_sets=("answer", "goals", "recalled", "ordered"),
+    places={"goals[].id": "goals"},
+    documents=("items",),
+    is_dispensable=True,
+)
+SUMMARY = StepContract(name="phase7_summarizer", reply=SummaryReply, variables=("line",))
+SESSION_TEXTS = StepContract(
+    name="phase7_session",
+    reply=SessionTextsReply,
+    documents=("earlier_history", "leaving_turns", "engagement", "reply"),
+    is_dispensable=True,
+)
+_COMPRESSION = tuple(
+    StepContract(
+        name=f"compress_{kind}",
+        reply=TextReply,
+        variables=("target_tokens",),
+        documents=(f"{kind}_to_compress",),
+        tool="compression",
+    )
+    for kind in ("context", "research", "page_doc", "tool_result", "prior_turn", "generic")
+)
+_ALL: tuple[StepContract[Any], ...] = (
+    IMAGE_DESCRIPTION,
+    QUERY_ANALYSIS,
+    REFLECTION,
+    RETRIEVAL,
+    SYNTHESIS,
+    CONTEXT_VALIDATION,
+    PLANNING,
+    COORDINATION,
+    RESEARCH_STRATEGY,
+    RESEARCH_PHRASES,
+    SOURCE_QUALITY,
+    SOURCE_CHOICE,
+    PAGE_RELEVANCE,
+    EXTRACTION_CHECK,
+    PAGE_ZONES,
+    RESEARCH_CLAIMS,
+    RESEARCH_CONFLICTS,
+    RESEARCH_REPORT,
+    PAGE_ACTION,
+    SCREEN_READING,
+    CONTENT,
+    STATEMENT,
+    MEMORY_REFLECTION,
+    ANSWER,
+    VALIDATION,
+    *_COMPRESSION,
+    SUMMARY,
+    SESSION_TEXTS,
+)
+STEPS: Mapping[str, StepContract[Any]] = {contract.name: contract for contract in _ALL}
 """Every step that the phases ask for, by name; a test holds it to their code."""

@@ -1,12 +1,19 @@
 """The contract of a step: what its phase gives, what a reply may hold, and what the phase reads of it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from panda.steps.reply_contents import ReplyContent, TextReply
+
+R = TypeVar("R", bound=ReplyContent)
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepContract:
+class StepContract(Generic[R]):
     """
     What holds of every reply to a step, whoever gives it; recipes may ask for less, or for more.
 
@@ -14,7 +21,8 @@ class StepContract:
     "items[].lines".
     """
 
-    name: str = ""
+    name: str
+    reply: type[R]  # what the phase reads of a reply
     option_sets: tuple[str, ...] = ()  # names of the sets of options that the phase gives
     places: Mapping[str, str] = field(default_factory=dict)  # where the reply takes ids, and of which set
     arguments: Mapping[str, str] = field(default_factory=dict)
@@ -25,19 +33,67 @@ class StepContract:
     tool: str | None = None  # tool or command that asks, and only while it runs; None for a phase
     of_image: bool = False  # whether it is asked of an image alone
     may_ask: bool = False  # whether its phase may ask the user back
-    required: tuple[str, ...] = ()  # properties that the phase cannot do without
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    """What the phase reads besides, with what counts where a recipe does not ask for it."""
-    optional: tuple[str, ...] = ()  # what it reads besides where it is there
     lenient: tuple[str, ...] = ()  # properties of which the phase leaves out what is wrong: no fault refuses
-    may_be_text: bool = False  # whether the reply may be markdown or text instead of an object
+    from_text: Callable[[str | None], R] | None = None
+    """Makes the reply of markdown or text, None where nothing could word it; None if it must be an object."""
     is_dispensable: bool = False  # whether its phase goes on where nothing can reply
-    decides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Properties that say how the turn goes on, with the values that the phase acts upon."""
+
+    @cached_property
+    def required(self) -> tuple[str, ...]:
+        """Return the names of the properties that the phase cannot do without."""
+        return tuple(part.name for part in msgspec.structs.fields(self.reply) if part.required)
+
+    @cached_property
+    def optional(self) -> tuple[str, ...]:
+        """Return the names of the properties that it reads where they are there."""
+        return tuple(sorted(self.properties.difference(self.required)))
+
+    @cached_property
+    def properties(self) -> frozenset[str]:
+        """Return the names of the properties that the contract knows."""
+        return frozenset(self.reply.__struct_fields__)
+
+    @cached_property
+    def decides(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the properties that say how the turn goes on, with the values that the phase acts upon."""
+        literals = {name: form for name, form in self._types.items() if get_origin(form) is Literal}
+        return {name: get_args(form) for name, form in literals.items()}
 
     @property
-    def properties(self) -> frozenset[str]:
-        """Names of the properties that the contract knows."""
-        placed = (place.partition(".")[0].removesuffix("[]") for place in self.places)
-        names = (*self.required, *self.defaults, *self.optional, *self.lenient, *self.decides, *placed)
-        return frozenset(names)
+    def may_be_text(self) -> bool:
+        """Return whether the reply may be markdown or text in the place of an object."""
+        return self.from_text is not None or self.reply is TextReply
+
+    @cached_property
+    def _types(self) -> Mapping[str, Any]:
+        return get_type_hints(self.reply)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the contract as `panda recipe show --json` has it."""
+        shown = {part.name: getattr(self, part.name) for part in fields(self)}
+        del shown["reply"], shown["from_text"]
+        names = ("required", "optional", "decides", "may_be_text")
+        return {**shown, **{name: getattr(self, name) for name in names}}
+
+    def read(self, values: Mapping[str, Any]) -> R:
+        """
+        Return the typed reply. A property that the phase can do without and that has another type is left
+        out. Raises ValueError: a property that it needs is missing or has another type.
+        """
+        content: dict[str, Any] = {}
+        for name, form in self._types.items():
+            if name not in values:
+                continue
+            try:
+                content[name] = msgspec.convert(values[name], form, strict=False)
+            except msgspec.ValidationError as exc:
+                if name in self.required:
+                    raise ValueError(f"$.{name}: {exc}") from exc
+        missing = [name for name in self.required if name not in content]
+        if missing:
+            raise ValueError(f"{missing[0]!r} is missing, which the phase of this recipe reads")
+        return self.reply(**content)
+
+
+NO_CONTRACT = StepContract(name="", reply=ReplyContent)
+"""That of a recipe which serves no step."""

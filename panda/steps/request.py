@@ -76,7 +76,7 @@ class Request:
             made[name] = options()
         return made[name]  # type: ignore[no-any-return]
 
-    def option_ids(self, contract: StepContract) -> dict[str, list[str]]:
+    def option_ids(self, contract: StepContract[Any]) -> dict[str, list[str]]:
         """Return the ids of the sets that a reply takes ids of, by name."""
         names = [name for name in dict.fromkeys(contract.places.values()) if name in self.options]
         return {name: list(self._ids_of(name)) for name in names}

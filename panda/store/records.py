@@ -1219,6 +1219,7 @@ class Answered(Record, frozen=True):
     agreed: bool
 
 
+QueryType = Literal["informational", "transactional", "navigation", "commerce_search", "comparison"]
 Intent = Literal["commerce", "query", "recall", "preference", "navigation", "greeting"]
 
 
@@ -1230,7 +1231,7 @@ class QueryAnalysis(FileRecord, frozen=True, kw_only=True, omit_defaults=True):
     original_query: str
     resolved_query: str
     reference_resolution: ReferenceResolution
-    query_type: Literal["informational", "transactional", "navigation", "commerce_search", "comparison"]
+    query_type: QueryType
     intent: Intent
     entities: tuple[str, ...]
     user_purpose: str | None

@@ -4,7 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 from msgspec import Meta, Struct
@@ -13,6 +23,7 @@ from panda.documents.records import encode
 from panda.errors import UsageError
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
+from panda.steps.contract import R, StepContract
 from panda.store.layout import UserStore
 from panda.store.records import Claim, StepEntity
 from panda.tools.project import Project
@@ -45,8 +56,11 @@ class ToolResult:
         return value
 
 
-Ask = Callable[..., Mapping[str, Any]]
-"""Asks the recipe of a step: maps its name, options, variables and documents to the values of the reply."""
+class Ask(Protocol):
+    """Asks the recipe of a step, given options, variables and documents, for the content of its reply."""
+
+    def __call__(self, contract: StepContract[R], /, **given: Any) -> R: ...
+
 
 Draft = Callable[[str, str], str]
 """Writes a draft: maps its kind and what it should say to its text."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from panda.documents.text import one_line
 from panda.language.statements import find_statements, read_habit
 from panda.language.text import is_question, split_sentences
+from panda.steps.all_steps import MEMORY_REFLECTION
 from panda.steps.inputs import FactsInputs
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind
@@ -74,20 +75,18 @@ def choose_facts(
         Option(id_, candidate.text, (NodeKind.TURN.id(candidate.turn),)) for id_, candidate in known.items()
     ]
     queries = "\n".join(f"Turn {turn.number}: {one_line(turn.query)}" for turn in turns)
-    values = ask(
-        "memory_reflect",
+    reply = ask(
+        MEMORY_REFLECTION,
         options={"keep": options},
         extra={"turns": queries},
         inputs=FactsInputs(lasts=lambda id_: lasts(known[id_])),
     )
     chosen: dict[str, Candidate] = {}
-    for fact in values["facts"]:
-        candidate = known[fact["keep"]]
-        value = one_line(fact.get("value", candidate.value))
+    for fact in reply.facts:
+        candidate = known[fact.keep]
+        value = one_line(fact.value or candidate.value)
         if value.lower() not in candidate.text.lower():
             warn(f"not proposed: {value!r} does not stand in turn {candidate.turn}")
             continue
-        chosen.setdefault(
-            fact["keep"], replace(candidate, relation=fact.get("key", candidate.relation), value=value)
-        )
+        chosen.setdefault(fact.keep, replace(candidate, relation=fact.key or candidate.relation, value=value))
     return list(chosen.values())

@@ -18,6 +18,7 @@ from panda.language.words import read_words
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node, visit_lines
 from panda.retrieval.relevance import share_of_words
+from panda.steps.all_steps import PAGE_ACTION, SCREEN_READING
 from panda.steps.options import Option
 from panda.store.node_id import NodeKind
 from panda.store.records import Claim
@@ -154,8 +155,8 @@ class _Walk:
         self._keep(look, {one.label for one in controls}, quoted=bool(well))
         if look.in_browser and self.browser is not None and self.context.sees:
             pictures = (parse_picture(self.browser.picture(look.page)),)
-            said = ask("phase4_read_screen", variables={"goal": self.goal}, pictures=pictures)
-            self.screen = str(said["text"])
+            said = ask(SCREEN_READING, variables={"goal": self.goal}, pictures=pictures)
+            self.screen = said.text
         self.waiting = {key: one for key, one in self.waiting.items() if one.url}  # buttons go with a page
         for one in controls:
             key = f"{one.url} {one.field}" if one.url else f"{url} {one.label}"
@@ -202,20 +203,20 @@ class _Walk:
         actions = [_action(id_, self.waiting[key], self.goal) for id_, key in offered.items()]
         ask = self.ask
         reply = ask(
-            "phase4_choose_action",
+            PAGE_ACTION,
             options={"lines": [option for option, _ in self.lines], "action": [*actions, _STOP]},
             variables={"goal": self.goal},
             extra={"page": self._page_doc(), "screen": self.screen},
         )
-        chosen = [claim for option, claim in self.lines if option.id in reply["lines"]]
+        chosen = [claim for option, claim in self.lines if option.id in reply.lines]
         self.claims += chosen or [claim for _, claim in self.lines[:1]]
-        key = offered.get(str(reply["action"]))
+        key = offered.get(reply.action)
         if key is None:
             return None
         self.used.add(key)
         browsing = read_words("topic_words.txt", "browsing")
         words = " ".join(word for word in subject_words(self.goal) if word.lower() not in browsing)
-        return self.waiting.pop(key), one_line(str(reply.get("text") or "")) or words
+        return self.waiting.pop(key), one_line(reply.text or "") or words
 
     def _page_doc(self) -> str:
         told = self.steps[-1]

@@ -13,6 +13,14 @@ from panda.errors import ReplyError, UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node
 from panda.retrieval.relevance import share_of_words
+from panda.steps.all_steps import (
+    PAGE_RELEVANCE,
+    PAGE_ZONES,
+    RESEARCH_CLAIMS,
+    RESEARCH_CONFLICTS,
+    RESEARCH_REPORT,
+    RESEARCH_STRATEGY,
+)
 from panda.steps.options import Option
 from panda.store.layout import RESEARCH_JSON, RESEARCH_MD
 from panda.store.node_id import NodeKind
@@ -64,7 +72,7 @@ def research(query: str, context: ToolContext) -> ToolResult:
             raise UsageError("this turn has its research already", where=str(turn.paths / RESEARCH_JSON))
         return _result(done, context)
     search = open_provider(context.search_provider, client_of(context))
-    kind = str(ask("phase4_research_strategy")["kind"])
+    kind = ask(RESEARCH_STRATEGY).kind
     phrases = make_phrases(query, kind, ask)
     results = [result for phrase in phrases for result in search(phrase)]
     sources = choose_sources(results, query, kind, context, ask)
@@ -200,7 +208,7 @@ def _usable(
         title, sample = page.node.title, " ".join(map(page.said, page.lines[:3]))
         share = share_of_words(query, f"{title} {sample}")
         about.append((Option(page.id, f"{title}. {sample}"[:300], (), share), page))
-    relevant = [rated(page) for page in choose(ask, "phase4_page_relevance", "pages", about)]
+    relevant = [rated(page) for page in choose(ask, PAGE_RELEVANCE, about, lambda reply: reply.pages)]
     well, rejected = choose_read_well(ask, relevant, again)
     return well, [f"{page.visit.manifest.url}: {missing}" for page, missing in rejected]
 
@@ -212,7 +220,7 @@ def _choose_claims(pages: Sequence[_Page], query: str, kind: str, ask: Ask) -> l
         (Option(f"c{n}", c.claim, (NodeKind.VISIT.id(c.visit_id),), share_of_words(query, c.claim)), c)
         for n, c in enumerate(ranked, 1)
     ]
-    claims = choose(ask, "phase4_research_claims", "claims", options)
+    claims = choose(ask, RESEARCH_CLAIMS, options, lambda reply: reply.claims)
     if kind in ("prices", "comparison"):
         starts = ("price ", "availability ", "lowest_price ")
         offers = [c for c in lines if c.claim.removeprefix(f"{c.subject}: ").startswith(starts)]
@@ -233,7 +241,7 @@ def _told_lines(pages: Sequence[_Page], ask: Ask) -> list[ResearchClaim]:
         for id_, page_id, zone in zones
         if zone.is_quotable
     ]
-    chosen = choose(ask, "phase4_page_zones", "zones", options)
+    chosen = choose(ask, PAGE_ZONES, options, lambda reply: reply.zones)
     kept = {(page_id, item) for page_id, zone in chosen for item in zone.items}
     left_out = {(page_id, item) for _, page_id, zone in zones for item in zone.items} - kept
     return [line for page in pages for line in page.lines if (page.id, page.said(line)) not in left_out]
@@ -245,7 +253,7 @@ def _conflicts(claims: Sequence[ResearchClaim], ask: Ask) -> list[ResearchConfli
         (Option(f"x{n}", f"{told[i]} / {told[j]}", (), alike), (i, j))
         for n, (i, j, alike) in enumerate(_differing_pairs(claims), 1)
     ]
-    return join_conflicts(claims, choose(ask, "phase4_research_conflicts", "same", pairs))
+    return join_conflicts(claims, choose(ask, RESEARCH_CONFLICTS, pairs, lambda reply: reply.same))
 
 
 def _differing_pairs(claims: Sequence[ResearchClaim]) -> Iterator[tuple[int, int, float]]:
@@ -313,11 +321,10 @@ def _summary(
     findings = [*(f"{claim.claim} ({claim.source})" for claim in claims), *told]
     listed = "\n".join(findings) or "nothing was found"
     try:
-        reply = ask("phase4_research_report", variables={"counted": counted}, extra={"findings": listed})
+        reply = ask(RESEARCH_REPORT, variables={"counted": counted}, extra={"findings": listed})
     except ReplyError:  # what was found stands without a report
         return counted
-    summary = str(reply["summary"])
-    return counted if check_evidence(summary, [*findings, counted]) else summary
+    return counted if check_evidence(reply.summary, [*findings, counted]) else reply.summary
 
 
 def render_research(record: Research) -> str:

@@ -15,6 +15,8 @@ from panda.documents.evidence import find_claims
 from panda.errors import StoreError, UsageError, WebError
 from panda.language.words import read_words, split_terms
 from panda.retrieval.relevance import find_query_words, share_of_words
+from panda.steps.all_steps import EXTRACTION_CHECK, RESEARCH_PHRASES, SOURCE_CHOICE, SOURCE_QUALITY
+from panda.steps.contract import R, StepContract
 from panda.steps.options import Option
 from panda.store.files import is_below, read_beneath
 from panda.store.records import Source
@@ -185,10 +187,24 @@ def judge_source(
     return round(max(0.0, min(1.0, score)), 2)
 
 
-def choose(ask: Ask, step: str, name: str, options: Sequence[tuple[Option, _T]]) -> list[_T]:
-    """What the recipe of a step chooses of some things, each told as an option."""
-    chosen = ask(step, options={name: [option for option, _ in options]})[name] if options else ()
-    return [thing for option, thing in options if option.id in chosen]
+def choose(
+    ask: Ask,
+    contract: StepContract[R],
+    options: Sequence[tuple[Option, _T]],
+    chosen_ids: Callable[[R], Sequence[str]],
+) -> list[_T]:
+    """
+    Return what the recipe of a step chooses of some things, each told as an option.
+
+    Args:
+        contract: Its step has one set of options.
+        chosen_ids: Reads the ids from the reply.
+    """
+    if not options:
+        return []
+    (name,) = contract.option_sets
+    ids = chosen_ids(ask(contract, options={name: [option for option, _ in options]}))
+    return [thing for option, thing in options if option.id in ids]
 
 
 def choose_read_well(
@@ -204,14 +220,13 @@ def choose_read_well(
     while rated:
         worse = [replace(option, prior=1 - option.prior) for option, _ in rated if guidance is None]
         options = [option for option, _ in rated]
-        reply = ask(
-            "phase4_extraction_check", options={"accepted": options, "again": worse}, guidance=guidance
-        )
-        missing, anew = str(reply.get("missing") or missing), []
+        reply = ask(EXTRACTION_CHECK, options={"accepted": options, "again": worse}, guidance=guidance)
+        missing = reply.missing or missing
+        anew = []
         for option, thing in rated:
-            if option.id in reply["accepted"]:
+            if option.id in reply.accepted:
                 well.append(thing)
-            elif option.id in reply.get("again", ()) and (fresh := again(thing)) is not None:
+            elif option.id in reply.again and (fresh := again(thing)) is not None:
                 anew.append(fresh)
             else:
                 rejected.append((thing, missing))
@@ -239,9 +254,9 @@ def make_phrases(query: str, kind: str, ask: Ask) -> list[str]:
         Option(f"s{n}", text, (), share_of_words(query, text))
         for n, text in enumerate(dict.fromkeys(text for text in texts if text), 1)
     ]
-    values = ask("phase4_research_phrases", options={"phrases": options})
-    chosen = [option.text for option in options if option.id in values["phrases"]] or [options[0].text]
-    own = str(values.get("own_phrase") or "").strip()
+    reply = ask(RESEARCH_PHRASES, options={"phrases": options})
+    chosen = [option.text for option in options if option.id in reply.phrases] or [options[0].text]
+    own = (reply.own_phrase or "").strip()
     return list(dict.fromkeys([*([own] if own else []), *chosen]))
 
 
@@ -261,9 +276,9 @@ def choose_sources(
         Option(f"r{n}", f"{score:.2f} {site_of(r.url)}: {r.title}. {r.snippet}"[:300], (), score)
         for n, (score, r) in enumerate(rated[:_MOST_CANDIDATES], 1)
     ]
-    kept = choose(ask, "phase4_source_quality", "results", [(option, option) for option in options])
+    kept = choose(ask, SOURCE_QUALITY, [(option, option) for option in options], lambda reply: reply.results)
     worth = [(Option(o.id, o.text.partition(" ")[2], (), o.prior), o.id) for o in kept]
-    read = choose(ask, "phase4_source_choice", "sources", worth)
+    read = choose(ask, SOURCE_CHOICE, worth, lambda reply: reply.sources)
     return [
         Source(result.url, result.title, score, chosen=f"r{n}" in read)
         for n, (score, result) in enumerate(rated, 1)

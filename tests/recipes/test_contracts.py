@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from panda.steps import all_steps
+from panda.steps.contract import StepContract
 from tests.api import ROOT, Panda, ScriptedPanda
 
 REGISTRY: Mapping[str, Any] = yaml.safe_load((ROOT / "recipes/registry.yaml").read_text(encoding="utf-8"))
@@ -26,16 +28,19 @@ def contracts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, dict[str
 
 
 def texts_by_module() -> Mapping[Path, set[str]]:
-    """The string constants of each module that may ask a step."""
+    """Return the strings and attributes of each module that may ask a step, and the steps that it asks."""
     files = [path for package in ASKERS for path in (ROOT / "panda" / package).glob("*.py")]
-    return {
-        path: {
-            node.value
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    contracts = {name: step.name for name, step in vars(all_steps).items() if isinstance(step, StepContract)}
+    by_module: dict[Path, set[str]] = {}
+    for path in files:
+        nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+        texts = {
+            node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)
         }
-        for path in files
-    }
+        texts |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}  # "reply.sources"
+        used = {node.id for node in nodes if isinstance(node, ast.Name)}
+        by_module[path] = texts | {contracts[name] for name in used & contracts.keys()}
+    return by_module
 
 
 def test_each_set_of_options_is_given_by_the_code_that_asks(contracts: Mapping[str, dict[str, Any]]) -> None:

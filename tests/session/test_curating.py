@@ -1,6 +1,7 @@
 """What a query decides on the entities of its session, by rule and with what a model adds."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 from msgspec.structs import replace
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 from panda.language.reading import Reading
 from panda.session.registry import (
     CLEARED,
+    CurationChange,
     curation_of_reading,
     find_decisions,
     find_references,
@@ -16,6 +18,7 @@ from panda.session.registry import (
 )
 from panda.store.carry import EMPTY, Carry, Curation, Entity, Listed, State
 
+Action = Literal["retain", "demote", "drop", "clear_all"]
 LABELS = {"a": "Lenovo LOQ 15", "b": "HP Victus 15", "c": "Baked cod", "d": "Cod soup", "e": "Pescara ferry"}
 
 
@@ -125,9 +128,9 @@ def test_reasons_are_the_users_words() -> None:
     assert refs(cleared) == {}
 
 
-def written(*rows: tuple[str, str]) -> list[dict[str, str]]:
+def written(*rows: tuple[str, Action]) -> list[CurationChange]:
     """What a model wrote: ref and action each."""
-    return [{"ref": ref, "action": action, "reason": f"{action} {ref}"} for ref, action in rows]
+    return [CurationChange(ref=ref, action=action, reason=f"{action} {ref}") for ref, action in rows]
 
 
 def test_a_model_adds_to_the_rules() -> None:
@@ -154,7 +157,7 @@ def test_a_model_brings_nothing_back_by_itself() -> None:
 
 def test_a_model_may_clear_all() -> None:
     """Clearing takes the reason of the rules where they cleared, else the model's, clipped."""
-    clear = [{"ref": "", "action": "clear_all", "reason": "new topic " * 40}]
+    clear = [CurationChange(ref="", action="clear_all", reason="new topic " * 40)]
     found = with_written(Curation(), clear, carry(), "Now to something else.")
     assert found.clear_all
     assert found.reason is not None
