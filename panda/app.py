@@ -223,6 +223,9 @@ class App:
         if session is not None and session.head_turn > number:
             message = f"turn {number} cannot go on: its session has turn {session.head_turn} since"
             raise UsageError(message, where=place, fix=fix)
+        if folder.is_of_lists():
+            message = f"turn {number} was begun by an earlier version, whose rules of decision are gone"
+            raise UsageError(message, where=place, fix=fix)
         check_documents(folder.paths, metadata.document_count)
         self._check_calls(metadata.mode, with_image=bool(metadata.image) and not folder.has(IMAGE_JSON))
         sweep_below(folder.paths.directory)

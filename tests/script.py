@@ -64,14 +64,12 @@ _SCHEMA_IN_WORDS = "of this schema, and nothing else:\n"
 STEPS: Mapping[str, str] = {
     "resolved_query": "analyzer",
     "relevant": "retrieval",
-    "sections": "synthesis",
     "guidance": "context",
     "tasks": "planner",
     "calls": "coordinator",
     "reason": "validator",
     "items": "answer",
     "summary": "summary",
-    "history": "session",
     "question": "reflection",
     "reasoning": "retrieval",
     "kind": "strategy",
@@ -84,6 +82,7 @@ STEPS: Mapping[str, str] = {
     "claims": "claims",
     "same": "conflicts",
     "action": "navigation",
+    "lines": "synthesis",
 }
 """Step of the pipeline by a property that it asks for; the first that fits counts."""
 
@@ -135,7 +134,12 @@ APPROVED: Mapping[str, Any] = {
     "coordinator": {"tool": "done"},
     "answer": {"items": [{"text": "The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}]},
     "validator": {"verdict": "APPROVE"},
-    "summary": {"summary": "Told the price of the Lenovo LOQ 15.", "topics": []},
+    "summary": {
+        "summary": "Told the price of the Lenovo LOQ 15.",
+        "topics": [],
+        "history": "Earlier turns told prices.",
+        "engagement": "Laptops for games.",
+    },
     "strategy": {"kind": "prices"},
     "phrases": {"phrases": pick("s1 ")},
     "worth_a_look": {"results": pick("")},
@@ -147,7 +151,6 @@ APPROVED: Mapping[str, Any] = {
     "conflicts": {"same": pick("")},
     "navigation": {"lines": [], "action": "stop"},
     "rewording": "",  # no wording: the extract stays
-    "session": {"reply": "", "history": "Earlier turns told prices.", "engagement": "Laptops for games."},
 }
 """What a model that writes replies at each step of a turn that is approved without tools."""
 
@@ -178,8 +181,8 @@ class Script:
         if isinstance(reply, str | Exception):
             return reply
         properties = getattr(asked.params, "schema", {})["properties"]
-        if "sections" in properties and "lines" in reply:
-            reply = {"sections": drafted(asked, reply["lines"])}
+        if step == "synthesis":
+            reply = {"lines": chosen_lines(asked, reply["lines"])}
         if "tool" in reply and "calls" in properties:
             reply = {**reply, "calls": [{"tool": reply["tool"]}]}
         return json.dumps(
@@ -191,39 +194,29 @@ class Script:
         )
 
 
-_TITLES = {
-    "memory": "Session Preferences",
-    "turn": "Relevant Prior Turns",
-    "fact": "Forever Memory Knowledge",
-    "knowledge": "Forever Memory Knowledge",
-    "research": "Cached Research",
-    "visit": "Visit Data",
-    "document": "Forever Memory Knowledge",
-}
+def loaded_lines(asked: Asked) -> dict[str, str]:
+    """Return the lines of the loaded documents that 2.2 was shown, by their ids."""
+    return dict(re.findall(r"(?m)^(L\d+): (.*)$", asked.messages[-1].content))
 
 
-def loaded_lines(asked: Asked) -> list[tuple[str, str]]:
-    """The lines of the loaded documents that 2.2 was shown, each with the id of its document."""
-    found, node_id = [], ""
+def loaded_documents(asked: Asked) -> dict[str, list[str]]:
+    """Return the lines of each loaded document that 2.2 was shown, by its id, in order."""
+    documents: dict[str, list[str]] = {}
+    node_id = ""
     for line in asked.messages[-1].content.split("\n"):
         if match := re.match(r"\[(\w+:[^\]]+)\] ", line):
             node_id = match[1]
-        elif line.startswith("- ") and node_id:
-            found.append((node_id, line[2:]))
-        elif line.startswith("====="):
-            node_id = ""
-    return found
+        elif match := re.match(r"L\d+: (.*)", line):
+            documents.setdefault(node_id, []).append(match[1])
+    return documents
 
 
-def drafted(asked: Asked, wanted: Any) -> list[dict[str, Any]]:
-    """A draft of §2 that quotes the lines which hold one of the picked texts."""
-    texts = wanted.texts if isinstance(wanted, Pick) else ()
-    sections: dict[str, list[dict[str, Any]]] = {}
-    for node_id, line in loaded_lines(asked):
-        if any(text in line for text in texts):
-            title = _TITLES[node_id.partition(":")[0]]
-            sections.setdefault(title, []).append({"text": line, "node_ids": [node_id]})
-    return [{"title": title, "items": items} for title, items in sections.items()]
+def chosen_lines(asked: Asked, wanted: Any) -> Any:
+    """Return the ids of the lines that hold one of the picked texts; of what is no pick itself."""
+    if not isinstance(wanted, Pick):
+        return wanted
+    lines = loaded_lines(asked).items()
+    return [own_id for own_id, line in lines if any(text in line for text in wanted.texts)]
 
 
 def offered(asked: Asked, name: str) -> dict[str, str]:

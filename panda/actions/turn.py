@@ -339,8 +339,7 @@ _FILES: Mapping[str, tuple[str, ...]] = {
     "phase4_coordinator": (f"{CONTEXT_MD} §4", "steps/", TOOLRESULTS_MD, STAGED_MEMORY_JSON),
     "phase5_synthesizer": (f"{CONTEXT_MD} §5", RESPONSE_MD),
     "phase6_validator": (f"{CONTEXT_MD} §6",),
-    "phase7_summarizer": (INDEX_SUMMARY_JSON,),
-    "phase7_session": (SUMMARY_JSON, f"sessions/…/{SESSION_JSON}", METRICS_JSON),
+    "phase7_summarizer": (INDEX_SUMMARY_JSON, SUMMARY_JSON, f"sessions/…/{SESSION_JSON}", METRICS_JSON),
 }
 
 

@@ -119,7 +119,7 @@ def _check_word(word: str, known: Sequence[str], flag: str) -> None:
 
 
 def _result(run: "RunFolder", lines: "list[TurnLine]") -> Result:
-    failed = [line for line in lines if line.verdict is not Verdict.SOUND]
+    failed = [line for line in lines if line.verdict is not Verdict.SOUND and line.result != "not judged"]
     rows = [
         (
             line.turn,

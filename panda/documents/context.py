@@ -306,6 +306,45 @@ def render_section(section: Section) -> str:
     return "\n\n".join(parts)
 
 
+def render_for_prompt(section: Section) -> str:
+    """
+    Return what a prompt has of a section: its texts, and of `_meta` what no text says. The query of §0 is not
+    part of it, as each prompt ends with it.
+
+    >>> meta = Meta({"intent": "query", "entities": [], "node_ids": ["turn:1"], "needs": {"prices": True}})
+    >>> render_for_prompt(Section(0, (Text("hi"), meta)))
+    'intent: query\nprices: true'
+    """
+    parts: list[str] = []
+    for block in section.blocks:
+        if isinstance(block, Meta):
+            parts.append(_told_values(block.values))
+        elif section.number != Phase.QUERY_ANALYZER:
+            parts.append(escape_text(block.text))
+    return "\n\n".join(filter(None, parts))
+
+
+_FOR_CODE = frozenset(
+    {
+        *("source_type", "node_ids", "provenance", "confidence", "confidence_avg", "source"),
+        *("decision", "next_step", "round", "items", "answered", "outcome", "original_references"),
+    }
+)
+"""Keys of `_meta` that the text beside them says, or that are for code alone."""
+
+
+def _told_values(values: Mapping[str, object]) -> str:
+    lines: list[str] = []
+    for key, value in values.items():
+        if key in _FOR_CODE or value in (None, "", [], {}, False, "not_needed"):
+            continue
+        if isinstance(value, Mapping):
+            lines.append(_told_values(value))
+        else:
+            lines.append(render_yaml_lines({key: value}).rstrip("\n"))
+    return "\n".join(filter(None, lines))
+
+
 def render_context(document: ContextDocument) -> str:
     """The document as its file holds it. parse_context gives back an equal document."""
     values = {**vars(document.front), "created_at": render_time(document.front.created_at)}

@@ -162,7 +162,7 @@ class Case(Record, frozen=True, kw_only=True):
         if step == _QUERY:
             return QueryInputs(message=self.message(query))
         if step == "phase1_reflection":
-            return ReflectionInputs(quoted=query, history=self.history, find_reason=lambda: None)
+            return ReflectionInputs(quoted=query, history=self.history)
         if step == "phase3_planner":
             return PlanningInputs(
                 mode=mode,

@@ -178,9 +178,19 @@ def unquotable_for(item: Line) -> str:
 
 
 def group_documents(
-    documents: Sequence[LoadedDocument], now: datetime, session_turns: Sequence[int]
+    documents: Sequence[LoadedDocument],
+    now: datetime,
+    session_turns: Sequence[int],
+    *,
+    ids: Mapping[str, str],
 ) -> Mapping[str, str]:
-    """The documents by heading; what *session_turns* said is session memory."""
+    """
+    Return the documents by heading, each line behind its id.
+
+    Args:
+        session_turns: What these turns said is session memory.
+        ids: What a reply calls each line, by the line's own id.
+    """
     groups: dict[str, list[str]] = {}
     for document in documents:
         if document.items:
@@ -189,6 +199,10 @@ def group_documents(
                 heading = SESSION_MEMORY
             age = freshness(node, now)
             head = f"[{node.id}] {node.title}, confidence {node.confidence:.2f}{f', {age}' if age else ''}"
-            lines = [head, *(f"- {line.text}" for line in document.items), *["[…]"] * document.is_cut]
+            lines = [
+                head,
+                *(f"{ids[line.id]}: {line.text}" for line in document.items),
+                *["[…]"] * document.is_cut,
+            ]
             groups.setdefault(heading, []).append("\n".join(lines))
     return {name: "\n\n".join(groups[name]) for name in HEADINGS if name in groups}

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from msgspec.structs import replace
-
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence
 from panda.documents.records import decode, encode
@@ -15,7 +13,7 @@ from panda.documents.text import escape_item, unescape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, claim_type, level, mean_by_recency
 from panda.memory.node import Node, SourceType, near_text
 from panda.store.node_id import NodeKind, key_of, kind_of
-from panda.store.records import GatheredItem, GatheredSection, LeftOutLine, Line
+from panda.store.records import GatheredItem, GatheredSection, Line
 
 TITLES: Mapping[SourceType, str] = {
     "preference": "Session Preferences",
@@ -61,7 +59,6 @@ class DraftSection:
 
     title: str  # as drafted; whether it is a canonical one is checked later
     items: tuple[GatheredItem, ...]
-    confidence_avg: float | None = None  # what the draft claims; code computes its own
 
 
 def draft_of_lines(lines: Sequence[Line], nodes: Mapping[str, Node]) -> list[DraftSection]:
@@ -83,8 +80,8 @@ def build_sections(
 ) -> list[GatheredSection]:
     """
     The parts of §2 that a draft asks for, and last the Constraints: those *stated* in the query and the
-    preferences shown. A node that is not loaded has no provenance; a confidence that the draft claims is
-    kept, to be checked. What nodes *by_rule* alone say was put here by a rule and not a choice.
+    preferences shown. A node that is not loaded has no provenance. What nodes *by_rule* alone say was put
+    here by a rule and not a choice.
     """
     sections = []
     order = list(TITLES.values())
@@ -95,13 +92,12 @@ def build_sections(
         known = [nodes[node_id] for node_id in node_ids if node_id in nodes]
         own = next((kind for kind, title in TITLES.items() if title == part.title), None)
         source_type = own or (known[0].source_type if known else "fact")
-        average = part.confidence_avg
         sections.append(
             GatheredSection(
                 part.title,
                 source_type,
                 part.items,
-                mean_confidence(part.items, nodes, now) if average is None else average,
+                mean_confidence(part.items, nodes, now),
                 node_ids,
                 tuple(node.provenance for node in known),
                 "always_include" if node_ids and set(node_ids) <= set(by_rule) else None,
@@ -125,18 +121,6 @@ def _constraints(
     provenance = (RAW_QUERY, *dict.fromkeys(nodes[one].provenance for one in node_ids if one in nodes))
     source_type = (*kinds, "user_query") if kinds else "user_query"
     return GatheredSection(CONSTRAINTS, source_type, tuple(items), None, node_ids, provenance)
-
-
-def with_own_confidence(
-    sections: Sequence[GatheredSection], nodes: Mapping[str, Node], now: datetime
-) -> list[GatheredSection]:
-    """The parts with the confidence that code computes, whatever a draft claimed."""
-    return [
-        section
-        if section.title == CONSTRAINTS
-        else replace(section, confidence_avg=mean_confidence(section.items, nodes, now))
-        for section in sections
-    ]
 
 
 def mean_confidence(items: Sequence[GatheredItem], nodes: Mapping[str, Node], now: datetime) -> float | None:
@@ -456,71 +440,6 @@ def _item_issues(
     ):
         return [f"{item.text!r:.60} is expired in {names}"]
     return []
-
-
-@dataclass(frozen=True)
-class Supported:
-    """What of a draft its nodes bear out."""
-
-    draft: tuple[DraftSection, ...]  # each line under the title of its source, in the order of TITLES
-    left_out: tuple[LeftOutLine, ...]  # what is not supported, in the order of the draft
-
-
-def keep_supported(
-    draft: Sequence[DraftSection], nodes: Mapping[str, Node], now: datetime, *, query: str
-) -> Supported:
-    """
-    Return the lines of a draft that pass the checks, and those that do not, each with what is wrong with it.
-
-    A line that cites nodes of several source types keeps those of the first type that supports it alone.
-    What a draft claims of titles and confidence is not taken over: both follow from the nodes.
-    """
-    supported: dict[str, list[GatheredItem]] = {}
-    left_out: list[LeftOutLine] = []
-    for part in draft:
-        for item in part.items:
-            fault = ""
-            for title, candidate in _placements(item, part.title, nodes):
-                fault = _fault_of(title, candidate, nodes, query, now)
-                if not fault:
-                    supported.setdefault(title, []).append(candidate)
-                    break
-            else:
-                left_out.append(LeftOutLine(item.text, item.node_ids, fault or "it cites nothing"))
-    titles = [title for title in (*TITLES.values(), CONSTRAINTS) if title in supported]
-    sections = tuple(DraftSection(title, tuple(dict.fromkeys(supported[title]))) for title in titles)
-    return Supported(sections, tuple(left_out))
-
-
-def _placements(
-    item: GatheredItem, title: str, nodes: Mapping[str, Node]
-) -> Iterator[tuple[str, GatheredItem]]:
-    """Where a drafted line may stand, with the nodes that it cites there."""
-    if title == CONSTRAINTS:
-        yield title, item
-        return
-    kinds = dict.fromkeys(nodes[node_id].source_type for node_id in item.node_ids if node_id in nodes)
-    for kind in kinds:
-        others = (id_ for id_ in item.node_ids if id_ not in nodes or nodes[id_].source_type == kind)
-        yield TITLES[kind], replace(item, node_ids=tuple(others))
-    if item.node_ids and not kinds:
-        yield title, item
-
-
-def _fault_of(title: str, item: GatheredItem, nodes: Mapping[str, Node], query: str, now: datetime) -> str:
-    """What is wrong with a line; "" if it is supported."""
-    unknown = [node_id for node_id in item.node_ids if node_id not in nodes]
-    if unknown:
-        return f"{', '.join(unknown)} {UNKNOWN_NODE}"
-    section = GatheredSection(
-        title=title,
-        source_type=(),
-        items=(item,),
-        confidence_avg=None,
-        node_ids=item.node_ids,
-        provenance=(),
-    )
-    return next(iter(_item_issues(section, item, nodes, query, now)), "")
 
 
 def _names_of(nodes: Sequence[Node]) -> list[str]:

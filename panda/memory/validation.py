@@ -271,8 +271,9 @@ def judge_turn(directory: Path) -> list[Problem]:
 
 
 def _is_drafted(turn_calls: Sequence[Call]) -> bool:
-    """Return whether a model worded the lines of §2 itself; lines that were chosen are quotations."""
-    return any(isinstance(call, GeneratedCall) and _SYNTHESIS in call.recipe for call in turn_calls)
+    """Return whether a model worded the lines of §2 itself, as it did in earlier versions."""
+    generated = (call for call in turn_calls if isinstance(call, GeneratedCall) and _SYNTHESIS in call.recipe)
+    return any('"sections"' in call.output for call in generated)
 
 
 def _wordings(turn_calls: Sequence[Call]) -> list[str]:

@@ -12,16 +12,13 @@ _SURELY_UNCLEAR = 0.75
 
 
 def reflect(request: Request, models: OfflineModels) -> Mapping[str, Any]:
-    """Return CLARIFY with a question where the query is surely unclear and nothing is near, else PROCEED."""
+    """Return CLARIFY with a question where the query is surely unclear, else PROCEED."""
     inputs = request.inputs_as(ReflectionInputs)
     probabilities = models.classify("clear", request.asked, history=inputs.history)
     unclear = probabilities.get("CLARIFY", 0.0 if content_stems(request.query) else 1.0)
     if unclear >= _SURELY_UNCLEAR:
-        reason = inputs.find_reason()
-        if reason is None:
-            question = f"What do you mean by “{inputs.quoted}”? Please name the thing that it is about."
-            return {"decision": "CLARIFY", "question": question}
-        return {"decision": "PROCEED", "question": "", "reasoning": reason}
+        question = f"What do you mean by “{inputs.quoted}”? Please name the thing that it is about."
+        return {"decision": "CLARIFY", "question": question}
     if unclear > 1 / 2:
         reasoning = "The query may be unclear, but not surely enough to ask back; it is taken as it stands."
         return {"decision": "PROCEED", "question": "", "reasoning": reasoning}

@@ -30,7 +30,7 @@ DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase0_query_analyzer": (query_analysis.analyse_query, 1),
     "phase1_reflection": (clarity.reflect, 1),
     "phase2_1_retrieval": (gathering.choose_sources, 1),
-    "phase2_2_synthesis": (gathering.quote_lines, 1),
+    "phase2_2_synthesis": (gathering.quote_lines, 2),
     "phase2_5_context_validator": (context_verdict.validate_context, 1),
     "phase3_planner": (planning.plan, 1),
     "phase4_coordinator": (coordination.choose_call, 1),

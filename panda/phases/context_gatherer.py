@@ -1,24 +1,24 @@
 """
 Phase 2: what this query needs from memory (S0, S1).
 
-2.1 chooses among ranked candidates, code follows their links and loads them, 2.2 drafts the lines that belong
-into §2, code renders and checks them, and 2.5 judges whether they suffice. What only
-quotes gets what belongs to its lines; what is worded anew must hold in the nodes that it cites.
+2.1 chooses among ranked candidates, code follows their links and loads them, 2.2 chooses the lines that
+belong into §2 by their ids, code adds what belongs to them, renders and checks them, and 2.5 judges whether
+they suffice.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from msgspec import UNSET, structs
+from msgspec import structs
 
 from panda.documents.context import HEADINGS, Phase, Section
 from panda.documents.memory_file import statement_key
-from panda.documents.text import count_noun, one_line, shorten
+from panda.documents.text import count_noun, shorten
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, MemoryNodeError, Problem, ReplyError
 from panda.memory.budget import (
@@ -32,17 +32,14 @@ from panda.memory.budget import (
 )
 from panda.memory.gathered import (
     CONSTRAINTS,
-    TITLES,
     DraftSection,
     build_sections,
     check_sections,
     draft_of_lines,
     is_line_stale,
     is_stale,
-    keep_supported,
     node_label,
     render_gathered,
-    with_own_confidence,
 )
 from panda.memory.node import Node, is_statement_id
 from panda.memory.reader import NodeReader, find_node
@@ -50,11 +47,9 @@ from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import (
     ClosestLines,
     as_options,
-    by_rule,
     gather,
     lines_of,
     read_lines,
-    reason,
 )
 from panda.phases.from_session import recalled_turns
 from panda.phases.named_turns import check_named_turns
@@ -78,7 +73,7 @@ from panda.steps.all_steps import CONTEXT_VALIDATION, RETRIEVAL, SYNTHESIS
 from panda.steps.inputs import RetrievalInputs, SynthesisInputs
 from panda.steps.lazy import Lazy
 from panda.steps.options import Option
-from panda.steps.reply_contents import GatheredSectionReply, RetrievalReply
+from panda.steps.reply_contents import RetrievalReply
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
 from panda.store.records import (
@@ -87,9 +82,7 @@ from panda.store.records import (
     Document,
     Evidence,
     GatheredContext,
-    GatheredItem,
     GatheredSection,
-    LeftOutLine,
     Line,
     NearPassage,
     RetrievalPlan,
@@ -104,37 +97,9 @@ _MAX_RANKED = 60
 _WIDER = 4
 _SESSION_TURNS = 20
 _CHARS = 240
-
-
-def _written(section: GatheredSectionReply) -> DraftSection:
-    pairs = [(one_line(item.text), tuple(dict.fromkeys(item.node_ids))) for item in section.items]
-    items = tuple(GatheredItem(*pair) for pair in pairs if pair[0])
-    return DraftSection(one_line(section.title), items, section.confidence_avg)
-
-
-def _with_documents(sections: Sequence[DraftSection], nodes: Mapping[str, Node]) -> list[DraftSection]:
-    """The sections, and in one of its own what rests on documents handed over, whatever its title was."""
-    title = TITLES["user_document"]
-    own: list[GatheredItem] = []
-    others: list[DraftSection] = []
-    for section in sections:
-        kinds = [{nodes[id_].source_type for id_ in item.node_ids if id_ in nodes} for item in section.items]
-        is_own = [kind == {"user_document"} and section.title != CONSTRAINTS for kind in kinds]
-        own += [item for item, moves in zip(section.items, is_own, strict=True) if moves]
-        left = tuple(item for item, moves in zip(section.items, is_own, strict=True) if not moves)
-        others.append(replace(section, items=left))
-    if own:
-        others.append(DraftSection(title, tuple(own)))
-    return others
-
-
-def _merged(sections: Sequence[DraftSection]) -> tuple[DraftSection, ...]:
-    merged: dict[str, DraftSection] = {}
-    for section in sections:
-        other = merged.get(section.title)
-        items = tuple(dict.fromkeys((*other.items, *section.items) if other else section.items))
-        merged[section.title] = DraftSection(section.title, items, None if other else section.confidence_avg)
-    return tuple(merged.values())
+_PASSAGE_CHARS = 160
+_SHOWN_TOKENS = 2_000
+"""Budget tokens of the lines that a prompt of 2.2 shows."""
 
 
 def _ruled(plan: RetrievalPlan) -> list[str]:
@@ -170,21 +135,6 @@ def _closeness_by_node(ranked: Sequence[RankedPassage]) -> dict[str, float]:
     return closeness
 
 
-def _quoted_line(
-    draft_section: DraftSection,
-    item: GatheredItem,
-    lines_by_text: Mapping[tuple[str, str], Line],
-    nodes: Mapping[str, Node],
-) -> Line | None:
-    """Return the line that an item quotes word for word; None if it is worded, or its section says more."""
-    quoted = (lines_by_text.get((item.text, node_id)) for node_id in item.node_ids)
-    line = next((line for line in quoted if line is not None), None)
-    if line is None or draft_section.confidence_avg is not None:
-        return None
-    kind = nodes[line.node].source_type
-    return line if kind == "user_document" or draft_section.title == TITLES[kind] else None
-
-
 @dataclass(frozen=True)
 class _Judgement:
     """What phase 2.5 says of §2."""
@@ -202,7 +152,6 @@ def gathered_values(
     *,
     verdict: Verdict,
     gaps: Sequence[str],
-    left_out: Sequence[LeftOutLine] = (),
 ) -> GatheredContext:
     averages = [section.confidence_avg for section in sections if section.confidence_avg is not None]
     quality = round(sum(averages) / len(averages), 2) if averages else 0.0
@@ -220,7 +169,6 @@ def gathered_values(
             for one in documents
         ),
         metrics=ContextMetrics(quality, Coverage(**coverage), len(limits.items), not limits.items),
-        left_out=tuple(left_out) or UNSET,
         verdict=verdict,
     )
 
@@ -268,14 +216,15 @@ class ContextGatherer:
                 turn, self._known([candidate.node_id for candidate in all_().candidates], nodes)
             )
         )
-        reply = self._choose(turn, few, all_, nodes, ranking)
-        relevant = reply.content.relevant
-        only_tells = turn.reading.only_tells
+        relevant: Sequence[str] = ()
+        reasoning = None
         pool = _Pool()
-        if ranking.is_made:
-            pool = all_()
-        elif relevant or not only_tells:
-            pool = few()
+        if not turn.reading.only_tells:  # else nothing is looked for
+            reply = self._choose(turn, few, all_, nodes, ranking)
+            pool = all_() if ranking.is_made else few()
+            offered = {candidate.node_id for candidate in pool.candidates}
+            relevant = self._without_unknown(turn, reply.content.relevant, offered, "the plan")
+            reasoning = reply.content.reasoning
         ids = [candidate.node_id for candidate in pool.found]
         ruled = ruled_nodes(turn.analysis, ids, pool.previous)
         asked_for = [
@@ -296,7 +245,7 @@ class ContextGatherer:
             chosen=relevant,
             by_rule=asked_for,
             chosen_by="closeness" if ranking.is_made else "model",
-            reasoning=reply.content.reasoning,
+            reasoning=reasoning,
         )
         turn.folder.save(plan)
         return plan, ranking
@@ -321,8 +270,6 @@ class ContextGatherer:
             return self._offered(turn, few().candidates, nodes)
 
         def node_ids() -> Sequence[str]:
-            if turn.reading.only_tells and not few.is_made:
-                return []
             pool = all_() if ranking.is_made else few()
             return [candidate.node_id for candidate in pool.candidates]
 
@@ -332,8 +279,16 @@ class ContextGatherer:
             turn,
             options={"relevant": offered},
             ids={"relevant": node_ids},
-            inputs=RetrievalInputs(ranked=ranking, only_tells=turn.reading.only_tells),
+            inputs=RetrievalInputs(ranked=ranking),
         )
+
+    @staticmethod
+    def _without_unknown(turn: Turn, ids: Sequence[str], offered: Collection[str], place: str) -> list[str]:
+        """Return the ids that were offered, each once, with a warning of the others."""
+        unknown = [id_ for id_ in ids if id_ not in offered]
+        if unknown:
+            turn.warn(f"left out of {place}, as it was not offered: {', '.join(unknown)}")
+        return [id_ for id_ in dict.fromkeys(ids) if id_ in offered]
 
     def _offered(
         self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]
@@ -347,8 +302,13 @@ class ContextGatherer:
         options = []
         for candidate in offered:
             line = best.get(candidate.node_id, Line(candidate.text))
-            label = f"{node_label(nodes[candidate.node_id], now)}: " if candidate.node_id in nodes else ""
-            shown = f"{label}{candidate.text}"
+            node = nodes.get(candidate.node_id)
+            shown = candidate.text
+            if node is not None:
+                passage = f"{line.above}: {line.text}" if line.above else line.text
+                if node.title not in passage:
+                    passage = f"{node.title} {passage}"
+                shown = f"{node_label(node, now)}: {shorten(passage, _PASSAGE_CHARS)}"
             options.append(Option(candidate.node_id, line.text, (candidate.node_id,), 0.0, line.above, shown))
         return options
 
@@ -367,10 +327,10 @@ class ContextGatherer:
         """
         All of phase 2; nothing but the plan is written.
 
-        A draft that fails its checks is made again once; what of the second is not supported is left out.
+        Where 2.5 asks for more, further sources are loaded and chosen from once.
 
         Raises:
-            HaltError: No line of the second draft is supported.
+            HaltError: §2 fails its checks.
         """
         plan, ranking = self._plan(turn)
         further: list[str] = []
@@ -380,27 +340,23 @@ class ContextGatherer:
             loaded_nodes = self._load(turn, [*planned_nodes(plan), *further])
             try:
                 draft, evidence, documents = self._draft(turn, loaded_nodes, plan, guidance, ranking)
-                is_final = is_last and first is None
-                sections, left_out, issues = self._checked(turn, plan, draft, documents, is_final=is_final)
-                if first is not None and (issues or _lacks_lines(sections, first)):
-                    return self._without_second(turn, first, issues or ["it holds no line"])
-                if issues and not is_final:
-                    guidance = "; ".join(issues)
-                    continue
+                sections = self._checked(turn, plan, draft, documents)
+                if first is not None and _lacks_lines(sections, first):
+                    return self._without_second(turn, first, "it holds no line")
                 judgement = self._judge(turn, sections, evidence)
             except (ReplyError, GateError) as exc:
                 if first is None:
                     raise
-                return self._without_second(turn, first, [exc.message])
+                return self._without_second(turn, first, exc.message)
             loaded = {document.node.id for document in documents}
             unloaded = [id_ for id_ in planned_nodes(plan, chosen=False) if id_ not in loaded]
             further = unloaded[:_WIDER]
-            gathered = self._gathered(turn, plan, documents, sections, evidence, judgement, left_out)
+            gathered = self._gathered(turn, plan, documents, sections, evidence, judgement)
             if is_last or not further or judgement.status != "retry":
                 return self._settled(turn, gathered)
             first = gathered
             guidance = judgement.guidance or "Look at further sources."
-        raise AssertionError("the second draft is the last")
+        raise AssertionError("the second choice is the last")
 
     def _checked(
         self,
@@ -408,50 +364,28 @@ class ContextGatherer:
         plan: RetrievalPlan,
         draft: Sequence[DraftSection],
         documents: Sequence[LoadedDocument],
-        *,
-        is_final: bool,
-    ) -> tuple[list[GatheredSection], tuple[LeftOutLine, ...], list[str]]:
-        """
-        Return §2 as values, what a final draft has to leave out, and what is wrong with the draft.
-
-        Raises:
-            HaltError: Nothing of a final draft is supported.
-        """
+    ) -> list[GatheredSection]:
+        """Return §2 as values. Raises HaltError: it fails its checks."""
         nodes = {document.node.id: document.node for document in documents}
         limits = [limit.text for limit in turn.reading.limits]
-
-        def build(parts: Sequence[DraftSection]) -> list[GatheredSection]:
-            return build_sections(parts, nodes, limits, self.clock(), by_rule=_ruled(plan))
-
-        sections = build(draft)
+        sections = build_sections(draft, nodes, limits, self.clock(), by_rule=_ruled(plan))
         issues = check_sections(sections, nodes, self.clock(), query=turn.query)
-        left_out: tuple[LeftOutLine, ...] = ()
-        if issues and is_final:
-            supported = keep_supported(draft, nodes, self.clock(), query=turn.query)
-            left_out = supported.left_out
-            sections = build(supported.draft)
-            if not supported.draft or check_sections(sections, nodes, self.clock(), query=turn.query):
-                named = [node_id for node_id in nodes if any(node_id in issue for issue in issues)]
-                where = ", ".join(named or nodes)
-                raise HaltError(
-                    "nothing of §2 is supported, and its checks failed twice",
-                    where=str(turn.folder.paths / GatheredContext.FILE),
-                    expected="a line that the node it cites supports",
-                    received="; ".join(issues),
-                    fix=f"look at {where}; correct the file, the prompt or the model, then resume",
-                )
-            if not left_out:
-                turn.warn(f"§2 failed its checks twice; code has put it right: {'; '.join(issues)}")
-        return with_own_confidence(sections, nodes, self.clock()), left_out, issues
+        if issues:
+            raise HaltError(
+                "§2 fails its checks",
+                where=str(turn.folder.paths / GatheredContext.FILE),
+                expected="lines that the nodes they cite support",
+                received="; ".join(issues),
+                fix=f"look at {', '.join(nodes)}; correct the file, then resume",
+            )
+        return sections
 
-    def _without_second(self, turn: Turn, first: Gathered, issues: Sequence[str]) -> Gathered:
-        turn.warn(f"the second draft of §2 failed, the first is kept: {'; '.join(issues)}")
+    def _without_second(self, turn: Turn, first: Gathered, reason: str) -> Gathered:
+        turn.warn(f"the second choice for §2 failed, the first is kept: {reason}")
         return self._settled(turn, first)
 
     def _settled(self, turn: Turn, gathered: Gathered) -> Gathered:
         """What phase 2 comes to, with a warning of what a reader of the answer should know."""
-        for line in gathered.values.left_out or ():
-            turn.warn(f"left out of §2, which failed its checks twice: {line.text!r:.80} ({line.reason})")
         if gathered.values.verdict.status == "retry":
             turn.warn("phase 2.5 asked for more than was gathered; the answer may not rest on enough")
         return gathered
@@ -567,44 +501,40 @@ class ContextGatherer:
     ) -> tuple[Sequence[DraftSection], Evidence, Sequence[LoadedDocument]]:
         """Return the draft of §2, the lines that it is made from, and the documents that were read for it."""
         documents = self._fit(turn, loaded_nodes, sys.maxsize)
-        nodes = {document.node.id: document.node for document in documents}
-        shown = Lazy(lambda: self._fit(turn, loaded_nodes, DOCUMENTS_TOKENS))
-        read = Lazy(lambda: read_lines(turn.meant, shown(), self.closest))
+        lines = [line for document in documents for line in document.items]
+        ids = {line.id: f"L{n}" for n, line in enumerate(lines, 1)}
+        shown = Lazy(lambda: self._fit(turn, loaded_nodes, min(_SHOWN_TOKENS, DOCUMENTS_TOKENS)))
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
-        grouped = Lazy(lambda: group_documents(shown(), self.clock(), session))
+        grouped = Lazy(lambda: group_documents(shown(), self.clock(), session, ids=ids))
 
         def headed(name: str) -> str:
             return grouped().get(name, "")
 
-        sources = [Option(loaded.node.id, loaded.node.title) for loaded in documents if loaded.items]
+        def offered() -> Sequence[Option]:
+            own_ids = [ids[line.id] for document in shown() for line in document.items]
+            return [Option(own_id, own_id) for own_id in own_ids]
+
+        if not lines:
+            draft, evidence = self._quoted(turn, documents, plan, ranking, ())
+            return draft, evidence, documents
         reply = ask(
             self.executor,
             SYNTHESIS,
             turn,
-            options={"lines": lambda: as_options(read()), "sources": sources},
+            options={"lines": offered},
             extra={name: partial(headed, name) for name in HEADINGS},
             guidance=guidance,
+            ids={"lines": [*ids.values()]},
             inputs=SynthesisInputs(
                 passages=partial(self._near_passages, turn, documents, ranking),
                 document_lines=partial(self._document_lines, turn, documents),
-                titles={node.id: TITLES[node.source_type] for node in loaded_nodes},
+                ids=ids,
             ),
         )
-        parts = [_written(section) for section in reply.content.sections]
-        lines = {
-            (line.text, line.node): line for node in loaded_nodes for line in node.items if is_usable(line)
-        }
-        quoted = [_quoted_line(part, item, lines, nodes) for part in parts for item in part.items]
-        if all(line is not None for line in quoted):
-            chosen = [line for line in quoted if line is not None]
-            draft, evidence = self._quoted(turn, documents, plan, ranking, chosen)
-            return draft, evidence, shown() if shown.is_made else documents
-        written = _with_documents(parts, nodes)
-        cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
-        ruled = by_rule(turn.meant, turn.reading, read(), nodes, _ruled(plan), ())
-        missing = [reason(line, why) for why, line in ruled if line.node not in cited]
-        draft = _merged([*written, *draft_of_lines(missing, nodes)])
-        return draft, Evidence((*read(), *missing)), shown()
+        by_id = dict(zip(ids.values(), lines, strict=True))
+        chosen = [by_id[own_id] for own_id in self._without_unknown(turn, reply.content.lines, by_id, "§2")]
+        draft, evidence = self._quoted(turn, documents, plan, ranking, chosen)
+        return draft, evidence, shown() if shown.is_made else documents
 
     def _near_passages(
         self, turn: Turn, documents: Sequence[LoadedDocument], ranking: _Ranking
@@ -684,7 +614,6 @@ class ContextGatherer:
         sections: Sequence[GatheredSection],
         evidence: Evidence,
         judgement: _Judgement,
-        left_out: Sequence[LeftOutLine],
     ) -> Gathered:
         now = self.clock()
         nodes = {document.node.id: document.node for document in documents}
@@ -698,7 +627,6 @@ class ContextGatherer:
             now,
             verdict=Verdict(judgement.status, issues, judgement.confidence),
             gaps=issues or ((_GAP,) if is_lacking or not is_answered else ()),
-            left_out=left_out,
         )
         files = (values, evidence)
         outcome: PhaseOutcome = Advance(section, files)

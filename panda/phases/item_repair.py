@@ -1,13 +1,16 @@
-"""The first revision of an answer: what its check refused is written anew, what it did not refuse stands."""
+"""A revision of an answer: what its check refused is written anew, what it did not refuse stands."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from panda.documents.context import Phase
+from panda.documents.text import one_line, shorten
 from panda.memory.gathered import answer_items
 from panda.phases.turn import Turn
 from panda.store.records import GatheredItem
+
+_NOTE_CHARS = 200
 
 
 @dataclass(frozen=True)
@@ -25,19 +28,36 @@ class Repair:
 
     @property
     def guidance(self) -> str:
-        wrong = [
-            f"- {one.text} (cites {', '.join(one.node_ids)})" for one in self.items if self._is_refused(one)
-        ]
-        stands = [f"- {one.text}" for one in self.items if not self._is_refused(one)]
+        """Return what a model is told: each refused item with its problem and the fix, and what stands."""
+        refused = [item for item in self.items if self._is_refused(item)]
+        problems = [*self.issues, *[""] * len(refused)]  # a verdict on the whole has one for all
+        wrong = []
+        for item, problem in zip(refused, problems, strict=False):
+            wrong.append(f"- {item.text} (cites {', '.join(item.node_ids) or 'nothing'})")
+            if problem:
+                wrong.append(f"  Problem: {problem}")
+        stands = [f"- {item.text}" for item in self.items if not self._is_refused(item)]
         return "\n".join(
             [
-                "Some items of your answer are not held by what they cite. Write these anew, and no others:",
+                "Some items of your answer are not supported by the lines that they cite:",
                 *wrong,
-                f"What is wrong: {'; '.join(self.issues)}",
-                "These stand and are not given again:",
+                "Fix: write each anew as its lines say it, cite the lines that say it, or leave it out.",
+                "These items stand. Do not give them again:",
                 *stands,
             ]
         )
+
+    @property
+    def left_out_note(self) -> str:
+        """Return what a reader is told of the items that are left out."""
+        texts = [one_line(item.text) for item in self.items if self._is_refused(item)]
+        refused = [f"- {shorten(text, _NOTE_CHARS)}" for text in texts]
+        return "\n".join(["Left out, as the cited sources do not say it:", *refused])
+
+    @property
+    def standing(self) -> list[GatheredItem]:
+        """Return the items that were not refused."""
+        return self.merged(())
 
     def merged(self, written: Sequence[GatheredItem]) -> list[GatheredItem]:
         """The answer with what was written anew in place of the first refused item, without repetitions."""
@@ -52,21 +72,12 @@ class Repair:
 
 def repair_of(turn: Turn, told: Collection[GatheredItem]) -> Repair | None:
     """
-    What of the last answer is to be written anew alone, in the first revision, if the check refused some
-    items and not all, but for what code adds (*told*). What is refused a second time makes the whole answer
-    anew.
+    Return what of the last answer stands and what is to be written anew, if the check refused some items and
+    not all; None if all of it is written anew.
+
+    Args:
+        told: Items that code adds to the answer; they are no part of it.
     """
-    last = _last_judged(turn, told)
-    return last if turn.attempt == 1 and last and last.issues else None
-
-
-def standing_items(turn: Turn, told: Collection[GatheredItem]) -> list[GatheredItem] | None:
-    """What stands of an answer whose unsupported items are only left out; None if it is written anew."""
-    last = _last_judged(turn, told)
-    return last.merged(()) if last and last.leaves_out else None
-
-
-def _last_judged(turn: Turn, told: Collection[GatheredItem]) -> Repair | None:
     last = turn.superseded()[-1:] if turn.attempt else []
     judgement = last[0].section(Phase.VALIDATOR) if last else None
     meta: Mapping[str, Any] = judgement.meta if judgement else {}

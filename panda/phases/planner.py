@@ -64,7 +64,6 @@ class Planner:
         recipe = self.executor.book.recipe_for(PLANNING.name, turn.mode, turn.intent)
         context = self.context_of(turn)
         figures, findings = _assessment(turn)
-        told = turn.reading.statements if turn.reading.only_tells else ()  # noted, and nothing looked up
         missing = {name: why_unavailable(name, context) for name in recipe.tools_available if name in TOOLS}
         names = [name for name, reason in missing.items() if reason is None]
         lacking = [f"- {name} cannot be used: {reason}" for name, reason in missing.items() if reason]
@@ -91,7 +90,7 @@ class Planner:
             evidence=evidence,
             pages=pages,
             opens_page=opens_page,
-            is_told=bool(told),
+            is_told=turn.reading.only_tells,
             is_answered=is_answered,
             wants_new=bool(ordered),
             is_researched=bool(fresh),
@@ -105,7 +104,6 @@ class Planner:
                 "tools": [Option(name, name) for name in names],
                 "evidence": evidence,
                 "pages": pages,
-                "told": [Option(f"s{n}", one.text, (), 1.0) for n, one in enumerate(told, 1)],
                 "recalled": recalled_options(turn),
                 "ordered": ordered,
                 "fresh": fresh,

@@ -1,11 +1,10 @@
 """Phase 1: is the query clear enough to go on (S1 §3.2), and which of the session's entities count."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.language.wording import content_stems
@@ -18,7 +17,7 @@ from panda.phases.request import ask, question_of, quote, subjects
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.candidates import Retriever
-from panda.session.registry import curation_of_reading, with_written
+from panda.session.registry import CurationChange, curation_of_reading, with_written
 from panda.steps.all_steps import REFLECTION
 from panda.steps.inputs import ReflectionInputs
 from panda.steps.options import Option
@@ -51,11 +50,15 @@ class Reflection:
 
     def run(self, turn: Turn) -> PhaseOutcome:
         """
-        Decide PROCEED or CLARIFY. What a reply decides is not overruled, but nothing is asked twice, and a
-        CLARIFY below the recipe's threshold proceeds and says so, unless with `below_threshold: clarify`.
+        Decide PROCEED or CLARIFY. Nothing is asked twice, and nobody is asked where the query refers to
+        nothing unknown and something is near. A CLARIFY below the recipe's threshold proceeds and says so,
+        unless with `below_threshold: clarify`.
         """
         if turn.reading.is_about_memory:
             return self._of_forgetting(turn)
+        reason = _answers(turn) or self._find_antecedent(turn)
+        if reason is not None:
+            return _proceed(turn, reason, None)
         summaries = "\n".join(f"Turn {number}: {said}" for number, said in turn.recent(_RECENT))
         reply = ask(
             self.executor,
@@ -64,44 +67,23 @@ class Reflection:
             variables={"quoted": quote(turn.query), "mode": turn.mode},
             options={"entities": _entities(turn)},
             extra={"turn_summaries": summaries, "found": partial(self._found, turn)},
-            inputs=ReflectionInputs(
-                quoted=quote(turn.query),
-                history=subjects(summaries),
-                find_reason=partial(self._find_antecedent, turn),
-            ),
+            inputs=ReflectionInputs(quoted=quote(turn.query), history=subjects(summaries)),
         )
-        decided = "CLARIFY" if reply.asks_back else reply.content.decision
-        unsure = decided == "CLARIFY" and reply.below_threshold and not reply.asks_back
-        clear = _answers(turn) or (_REASONS["unsure"] if unsure else None)
-        decision: Literal["PROCEED", "CLARIFY"] = "PROCEED" if clear else decided
-        question = question_of(reply.content.question, turn) if decision == "CLARIFY" else None
-        said = None if reply.asks_back else reply.content.reasoning
-        reasoning = said or clear or _REASONS[decision]
-        shown = {"decision": decision, "confidence": reply.confidence}
-        record = Decided(decision, reply.confidence, reasoning, question)
-        curation, entities = Curation(), turn.carry.registry.records
-        if entities:  # the reading first, then what a model adds
-            written = reply.content.curation
-            curation = with_written(curation_of_reading(turn.reading), written, turn.carry, turn.query)
-        if curation != Curation():
-            record = replace(record, entity_curation=replace(curation, turn=turn.turn))
-        asked = f"\n\n**Question:** {question}" if question else ""
-        body = f"**Decision:** {decision}\n\n{reasoning}{asked}"
-        section = Section(Phase.REFLECTION, (Meta({**shown, "provenance": ["§0.raw_query"]}), Text(body)))
-        if decision == "CLARIFY":
-            return Stop("clarify", section, (record,), question=question)
-        return Advance(section, (record,))
+        content = reply.content
+        is_unsure = content.decision == "CLARIFY" and reply.below_threshold
+        if reply.asks_back or (content.decision == "CLARIFY" and not is_unsure):
+            question = question_of(content.question, turn)
+            reasoning = (None if reply.asks_back else content.reasoning) or _REASONS["CLARIFY"]
+            return _clarify(turn, question, reasoning, reply.confidence, content.curation)
+        reasoning = content.reasoning or _REASONS["unsure" if is_unsure else "PROCEED"]
+        return _proceed(turn, reasoning, reply.confidence, content.curation)
 
     def _of_forgetting(self, turn: Turn) -> PhaseOutcome:
         question = forget_question(turn, self.reader)
-        decision: Literal["PROCEED", "CLARIFY"] = "CLARIFY" if question else "PROCEED"
         reasoning = "It is about what memory keeps."
-        record = Decided(decision, None, reasoning, question)
-        meta = {"decision": decision, "confidence": None, "provenance": ["§0.raw_query"]}
-        section = Section(Phase.REFLECTION, (Meta(meta), Text(f"**Decision:** {decision}\n\n{reasoning}")))
         if question:
-            return Stop("clarify", section, (record,), question=question)
-        return Advance(section, (record,), to=Phase.SYNTHESIZER)
+            return _clarify(turn, question, reasoning, None)
+        return replace(_proceed(turn, reasoning, None), to=Phase.SYNTHESIZER)
 
     def _found(self, turn: Turn) -> str:
         lines = [line.near for line in as_options(self._look(turn)[:_TOLD])]
@@ -133,6 +115,42 @@ class Reflection:
         looked_at = [*turn.document_nodes, *(one.node_id for one in ranked)]
         nodes = [node for node_id in looked_at if (node := find_node(self.reader, node_id))]
         return self.closest.best_lines(turn.meant, nodes)
+
+
+def _proceed(
+    turn: Turn, reasoning: str, confidence: float | None, changes: Sequence[CurationChange] = ()
+) -> Advance:
+    record = Decided("PROCEED", confidence, reasoning, None)
+    return Advance(_section(record), (_curated(turn, record, changes),))
+
+
+def _clarify(
+    turn: Turn,
+    question: str,
+    reasoning: str,
+    confidence: float | None,
+    changes: Sequence[CurationChange] = (),
+) -> Stop:
+    record = Decided("CLARIFY", confidence, reasoning, question)
+    return Stop("clarify", _section(record), (_curated(turn, record, changes),), question=question)
+
+
+def _section(record: Decided) -> Section:
+    meta = {"decision": record.decision, "confidence": record.confidence, "provenance": ["§0.raw_query"]}
+    parts = [f"**Decision:** {record.decision}", record.reasoning or ""]
+    if record.question:
+        parts.append(f"**Question:** {record.question}")
+    return Section(Phase.REFLECTION, (Meta(meta), Text("\n\n".join(parts))))
+
+
+def _curated(turn: Turn, record: Decided, changes: Sequence[CurationChange]) -> Decided:
+    """Return the record with what the reading decides on the session's entities, and what a model adds."""
+    if not turn.carry.registry.records or turn.reading.is_about_memory:
+        return record
+    curation = with_written(curation_of_reading(turn.reading), changes, turn.carry, turn.query)
+    if curation == Curation():
+        return record
+    return structs.replace(record, entity_curation=structs.replace(curation, turn=turn.turn))
 
 
 def _entities(turn: Turn) -> list[Option]:

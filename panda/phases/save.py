@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from msgspec import structs
 
 from panda.documents.context import Phase
-from panda.documents.records import decode
 from panda.documents.text import one_line, shorten, strip_citations
 from panda.errors import FileFormatError, HaltError, Problem, StoreError
 from panda.language.reading import Reading
@@ -17,7 +16,7 @@ from panda.memory.gathered import answer_items
 from panda.memory.memory import apply_staged
 from panda.phases.contract import Advance
 from panda.phases.kept import forgets_now
-from panda.phases.request import ask, is_served
+from panda.phases.request import ask
 from panda.phases.statements import Noting, render_noted
 from panda.phases.turn import Turn
 from panda.recipes.calls import Recordings
@@ -26,10 +25,12 @@ from panda.retrieval.relevance import find_query_words, share_of_words
 from panda.session.file import commit_turn, load_session
 from panda.session.fold import REPLY_CHARS, merge_by_rule, reply_of, summary_of, to_merge
 from panda.session.pending import fate_of
-from panda.session.turn_files import load_turn_files
-from panda.steps.all_steps import SESSION_TEXTS, SUMMARY
+from panda.session.turn_files import TurnFiles, load_turn_files
+from panda.steps.all_steps import SUMMARY
 from panda.steps.inputs import SummaryInputs
 from panda.steps.options import Option
+from panda.steps.reply_contents import SummaryReply
+from panda.store.carry import SummaryKind
 from panda.store.layout import CONTEXT_MD, RESPONSE_MD, UserStore
 from panda.store.records import (
     IndexSummary,
@@ -65,12 +66,33 @@ def summary_line(turn: Turn) -> str:
         return shorten(items[0], _SUMMARY_CHARS)
     if answer is not None and answer.text:  # an imported turn
         return shorten(one_line(f"{turn.query} {strip_citations(answer.text)}"), _SUMMARY_CHARS)
+    return shorten(f"No answer ({_came_to(turn)}) to: {one_line(turn.query)}", _SUMMARY_CHARS)
+
+
+def _came_to(turn: Turn) -> str:
+    """Return the outcome of an approved turn, else how it ended."""
     outcome = turn.metadata.outcome
-    came_to = outcome if turn.ending == "approved" and outcome else turn.ending
-    return shorten(f"No answer ({came_to}) to: {one_line(turn.query)}", _SUMMARY_CHARS)
+    return str(outcome) if turn.ending == "approved" and outcome else str(turn.ending)
 
 
-def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
+@dataclass(frozen=True)
+class Summarised:
+    """What the last call of a turn says of it."""
+
+    index: IndexSummary
+    session: SessionTexts
+
+
+def summarise(executor: RecipeExecutor, turn: Turn, reply_text: str | None = None) -> Summarised:
+    """
+    Return the summary of a turn for the index, and what its session keeps.
+
+    Args:
+        reply_text: What the user was shown; None where no session keeps anything of the turn.
+    """
+    waiting = to_merge(turn.carry) if reply_text is not None else ()
+    leaving = [one for one in turn.carry.turn_summaries if one.turn in waiting]
+    is_long = reply_text is not None and len(reply_text) > REPLY_CHARS
     answer = turn.context.section(Phase.SYNTHESIZER) if turn.answered is not False else None
     items = [item.text for item in answer_items(answer)]
     names = dict.fromkeys(word.lower() for word in find_query_words(" ".join([turn.query, *items])))
@@ -81,17 +103,44 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> IndexSummary:
         executor,
         SUMMARY,
         turn,
-        variables={"line": line},
+        variables={"line": line, "outcome": _came_to(turn)},
+        extra={
+            "reply": reply_text or "" if is_long else "",
+            "earlier_history": turn.carry.history_summary.text if waiting else "",
+            "leaving_turns": "\n".join(f"Turn {one.turn}: {one.turn_summary}" for one in leaving),
+            "engagement": turn.carry.engagement_summary.text if waiting else "",
+        },
         inputs=SummaryInputs(line=line, words=words),
     )
     topic = research.topic if (research := turn.folder.find(Research)) else None
     analysis = turn.folder.find(QueryAnalysis)
-    return IndexSummary(
+    index = IndexSummary(
         summary=reply.content.summary,
         topics=tuple(dict.fromkeys(one_line(topic) for topic in reply.content.topics)),
-        intent=analysis.intent if analysis else None,
+        intent=analysis.intent if analysis else reply.content.intent,
         has_research=topic is not None,
         research_topic=topic,
+    )
+    return Summarised(index, _session_texts(turn, reply.content, is_merging=bool(waiting), is_long=is_long))
+
+
+def _session_texts(turn: Turn, content: SummaryReply, *, is_merging: bool, is_long: bool) -> SessionTexts:
+    """Return what the session keeps; history that no reply words is merged by rule."""
+    if not (is_merging or is_long):
+        return SessionTexts()
+    history = content.history if is_merging else None
+    history_kind: SummaryKind | None = "model" if history else None
+    if is_merging and not history:
+        history = merge_by_rule(turn.carry)
+        history_kind = "fallback"
+    reply_summary = content.reply if is_long else None
+    return SessionTexts(
+        assistant_summary=reply_summary or None,
+        assistant_summary_kind="model" if reply_summary else None,
+        history=history,
+        history_kind=history_kind,
+        engagement=content.engagement or None,
+        engagement_kind="model" if content.engagement else None,
     )
 
 
@@ -133,7 +182,7 @@ def write_summaries(
         report.left -= 1
         folder = store.open(number)
         try:
-            made = summarise(executor, _SavedTurn(folder, store, recordings=Recordings([])))
+            made = summarise(executor, _SavedTurn(folder, store, recordings=Recordings([]))).index
             folder.save(made)
             report.written += 1
             told = str(made.summary)
@@ -167,7 +216,7 @@ class Save:
         folder, store = turn.folder, self.store
         if turn.session is not None and turn.session.head_turn == turn.turn:
             return Advance()
-        noted, text = self.noting.of(turn), None
+        noted = self.noting.of(turn)
         if (memory := folder.find(StagedMemory)) is not None:
             due = memory.due(turn.ending)
             if store.apart is None:
@@ -176,13 +225,19 @@ class Save:
         if turn.ending != "approved":
             said = [render_noted(noted)] if noted else []
             folder.write_text(RESPONSE_MD, "\n\n".join([*said, turn.question or _NOT_APPROVED]) + "\n")
+        ended = self._ended(turn)
+        files = replace(load_turn_files(folder.paths, turn.turn), summary=ended)
+        session_texts = SessionTexts()
         try:
-            index = summarise(self.executor, turn)
-            folder.save(index)
-            text = str(index.summary)
+            made = summarise(self.executor, turn, reply_of(files))
+            folder.save(made.index)
+            session_texts = made.session
+            text = str(made.index.summary)
+            kind: SummaryKind = "verbatim" if text == summary_line(turn) else "model"
+            ended = structs.replace(ended, turn_summary=text, summary_kind=kind)
         except HaltError as exc:
             turn.warn(f"no summary for the index yet: {exc.message}")
-        folder.save(self._summary(turn, text))
+        folder.save(self._summary(turn, replace(files, summary=ended), ended, session_texts))
         if store.apart is not None:
             return Advance()
         session = turn.session
@@ -194,55 +249,27 @@ class Save:
         commit_turn(store, session, turn.turn)
         return Advance()
 
-    def _summary(self, turn: Turn, text: str | None) -> Summary:
+    @staticmethod
+    def _ended(turn: Turn) -> Summary:
+        """Return how the turn ended, before anything summarises it."""
         cited = [n for item in answer_items(turn.context.section(Phase.SYNTHESIZER)) for n in item.node_ids]
-        ended = Summary(
+        return Summary(
             turn=turn.turn,
             outcome=turn.ending,
-            turn_summary=text,
-            summary_kind=None if text is None else "verbatim" if text == summary_line(turn) else "model",
+            turn_summary=None,
+            summary_kind=None,
             answered=bool(turn.answered),
             sources=tuple(dict.fromkeys(cited)),
             question=turn.question,
             steps_completed=0,
             errors=(),
         )
-        files = replace(load_turn_files(turn.folder.paths, turn.turn), summary=ended)
+
+    @staticmethod
+    def _summary(turn: Turn, files: TurnFiles, ended: Summary, texts: SessionTexts) -> Summary:
         made = summary_of(turn.carry, files)
         if turn.ending == "failed" and made.blocked_reason is None:
             made = structs.replace(made, blocked_reason=turn.reason)
         own = ("detail", "turn_summary", "summary_kind")
         did = {name: getattr(made, name) for name in made.__struct_fields__ if name not in own}
-        texts = self._texts(turn, reply_of(files))
         return structs.replace(ended, **did, session=texts, pending=fate_of(turn.carry, files))
-
-    def _texts(self, turn: Turn, reply: str) -> SessionTexts:
-        carry, waiting = turn.carry, to_merge(turn.carry)
-        if not waiting and len(reply) <= REPLY_CHARS:
-            return SessionTexts()
-        if not is_served(self.executor, SESSION_TEXTS, turn):
-            history = merge_by_rule(carry) if waiting else None
-            return SessionTexts(history=history, history_kind="fallback" if waiting else None)
-        leaving = [one for one in carry.turn_summaries if one.turn in waiting]
-        try:
-            texts_reply = ask(
-                self.executor,
-                SESSION_TEXTS,
-                turn,
-                extra={
-                    "earlier_history": carry.history_summary.text,
-                    "leaving_turns": "\n".join(f"Turn {one.turn}: {one.turn_summary}" for one in leaving),
-                    "engagement": carry.engagement_summary.text,
-                    "reply": reply if len(reply) > REPLY_CHARS else "",
-                },
-            ).content
-        except HaltError as exc:
-            turn.warn(f"no summary for the session yet: {exc.message}")
-            return SessionTexts()
-        texts = {
-            "assistant_summary": texts_reply.reply,
-            "history": texts_reply.history if waiting else None,
-            "engagement": texts_reply.engagement,
-        }
-        kinds = {f"{name}_kind": "model" for name, text in texts.items() if text}
-        return decode(SessionTexts, {name: text or None for name, text in texts.items()} | kinds, where="")

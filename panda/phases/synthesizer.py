@@ -10,8 +10,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from panda.documents.context import ContextDocument, Meta, Phase, Section, Text
+from panda.documents.evidence import check_evidence
 from panda.documents.records import encode
-from panda.errors import MemoryNodeError
+from panda.documents.text import one_line
+from panda.errors import MemoryNodeError, ReplyError
 from panda.language.lists import terms_of
 from panda.language.reading import Reading, asked_step
 from panda.language.text import without_greeting
@@ -38,7 +40,7 @@ from panda.phases.evidence import (
     tool_lines,
 )
 from panda.phases.from_session import lists_of, session_answer
-from panda.phases.item_repair import repair_of, standing_items
+from panda.phases.item_repair import repair_of
 from panda.phases.kept import NOT_STORED, answer_to_forgetting
 from panda.phases.near_passages import near_passages
 from panda.phases.pages import OPENING, named_pages
@@ -72,7 +74,6 @@ _PASTED = (
     " it over beside a question, as in `panda turn --with FILE QUERY`; to have every turn find it, save it as"
     " a note below knowledge/."
 )
-_LEFT_OUT = "Some of the answer was left out: its sources do not say it."
 
 
 @dataclass(frozen=True)
@@ -156,39 +157,56 @@ class Synthesizer:
 
     def _answer(self, turn: Turn, told: Sequence[Line], kept: Sequence[str]) -> _Answer:
         """
-        Return what the reply says; of the first revision only what was refused. One that quotes what code
-        would quote is composed like that, with what belongs to its lines.
+        Return what the reply says; of a revision only what was refused is written anew. One that quotes what
+        code would quote is composed like that, with what belongs to its lines.
         """
         items, rejected = [line.item for line in told], _rejected(turn)
         refused = {item.text for item in rejected}
         looked_at = [*self._look_at(turn, kept, (), quotes=False), *told, *_step_lines(turn)]
         read = [line if line.place > 0 else replace(line, place=-n) for n, line in enumerate(looked_at, 1)]
         last = Cited(self._reader, turn)  # the answer before this one, with the lines that it cites
-        if (left := standing_items(turn, items)) is not None:
-            return _Answer([last.line(item) for item in left], read, note=_LEFT_OUT)
-        repair, offered = repair_of(turn, items), standing(read)
+        repair = repair_of(turn, items)
+        if repair and repair.leaves_out:
+            standing_lines = [last.line(item) for item in repair.standing]
+            return _Answer(standing_lines, read, note=repair.left_out_note)
+        offered = standing(read)
         guidance = repair.guidance if repair else _guidance(turn, refused)
         quoting = Lazy(lambda: self._quoted(turn, kept))
         answered = session_answer(turn, self._reader)
         session = answered.lines if answered else ()
-        reply, sources = self._ask(turn, offered, session, quoting, guidance)
-        is_cut = quoting.is_made  # a recipe may allow fewer items than are quoted
-        if quoting.is_made and not reply.recipe.is_object and reply.content.text is None:
+        if not session and all(line.item in items for line in offered):
+            return quoting()  # there is nothing to answer from but what is told, which code confirms
+        try:
+            reply, sources = self._ask(turn, offered, session, quoting, guidance)
+        except ReplyError as exc:
+            if repair is None:
+                raise
+            turn.warn(f"no item was written anew; what stands is the answer: {exc.message}")
+            standing_lines = [last.line(item) for item in repair.standing]
+            return _Answer(standing_lines, read, note=repair.left_out_note)
+        is_quoting = quoting.is_made
+        if is_quoting and not reply.recipe.is_object and reply.content.text is None:
             return quoting()  # a recipe for text, which nothing words
-        if quoting.is_made or self._is_verbatim(reply, [*offered, *session]):
+        if is_quoting or self._is_verbatim(reply, [*offered, *session]):
             quoted = quoting()
             quotable = quoted_items(quoted.lines)
             replied = _says(reply)
             if replied == quotable:
                 return quoted
-            if is_cut and replied == quotable[: len(replied)]:
+            if is_quoting and replied == quotable[: len(replied)]:  # a recipe may allow fewer items
                 return changed(quoted, lines=quoted.lines[: len(replied)])
+            if not replied and not repair:  # what is near is shown though it is no answer
+                note = _missing_note(turn, reply, read)
+                return changed(quoted, lines=_contested(turn, ()), leads={}, lead="", note=note)
         written = _worded(turn, reply, sources, offered)
         if repair:
             anew = {line.item: line for line in written}
             written = [anew.get(item) or last.line(item) for item in repair.merged([*anew])]
         lines = _without(rejected, [*_contested(turn, written), *written])
-        return _Answer(without_doubles(lines), read)
+        note = _missing_note(turn, reply, read)
+        if repair and all(line.item in repair.standing for line in lines):  # nothing new came of it
+            note = repair.left_out_note
+        return _Answer(without_doubles(lines), read, note=note)
 
     def _quoted(self, turn: Turn, kept: Sequence[str]) -> _Answer:
         """Whole lines of the evidence, or what the session itself answers."""
@@ -219,17 +237,18 @@ class Synthesizer:
         if session and not lines:
             shown = without_doubles(_without(rejected, session.lines))
             lead = session.left_out if shown == [*session.lines] else ""
-            return _Answer(shown, read, session.leads, lead, is_quoted=True)
+            return _Answer(shown, read, session.leads, lead, closest=selection.passages, is_quoted=True)
         lines = without_doubles(_without(rejected, lines))
         if any(Reason.FROM_DOCUMENT in line.why for line in lines):
             names = ", ".join(document.name for document in turn.documents)
-            return _Answer(lines, read, lead=f"Closest in {names}, word for word:", is_quoted=True)
+            lead = f"Closest in {names}, word for word:"
+            return _Answer(lines, read, lead=lead, closest=selection.passages, is_quoted=True)
         if not lines:
             return _Answer([], read, closest=selection.passages, is_quoted=True)
         since = told_since(turn, lines, self._reader, self._closest)
         known = {line.item for line in lines}
         shown = [line for line in since.lines if line.item in known or line.item not in rejected]
-        return _Answer(shown, read, since.leads, is_quoted=True)
+        return _Answer(shown, read, since.leads, closest=selection.passages, is_quoted=True)
 
     def _select(self, turn: Turn, offered: Sequence[Line]) -> Selection:
         """Return what answers of the passages of phase 2 and of what tools of this turn claimed."""
@@ -536,6 +555,15 @@ def _tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
     listed = [said[line.id] for line in node.items if line.list_id and line.list_id == lines[0].list_id]
     everywhere = set.intersection(*listed) if listed else set()
     return not any(terms_of(query) & said.get(line.id, set()) - everywhere for line in lines)
+
+
+def _missing_note(turn: Turn, reply: Reply[AnswerReply], read: Sequence[Line]) -> str:
+    """Return what a reply names as not said by the lines; "" where it adds a claim of its own."""
+    missing = one_line(reply.content.missing or "").rstrip(" .")
+    given = [turn.query, turn.meant, *(line.text for line in read)]
+    if not missing or check_evidence(missing, given):
+        return ""
+    return f"The saved passages do not say: {missing}."
 
 
 def _says(reply: Reply[AnswerReply]) -> list[tuple[str, tuple[str, ...]]]:

@@ -67,7 +67,7 @@ class Validator:
         plan = turn.plan
         judgements: Sequence[GoalVerdictReply] = ()
         judged_items: Sequence[ItemVerdict] = ()
-        left_out = False
+        is_last = turn.attempt >= _MOST_REVISIONS
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
         elif not is_served(self.executor, VALIDATION, turn):  # quoted lines support themselves
@@ -99,10 +99,14 @@ class Validator:
             if denied and verdict in ("APPROVE", "REVISE"):
                 issues = [one.issue for one in denied]
                 rejected = [one.item.text for one in denied]
-                left_out = verdict == "APPROVE" and turn.attempt > 0 and len(denied) < len(items)
                 verdict, confidence, reason = "REVISE", None, "; ".join(issues)
-        spent = {"REVISE": turn.attempt >= _MOST_REVISIONS, "RETRY": turn.round >= _MOST_RETRIES}
-        verdict = "FAIL" if spent.get(verdict) and not left_out else verdict
+            elif verdict == "REVISE" and is_last and not reply.below_threshold:
+                turn.warn(f"a better answer was asked for and not found, what is supported stays: {reason}")
+                verdict, rejected = "APPROVE", []
+        left_out = verdict == "REVISE" and is_last and 0 < len(rejected) < len(items)
+        is_spent = (verdict == "REVISE" and is_last) or (verdict == "RETRY" and turn.round >= _MOST_RETRIES)
+        if is_spent and not left_out:
+            verdict = "FAIL"
         judged = goal_verdicts(plan, items, verdict, judgements)
         best = _best_attempt(turn, len(issues)) if verdict == "FAIL" else None
         section = _section(

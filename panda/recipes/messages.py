@@ -17,7 +17,7 @@ from panda.compression.fit import (
     fit_documents,
     newest_result,
 )
-from panda.documents.context import SECTIONS, ContextDocument, Phase, Section, render_section
+from panda.documents.context import SECTIONS, ContextDocument, Phase, Section, render_for_prompt
 from panda.documents.text import escape_prompt_lines, one_line
 from panda.errors import BudgetExceededError, Location, RecipeKeyError
 from panda.language.dates import DATES
@@ -27,7 +27,7 @@ from panda.models.contract import Message, Model
 from panda.models.replies import with_schema
 from panda.recipes.book import RecipeBook
 from panda.recipes.recipe import Recipe
-from panda.recipes.schema import asked_properties, plain_schema, property_schemas
+from panda.recipes.schema import asked_properties, describe_schema, plain_schema, property_schemas
 from panda.steps.all_steps import ASSESSMENT, BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, TICKET
 from panda.steps.contract import StepContract
 from panda.steps.options import Option
@@ -71,11 +71,12 @@ def build_messages(
     role, _, task = prompt.partition("\n# Task\n")
     system = [role.strip()]
     if recipe.is_object and asked:
-        told = schema or plain_schema(recipe.output_schema, contract, only=asked)
+        asked_schema = schema or plain_schema(recipe.output_schema, contract, only=asked)
         form = "one YAML mapping" if recipe.output_format == "yaml" else "one JSON object"
-        system.append(f"Reply with {form} of this schema:\n{json.dumps(told, ensure_ascii=False)}")
+        system.append(_describe_reply(form, asked_schema))
     system += [f"Example:\n{example.strip()}" for example in recipe.examples]
-    user = [_block(one_line(document.name), document.text) for document in documents if document.text]
+    sent = [document for document in documents if document.text and document.name != RAW_QUERY]
+    user = [_block(one_line(document.name), document.text) for document in sent]
     user += [_render_options(name, options) for name, options in request.shown_options.items() if options]
     if request.guidance:
         user.append(_block("Guidance", request.guidance))
@@ -90,6 +91,14 @@ def build_messages(
         Message("system", fill("\n\n".join(system), variables, where=place)),
         Message("user", "\n\n".join(user), request.pictures),
     ]
+
+
+def _describe_reply(form: str, schema: Mapping[str, Any]) -> str:
+    """Return how a reply has to look, as short as its schema allows."""
+    described = describe_schema(schema)
+    if described is None:
+        return f"Reply with {form} of this schema:\n{json.dumps(schema, ensure_ascii=False)}"
+    return f"Reply with {form} of this form (? is optional; ≤ characters or items):\n{described}"
 
 
 def _block(title: str, text: str) -> str:
@@ -119,19 +128,34 @@ def fill(text: str, variables: Mapping[str, str], *, where: str) -> str:
 def without_doubles(recipe: Recipe, contract: StepContract[Any], request: Request, prompt: str) -> Request:
     """
     Return the request as a model is shown it, so that nothing is sent twice: with the options that it
-    chooses from, those that its prompt names, as in `the options "pages"`, and plain ids; of other options
-    those that no document holds.
+    chooses from, and those that its prompt names, as in `the options "pages"`; of other options those that no
+    document holds. Ids without a text are shown where nothing else names them.
     """
     documents = " ".join(" ".join(document.text.split()) for document in request.shown_documents)
+    described = [option.shown or option.text for option in _options_with_texts(request)]
+    all_texts = "\n".join([documents, *described, *request.variables.values()])
 
     def is_shown(option: Option) -> bool:
         return option.id == option.text or " ".join((option.shown or option.text).split()) not in documents
 
-    options = {
-        name: given if is_shown_whole(recipe, contract, name, prompt) else list(filter(is_shown, given))
-        for name, given in request.shown_options.items()
+    options: dict[str, Sequence[Option]] = {}
+    for name, given in request.shown_options.items():
+        if all(option.id == option.text and option.id in all_texts for option in given):
+            options[name] = ()
+        elif is_shown_whole(recipe, contract, name, prompt):
+            options[name] = given
+        else:
+            options[name] = list(filter(is_shown, given))
+    ids = {name: [option.id for option in given] for name, given in request.shown_options.items()}
+    shown_ids = {
+        name: ids[name] if not given else [option.id for option in given] for name, given in options.items()
     }
-    return replace(request, options=options, ids={})
+    return replace(request, options=options, ids=shown_ids)
+
+
+def _options_with_texts(request: Request) -> list[Option]:
+    options = [option for given in request.shown_options.values() for option in given]
+    return [option for option in options if option.id != option.text]
 
 
 def is_shown_whole(recipe: Recipe, contract: StepContract[Any], set_name: str, prompt: str) -> bool:
@@ -168,12 +192,12 @@ def recipe_documents(
         title = f"§{number} {SECTIONS[number].title}"
         if number == Phase.COORDINATOR:
             at = newest_result(section)
-            older = render_section(Section(number, section.blocks[:at])) if at else ""
-            documents += _results(title, older, render_section(Section(number, section.blocks[at:])))
+            older = render_for_prompt(Section(number, section.blocks[:at])) if at else ""
+            documents += _results(title, older, render_for_prompt(Section(number, section.blocks[at:])))
         else:
             share = float(0 < number == last)
             documents.append(
-                InputDocument(title, render_section(section), number == Phase.QUERY_ANALYZER, share)
+                InputDocument(title, render_for_prompt(section), number == Phase.QUERY_ANALYZER, share)
             )
     plan = context.section(Phase.PLANNER)
     given = {CONTEXT_MD: "", TICKET: plan.text if plan else "", **extra}

@@ -103,10 +103,11 @@ class _Attempt:
         )
 
     def _asked(self) -> list[str]:
-        """Return the properties that are asked for; after a reply that was cut without the lenient ones."""
+        """Return the properties that are asked for; after a reply that was cut those that are needed."""
         call = self._call
+        dispensable = frozenset(call.contract.lenient).difference(call.contract.required)
         names = asked_properties(call.recipe.output_schema, call.contract)
-        return [name for name in names if not call.times_cut or name not in call.contract.lenient]
+        return [name for name in names if not call.times_cut or name not in dispensable]
 
     def _schema(self, *, with_ids: bool) -> Mapping[str, Any]:
         """Return the schema of the reply; after a reply that was cut with limits under which it fits."""

@@ -163,6 +163,74 @@ class _Places:
         return {"anyOf": variants}
 
 
+def describe_schema(schema: Mapping[str, Any]) -> str | None:
+    """
+    Return a schema as a short form for a prompt; None where it says more than the form can.
+
+    >>> properties = {"why": {"type": "string", "maxLength": 80}, "verdict": {"enum": ["pass", "retry"]}}
+    >>> print(describe_schema({"type": "object", "required": ["verdict"], "properties": properties}))
+    {"why"?: text ≤80, "verdict": "pass"|"retry"}
+    >>> describe_schema({"type": "string", "format": "date"})
+    """
+    if schema.keys() - _DESCRIBED:
+        return None
+    if "enum" in schema:
+        return "|".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
+    if "anyOf" in schema:
+        parts = [describe_schema(part) for part in schema["anyOf"]]
+        return None if None in parts else " or ".join(part for part in parts if part is not None)
+    kinds = [_describe_kind(kind, schema) for kind in _kinds(schema)]
+    return None if None in kinds else "|".join(kind for kind in kinds if kind is not None)
+
+
+_DESCRIBED = frozenset(
+    {
+        *("type", "enum", "anyOf", "properties", "required", "additionalProperties", "items"),
+        *("maxItems", "minItems", "maxLength", "minLength", "minimum", "maximum"),
+    }
+)
+_KIND_WORDS = {"string": "text", "boolean": "true|false", "null": "null"}
+
+
+def _describe_kind(kind: str, schema: Mapping[str, Any]) -> str | None:
+    match kind:
+        case "object":
+            return _describe_object(schema)
+        case "array":
+            item = describe_schema(schema.get("items", {"type": "string"}))
+            return None if item is None else f"[{item}, …]{_describe_range(schema, 'Items')}"
+        case "string":
+            return f"text{_describe_range(schema, 'Length')}"
+        case "integer" | "number":
+            least, most = schema.get("minimum"), schema.get("maximum")
+            limits = f" ≥{least}" if least is not None else ""
+            return f"{kind}{limits}" + (f" ≤{most}" if most is not None else "")
+    return _KIND_WORDS.get(kind)
+
+
+def _describe_range(schema: Mapping[str, Any], of: str) -> str:
+    least, most = schema.get(f"min{of}"), schema.get(f"max{of}")
+    limits = f" ≥{least}" if least else ""
+    return limits if most is None else f"{limits} ≤{most}"
+
+
+def _describe_object(schema: Mapping[str, Any]) -> str | None:
+    properties = property_schemas(schema)
+    if not properties:
+        return "{…}"
+    if schema.get("additionalProperties") not in (None, False):
+        return None
+    required = schema.get("required", ())
+    parts = []
+    for name, part in properties.items():
+        described = describe_schema(part)
+        if described is None:
+            return None
+        mark = "" if name in required else "?"
+        parts.append(f"{json.dumps(name, ensure_ascii=False)}{mark}: {described}")
+    return "{" + ", ".join(parts) + "}"
+
+
 def longest_chars(schema: Mapping[str, Any], *, open_chars: float = math.inf) -> float:
     """
     Characters of the longest reply that a schema allows, as `json.dumps` writes it; infinite without limits.

@@ -249,6 +249,9 @@ def simulate(
     differs = bool(different or misses or ends_otherwise)
     result: Result = "halted" if halted else "differs" if differs else "same"
     findings = [halted] if halted else []
+    if result == "differs" and answers == "recorded" and saved.is_of_lists():
+        result = "not judged"
+        findings.append("an earlier version decided it, by rules that are gone")
     if ends_otherwise:
         findings.append(f"its outcome is {outcome.outcome}, and was {came_to}")
     if changed and result != "same":

@@ -22,7 +22,6 @@ from panda.steps.reply_contents import (
     ReportReply,
     ResultsReply,
     RetrievalReply,
-    SessionTextsReply,
     SourcesReply,
     StatementReply,
     StrategyReply,
@@ -111,13 +110,15 @@ RETRIEVAL = StepContract(
     reply=RetrievalReply,
     option_sets=("relevant",),
     places={"relevant": "relevant"},
+    lenient=("relevant",),
 )
 SYNTHESIS = StepContract(
     name="phase2_2_synthesis",
     reply=SynthesisReply,
-    option_sets=("lines", "sources"),
-    places={"sections[].items[].node_ids": "sources"},
+    option_sets=("lines",),
+    places={"lines": "lines"},
     documents=HEADINGS,
+    lenient=("lines",),
 )
 CONTEXT_VALIDATION = StepContract(
     name="phase2_5_context_validator",
@@ -129,7 +130,7 @@ CONTEXT_VALIDATION = StepContract(
 PLANNING = StepContract(
     name="phase3_planner",
     reply=PlanReply,
-    option_sets=("tools", "evidence", "pages", "told", "recalled", "ordered", "fresh"),
+    option_sets=("tools", "evidence", "pages", "recalled", "ordered", "fresh"),
     places={"tools": "tools"},
     variables=("tools", "quoted"),
     documents=("turn_summaries", ASSESSMENT),
@@ -251,12 +252,11 @@ VALIDATION = StepContract(
     documents=("items",),
     is_dispensable=True,
 )
-SUMMARY = StepContract(name="phase7_summarizer", reply=SummaryReply, variables=("line",))
-SESSION_TEXTS = StepContract(
-    name="phase7_session",
-    reply=SessionTextsReply,
+SUMMARY = StepContract(
+    name="phase7_summarizer",
+    reply=SummaryReply,
+    variables=("line", "outcome"),
     documents=("earlier_history", "leaving_turns", "engagement", "reply"),
-    is_dispensable=True,
 )
 _COMPRESSION = tuple(
     StepContract(
@@ -296,7 +296,6 @@ _ALL: tuple[StepContract[Any], ...] = (
     VALIDATION,
     *_COMPRESSION,
     SUMMARY,
-    SESSION_TEXTS,
 )
 STEPS: Mapping[str, StepContract[Any]] = {contract.name: contract for contract in _ALL}
 """Every step that the phases ask for, by name; a test holds it to their code."""

@@ -23,15 +23,11 @@ class QueryInputs:
 class ReflectionInputs:
     quoted: str  # the query, shortened to be quoted in a question
     history: Sequence[str]  # what the last turns were about, oldest first
-    find_reason: Callable[[], str | None]
-    """Finds why nothing has to be asked back, in words; None where a reference has no antecedent and nothing
-    is near."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalInputs:
     ranked: Callable[[], Sequence[RankedPassage]]  # gives the passages of all candidates, closest first
-    only_tells: bool  # whether the message asks for nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +35,7 @@ class SynthesisInputs:
     passages: Callable[[], Sequence[RankedPassage]]  # gives the closest passages of what was loaded
     document_lines: Callable[[], Sequence[Line]]
     """Gives what answers a request about documents that were handed over; empty if it is none."""
-    titles: Mapping[str, str]  # the title under which §2 has each loaded node, by its id
+    ids: Mapping[str, str]  # what the reply calls each line of the loaded documents, by the line's own id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +46,7 @@ class PlanningInputs:
     evidence: Callable[[], Sequence[Option]]  # gives the closest gathered lines
     pages: Sequence[Option]  # pages to look at, with how well they fit by words
     opens_page: bool  # whether the query names a page
-    is_told: bool  # whether the message only tells what is kept
+    is_told: bool  # whether the message asks for nothing
     is_answered: Callable[[], bool]  # whether the session, or a document that was handed over, answers
     wants_new: bool  # whether an order hangs on how things are now, so that it is looked for anew
     is_researched: bool  # whether fresh research is to be used in full

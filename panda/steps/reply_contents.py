@@ -48,19 +48,8 @@ class RetrievalReply(ReplyContent, frozen=True, kw_only=True):
     reasoning: str | None = None
 
 
-class GatheredItemReply(ReplyContent, frozen=True, kw_only=True):
-    text: str
-    node_ids: tuple[str, ...]
-
-
-class GatheredSectionReply(ReplyContent, frozen=True, kw_only=True):
-    title: str
-    items: tuple[GatheredItemReply, ...]
-    confidence_avg: float | None = None
-
-
 class SynthesisReply(ReplyContent, frozen=True, kw_only=True):
-    sections: tuple[GatheredSectionReply, ...]
+    lines: tuple[str, ...]  # ids
 
 
 class ContextVerdictReply(ReplyContent, frozen=True, kw_only=True):
@@ -119,6 +108,7 @@ class AnswerItemReply(ReplyContent, frozen=True, kw_only=True):
 
 class AnswerReply(ReplyContent, frozen=True, kw_only=True):
     items: tuple[AnswerItemReply, ...]
+    missing: str | None = None  # what of the query the lines do not say
     text: str | None = None  # the answer as markdown, where the recipe asks for that in the place of items
 
 
@@ -144,12 +134,12 @@ class ValidationReply(ReplyContent, frozen=True, kw_only=True):
 class SummaryReply(ReplyContent, frozen=True, kw_only=True):
     summary: str
     topics: tuple[str, ...] = ()
-
-
-class SessionTextsReply(ReplyContent, frozen=True, kw_only=True):
-    reply: str | None = None
-    history: str | None = None
-    engagement: str | None = None
+    intent: str | None = None
+    has_research: bool = False
+    research_topic: str | None = None
+    reply: str | None = None  # what the user was shown, in short
+    history: str | None = None  # of the session
+    engagement: str | None = None  # what the session is about
 
 
 class StrategyReply(ReplyContent, frozen=True, kw_only=True):

@@ -49,6 +49,7 @@ from panda.store.lines import load_lines
 from panda.store.outcome import TurnOutcome, outcome_of
 from panda.store.records import (
     Call,
+    ChoiceCall,
     FileRecord,
     ForgottenCall,
     Metadata,
@@ -161,6 +162,10 @@ class TurnFolder:
         """The model calls of the turn, in order, but for those that were forgotten."""
         lines = load_lines(_CALL, self.paths / CALLS_JSONL)
         return [call for call in lines if not isinstance(call, ForgottenCall)]
+
+    def is_of_lists(self) -> bool:
+        """Return whether the turn was decided by decision lists of an earlier version, which are gone."""
+        return any(isinstance(call, ChoiceCall) and len(call.options) > 1 for call in self.load_calls())
 
     def append_call(self, call: ModelCall) -> None:
         """Adds a line to calls.jsonl. Raises FileFormatError: it would not be read."""

@@ -111,33 +111,6 @@ def test_damage_is_found(panda: Panda, title: str, before: str, after: str, find
     assert any(re.search(finding, message) for message in messages(panda)), messages(panda)
 
 
-PRICE = "Lenovo LOQ 15: price $697.00"
-
-
-@pytest.mark.parametrize(
-    ("title", "text", "node_ids", "reason"),
-    [
-        (VISIT, "It is good.", [], "node_ids: [] should be non-empty"),
-        (VISIT, PRICE, ["visit:gone"], "'visit:gone' is not one of ['visit:visit_loq']"),
-        ("Shops", PRICE, ["visit:visit_loq"], "'Shops' is not one of ['Session Preferences', "),
-        (VISIT, PRICE.replace("6", "5"), ["visit:visit_loq"], "Visit Data: $597.00 in 'Lenovo LOQ 15"),
-    ],
-)  # fmt: skip
-def test_a_draft_is_judged_alike(
-    ann: ScriptedPanda, title: str, text: str, node_ids: Sequence[str], reason: str
-) -> None:
-    """All that a model drafts is asked for again with the reason, and none of it comes into §2."""
-    drafts = [
-        {"sections": [{"title": heading, "items": [{"text": line, "node_ids": ids}]}]}
-        for heading, line, ids in ((title, text, node_ids), (VISIT, PRICE, ["visit:visit_loq"]))
-    ]
-    turn = ann.turn(script=Script(synthesis=drafts))
-    assert turn.status == "approved"
-    assert [reason in request.text for request in turn.asked("synthesis")] == [False, True]
-    lines = [line for line in turn.section(2).splitlines() if line.startswith("- ")]
-    assert lines == [f"- {PRICE} [1] (0.0h ago)", "- none stated"]
-
-
 @pytest.mark.parametrize("written", ["0.91", "0.93"])
 def test_confidence_within_a_hundredth(panda: Panda, written: str) -> None:
     """A confidence_avg that is off by .01 passes."""

@@ -3,7 +3,7 @@
 import re
 
 from tests.api import ScriptedPanda, Turn
-from tests.script import Script, loaded_lines, offered, pick
+from tests.script import Script, loaded_documents, offered, pick
 from tests.store_files import write_note, write_research, write_turn
 
 QUERY = "Which laptops are there?"
@@ -17,10 +17,7 @@ def load(ann: ScriptedPanda, *nodes: str) -> tuple[Turn, dict[str, list[str]]]:
     """Ask with these nodes chosen; return the turn and the lines of each document that was loaded."""
     turn = ann.turn(QUERY, script=Script(retrieval={"relevant": pick(*nodes)}, answer={"items": []}))
     assert turn.code == 0, turn.err
-    documents: dict[str, list[str]] = {}
-    for node_id, line in loaded_lines(turn.asked("synthesis")[0]):
-        documents.setdefault(node_id, []).append(line)
-    return turn, documents
+    return turn, loaded_documents(turn.asked("synthesis")[0])
 
 
 def write_claims(ann: ScriptedPanda) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.api import ScriptedPanda, Turn
-from tests.script import Script, loaded_lines, pick
+from tests.script import Script, loaded_documents, pick
 from tests.store_files import write_turn, write_visit
 
 QUERY = "Which tea, desk, cup and lamp, and which tent?"
@@ -36,8 +36,9 @@ def go_on(ann: ScriptedPanda, number: int) -> Turn:
 
 def remembered(turn: Turn) -> list[str]:
     """Return the lines of memory that the turn read, without the budget of LAPTOPS."""
-    lines = loaded_lines(turn.asked("synthesis")[0])
-    return sorted(line for node_id, line in lines if node_id.startswith("memory:") and "budget" not in line)
+    documents = loaded_documents(turn.asked("synthesis")[0])
+    own = [line for node_id, lines in documents.items() if node_id.startswith("memory:") for line in lines]
+    return sorted(line for line in own if "budget" not in line)
 
 
 def say(ann: ScriptedPanda, *values: str, at: str = EARLIER) -> None:

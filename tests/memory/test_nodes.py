@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.api import ScriptedPanda, Turn
-from tests.script import Script, loaded_lines, pick
+from tests.script import Script, loaded_documents, pick
 from tests.store_files import write_note, write_research, write_turn, write_visit
 
 PREFERENCES = """---
@@ -33,10 +33,8 @@ def ask(ann: ScriptedPanda, query: str, *node_ids: str, **environ: str) -> Turn:
 
 def documents(turn: Turn) -> dict[str, list[str]]:
     """Return the lines of each document that the turn loaded, by node id, in order."""
-    lines: dict[str, list[str]] = {}
-    for node_id, line in loaded_lines(turn.asked("synthesis")[0]):
-        lines.setdefault(node_id, []).append(line)
-    return lines
+    asked = turn.asked("synthesis")
+    return loaded_documents(asked[0]) if asked else {}
 
 
 def load(ann: ScriptedPanda, query: str, *node_ids: str) -> dict[str, list[str]]:

@@ -23,32 +23,25 @@ BIKES = "\n\n".join(
 
 class Drafting(Script):
     """
-    Drafts every loaded paragraph of the note, an item each.
+    Chooses every line that is loaded.
 
     Args:
         shorten: Gives the wording of a passage that is to be shortened.
     """
 
     def __init__(self, shorten: Any) -> None:
-        item = {"text": "The price in shop 3 is $399.", "node_ids": ["knowledge:bikes.md#bikes"]}
-        super().__init__(retrieval={"relevant": pick("bikes")}, answer={"items": [item]})
+        super().__init__(retrieval={"relevant": pick("bikes")})
         self._shorten = shorten
 
     def __call__(self, asked: Asked) -> str | Exception:
         if step_of(asked) == "rewording":
             return str(self._shorten(asked))
+        if step_of(asked) == "answer":
+            lines = [own_id for own_id, line in offered(asked, "lines").items() if "$399" in line]
+            return json.dumps({"items": [{"text": "The price there is $399.", "lines": lines}]})
         if step_of(asked) != "synthesis":
             return super().__call__(asked)
-        items: list[dict[str, Any]] = []
-        for node_id, line in loaded_lines(asked):
-            if line.startswith("Shop"):
-                items.append({"text": line, "node_ids": [node_id]})
-            elif items and items[-1]["node_ids"] == [node_id]:
-                items[-1]["text"] += f" {line}"
-        parts = [items[first : first + 12] for first in range(0, len(items), 12)]
-        return json.dumps(
-            {"sections": [{"title": "Forever Memory Knowledge", "items": part} for part in parts]}
-        )
+        return json.dumps({"lines": [*loaded_lines(asked)]})
 
 
 def in_short(asked: Asked) -> str:
@@ -77,17 +70,15 @@ def ask_for_a_bike(ann: ScriptedPanda, shorten: Any) -> tuple[Turn, dict[str, An
     return turn, entry
 
 
-def test_a_long_draft_is_shortened_by_nerves(ann: ScriptedPanda) -> None:
-    """2.2 may write 5,000 tokens; §2 is brought to its budget by NERVES, each source kept, and logged so."""
+def test_a_long_section_is_shortened_by_nerves(ann: ScriptedPanda) -> None:
+    """However much 2.2 chooses, §2 is brought to its budget by NERVES, each source kept, and logged so."""
     turn, entry = ask_for_a_bike(ann, in_short)
-    assert [request.body["max_tokens"] for request in turn.asked("synthesis")] == [5000]
-    assert len(turn.section(2)) < len(BIKES) / 2
-    assert "- Shop 9 has it at $999. [1]" in turn.body(2)
+    assert re.search(r"(?m)^- Shop \d+ has it at \$\d+99\. \[\d\]$", turn.body(2))
     assert ann.problems() == []  # what NERVES wrote stands in calls.jsonl
     assert (entry["method"], entry["model"], entry["model_layer"]) == ("rewrite", "scripted", "NERVES")
     calls = [call for call in turn.calls if call["recipe"] == "compress/compress_context"]
     assert {call["phase"] for call in calls} == {2}
-    assert len(calls) > 25  # they do not count as executions of the turn
+    assert len(calls) > 10  # they do not count as executions of the turn
 
 
 @pytest.mark.usefixtures("pauses")
@@ -96,19 +87,18 @@ def test_a_wording_that_fails_is_not_used(ann: ScriptedPanda, shorten: Any) -> N
     """Where NERVES adds a number or is away, whole sentences stand in §2, and the log names no model."""
     turn, entry = ask_for_a_bike(ann, shorten)
     assert "1,234,567" not in turn.body(2)
-    assert "Its price there is $399" in turn.body(2)
     assert (entry["method"], entry["model"], entry["model_layer"]) == ("lexical", None, None)
     assert "### Constraints" in turn.body(2)
     assert ann.problems() == []  # each part keeps its heading, and so its nodes
 
 
-def test_a_draft_that_is_cut_is_asked_for_again(ann: ScriptedPanda) -> None:
+def test_a_choice_that_is_cut_is_asked_for_again(ann: ScriptedPanda) -> None:
     """The second attempt is told how much it may have at most."""
     turn = ann.turn(script=Script(synthesis=["cut", {"lines": pick("price $697.00")}]))
     first, second = (request.body for request in turn.asked("synthesis"))
-    assert first["max_tokens"] == second["max_tokens"] == 5000
-    assert "5,000 tokens" in second["messages"][-1]["content"]
-    assert "5,000 tokens" not in first["messages"][-1]["content"]
+    assert first["max_tokens"] == second["max_tokens"] == 600
+    assert "600 tokens" in second["messages"][-1]["content"]
+    assert "600 tokens" not in first["messages"][-1]["content"]
     assert turn.status == "approved"
 
 
@@ -123,22 +113,16 @@ def test_thinking_takes_no_room_of_a_recipe(ann: ScriptedPanda) -> None:
     assert turn.status == "approved"
 
 
-@pytest.mark.parametrize(("window", "least", "most"), [(16_384, 5000, 5000), (4096, 500, 4000)])
-def test_the_window_limits_the_draft(ann: ScriptedPanda, window: int, least: int, most: int) -> None:
-    """A draft gets what the window leaves, and never less than the recipe's output."""
-    ann.write("models.yaml", ann.server.models().replace("n_ctx: 32768", f"n_ctx: {window}"))
-    (request,) = ann.turn().asked("synthesis")
-    room = request.body["max_tokens"]
-    assert least <= room <= most
-    assert len(request.text.split()) + room <= window
-
-
 def test_candidates_tell_what_they_are(ann: ScriptedPanda) -> None:
     """Each candidate carries kind, date, age, quality of the source and confidence."""
     (request,) = ann.turn().asked("retrieval")
     shown = offered(request, "relevant")
-    assert shown[PRICE_NODE].startswith("visit record, 2026-01-04, 0.0h ago, quality 0.92, confidence 0.92: ")
-    assert shown["turn:2"].startswith("turn summary, 2026-01-03, 28.5h ago, confidence 0.70: I drink tea.")
+    assert shown[PRICE_NODE].startswith(
+        "visit record, 2026-01-04, 0.0h ago, quality 0.92, confidence 0.92: Lenovo LOQ 15: "
+    )
+    assert shown["turn:2"].startswith(
+        "turn summary, 2026-01-03, 28.5h ago, confidence 0.70: I drink tea. Assam it is."
+    )
     assert shown["memory:budget"].startswith("preference, 2026-01-03, ")
 
 

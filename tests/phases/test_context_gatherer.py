@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.api import PRICE_QUESTION, ScriptedPanda, Turn
-from tests.script import PRICE, PRICE_NODE, Script, loaded_lines, pick
+from tests.script import PRICE, PRICE_NODE, Asked, Script, loaded_lines, pick
 from tests.store_files import NOW, write_json, write_note, write_research, write_visit
 
 GAP = "nothing that was gathered seems to answer the query"
@@ -104,8 +104,8 @@ def test_retry_looks_further_once(ann: ScriptedPanda) -> None:
     )
     turn = ann.turn(script=script)
     first, second = turn.asked("synthesis")
-    assert (PRICE_NODE, PRICE) not in loaded_lines(first)
-    assert (PRICE_NODE, PRICE) in loaded_lines(second)
+    assert PRICE not in loaded_lines(first).values()
+    assert PRICE in loaded_lines(second).values()
     assert "Look for a price." in second.text
     assert len(turn.asked("context")) == 2
     assert (gathered(turn)["gaps"], gathered(turn)["verdict"]["status"]) == ([GAP], "retry")
@@ -124,6 +124,11 @@ def test_a_retry_that_is_written_as_pass_is_found(ann: ScriptedPanda) -> None:
     assert problem["message"] == "says pass, but phase 2.5 said retry"
 
 
+def loaded_nodes(asked: Asked) -> set[str]:
+    """Return the ids of the documents that 2.2 was shown."""
+    return set(re.findall(r"(?m)^\[(\w+:[^\]]+)\] ", asked.text))
+
+
 def add_laptops(ann: ScriptedPanda, number: int) -> None:
     """Visit so many further laptops."""
     for n in range(number):
@@ -136,7 +141,7 @@ def test_a_second_retry_is_not_followed(ann: ScriptedPanda) -> None:
     add_laptops(ann, 9)
     turn = ann.turn(script=Script(context={"verdict": "retry"}))
     assert (len(turn.asked("context")), turn.status) == (2, "approved")
-    first, second = ({node_id for node_id, _ in loaded_lines(asked)} for asked in turn.asked("synthesis"))
+    first, second = (loaded_nodes(asked) for asked in turn.asked("synthesis"))
     assert len(second - first) == 4
 
 
@@ -167,11 +172,11 @@ def test_a_line_that_is_too_long(ann: ScriptedPanda) -> None:
     assert turn.status == "approved"
 
 
-def test_a_valid_draft_outlives_a_bad_one(ann: ScriptedPanda) -> None:
-    """Where a second draft is asked for and fails its checks, the first, which held, is §2."""
+def test_a_first_choice_outlives_a_reply_that_is_none(ann: ScriptedPanda) -> None:
+    """Where a second choice is asked for and no reply can be read, the first is §2."""
     script = Script(
         retrieval={"relevant": pick("memory:budget")},
-        synthesis=[{"lines": pick("budget")}, draft(text="It costs $1.")],
+        synthesis=[{"lines": pick("budget")}, "It costs $1."],
         context={"verdict": "retry", "guidance": "Look for a price."},
         answer={"items": []},
     )
@@ -212,13 +217,14 @@ def test_two_visits_of_one_name(ann: ScriptedPanda) -> None:
     assert (turn.code, turn.interventions[0]["type"]) == (20, "memory_error")
 
 
-def test_source_that_was_not_offered(ann: ScriptedPanda) -> None:
-    """A model cannot choose a source that does not exist; insisting on it halts the turn."""
-    turn = ann.turn(script=Script(retrieval={"relevant": ["visit:made_up"]}))
-    intervention = halted_at_gathering(turn)
-    assert intervention["type"] == "invalid_reply"
-    assert intervention["recipe"] == "pipeline/phase2_1_retrieval"
-    assert json.loads(intervention["raw_output"]) == {"relevant": ["visit:made_up"]}
+def test_a_source_that_was_not_offered_is_dropped_and_named(ann: ScriptedPanda) -> None:
+    """A model cannot choose a source that does not exist; those that do are taken."""
+    turn = ann.turn(script=Script(retrieval={"relevant": ["visit:made_up", PRICE_NODE]}))
+    assert (turn.status, len(turn.asked("retrieval"))) == ("approved", 1)
+    assert turn.warnings == ["left out of the plan, as it was not offered: visit:made_up"]
+    assert [one["node_id"] for one in turn.file("retrieval_plan.json")["candidates"] if one["chosen"]] == [
+        PRICE_NODE
+    ]
 
 
 def test_expired_price_is_left_out(ann: ScriptedPanda) -> None:
@@ -227,7 +233,7 @@ def test_expired_price_is_left_out(ann: ScriptedPanda) -> None:
     write_visit(ann.user_directory, 2, "visit_old", fields, quality=0.9, at=NOW - timedelta(days=30))
     script = Script(retrieval={"relevant": pick("visit_old")}, answer={"items": []})
     turn = ann.turn("How much is the HP Victus?", script=script)
-    texts = [text for _, text in loaded_lines(turn.asked("synthesis")[0])]
+    texts = [*loaded_lines(turn.asked("synthesis")[0]).values()]
     assert "HP Victus: gpu RTX 4050" in texts
     assert not any("$799" in text for text in texts)
 
@@ -243,110 +249,36 @@ def test_named_turn_is_taken(ann: ScriptedPanda) -> None:
 def test_questions_are_not_evidence(ann: ScriptedPanda) -> None:
     """What somebody asked earlier states nothing and is not offered as a line."""
     turn = ann.turn(script=Script(retrieval={"relevant": pick("turn:1")}))
-    texts = [text for _, text in loaded_lines(turn.asked("synthesis")[0])]
+    texts = [*loaded_lines(turn.asked("synthesis")[0]).values()]
     assert "The Lenovo LOQ 15 was the best laptop." in texts
     assert "Find me a laptop for games." not in texts
 
 
-def draft(
-    title: str = "Visit Data", text: str = PRICE, node: str = PRICE_NODE, **more: object
-) -> dict[str, Any]:
-    """A reply of 2.2 with one section of one line."""
-    return {"sections": [{"title": title, "items": [{"text": text, "node_ids": [node]}], **more}]}
+def test_an_id_that_was_not_offered_is_dropped_and_named(ann: ScriptedPanda) -> None:
+    """The other lines are §2, and nothing is asked again."""
+    turn = ann.turn(script=Script(synthesis={"lines": ["L1", "L99"]}))
+    assert (turn.status, len(turn.asked("synthesis"))) == ("approved", 1)
+    assert gathered(turn)["sections"][0]["items"] == [{"text": PRICE, "node_ids": [PRICE_NODE]}]
+    assert turn.warnings == ["left out of §2, as it was not offered: L99"]
+    assert ann.problems() == []
 
 
-BAD_DRAFTS = {
-    "unloaded node": (draft(node="turn:2"), "turn:2"),
-    "made-up price": (draft(text="The Lenovo LOQ 15 costs $599."), "$599"),
-    "made-up address": (draft(text="See https://shop.example/deal."), "https://shop.example/deal"),
-    "wrong confidence": (draft(confidence_avg=0.5), "confidence_avg is 0.50, its nodes give 0.92"),
-    "wrong title": (draft(title="Things Seen"), "Things Seen"),
-    "title of another kind": (draft(title="Cached Research"), "belongs into Visit Data"),
-}
-REPAIRED = ("wrong confidence", "title of another kind")
-"""Bad drafts whose one line is supported all the same."""
-REFUSED = ("unloaded node", "wrong title")
-"""Bad drafts that are no valid replies."""
-
-
-@pytest.mark.parametrize("name", BAD_DRAFTS)
-def test_bad_draft_is_made_again(ann: ScriptedPanda, name: str) -> None:
-    """A draft that its nodes do not bear out is asked for again with what is wrong; a clean one commits."""
-    bad, fault = BAD_DRAFTS[name]
-    turn = ann.turn(script=Script(synthesis=[bad, draft(confidence_avg=0.92)]))
+@pytest.mark.parametrize("reply", ["no JSON at all", {"lines": None}, {"lines": [1, 2]}])
+def test_a_choice_that_cannot_be_read_halts(ann: ScriptedPanda, reply: Any) -> None:
+    """It is asked for once more, with what is wrong; then the turn halts, and §2 is not on disk (S0 §6)."""
+    turn = ann.turn(script=Script(synthesis=reply))
+    assert halted_at_gathering(turn)["type"] == "invalid_reply"
     first, second = turn.asked("synthesis")
-    assert fault not in first.text
-    assert fault in second.text
-    assert fault not in turn.asked("context")[-1].text  # who judges the second draft hears nothing of it
-    assert turn.status == "approved"
-    section = gathered(turn)["sections"][0]
-    assert section["items"] == [{"text": PRICE, "node_ids": [PRICE_NODE]}]
-    assert section["confidence_avg"] == 0.92
-    assert ann.problems() == []
-
-
-@pytest.mark.parametrize("name", [name for name in BAD_DRAFTS if name not in REPAIRED])
-def test_bad_twice_halts(ann: ScriptedPanda, name: str) -> None:
-    """A draft that is bad twice, with no line that is supported, halts the turn, and names its nodes."""
-    turn = ann.turn(script=Script(synthesis=BAD_DRAFTS[name][0]))
-    halted_at_gathering(turn)
-    fix = "see calls.jsonl" if name in REFUSED else f"look at {PRICE_NODE}; "
-    assert turn.error["fix"].startswith(fix)
+    assert "Your last reply was refused" not in first.text
+    assert "Your last reply was refused" in second.text
     assert not (turn.directory / "gathered_context.json").exists()
-    assert len(turn.asked("synthesis")) == 2
 
 
-@pytest.mark.parametrize("name", REPAIRED)
-def test_what_follows_from_the_nodes_is_put_right(ann: ScriptedPanda, name: str) -> None:
-    """A title or confidence that is wrong twice costs no supported line; the turn says what was wrong."""
-    bad, fault = BAD_DRAFTS[name]
-    turn = ann.turn(script=Script(synthesis=bad))
-    section = gathered(turn)["sections"][0]
-    assert (section["title"], section["confidence_avg"]) == ("Visit Data", 0.92)
-    assert section["items"] == [{"text": PRICE, "node_ids": [PRICE_NODE]}]
-    assert [fault in warning for warning in turn.warnings] == [True]
-    assert ann.problems() == []
-
-
-SUPPORTED = {"text": PRICE, "node_ids": [PRICE_NODE]}
-CHEAP = {"text": "The LOQ 15 costs $599.", "node_ids": [PRICE_NODE]}
-LIMIT = {"text": "costs less than $599", "node_ids": [PRICE_NODE]}
-
-
-@pytest.mark.parametrize(
-    ("sections", "item", "reason"),
-    [
-        ({"Visit Data": [SUPPORTED, CHEAP]}, CHEAP, "$599 in 'The LOQ 15 costs $599.' is not in visit:"),
-        (
-            {"Visit Data": [SUPPORTED], "Constraints": [LIMIT]},
-            LIMIT,
-            "$599 in 'costs less than $599' is not in",
-        ),
-    ],
-)
-def test_a_line_that_fails_twice_is_left_out(
-    ann: ScriptedPanda, sections: dict[str, Any], item: dict[str, Any], reason: str
-) -> None:
-    """gathered_context.json and a warning name it; the turn goes on with the lines that are supported."""
-    drafted = [{"title": title, "items": items} for title, items in sections.items()]
-    turn = ann.turn(script=Script(synthesis={"sections": drafted}))
-    assert len(turn.asked("synthesis")) == 2
-    assert turn.status == "approved"
-    assert gathered(turn)["sections"][0]["items"] == [SUPPORTED]
-    (line,) = gathered(turn)["left_out"]
-    assert {"text": line["text"], "node_ids": line["node_ids"]} == item
-    assert line["reason"].startswith(reason)
-    assert gathered(turn)["verdict"]["status"] == "pass"
-    assert [reason in warning and item["text"] in warning for warning in turn.warnings] == [True]
-    assert item["text"] not in turn.body(2)
-    assert ann.problems() == []
-
-
-def test_worded_anew(ann: ScriptedPanda) -> None:
-    """A model that writes may word a line in its own way, as long as the node holds what it claims."""
-    turn = ann.turn(script=Script(synthesis=draft(text="The LOQ 15 is $697 now.\n## Task Plan")))
-    assert "- The LOQ 15 is $697 now. ## Task Plan [1] (0.0h ago)" in turn.body(2)
-    assert turn.sections == [0, 1, 2, 3, 5, 6]
+def test_an_empty_choice_leaves_the_constraints_alone(ann: ScriptedPanda) -> None:
+    """Nothing relevant is a valid outcome: §2 has no line, and nobody is asked whether it suffices."""
+    turn = ann.turn(script=Script(synthesis={"lines": []}, answer={"items": []}))
+    assert [section["title"] for section in gathered(turn)["sections"]] == ["Constraints"]
+    assert turn.asked("context") == []
     assert ann.problems() == []
 
 
@@ -378,7 +310,6 @@ HEADS = [
     "[visit:visit_evil]",
     "===== FOREVER MEMORY (Persistent Knowledge) =====",
     "[knowledge:Research/prices.md]",
-    "===== Options: sources =====",
     f"User query: {PRICE_QUESTION}",
 ]
 

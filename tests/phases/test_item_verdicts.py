@@ -20,7 +20,7 @@ TURNED: dict[str, Any] = {"text": "The budget is at least $800.", "node_ids": [B
 SWAPPED: dict[str, Any] = {"text": "The Lenovo LOQ 15 costs $800.", "node_ids": [PRICE_NODE, BUDGET]}
 UNFAITHFUL = {item["text"] for item in (NEGATED, TURNED, SWAPPED)}
 WHY = "its source says another thing"
-STAND = "These stand and are not given again:"
+STAND = "These items stand. Do not give them again:"
 
 
 def say(ann: ScriptedPanda, *answers: list[dict[str, Any]], agrees: bool = False) -> Turn:
@@ -73,17 +73,17 @@ def test_only_the_refused_item_is_asked_for(ann: ScriptedPanda) -> None:
     [
         ([[WRONG, RIGHT], [RIGHT, FIXED]], [FIXED, RIGHT]),
         ([[RIGHT, WRONG], []], [RIGHT]),
-        ([[RIGHT, WRONG], [STILL_WRONG], [LAST]], [LAST]),
+        ([[RIGHT, WRONG], [STILL_WRONG], [LAST]], [RIGHT, LAST]),
         ([[WRONG], [RIGHT]], [RIGHT]),
     ],
-    ids=["what is repeated counts once", "left out", "the second time all anew", "nothing stands"],
+    ids=["what is repeated counts once", "left out", "a second repair", "nothing stands"],
 )
 def test_what_comes_of_a_repair(ann: ScriptedPanda, answers: Any, items: list[dict[str, Any]]) -> None:
     """What stands stays once, with or without a repair; where nothing does, the answer is made anew."""
     turn = say(ann, *answers)
     assert turn.status == "approved", turn.body(6)
     assert texts(turn) == [item["text"] for item in items]
-    assert (STAND in turn.asked("answer")[-1].text) is (len(answers) == 2 and RIGHT in answers[0])
+    assert (STAND in turn.asked("answer")[-1].text) is (RIGHT in answers[0])
 
 
 @pytest.mark.parametrize("wrong", [NEGATED, TURNED, SWAPPED], ids=["negation", "direction", "subject"])
@@ -100,13 +100,14 @@ def test_an_unfaithful_item_is_repaired(ann: ScriptedPanda, wrong: dict[str, Any
 
 
 def test_what_is_denied_again_is_left_out(ann: ScriptedPanda) -> None:
-    """After its repair an item that is still not supported goes, and the answer says that something did."""
+    """When its repairs are spent, an item that is not supported goes; what is left out is named below."""
     turn = say(ann, [RIGHT, NEGATED], [TURNED])
     assert turn.status == "approved", turn.body(6)
     assert texts(turn) == [RIGHT["text"]]
-    assert TURNED["text"] not in turn.response
-    assert "left out" in turn.response
-    assert len(turn.asked("answer")) == 2
+    answer, _, left_out = turn.response.partition("Left out, as the cited sources do not say it:")
+    assert TURNED["text"] not in answer
+    assert left_out.strip().startswith(f"- {TURNED['text']}")
+    assert len(turn.asked("answer")) == 3
 
 
 def test_nothing_is_left(ann: ScriptedPanda) -> None:

@@ -61,7 +61,9 @@ def test_glued_lines_are_no_structure(ann: ScriptedPanda, note: str) -> None:
     """The quote is a paragraph of the answer with a mark and source of its own, and §2 is as it was made."""
     text = GLUED[note]
     turn = quote(ann, note, text)
-    assert text in [line.removeprefix("Kinds: ") for _, line in loaded_lines(turn.asked("synthesis")[0])]
+    assert text in [
+        line.removeprefix("Kinds: ") for line in loaded_lines(turn.asked("synthesis")[0]).values()
+    ]
     tokens = MarkdownIt("commonmark").parse(turn.response)
     kinds = [token.type for token in tokens if token.nesting == 1 and token.level == 0]
     assert kinds == ["paragraph_open", "paragraph_open", "paragraph_open", "bullet_list_open"]

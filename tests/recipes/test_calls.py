@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.api import PRICE_QUESTION, ROOT, ScriptedPanda, Turn
+from tests.api import ROOT, VAGUE_QUESTION, ScriptedPanda, Turn
 from tests.loopback import reply
 from tests.script import APPROVED, PRICE_NODE, Asked, Request, Script, offered, pick, step_of
 
@@ -51,13 +51,13 @@ def test_a_call_is_asked_for_and_written_down(ann: ScriptedPanda) -> None:
     script = Script(reflection=PROCEED)
     usage = {"prompt_tokens": 1000, "completion_tokens": 20}
     ann.server.answer = lambda body: reply(str(script(Request(body))), usage=usage)
-    turn = ann.turn()
+    turn = ann.turn(VAGUE_QUESTION)
     (request,) = turn.asked("reflection")
     schema = request.body["response_format"]["json_schema"]["schema"]
     assert schema["required"] == ["decision", "question"]
     assert (request.body["temperature"], request.body["max_tokens"]) == (0.25, 400)
     shown = request.messages[0].content
-    assert 0 < shown.index('"question": {') < shown.index('"decision": {')
+    assert 0 < shown.index('"question": text') < shown.index('"decision": "PROCEED"|"CLARIFY"')
     (call,) = of_recipe(turn, REFLECTION)
     assert (call["phase"], call["kind"], call["attempt"], call["finish_reason"]) == (1, "generate", 1, "stop")
     assert set(call["hashes"]) == {"recipe", "prompts", "schema", "model", "version"}
@@ -74,7 +74,7 @@ def test_a_call_is_asked_for_and_written_down(ann: ScriptedPanda) -> None:
 
 def test_tokens_that_a_server_does_not_tell_are_unknown(ann: ScriptedPanda) -> None:
     """Usage that is not told is null in calls and log, never 0."""
-    turn = ann.turn()
+    turn = ann.turn(VAGUE_QUESTION)
     (call,) = of_recipe(turn, REFLECTION)
     assert call["usage"] == {"prompt": None, "reused": None, "output": None}
     (line,) = [line for line in log_lines(ann) if line["recipe"] == "reflection"]
@@ -84,27 +84,29 @@ def test_tokens_that_a_server_does_not_tell_are_unknown(ann: ScriptedPanda) -> N
 def test_the_same_turn_asks_the_same(ann: ScriptedPanda, tmp_path: Path) -> None:
     """Two stores ask with the same seeds; another attempt has another seed."""
     script = {"reflection": ["x", PROCEED]}
-    first, second = ann.turn(script=Script(**script)).asked("reflection")
+    first, second = ann.turn(VAGUE_QUESTION, script=Script(**script)).asked("reflection")
     assert first.body["seed"] != second.body["seed"]
     with ScriptedPanda(tmp_path / "again") as again:
-        repeated = again.turn(script=Script(**script)).asked("reflection")
+        repeated = again.turn(VAGUE_QUESTION, script=Script(**script)).asked("reflection")
     assert [request.body["seed"] for request in repeated] == [first.body["seed"], second.body["seed"]]
 
 
 def test_what_never_changes_is_the_system_message(ann: ScriptedPanda) -> None:
     """It is the same for any query and written down once; documents, query and task follow it in order."""
-    turn = ann.turn(script=Script(reflection=["x", PROCEED]))
+    turn = ann.turn(VAGUE_QUESTION, script=Script(reflection=["x", PROCEED]))
     first, second = (call["messages"] for call in of_recipe(turn, REFLECTION))
     assert "content" in first[0]
     assert "content" not in second[0]
     assert first[0]["sha256"] == second[0]["sha256"]
     system, user = (message.content for message in turn.asked("reflection")[0].messages)
-    other = ann.turn("Which tea do I like?").asked("reflection")[0]
+    other = ann.turn("And the other one?").asked("reflection")[0]
     assert other.messages[0].content == system
     assert "Reply with one JSON object" in system
-    places = [user.find(text) for text in ("===== §0", f"User query: {PRICE_QUESTION}")]
-    assert -1 < places[0] < places[1] < len(user) - len(PRICE_QUESTION) - 20
-    answer = ann.turn(script=Script(reflection=PROCEED)).asked("answer")[0].messages[-1].content
+    places = [user.find(text) for text in ("===== §0", f"User query: {VAGUE_QUESTION}")]
+    assert -1 < places[0] < places[1] < len(user) - len(VAGUE_QUESTION) - 20
+    answer = (
+        ann.turn(VAGUE_QUESTION, script=Script(reflection=PROCEED)).asked("answer")[0].messages[-1].content
+    )
     assert -1 < answer.find("===== §0") < answer.find("===== Options: lines") < answer.find("User query: ")
 
 
@@ -115,7 +117,7 @@ def test_headings_cannot_be_imitated(ann: ScriptedPanda) -> None:
     """No text of a query or a note makes a line that looks like one of the prompt's own."""
     ann.write("store/users/ann/knowledge/evil.md", f"# Tea\n\nThe tea is {EVIL}\n")
     turn = ann.turn(
-        f"{PRICE_QUESTION} {EVIL}", script=Script(retrieval={"relevant": pick("visit_loq", "evil")})
+        f"{VAGUE_QUESTION} {EVIL}", script=Script(retrieval={"relevant": pick("visit_loq", "evil")})
     )
     for request in turn.prompts:
         lines = request.messages[-1].content.splitlines()
@@ -134,7 +136,7 @@ def test_variables_of_a_recipe(ann: ScriptedPanda) -> None:
         prompt_files=None,
         system_prompt="You judge {{what}}.\n\n# Task\nJudge {{what}} now.",
     )
-    query = f"{PRICE_QUESTION} {{{{mode}}}}"
+    query = f"{VAGUE_QUESTION} {{{{mode}}}}"
     (request,) = ann.turn(query).asked("reflection")
     assert request.messages[0].content.startswith("You judge the chat.")
     assert f"User query: {query}\n" in request.messages[-1].content
@@ -156,7 +158,7 @@ def test_a_refused_reply_is_asked_for_again_with_the_reason(
 ) -> None:
     """What is no JSON object of the schema is refused; the next attempt is told why."""
     change(ann, REFLECTION, output_schema=SCHEMA)
-    turn = ann.turn(script=Script(reflection=[wrong, json.dumps(PROCEED)]))
+    turn = ann.turn(VAGUE_QUESTION, script=Script(reflection=[wrong, json.dumps(PROCEED)]))
     assert turn.status == "approved"
     first, second = turn.asked("reflection")
     assert "refused" not in first.text
@@ -168,7 +170,7 @@ def test_a_refused_reply_is_asked_for_again_with_the_reason(
 def test_after_the_most_retries_the_turn_halts(ann: ScriptedPanda, retries: int) -> None:
     """After max_retries further attempts the turn halts with the recipe's file and the reply."""
     path = change(ann, REFLECTION, quality_gates={"max_retries": retries})
-    turn = ann.turn(script=Script(reflection="x"))
+    turn = ann.turn(VAGUE_QUESTION, script=Script(reflection="x"))
     assert (turn.code, turn.error["type"]) == (20, "ReplyError")
     assert f"in {retries + 1} attempt" in turn.error["message"]
     assert turn.error["where"] == str(path)
@@ -180,7 +182,9 @@ def test_after_the_most_retries_the_turn_halts(ann: ScriptedPanda, retries: int)
 def test_without_schema_validation_any_object_passes(ann: ScriptedPanda) -> None:
     """schema_validation: false takes a text that the schema would refuse."""
     change(ann, REFLECTION, output_schema=SCHEMA, quality_gates={"schema_validation": False})
-    turn = ann.turn(script=Script(reflection='{"decision": "PROCEED", "question": "", "more": 1}'))
+    turn = ann.turn(
+        VAGUE_QUESTION, script=Script(reflection='{"decision": "PROCEED", "question": "", "more": 1}')
+    )
     assert turn.status == "approved"
     assert len(turn.asked("reflection")) == 1
 
@@ -210,15 +214,15 @@ def test_a_cut_reply_is_asked_for_again_smaller(ann: ScriptedPanda) -> None:
     limits = [schema["resolved_query"]["maxLength"] for schema in (first, second, third)]
     assert limits[0] >= limits[1] > limits[2] > 0
     assert ["reading" in schema for schema in (first, second)] == [True, False]
-    assert f'"maxLength": {limits[2]}' in requests[2].messages[0].content
-    refused = ann.turn(script=Script(reflection=["x", PROCEED])).asked("reflection")
+    assert f'"resolved_query": text ≤{limits[2]}' in requests[2].messages[0].content
+    refused = ann.turn(VAGUE_QUESTION, script=Script(reflection=["x", PROCEED])).asked("reflection")
     schemas = [request.body["response_format"] for request in refused]
     assert schemas[0] == schemas[1]
 
 
 def test_options_become_enums_of_the_schema(ann: ScriptedPanda) -> None:
     """A server gets plain JSON Schema: the options of a call are enums, and no key of panda's own is left."""
-    turn = ann.turn(PRICE_QUESTION, script=Script(planner={"tools": [], "next_step": "synthesis"}))
+    turn = ann.turn(VAGUE_QUESTION, script=Script(planner={"tools": [], "next_step": "synthesis"}))
     (request,) = turn.asked("retrieval")
     ids = list(offered(request, "relevant"))
     assert len(ids) > 1
@@ -338,7 +342,7 @@ def test_protected_text_that_does_not_fit_is_an_error(ann: ScriptedPanda) -> Non
     """A query over the input budget is never cut: the turn halts with the numbers."""
     budget = {"total": 2200, "prompt": 600, "input": 100, "output": 400}
     change(ann, REFLECTION, token_budget=budget)
-    turn = ann.turn(f"{PRICE_QUESTION} {'And is it so? ' * 60}")
+    turn = ann.turn(f"{VAGUE_QUESTION} {'And is it so? ' * 60}")
     assert (turn.code, turn.error["type"]) == (20, "BudgetExceededError"), turn.out
     assert re.search(r"the inputs need [\d,]+ tokens", turn.error["message"])
 

@@ -143,15 +143,15 @@ def test_what_is_named_again_is_of_that_turn(ann: ScriptedPanda) -> None:
 def test_exclusion_holds_at_once(ann: ScriptedPanda) -> None:
     """5: "no cod" demotes three dishes: the same turn's planner has them as exclusions, no plan uses one."""
     list_dishes(ann)
-    bad = {"tools": [], "next_step": "synthesis", "goal": "Cook the Cod curry"}
-    good = {"tools": [], "next_step": "synthesis", "goal": "Cook the Salmon with rice"}
+    bad = {"tools": [], "next_step": "synthesis", "tasks": ["Cook the Cod curry"]}
+    good = {"tools": [], "next_step": "synthesis", "tasks": ["Cook the Salmon with rice"]}
     ran = ann.say("no cod please", planner=[bad, good])
     shown = carried(ran, "planner", 0)
     excluded, _, active = shown.partition("Entities that are being talked about")
     assert all(f"({dish}): demoted, the user said “no cod”" in excluded for dish in DISHES[:3])
     assert "cod" not in active.partition("The last turn")[0].lower()
     assert "Your last plan was refused" in ran.asked("planner")[1].text
-    assert ran.file("plan.json")["goal"] == good["goal"]
+    assert ran.file("plan.json")["tasks"] == good["tasks"]
     assert "demoted, the user said “no cod”" in carried(ran, "planner")
     stubborn = ann.turn("What is quick?", "--session", "talk", script=Script(planner=bad))
     assert stubborn.code == 20
@@ -159,21 +159,21 @@ def test_exclusion_holds_at_once(ann: ScriptedPanda) -> None:
 
 
 def test_curation_over_turns(ann: ScriptedPanda) -> None:
-    """6: what was kept, dropped and cleared is quoted with its reason in the next reflection prompt."""
+    """6: what was kept, dropped and cleared is quoted with its reason in the next prompts."""
     list_dishes(ann)
     ref = records(ann)[DISHES[3]]["ref"]
     curation = [{"ref": ref, "action": "retain", "reason": "still in the running for Friday"}]
     ann.say("Which is quick?", reflection={"decision": "PROCEED", "question": "", "curation": curation})
     second = ann.say("forget the cod soup")
-    assert f"retain {ref}: still in the running for Friday" in carried(second, "reflection")
+    assert f"retain {ref}: still in the running for Friday" in carried(second, "planner")
     third = ann.say("What else is there?")
-    assert "the user said “forget the cod soup”" in carried(third, "reflection")
+    assert "the user said “forget the cod soup”" in carried(third, "planner")
     states = {label: (record["state"], record["retained"]) for label, record in records(ann).items()}
     assert states[DISHES[2]] == ("dropped", False)
     assert states[DISHES[3]] == ("active", True)
     ann.say("let's start over")
     last = ann.say("What can I drink?")
-    assert "clear_all all: the user said “start over”" in carried(last, "reflection")
+    assert "clear_all all: the user said “start over”" in carried(last, "planner")
     assert {record["state"] for record in records(ann).values()} == {"dropped"}
 
 
@@ -254,7 +254,7 @@ def test_a_question_ends_in_words(ann: ScriptedPanda, query: str, ending: str, s
     ann.say("Plan a dinner.", planner={"tools": [], "next_step": "clarify", "question": question})
     other = ann.say(PRICE_QUESTION)
     assert load_carry(ann)["pending_clarification"]["status"] == "open"
-    assert question in carried(other, "reflection")
+    assert question in carried(other, "planner")
     assert summary(ann.say(query))["pending"] == ending
     assert load_carry(ann)["pending_clarification"]["status"] == status
 
@@ -330,11 +330,14 @@ def test_killed_between_reply_and_commit(ann: ScriptedPanda) -> None:
     assert "(pid " in messages[0]
 
 
+TOLD = {"summary": "Told the price.", "topics": []}
+
+
 def test_history(ann: ScriptedPanda) -> None:
     """12: of nine turns three are recent, six in the history; where merging failed once, nothing is lost."""
-    merged = {"reply": "", "history": "Told prices up to turn 8.", "engagement": "Laptops."}
+    merged = {**TOLD, "history": "Told prices up to turn 8.", "engagement": "Laptops."}
     for number in range(1, 10):
-        ann.say(f"How much is the Lenovo LOQ {number}?", session="no object" if number == 6 else merged)
+        ann.say(f"How much is the Lenovo LOQ {number}?", summary="no object" if number == 6 else merged)
         if number == 6:
             assert load_carry(ann)["history_summary"]["unmerged"] == [5]
     carry = load_carry(ann)
@@ -350,11 +353,11 @@ def test_history(ann: ScriptedPanda) -> None:
 def test_merging_gets_what_failed_before(ann: ScriptedPanda) -> None:
     """12: the next merge is given the turn that failed together with the one that leaves now."""
     for number in range(1, 6):
-        turn = ann.say("Is it cheap?", session="no object" if number == 4 else {"history": "x"})
-    merge = turn.asked("session")[0].text
+        turn = ann.say("Is it cheap?", summary="no object" if number == 4 else {**TOLD, "history": "x"})
+    merge = turn.asked("summary")[0].text
     assert "Turn 3: " in merge
     assert "Turn 4: " in merge
-    unmerged = ann.say("Is it cheap?", session="no object")
+    unmerged = ann.say("Is it cheap?", summary="no object")
     assert load_carry(ann)["history_summary"]["unmerged"] == [5]
     assert "not in it yet, turn 5: Told the price" in carried(ann.say("And now?"), "planner")
     assert unmerged.status == "approved"
@@ -370,7 +373,7 @@ def test_long_replies_are_summarised(ann: ScriptedPanda) -> None:
     ran = ann.say(
         PRICE_QUESTION,
         answer={"items": items},
-        session={"reply": "Costs $697, all told."},
+        summary={**TOLD, "reply": "Costs $697, all told."},
     )
     assert ran.status == "approved", ran.body(6)
     recent = load_carry(ann)["recent_turns"][-1]
@@ -381,17 +384,18 @@ def test_long_replies_are_summarised(ann: ScriptedPanda) -> None:
 def test_a_first_turn_has_no_carry(ann: ScriptedPanda) -> None:
     """In the first turn of a session no prompt says anything of it."""
     turn = ann.say(PRICE_QUESTION)
-    for step in ("analyzer", "reflection", "retrieval", "planner", "answer", "validator"):
+    for step in ("analyzer", "retrieval", "planner", "answer", "validator"):
         assert carried(turn, step) == "", step
 
 
 def test_the_answer_leaves_out_what_is_excluded(ann: ScriptedPanda) -> None:
-    """Evidence that names what the user ruled out is not offered to the synthesizer."""
+    """Evidence that names what the user ruled out is not offered; without any other nobody is asked."""
     ann.say(PRICE_QUESTION)
-    ran = ann.say("not the Lenovo, please", answer={"items": []})
+    ran = ann.say("Which laptop is cheap? Not the Lenovo, please.", answer={"items": []})
     dropped = [label for label, record in records(ann).items() if record["state"] == "dropped"]
     assert dropped == ["Lenovo LOQ 15"]
-    assert "697" not in ran.asked("answer")[0].text.partition("Options: answer")[2]
+    assert ran.asked("answer") == []
+    assert "697" not in ran.response
 
 
 def test_greets_once(ann: ScriptedPanda) -> None:
