@@ -28,6 +28,8 @@ class Server:
         self.headers: list[dict[str, str]] = []
         self.connections: list[object] = []
         self.answer: Answer = lambda _: reply("Hello there")
+        self.pages: dict[str, object] = {"/v1/models": {}}
+        """What it has at other paths, as JSON; the rest is not found."""
         self._sockets: set[socket.socket] = set()
         self._http: ThreadingHTTPServer | None = None
         self.port = port
@@ -56,10 +58,14 @@ class Server:
                     super().finish()
 
             def do_GET(self) -> None:
-                self.reply(200, b"{}")
+                page = server.pages.get(self.path)
+                self.reply(404 if page is None else 200, json.dumps(page).encode())
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if not self.path.endswith("/chat/completions"):
+                    self.do_GET()
+                    return
                 server.asked.append(body)
                 server.headers.append(dict(self.headers))
                 server.connections.append(self.client_address)
