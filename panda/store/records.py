@@ -477,6 +477,10 @@ class Execution(Whole, frozen=True, kw_only=True, forbid_unknown_fields=False):
     def total_tokens(self) -> int | None:
         return self.tokens.total if self.tokens else None
 
+    @property
+    def reused_tokens(self) -> int | None:
+        return self.tokens.reused if self.tokens else None
+
 
 class Image(FileRecord, frozen=True):
     """image.json: the image given with a query, and what EYES says of it."""
