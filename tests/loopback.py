@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Mapping
@@ -100,6 +101,11 @@ class Server:
         self.port = self._http.server_address[1]
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
         self._thread.start()
+
+    def encrypt(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on."""
+        assert self._http is not None
+        self._http.socket = context.wrap_socket(self._http.socket, server_side=True)
 
     def die(self) -> None:
         """Listen no more, and reset all connections."""

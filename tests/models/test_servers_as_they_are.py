@@ -52,10 +52,10 @@ def stream(text: str, *, is_whole: bool = True) -> tuple[int, bytes, Mapping[str
     middle = len(text) // 2
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": text[:middle]}, {"content": text[middle:]}]
-    events = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     if is_whole:
-        events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    lines = [": keep-alive", *(f"data: {json.dumps(event)}" for event in events)]
+        choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+    lines = [": keep-alive", *(f"data: {json.dumps({'choices': [event]})}" for event in choices)]
     if is_whole:
         lines.append("data: [DONE]")
     return 200, "\n\n".join(lines).encode() + b"\n\n", {"Content-Type": "text/event-stream"}
@@ -126,7 +126,7 @@ def test_a_reply_is_read_and_its_repairs_are_written_down(style: str, ann: Scrip
     """A turn is approved whatever stands around each reply, and calls.jsonl tells what was taken off."""
     send, repairs = STYLES[style]
     script = Script()
-    ann.server.answer = lambda body: send(script(Request(body)))
+    ann.server.answer = lambda body: send(str(script(Request(body))))
     turn = ann.turn()
     assert turn.code == 0, turn.out
     assert turn.status == "approved"
@@ -332,9 +332,9 @@ def test_what_is_no_reply_is_told_with_the_words_of_the_server(name: str, ann: S
     ann.server.answer = lambda _: failure.answer
     turn = ann.turn()
     assert (turn.code, turn.error["type"]) == (failure.code, failure.error), turn.out
-    told = f"{turn.error['message']} {turn.error['fix']}"
-    assert [words for words in failure.words if words not in told] == [], told
-    assert "</" not in told
+    message = f"{turn.error['message']} {turn.error['fix']}"
+    assert [words for words in failure.words if words not in message] == [], message
+    assert "</" not in message
     if failure.asked is not None:
         assert len(ann.server.asked) == failure.asked
     assert ann.problems() == []
@@ -447,7 +447,7 @@ def test_a_window_that_is_not_given_is_found_out(name: str, ann: ScriptedPanda) 
 
 
 def test_a_turn_keeps_within_the_window_that_was_found_out(ann: ScriptedPanda) -> None:
-    """What does not fit is told before anything is sent; a window that is large enough is used."""
+    """A turn for which the window is too small is refused before anything is sent."""
     without_window(ann)
     ann.server.pages = {"/v1/models": {"data": [{"id": "m", "max_model_len": 1_024}]}}
     turn = ann.turn()
@@ -528,7 +528,7 @@ def test_the_confidence_is_the_probability_that_the_server_tells(ann: ScriptedPa
 def test_a_confidence_below_the_threshold_goes_the_way_of_the_gate(
     below_threshold: str, code: int, asked: int, ann: ScriptedPanda
 ) -> None:
-    """What a recipe says of a confidence below its threshold holds for servers, too."""
+    """The gate of a recipe is applied to the confidence of a server, too."""
     recipe = yaml.safe_load((ROOT / "recipes" / f"{REFLECTION}.yaml").read_text(encoding="utf-8"))
     recipe["quality_gates"] |= {"below_threshold": below_threshold, "max_retries": 2}
     ann.write(f"recipes/{REFLECTION}.yaml", yaml.safe_dump(recipe))
@@ -541,7 +541,7 @@ def test_a_confidence_below_the_threshold_goes_the_way_of_the_gate(
 
 
 def test_a_replay_has_the_confidence_of_the_recording(ann: ScriptedPanda) -> None:
-    """What the server told is taken from calls.jsonl: nothing is asked, and nothing comes out otherwise."""
+    """A replay takes the confidence from calls.jsonl: nothing is asked, and nothing comes out otherwise."""
     telling(ann, 0.9)
     turn = ann.turn()
     asked = len(ann.server.asked)
@@ -562,7 +562,7 @@ def test_a_replay_has_the_confidence_of_the_recording(ann: ScriptedPanda) -> Non
 def test_a_server_that_refuses_log_probabilities_is_asked_without(
     status: int, words: str, ann: ScriptedPanda
 ) -> None:
-    """It is refused once and then remembered, also by later commands; the gate stays not measured."""
+    """A refusal is remembered, also by later commands; the gate stays not measured."""
     script = Script()
     ann.server.answer = lambda body: (
         (status, error_of(words)) if body.get("logprobs") else reply(str(script(Request(body))))
@@ -589,7 +589,7 @@ def test_a_server_that_refuses_log_probabilities_is_asked_without(
     ],
 )
 def test_log_probabilities_of_another_form_measure_nothing(logprobs: Any, ann: ScriptedPanda) -> None:
-    """What cannot be placed in the reply is left out; the reply counts all the same."""
+    """Tokens that cannot be placed in the reply are left out; the reply counts all the same."""
     script = Script()
     ann.server.answer = lambda body: choice(script(Request(body)), finish_reason="stop", logprobs=logprobs)
     turn = ann.turn()
