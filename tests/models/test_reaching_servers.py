@@ -121,7 +121,7 @@ def encrypted(server: ModelServer) -> str:
 def test_a_self_signed_certificate_is_told_with_the_key_that_trusts_it(
     encrypted: str, tmp_path: Path
 ) -> None:
-    """A server with such a certificate is not away: the error (2) names ca_file, with which a turn succeeds."""
+    """Such a server is not away: the error (2) names ca_file, with which a turn succeeds."""
     turn = project(tmp_path, encrypted).turn(PRICE_QUESTION)
     assert (turn.code, turn.error["type"]) == (2, "ModelFileError"), turn.out
     assert "certificate of the model server is not trusted: self-signed certificate" in turn.error["message"]
