@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -50,6 +51,9 @@ _MAX_QUOTED_CHARS = 300
 _REFUSING = frozenset({400, 415, 422, 500, 501})
 """Statuses of servers that do not know a response_format."""
 _LOGPROBS: Mapping[str, object] = {"logprobs": True, "top_logprobs": 1}
+_STREAM_ONLY = re.compile(
+    r"\bstream(?:ing)?\b.*(?:only|must|require|enable|true)|only.*\bstream", re.IGNORECASE
+)
 _LEAST_WINDOW_TOKENS = 64
 """No window is as small: a server that says that it read fewer does not count them."""
 _FACTS_SECONDS = 5.0
@@ -252,7 +256,7 @@ class OpenAiModel:
             return answer
         reply = self._parse(url, answer, room)
         self._check_was_read(url, reply.usage, messages, room)
-        if self._wants_logprobs(url, call.params):
+        if reply.content and self._wants_logprobs(url, call.params):
             self._note_logprobs(url, tells=bool(reply.tokens))
         hide = self._servers.secrets.hide
         return _read_completion(reply, call.params, hide=hide, is_open=self._spec.thinking_tokens > 0)
@@ -355,7 +359,7 @@ class OpenAiModel:
             )
         if refused is not None:
             return refused, f"leave it out with extra_body: {{{refused}: null}}"
-        if "stream" in words and "upstream" not in words:
+        if _STREAM_ONLY.search(words):
             return "an answer without a stream", "ask for a stream with extra_body: {stream: true}"
         return None
 
@@ -384,6 +388,14 @@ class OpenAiModel:
 
     def _wrote_nothing(self, completion: Completion) -> ReplyError:
         name, tokens = self.info.name, completion.usage.output
+        if not completion.reasoning and not self._spec.thinking_tokens:
+            return ReplyError(
+                f"the model {name} wrote nothing",
+                where=f"models.{name}",
+                fix="see the server's log; if the model thinks, set thinking_tokens, else use another model",
+                expected="a reply",
+                received=f"no text, finish_reason {completion.finish_reason}",
+            )
         thought = f"{len(completion.reasoning):,} characters of reasoning"
         return ReplyError(
             f"the model {name} wrote no reply, but {thought}"

@@ -81,7 +81,10 @@ def repair_object(text: str, schema: Mapping[str, Any]) -> Repaired:
 
 
 def _repair_value(text: str, repairs: list[Repair]) -> Repaired | None:
-    """Return a text that is one object, or a list of one object, with its faults mended; None for others."""
+    """
+    Return the object of a text that is JSON of one, or of a list of one, with its faults mended; JSON of
+    anything else as it is; None for a text that is no JSON.
+    """
     mended = _mend_json(text.strip())
     if mended is None:
         return None
@@ -93,7 +96,7 @@ def _repair_value(text: str, repairs: list[Repair]) -> Repaired | None:
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
         inner = mended.text[1:-1].strip()
         return Repaired(inner, (*repairs, "list_of_one", *mended.repairs))
-    return None
+    return Repaired(text)
 
 
 def _mend_json(text: str) -> Repaired | None:

@@ -210,17 +210,17 @@ class Servers:
         where no answer comes in time.
         """
         is_of_host = path.startswith("/")
-        answer = self._send(
-            "GET" if body is None else "POST",
-            url,
-            path if is_of_host else f"/{path}",
-            body,
-            within_seconds,
-            is_of_host=is_of_host,
-        )
         try:
+            answer = self._send(
+                "GET" if body is None else "POST",
+                url,
+                path if is_of_host else f"/{path}",
+                body,
+                within_seconds,
+                is_of_host=is_of_host,
+            )
             return load_json(answer.content) if answer.status_code == 200 else None
-        except (ValueError, RecursionError):
+        except (HaltError, ValueError, RecursionError):  # compressed, too long, or no JSON
             return None
 
     def _check_window(self, url: str, answer: httpx.Response) -> None:

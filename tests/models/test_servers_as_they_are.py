@@ -314,6 +314,12 @@ FAILURES: Mapping[str, Failure] = {
         ('Either {"a": 1} or {"a": 2}.',),
         None,
     ),
+    "a list of more": Failure(
+        choice('[{"a": 1}, 5]', finish_reason="stop"),
+        *(20, "ReplyError"),
+        ('not a JSON object, but "[{"a": 1}, 5]"',),
+        None,
+    ),
     "a broken object": Failure(
         choice('{"resolved_query": {"a": 1}, oops', finish_reason="stop"),
         *(20, "ReplyError"),
@@ -604,3 +610,14 @@ def test_a_reply_that_is_refused_is_asked_for_again_with_its_words(ann: Scripted
     assert turn.status == "approved"
     again = turn.asked("reflection")[1].text
     assert 'but "Yes, go on."' in again
+
+
+def test_the_system_message_of_a_step_is_the_same_in_each_turn(ann: ScriptedPanda) -> None:
+    """A message that never changes comes first: servers that keep prefixes compute it once."""
+    with_tools = {"planner": {"tools": ["memory.query"], "next_step": "coordinator"}}
+    systems: dict[str, set[str]] = {}
+    for query in (PRICE_QUESTION, "Which tea do I like?", "What is 3 times 4?"):
+        for request in ann.turn(query, script=Script(**with_tools)).prompts:
+            systems.setdefault(step_of(request), set()).add(request.messages[0].content)
+    assert len(systems) >= 10
+    assert {step: len(texts) for step, texts in systems.items() if len(texts) > 1} == {}
