@@ -189,7 +189,7 @@ def _join_events(data: bytes) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     finish_reason: str | None = None
     is_done = False
-    for line in data.decode("utf-8", "replace").splitlines():
+    for line in data.decode("utf-8", "replace").split("\n"):
         name, _, payload = line.partition(":")
         if name != "data":
             continue

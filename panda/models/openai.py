@@ -333,7 +333,9 @@ class OpenAiModel:
             raise ServerFailure(str(exc), "failing") from exc
         except ValueError as exc:
             words = self._servers.words_of(answer)
-            message = f"the answer of the server of {self.info.name} is not a chat completion: {exc}"
+            message = (
+                f"the answer of the server of {self.info.name} is not a chat completion: {exc} ({words})"
+            )
             raise _no_reply(url, message, words) from exc
         if reply.refusal or reply.finish_reason not in ("stop", "length"):
             reason = hide(str(reply.refusal or reply.finish_reason))[:_MAX_QUOTED_CHARS]

@@ -20,7 +20,7 @@ _LEAST_SHARE = 0.7
 """By how much other tokenizers shorten English at most: those with the largest vocabularies save a tenth."""
 _LEAST_PROMPT_TOKENS = 256
 """Shorter prompts are not looked at: no server cuts them."""
-_ASCII_WORD = re.compile(r"[\x00-\x7f]+(?:\s|\Z)")
+_ASCII_WORD = re.compile(r"(?<!\S)[!-~]+(?!\S)")
 
 
 def find_window(fetch: Fetch, model: str, *, is_ollama: bool) -> int | None:
@@ -45,8 +45,8 @@ def count_least_tokens(messages: Sequence[Message]) -> int:
 
     Only words of ASCII characters are counted: tokenizers differ by far in other scripts.
     """
-    words = "".join("".join(_ASCII_WORD.findall(message.content)) for message in messages)
-    tokens = count_tokens(words)
+    words = [word for message in messages for word in _ASCII_WORD.findall(message.content)]
+    tokens = count_tokens(" ".join(words))
     return int(tokens * _LEAST_SHARE) if tokens >= _LEAST_PROMPT_TOKENS else 0
 
 

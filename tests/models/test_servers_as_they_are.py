@@ -291,6 +291,11 @@ FAILURES: Mapping[str, Failure] = {
         *(2, "ModelFileError"),
         ("does not know the URL or the model", "try pulling it first"),
     ),
+    "the page of a login": Failure(
+        (200, b"<!doctype html><html><head><title>Sign in &amp; go on</title></head><body></body></html>"),
+        *(20, "HaltError"),
+        ("it is no JSON", "HTTP 200: Sign in & go on", "chat completions protocol"),
+    ),
     "content filter": Failure(
         choice("", finish_reason="content_filter"), 20, "HaltError", ("content_filter",)
     ),
@@ -333,8 +338,12 @@ FAILURES: Mapping[str, Failure] = {
 @pytest.mark.parametrize("name", FAILURES)
 @pytest.mark.usefixtures("pauses")
 def test_what_is_no_reply_is_told_with_the_words_of_the_server(name: str, ann: ScriptedPanda) -> None:
-    """Message and fix say what the server said and what to do; only what may pass is asked again."""
+    """
+    Message and fix say what the server said and what to do. Only what may pass is asked again, although the
+    server's dialect is not known yet.
+    """
     failure = FAILURES[name]
+    ann.write("models.yaml", ann.server.models().replace(",\n    structured: json_schema", ""))
     ann.server.answer = lambda _: failure.answer
     turn = ann.turn()
     assert (turn.code, turn.error["type"]) == (failure.code, failure.error), turn.out
@@ -360,10 +369,10 @@ def with_usage(**usage: Any) -> Callable[[dict[str, Any]], Any]:
 
 def test_a_prompt_that_the_server_cut_halts_the_turn(ann: ScriptedPanda) -> None:
     """A server that counts far fewer tokens than were sent has cut the prompt: both numbers, and no retry."""
-    ann.server.answer = with_usage(prompt_tokens=600, completion_tokens=20)
+    ann.server.answer = with_usage(prompt_tokens=150, completion_tokens=20)
     turn = ann.turn()
     assert (turn.code, turn.error["type"]) == (20, "ContextWindowError"), turn.out
-    assert "read 600 of about 1," in turn.error["message"]
+    assert re.search(r"read 150 of about [1-9][\d,]+ tokens", turn.error["message"])
     assert "n_ctx (32,768)" in turn.error["message"]
     assert "OLLAMA_CONTEXT_LENGTH" in turn.error["fix"]
     assert len(ann.server.asked) == 1
