@@ -502,7 +502,7 @@ def with_logprobs(text: str, logprob_of: Callable[[str], float]) -> tuple[int, b
 
 
 def telling(panda: ScriptedPanda, probability: float, script: Script | None = None) -> None:
-    """Have the server tell that probability of each PROCEED, and 1 of all else, when asked for it."""
+    """Have the server tell that probability of each pass, and 1 of all else, when asked for it."""
     script = script or Script()
     chosen = math.log(probability)
 
@@ -510,7 +510,7 @@ def telling(panda: ScriptedPanda, probability: float, script: Script | None = No
         text = str(script(Request(body)))
         if not body.get("logprobs"):
             return reply(text)
-        return with_logprobs(text, lambda token: chosen if token == "PROCEED" else 0.0)
+        return with_logprobs(text, lambda token: chosen if token == "pass" else 0.0)
 
     panda.server.answer = answer
 
@@ -521,7 +521,8 @@ def gates(panda: ScriptedPanda, key: str) -> list[tuple[float | None, str | None
     return [(line["confidence"], line.get("gate")) for line in lines if line["key"] == key]
 
 
-REFLECTION = "pipeline/phase1_reflection"
+GATED = "pipeline/phase2_5_context_validator"
+"""A recipe whose gate may ask back; its verdict decides."""
 
 
 def test_the_confidence_is_the_probability_that_the_server_tells(ann: ScriptedPanda) -> None:
@@ -529,10 +530,10 @@ def test_the_confidence_is_the_probability_that_the_server_tells(ann: ScriptedPa
     telling(ann, 0.9)
     turn = ann.turn()
     assert turn.status == "approved", turn.out
-    assert gates(ann, REFLECTION) == [(0.9, "passed")]
-    (call,) = [call for call in turn.calls if call["recipe"] == REFLECTION]
+    assert gates(ann, GATED) == [(0.9, "passed")]
+    (call,) = [call for call in turn.calls if call["recipe"] == GATED]
     ((start, end),) = [(token["start"], token["end"]) for token in call["logprobs"]]
-    assert call["output"][start:end] == "PROCEED"
+    assert call["output"][start:end] == "pass"
     assert ann.problems() == []
 
 
@@ -544,15 +545,15 @@ def test_a_confidence_below_the_threshold_goes_the_way_of_the_gate(
     below_threshold: str, code: int, asked: int, ann: ScriptedPanda
 ) -> None:
     """The gate of a recipe is applied to the confidence of a server, too."""
-    recipe = yaml.safe_load((ROOT / "recipes" / f"{REFLECTION}.yaml").read_text(encoding="utf-8"))
+    recipe = yaml.safe_load((ROOT / "recipes" / f"{GATED}.yaml").read_text(encoding="utf-8"))
     recipe["quality_gates"] |= {"below_threshold": below_threshold, "max_retries": 2}
-    ann.write(f"recipes/{REFLECTION}.yaml", yaml.safe_dump(recipe))
+    ann.write(f"recipes/{GATED}.yaml", yaml.safe_dump(recipe))
     telling(ann, 0.2)
     turn = ann.turn()
     assert turn.code == code, turn.out
-    assert len([body for body in ann.server.asked if step_of(Request(body)) == "reflection"]) == asked
+    assert len([body for body in ann.server.asked if step_of(Request(body)) == "context"]) == asked
     if code in (0, 21):
-        assert gates(ann, REFLECTION) == [(0.2, "below")]
+        assert gates(ann, GATED) == [(0.2, "below")]
 
 
 def test_a_replay_has_the_confidence_of_the_recording(ann: ScriptedPanda) -> None:
@@ -585,7 +586,7 @@ def test_a_server_that_refuses_log_probabilities_is_asked_without(
     turn = ann.turn()
     assert turn.status == "approved", turn.out
     assert [body.get("logprobs") for body in ann.server.asked].count(True) == 1
-    assert gates(ann, REFLECTION) == [(None, "not_measured")]
+    assert gates(ann, GATED) == [(None, "not_measured")]
     before = len(ann.server.asked)
     assert ann.process("turn", "--json", "--", PRICE_QUESTION).code in (0, 20)
     assert True not in [body.get("logprobs") for body in ann.server.asked[before:]]
@@ -609,15 +610,14 @@ def test_log_probabilities_of_another_form_measure_nothing(logprobs: Any, ann: S
     ann.server.answer = lambda body: choice(script(Request(body)), finish_reason="stop", logprobs=logprobs)
     turn = ann.turn()
     assert turn.status == "approved", turn.out
-    assert gates(ann, REFLECTION) == [(None, "not_measured")]
+    assert gates(ann, GATED) == [(None, "not_measured")]
 
 
 def test_a_reply_that_is_refused_is_asked_for_again_with_its_words(ann: ScriptedPanda) -> None:
     """The model is shown what it wrote, and how that was no JSON."""
-    good = {"decision": "PROCEED", "question": ""}
-    turn = ann.turn(script=Script(reflection=["Yes, go on.", good]))
+    turn = ann.turn(script=Script(context=["Yes, go on.", {"verdict": "pass"}]))
     assert turn.status == "approved"
-    again = turn.asked("reflection")[1].text
+    again = turn.asked("context")[1].text
     assert 'but "Yes, go on."' in again
 
 
@@ -628,5 +628,5 @@ def test_the_system_message_of_a_step_is_the_same_in_each_turn(ann: ScriptedPand
     for query in (PRICE_QUESTION, "Which tea do I like?", "What is 3 times 4?"):
         for request in ann.turn(query, script=Script(**with_tools)).prompts:
             systems.setdefault(step_of(request), set()).add(request.messages[0].content)
-    assert len(systems) >= 10
+    assert len(systems) >= 8
     assert {step: len(texts) for step, texts in systems.items() if len(texts) > 1} == {}
