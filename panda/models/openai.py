@@ -434,10 +434,10 @@ def _note(spec: ModelSpec, url: str, cache_dir: Path) -> Path:
     return cache_dir / "dialects" / f"{_digest(spec, [url])[:32]}.json"
 
 
-def _digest(spec: ModelSpec, urls: Sequence[str]) -> str:
-    """sha256 of URLs in any order, model and what else decides the output of servers, hex."""
+def _digest(spec: ModelSpec, base_urls: Sequence[str]) -> str:
+    """Return the sha256 of URLs in any order, model and what else decides the output of servers, hex."""
     further = json.dumps(spec.extra_body, sort_keys=True) if spec.extra_body else ""
-    places = " ".join(sorted(f"{url.rstrip('/')}{_PATH}" for url in urls))
+    places = " ".join(sorted(f"{url.rstrip('/')}{_PATH}" for url in base_urls))
     return hashlib.sha256(f"{places} {spec.model}{further}".encode()).hexdigest()
 
 
@@ -453,11 +453,11 @@ def _holds_choice(schema: Mapping[str, object]) -> bool:
 
 
 def _read_completion(
-    reply: ChatReply, params: GenerateParams, *, hide: Callable[[str], str], is_open: bool
+    chat_reply: ChatReply, params: GenerateParams, *, hide: Callable[[str], str], is_open: bool
 ) -> Completion:
     """Return the completion of a reply, without thoughts and what stands around its object."""
-    repairs: list[Repair] = [*reply.repairs]
-    content = hide(reply.content)
+    repairs: list[Repair] = [*chat_reply.repairs]
+    content = hide(chat_reply.content)
     channels = split_channels(content)
     if channels is not None:
         inner, text = channels
@@ -472,12 +472,12 @@ def _read_completion(
         repairs += repaired.repairs
     return Completion(
         text,
-        "stop" if reply.finish_reason == "stop" else "length",
-        reply.usage,
+        "stop" if chat_reply.finish_reason == "stop" else "length",
+        chat_reply.usage,
         0.0,
-        reasoning=hide(reply.reasoning) or inner,
+        reasoning=hide(chat_reply.reasoning) or inner,
         repairs=tuple(dict.fromkeys(repairs)),
-        logprobs=_place_tokens(reply.tokens, text),
+        logprobs=_place_tokens(chat_reply.tokens, text),
     )
 
 

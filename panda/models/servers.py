@@ -295,15 +295,17 @@ class Servers:
                 raise
         raise _AllFailedError(known)
 
-    def away(self, words: Mapping[str, str], kind: FailureKind) -> ModelAwayError:
-        """The error that names each server that failed, with what it said."""
-        one, several, fix = _TOLD[kind]
+    def away(self, reasons: Mapping[str, str], failure_kind: FailureKind) -> ModelAwayError:
+        """Return the error that names each server that failed, with what it said."""
+        singular, plural, fix = _TOLD[failure_kind]
         if len(self.urls) == 1:
-            ((url, reason),) = words.items()
-            return ModelAwayError(f"the model server of {self._name} {one}: {reason}", where=url, fix=fix)
-        told = "; ".join(f"{url}: {reason}" for url, reason in words.items())
-        count = f"{len(words)} of {len(self.urls)} model servers of {self._name}"
-        return ModelAwayError(f"{count} {several}: {told}", where=f"models.{self._name}.location", fix=fix)
+            ((url, reason),) = reasons.items()
+            return ModelAwayError(
+                f"the model server of {self._name} {singular}: {reason}", where=url, fix=fix
+            )
+        listed = "; ".join(f"{url}: {reason}" for url, reason in reasons.items())
+        count = f"{len(reasons)} of {len(self.urls)} model servers of {self._name}"
+        return ModelAwayError(f"{count} {plural}: {listed}", where=f"models.{self._name}.location", fix=fix)
 
     def _send(
         self,
