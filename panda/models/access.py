@@ -19,7 +19,9 @@ class ServerAccess:
     headers: Mapping[str, str]
     proxy: str | None = None  # None goes by the environment
     ca_file: Path | None = None  # certificates that are trusted beside the usual ones
-    secrets: tuple[str, ...] = field(default=(), repr=False)  # values of variables
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # values of variables in headers and proxy
+    hosts: tuple[str, ...] = field(default=(), repr=False)
+    """Values of variables in addresses: no error may hold them, but a reply may speak of the same host."""
 
 
 def plain_access(spec: ModelSpec, *, headers: Mapping[str, str] | None = None) -> ServerAccess:
@@ -37,7 +39,7 @@ def read_access(spec: ModelSpec, file: ModelsFile, environ: Mapping[str, str]) -
         ModelFileError: A variable is not set, or its value cannot stand where it is named; the error names
             file, key and variable, and quotes no value.
     """
-    values: dict[str, str] = {}
+    values: dict[str, list[str]] = {"location": [], "headers": [], "proxy": []}
     at = f"models.{spec.name}"
 
     def fill(text: str, key: str) -> str:
@@ -48,7 +50,7 @@ def read_access(spec: ModelSpec, file: ModelsFile, environ: Mapping[str, str]) -
                 raise file.error(
                     f"{at}.{key}", message, f"export {match[1]}, or write the value into the file"
                 )
-            values[match[1]] = value
+            values[key].append(value)
             return value
 
         return VARIABLES.sub(value_of, text)
@@ -75,7 +77,8 @@ def read_access(spec: ModelSpec, file: ModelsFile, environ: Mapping[str, str]) -
         headers=headers,
         proxy=fill(spec.proxy, "proxy") if spec.proxy else None,
         ca_file=ca_file,
-        secrets=tuple(values.values()),
+        secrets=(*values["headers"], *values["proxy"]),
+        hosts=tuple(values["location"]),
     )
 
 

@@ -76,10 +76,14 @@ class OpenAiModel:
     ) -> None:
         access = access or plain_access(spec)
         secrets = (*secrets_of_request(access.headers, spec.extra_body), *access.secrets)
+        self._hide_in_reply = Secrets(secrets).hide
         self._spec = spec
         self._cache_dir = cache_dir
         self._servers = Servers(
-            spec.name, access, secrets=Secrets(secrets), attempt_seconds=spec.attempt_seconds
+            spec.name,
+            access,
+            secrets=Secrets((*secrets, *access.hosts)),
+            attempt_seconds=spec.attempt_seconds,
         )
         self.dialects = known_dialects(spec, cache_dir)
         """How replies under a schema are asked of each server, as set or found out; None if neither."""
@@ -258,8 +262,8 @@ class OpenAiModel:
         self._check_was_read(url, reply.usage, messages, room)
         if reply.content and self._wants_logprobs(url, call.params):
             self._note_logprobs(url, tells=bool(reply.tokens))
-        hide = self._servers.secrets.hide
-        return _read_completion(reply, call.params, hide=hide, is_open=self._spec.thinking_tokens > 0)
+        is_open = self._spec.thinking_tokens > 0
+        return _read_completion(reply, call.params, hide=self._hide_in_reply, is_open=is_open)
 
     def _post(self, url: str, body: Mapping[str, Any], call: _Call, *, is_known: bool) -> httpx.Response:
         """

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.api import CASES, LAPTOPS, PRICE_QUESTION, ModelServer, Panda, Turn, tree
+from tests.script import Script
 
 MODELS = """models:
   scripted: {{backend: openai, location: "{location}", model: scripted, n_ctx: 32768,
@@ -290,6 +291,16 @@ def test_variables_stand_in_location_and_headers(server: ModelServer, tmp_path: 
     for value in (SECRET, host):
         assert not [text for text in outputs if value in text], value
         assert not [name for name, data in tree(panda.store).items() if value.encode() in data], value
+
+
+def test_a_reply_may_speak_of_the_host_of_a_variable(server: ModelServer, tmp_path: Path) -> None:
+    """The name of a server's host is hidden in errors alone: a reply that holds the same word stays whole."""
+    server.script = Script(summary={"summary": "They run it on 127.0.0.1 for now.", "topics": []})
+    panda = project(tmp_path, "http://${MODEL_HOST}/v1", MODEL_HOST=f"127.0.0.1:{server.port}")
+    turn = panda.turn(PRICE_QUESTION)
+    assert turn.code == 0, turn.out
+    assert "127.0.0.1" in turn.text("calls.jsonl")
+    assert "[secret]" not in turn.text("calls.jsonl")
 
 
 @pytest.mark.parametrize(
