@@ -203,6 +203,14 @@ class ModelTimeoutError(HaltError):  # a model call took longer than its recipe 
     kind = "model_timeout"
 
 
+class ServerTimeoutError(ModelTimeoutError):  # a model server was too slow, and may be faster later
+    exit_code = 75
+
+
+class ContextWindowError(HaltError):  # a server says, or shows, that a prompt is longer than its window
+    kind = "context_window"
+
+
 class MemoryNodeError(HaltError):  # a planned document is missing or corrupt
     kind = "memory_error"
 

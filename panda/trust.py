@@ -44,7 +44,7 @@ from panda.store.layout import RUN_JSON, Layout, asset
 
 if TYPE_CHECKING:  # imported where they are read: it loads yaml, and help must not
     from panda.models.layers import Layers
-    from panda.models.models_file import ModelsFile
+    from panda.models.models_file import ModelsFile, ModelSpec
 
 _log = logging.getLogger(__name__)
 
@@ -386,12 +386,22 @@ def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
     effects: list[tuple[str, str, str]] = []
     is_own = settings.origin("models_file") in ("default", str(settings.project_file))
     for spec in models.models.values() if is_own and not models.path.samefile(asset("models.yaml")) else ():
-        key, secret = f"models.{spec.name}", f" with the secret in ${spec.api_key_env}"
+        key = f"models.{spec.name}"
+        secret = f" with the secret in ${spec.api_key_env}" if spec.api_key_env else ""
         for url in spec.servers:
-            effects.append((f"{key}.location", url, f"contacts {url}{secret if spec.api_key_env else ''}"))
+            effects.append((f"{key}.location", url, f"contacts {url}{secret}"))
+            for sent, name in _variables_of(spec, url):
+                effects.append((f"{key}.{sent}", name, f"sends the value of ${name} to {url}"))
             for sent, names in (("extra_body", spec.extra_body), ("headers", spec.headers)):
                 if names:
                     effects.append((f"{key}.{sent}", sent, f"sends the {sent} {', '.join(names)} to {url}"))
+        if spec.proxy:
+            effects.append((f"{key}.proxy", spec.proxy, f"sends all requests through {spec.proxy}"))
+        if spec.ca_file:
+            path = models.path.parent / Path(spec.ca_file).expanduser()
+            if path.exists():  # else whoever loads it tells
+                effect = f"trusts the certificates in {_tell_file(settings, path)}"
+                effects.append((f"{key}.ca_file", spec.ca_file, effect))
         for name, place in (("location", spec.location), ("projector", spec.projector)):
             if not spec.servers and place is not None and not place.startswith(BUILTIN_PREFIX):
                 for path in _parts_of(find_gguf(place, relative_to=models.path.parent)):
@@ -405,6 +415,17 @@ def _claim_of_models(settings: Settings, models: "ModelsFile") -> Claim:
     ):
         effects.append(("", "", effect))
     return _claim(models.path, models.text.encode(), effects)
+
+
+def _variables_of(spec: "ModelSpec", url: str) -> Iterator[tuple[str, str]]:
+    """Yield each environment variable whose value goes to a server or proxy, behind the key that names it."""
+    from panda.models.models_file import VARIABLES
+
+    texts = [("location", url), ("proxy", spec.proxy or "")]
+    texts += [("headers", value) for value in spec.headers.values()]
+    for key, text in texts:
+        for name in VARIABLES.findall(text):
+            yield key, name
 
 
 def _parts_of(gguf: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Mapping
@@ -28,6 +29,8 @@ class Server:
         self.headers: list[dict[str, str]] = []
         self.connections: list[object] = []
         self.answer: Answer = lambda _: reply("Hello there")
+        self.pages: dict[str, object] = {"/v1/models": {}}
+        """What it has at other paths, as JSON; the rest is not found."""
         self._sockets: set[socket.socket] = set()
         self._http: ThreadingHTTPServer | None = None
         self.port = port
@@ -56,10 +59,14 @@ class Server:
                     super().finish()
 
             def do_GET(self) -> None:
-                self.reply(200, b"{}")
+                page = server.pages.get(self.path)
+                self.reply(404 if page is None else 200, json.dumps(page).encode())
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if not self.path.endswith("/chat/completions"):
+                    self.do_GET()
+                    return
                 server.asked.append(body)
                 server.headers.append(dict(self.headers))
                 server.connections.append(self.client_address)
@@ -94,6 +101,11 @@ class Server:
         self.port = self._http.server_address[1]
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
         self._thread.start()
+
+    def encrypt(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on."""
+        assert self._http is not None
+        self._http.socket = context.wrap_socket(self._http.socket, server_side=True)
 
     def die(self) -> None:
         """Listen no more, and reset all connections."""

@@ -38,7 +38,7 @@ _COLUMNS = (
 _EXTRA = ("retries", "layer", "prompt", "session", "input", "output")
 _STATS_COLUMNS = (
     *("group", "executions", "valid", "retries", "judged", "confidence", "held", "calibration error"),
-    *("p50 ms", "p95 ms", "tokens", "tokens saved", "away"),
+    *("p50 ms", "p95 ms", "tokens", "tokens cached", "tokens saved", "away"),
 )
 _STATS_EXTRA = (
     "away",
@@ -46,6 +46,7 @@ _STATS_EXTRA = (
     "held",
     "judged",
     "tokens saved",
+    "tokens cached",
     "retries",
     "p50 ms",
     "confidence",

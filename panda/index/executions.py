@@ -44,7 +44,15 @@ _SLACK = timedelta(minutes=1)  # between what the turn's files say and when the 
 _TIME = re.compile(rb'"timestamp": "([^"]{20})"')
 _COLUMNS = (
     *("user_id", "turn_id", "event", "timestamp", "name", "model_layer", "decider", "phase", "latency_ms"),
-    *("total_tokens", "compression_savings", "retries", "is_away", "schema_valid", "confidence"),
+    *(
+        "total_tokens",
+        "reused_tokens",
+        "compression_savings",
+        "retries",
+        "is_away",
+        "schema_valid",
+        "confidence",
+    ),
     *("content_type", "original_tokens", "compressed_tokens", "version"),
 )
 """Attributes of an execution."""
@@ -70,10 +78,11 @@ _SUMS = f"""
         SELECT {{group}} AS grouped, count(*) AS executions, avg(schema_valid) AS valid,
             CAST(total(retries) AS INTEGER) AS retries, group_concat(latency_ms) AS latencies,
             CASE count(total_tokens) WHEN count(*) THEN CAST(sum(total_tokens) AS INTEGER) END AS tokens,
+            CASE WHEN count(reused_tokens) THEN CAST(sum(reused_tokens) AS INTEGER) END AS cached,
             CAST(total(compression_savings) AS INTEGER) AS saved, sum(is_away) AS away
         FROM executions WHERE event IS NULL AND {{where}} GROUP BY 1)
-    SELECT grouped, latencies, tokens, saved, away, executions, valid, retries, ifnull(n, 0), sure, ended,
-        apart
+    SELECT grouped, latencies, tokens, cached, saved, away, executions, valid, retries, ifnull(n, 0), sure,
+        ended, apart
     FROM sums LEFT JOIN judged USING (grouped) ORDER BY grouped"""
 _CUTS = f"""
     SELECT {{group}} AS grouped, count(compressed_tokens) AS calls,
@@ -100,6 +109,7 @@ class ExecutionStats:
     p50_ms: float | None  # median latency
     p95_ms: float | None  # latency that 95 in 100 executions do not exceed
     tokens: int | None  # prompt and output tokens; None if one execution's are unknown
+    tokens_cached: int | None  # prompt tokens that models had from earlier calls; None if none tells
     tokens_saved: int  # tokens that fitting took from the inputs
     away: int  # executions for which no model server answered
 
@@ -203,12 +213,12 @@ class Executions:
         if (key := (by, *where.items())) not in self._sums:
             sums = self._sums[key] = {}
             for row in self._rows(_SUMS, where, BY[by] if by else "''"):
-                name, latencies, tokens, saved, away, *means = row
+                name, latencies, tokens, cached, saved, away, *means = row
                 ordered = np.sort(np.fromstring(latencies or "", sep=","))
                 places = [-(-share * len(ordered) // 100) - 1 for share in (50, 95)]
                 cells: list[Any] = [round(mean, 4) if isinstance(mean, float) else mean for mean in means]
                 cells += ordered[places].tolist() if len(ordered) else [None, None]
-                cells += [tokens, saved, away]
+                cells += [tokens, cached, saved, away]
                 sums[name] = ExecutionStats(*cells)
         return self._sums[key]
 

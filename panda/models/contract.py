@@ -39,12 +39,14 @@ class Deadline:
         if self.passed:
             raise self.error("the model", fix="raise timeout_ms in the recipe, or use a faster model")
 
-    def error(self, model: str, **place: Any) -> ModelTimeoutError:
+    def error(
+        self, model: str, error_class: type[ModelTimeoutError] = ModelTimeoutError, **place: Any
+    ) -> ModelTimeoutError:
         """What is to be raised where *model* was not done in time."""
         expected = f"a reply within {self.seconds:g} seconds"
         received = f"nothing complete after {self.elapsed_seconds:.1f} seconds"
         message = f"{model} took longer than {self.seconds:g} seconds"
-        return ModelTimeoutError(message, expected=expected, received=received, **place)
+        return error_class(message, expected=expected, received=received, **place)
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,39 @@ class GenerateParams:
 
 
 @dataclass(frozen=True)
+class TokenLogprob:
+    """One token of a reply, and how probable it was there."""
+
+    start: int  # where it begins in the text, in characters
+    end: int  # behind its last character
+    logprob: float  # natural logarithm of its probability, at most 0
+
+
+@dataclass(frozen=True)
 class Completion:
     text: str  # without stop tokens
     finish_reason: Literal["stop", "length"]  # "length" when max_tokens cut it
     usage: Usage
     seconds: float  # wall clock
     reasoning: str = ""  # what a model that thinks wrote before the text; kept in calls.jsonl, never shown
+    repairs: tuple[str, ...] = ()  # names of what was done to the reply so that it can be read
+    logprobs: tuple[TokenLogprob, ...] = ()
+    """Tokens of the text as its server tells them, in order; empty where it tells none. A recorded completion
+    has those of the value that decides."""
+
+    def logprob_of(self, start: int, end: int) -> float | None:
+        """Return the log-probability of the tokens of a piece of the text; None where one is not known."""
+        tokens = self.tokens_of(start, end)
+        at = start
+        for token in tokens:
+            if token.start > at:
+                return None
+            at = token.end
+        return sum(token.logprob for token in tokens) if tokens and at >= end else None
+
+    def tokens_of(self, start: int, end: int) -> tuple[TokenLogprob, ...]:
+        """Return the tokens that hold a piece of the text, the first and last with what else they hold."""
+        return tuple(token for token in self.logprobs if token.start < end and token.end > start)
 
 
 @dataclass(frozen=True)

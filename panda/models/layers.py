@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from panda.models.access import read_access
 from panda.models.contract import Encoder, Model
 from panda.models.models_file import LAYERS, OFFLINE, ModelsFile, ModelSpec
 
@@ -96,16 +97,8 @@ class Layers(AbstractContextManager["Layers"]):
             return ggufs.model(spec, relative_to=self._file.path.parent)
         from panda.models.openai import OpenAiModel
 
-        key = self._environ.get(spec.api_key_env, "").strip() if spec.api_key_env else None
-        if spec.api_key_env and not key:
-            message = f"the environment variable {spec.api_key_env} is not set"
-            fix = f"export {spec.api_key_env} with the server's key"
-            raise self._file.error(f"models.{spec.name}.api_key_env", message, fix)
-        if key is not None and not (key.isascii() and key.isprintable()):
-            message = f"the key in {spec.api_key_env} has characters that no header can hold"
-            fix = "set it to the key alone: printable ASCII characters"
-            raise self._file.error(f"models.{spec.name}.api_key_env", message, fix)
-        server = OpenAiModel(spec, api_key=key, cache_dir=self._cache_dir)
+        access = read_access(spec, self._file, self._environ)
+        server = OpenAiModel(spec, access=access, cache_dir=self._cache_dir)
         self._servers.callback(server.close)
         return server
 

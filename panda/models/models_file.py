@@ -35,7 +35,7 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
 _LOCAL_KEYS = ("projector", "embeds")
 _SERVER_KEYS = (
     *("model", "api_key_env", "timeout_seconds", "attempt_seconds", "parallel"),
-    *("structured", "max_tokens_key", "extra_body", "headers"),
+    *("structured", "max_tokens_key", "extra_body", "headers", "ca_file", "proxy"),
 )
 OFFLINE: Literal["offline"] = "offline"
 """What `layers` says of a layer that no model serves; no model may be called so."""
@@ -46,6 +46,9 @@ _LEAST_THINKING = 16
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _SECRET_QUERY = re.compile(r"(?i)[?&][^=&]*(?:key|token|secret|auth|passw|sig)[^=&]*=")
 _SCHEMES = ("http://", "https://")
+_PROXY_SCHEMES = (*_SCHEMES, "socks5://", "socks5h://")
+VARIABLES = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,99})\}")
+"""How `location`, `headers` and `proxy` name an environment variable whose value stands there."""
 _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+: [!-~](?:[ -~]*[!-~])?", re.ASCII)
 _Seconds = Annotated[float, Meta(gt=0, description="seconds, such as 300")]
 _Window = Annotated[int, Meta(ge=1, description="the window in model tokens, such as 8192")]
@@ -59,7 +62,7 @@ class ModelSpec(Record, frozen=True):
     name: str  # its key
     backend: Backend
     location: Words  # builtin:NAME, path of a GGUF, or base URL of a server, of several the first
-    n_ctx: _Window  # context window in model tokens
+    n_ctx: _Window | None = None  # context window in model tokens; None asks the server for it
     thinking_tokens: _Count = 0
     """Room of n_ctx for reasoning, beside that of the reply; 0 for a model that does not think."""
 
@@ -79,6 +82,10 @@ class ModelSpec(Record, frozen=True):
     max_tokens_key: Words = "max_tokens"  # what the server calls the most tokens to write
     extra_body: Mapping[str, Any] = {}  # further keys of each request, over ours; null leaves a key out
     headers: Mapping[str, str] = {}  # further headers of each request
+    ca_file: Words | None = (
+        None  # path of a PEM file with certificates that are trusted beside the usual ones
+    )
+    proxy: Words | None = None  # URL of the proxy to the servers; None goes by the environment
 
     @property
     def scores(self) -> bool:
@@ -243,14 +250,17 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
     )
     if is_server and spec.model is None:
         raise error("model", "model is missing", "add model, the server's name for it")
+    if not is_server and spec.n_ctx is None:
+        raise error("n_ctx", "n_ctx is missing", "give the context window in model tokens, such as 8192")
+    _check_proxy(spec, error)
     if spec.embeds and spec.projector:
         raise error("projector", "an encoder has no projector", "leave projector out")
     for key, value in spec.headers.items():
-        if not _HEADER.fullmatch(f"{key}: {value}"):
+        if not _HEADER.fullmatch(f"{key}: {VARIABLES.sub('x', value)}"):
             fix = f"give {key!r:.60} a name without blanks, and a text of printable ASCII characters"
             raise error("headers", "a header has a name or value that cannot be sent", fix)
     tokens, key = spec.thinking_tokens, "thinking_tokens"
-    if tokens >= spec.n_ctx:
+    if spec.n_ctx is not None and tokens >= spec.n_ctx:
         raise error(key, f"{key} is {tokens}", f"give model tokens, less than n_ctx ({spec.n_ctx})")
     if not is_server and 0 < tokens < _LEAST_THINKING:
         raise error(key, f"{key} is {tokens}", f"give at least {_LEAST_THINKING}, or leave it out")
@@ -273,6 +283,17 @@ def _check_kept_secret(values: Mapping[str, Any], error: Callable[[str, str, str
         raise error("api_key_env", "api_key_env is not the name of an environment variable", fix)
 
 
+def _check_proxy(spec: ModelSpec, error: Callable[[str, str, str], ModelFileError]) -> None:
+    if spec.proxy is None:
+        return
+    if has_userinfo(VARIABLES.sub("", spec.proxy)) and not VARIABLES.search(spec.proxy):
+        fix = "give them by environment variables: proxy: http://${PROXY_USER}:${PROXY_PASSWORD}@host:port"
+        raise error("proxy", "the address of the proxy holds a user name or password", fix)
+    if not spec.proxy.startswith(("${", *_PROXY_SCHEMES)):
+        message = f"{_quote(spec.proxy, 200)} is no proxy"
+        raise error("proxy", message, "give an http://, https:// or socks5:// URL")
+
+
 def _locations(backend: str, value: object, error: Callable[[str, str, str], ModelFileError]) -> list[str]:
     """The text of `location`, or for servers one or more URLs of a list, no two of the same server."""
     is_server = backend != "llama_cpp"
@@ -289,7 +310,7 @@ def _locations(backend: str, value: object, error: Callable[[str, str, str], Mod
         if isinstance(text, str) and (has_userinfo(text) or _SECRET_QUERY.search(text)):
             message = "the address of a server holds a user name, password or key"
             raise error("location", message, "take it out; give it by api_key_env or headers")
-        place = _server_place(text) if is_server else text
+        place = server_place(text) if is_server else text
         if place is None or (not is_server and text.startswith(_SCHEMES)):
             raise error("location", f"{_quote(text, 200)} is no location for {backend}", f"give {wanted}")
         if place in places:
@@ -303,8 +324,14 @@ def _quote(value: object, max_chars: int) -> str:
     return hide_userinfo(repr(value))[:max_chars]
 
 
-def _server_place(url: object) -> object:
-    """What tells a server from others, the same for all ways to write its URL; None if it is no URL."""
+def server_place(url: object) -> object:
+    """
+    What tells a server from others, the same for all ways to write its URL; None if it is no URL. Of a URL
+    with environment variables that is its text: whether it is one, only their values tell.
+    """
+    if isinstance(url, str) and VARIABLES.search(url):
+        is_begun = url.startswith(("${", *_SCHEMES))
+        return url.rstrip("/") if is_begun and url.isprintable() and " " not in url else None
     if not isinstance(url, str) or not url.startswith(_SCHEMES) or not url.isprintable() or " " in url:
         return None
     try:

@@ -188,19 +188,6 @@ def as_written(chat: str, reasoning: str, text: str) -> str:
     return f"{before}{reasoning}\n{END_OF_THOUGHTS}\n\n{text}"
 
 
-def bare_object(text: str, schema: Mapping[str, object]) -> str:
-    """
-    The JSON object of a reply under a schema, without code fence or words around it; else the text as it is.
-
-    >>> bare_object('Here it is:\\n```json\\n{"a": 1}\\n```', {"type": "object"})
-    '{"a": 1}'
-    >>> bare_object("{a}, he said", {"type": "object"})
-    '{a}, he said'
-    """
-    inner = text[text.find("{") : text.rfind("}") + 1]
-    return inner if schema.get("type") == "object" and is_of({"type": "object"}, inner) else text
-
-
 def with_schema(
     messages: Sequence[Message], schema: Mapping[str, object], dialect: str | None
 ) -> Sequence[Message]:

@@ -130,6 +130,7 @@ def _try_out(layers: Layers, spec: ModelSpec, url: str) -> Trial:
     if isinstance(model, OpenAiModel):
         (dialect,) = model.dialects.values()
         logprobs = model.gives_logprobs(_MESSAGES, timeout_seconds=seconds)
+        model.check_window()
     output = completion.usage.output
     speed = output / completion.seconds if output and completion.seconds else None
     return Trial(clock.elapsed_seconds, speed, dialect, thinks or bool(completion.reasoning), logprobs)

@@ -13,7 +13,15 @@ from panda.compression.fit import Cut
 from panda.documents.text import count_noun
 from panda.errors import HaltError
 from panda.models.cl100k import count_tokens
-from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, ScoreCase, Usage
+from panda.models.contract import (
+    Completion,
+    GenerateParams,
+    Message,
+    ModelInfo,
+    ScoreCase,
+    TokenLogprob,
+    Usage,
+)
 from panda.recipes.recipe import Recipe
 from panda.store import records
 from panda.store.files import render_json
@@ -241,7 +249,15 @@ def _key(digest: str, messages: Sequence[tuple[str, ...]], params: Mapping[str, 
 
 def _completion(call: GeneratedCall) -> Completion:
     usage = Usage(**structs.asdict(call.usage))
-    return Completion(call.output, call.finish_reason, usage, call.seconds, call.reasoning or "")
+    return Completion(
+        call.output,
+        call.finish_reason,
+        usage,
+        call.seconds,
+        reasoning=call.reasoning or "",
+        repairs=call.repairs or (),
+        logprobs=tuple(TokenLogprob(**structs.asdict(token)) for token in call.logprobs or ()),
+    )
 
 
 class Journal(Protocol):
@@ -326,8 +342,12 @@ class CallWriter:
         completion: Completion,
         attempt: int,
         lenient: Sequence[str] = (),
+        logprobs: Sequence[TokenLogprob] = (),
     ) -> None:
-        """Write down one completion; *lenient* names the properties whose faults refuse no reply."""
+        """
+        Write down one completion; *lenient* names the properties whose faults refuse no reply, *logprobs* are
+        the tokens of the value that decides.
+        """
         assert self._model is not None, "an offline layer generates nothing"
         line = GeneratedCall(
             **self._common("generate", attempt, completion.usage, completion.seconds),
@@ -337,6 +357,8 @@ class CallWriter:
             finish_reason=completion.finish_reason,
             lenient=tuple(lenient) or UNSET,
             reasoning=completion.reasoning or UNSET,
+            repairs=completion.repairs or UNSET,
+            logprobs=tuple(records.TokenProbability(**vars(token)) for token in logprobs) or UNSET,
         )
         self._journal.add_call(line)
 

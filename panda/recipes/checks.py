@@ -361,7 +361,7 @@ class _RecipeCheck:
 
     def _window(self) -> Iterator[Problem]:
         model, budget = self.model, self.recipe.token_budget
-        if model is None or model == OFFLINE:
+        if model is None or model == OFFLINE or model.n_ctx is None:
             return
         needed = budget.prompt + budget.output + budget.response_reserve + _WINDOW_RESERVE_TOKENS
         needed += model.thinking_tokens

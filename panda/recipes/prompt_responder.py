@@ -39,6 +39,8 @@ _COMMON_CHARS = 3
 """Characters of a token in most replies."""
 _LEAST_CHARS = 1
 """Characters of a token at least."""
+_MAX_QUOTED_CHARS = 200
+"""How much of a reply that cannot be read is quoted in the error."""
 
 
 class PromptResponder:
@@ -87,15 +89,9 @@ class _Attempt:
 
     def run(self) -> RawReply:
         messages = self._messages()
-        completion, error = self._generate(messages)
-        values: dict[str, Any] = {}
-        recipe = self._call.recipe
-        if error is None and recipe.is_object:
-            values, error = parse_object(completion.text, is_yaml=recipe.output_format == "yaml")
-        elif error is None:
-            values["text"] = completion.text
+        completion, error, values = self._generate(messages)
         return RawReply(
-            values={} if error else values,
+            values=values,
             received=completion.text,
             error=error,
             is_cut=completion.finish_reason == "length",
@@ -149,7 +145,8 @@ class _Attempt:
         call.writer.sent = build(documents)
         return call.writer.sent
 
-    def _generate(self, messages: Sequence[Message]) -> tuple[Completion, str | None]:
+    def _generate(self, messages: Sequence[Message]) -> tuple[Completion, str | None, dict[str, Any]]:
+        """Return a completion, what is wrong with it, and its values, of which there are none then."""
         call, recipe = self._call, self._call.recipe
         self._reply_tokens = self._room.output(messages)
         params = GenerateParams(
@@ -162,23 +159,46 @@ class _Attempt:
         recordings, digest = call.journal.recordings, self._model.info.digest
         recorded = recordings.completion(call.writer.asker, digest, messages, params)
         completion = recorded or self._model.generate(messages, params)
-        lenient = [name for name in call.contract.lenient if name in self._asked()]
-        call.writer.write_generate(messages, params, completion, call.attempt, lenient)
-        if completion.finish_reason != "length":
-            return completion, None
-        within = " within the limits of the schema" if params.schema else ""
-        return completion, f"it was cut after {params.max_tokens:,} tokens; write a shorter one{within}"
+        error, values = self._read(completion, params)
+        span = self._deciding_span(completion, values)
+        call.writer.write_generate(
+            messages,
+            params,
+            completion,
+            call.attempt,
+            lenient=[name for name in call.contract.lenient if name in self._asked()],
+            logprobs=completion.tokens_of(*span) if span else (),
+        )
+        return completion, error, values
+
+    def _read(self, completion: Completion, params: GenerateParams) -> tuple[str | None, dict[str, Any]]:
+        recipe = self._call.recipe
+        if completion.finish_reason == "length":
+            within = " within the limits of the schema" if params.schema else ""
+            return f"it was cut after {params.max_tokens:,} tokens; write a shorter one{within}", {}
+        if not recipe.is_object:
+            return None, {"text": completion.text}
+        values, error = parse_object(completion.text, is_yaml=recipe.output_format == "yaml")
+        return (f"{error}, but {_quote(completion.text)}" if error else None), values
+
+    def _deciding_span(self, completion: Completion, values: Mapping[str, Any]) -> tuple[int, int] | None:
+        """Return where the deciding value stands in a reply; None where it stands nowhere."""
+        name = deciding_property(self._call.recipe.output_schema)
+        if name is None or name not in values:
+            return None
+        return value_span(completion.text, name, values[name])
 
     def _confidence(
         self, messages: Sequence[Message], completion: Completion, values: Mapping[str, Any]
     ) -> float | None:
         """Return the probability of the deciding value where it was written; None where it is not known."""
         name = deciding_property(self._call.recipe.output_schema)
-        if name is None or name not in values or not self._model.info.scores:
+        place = self._deciding_span(completion, values)
+        if name is None or place is None:
             return None
-        place = value_span(completion.text, name, values[name])
-        if place is None:
-            return None
+        if not self._model.info.scores:
+            logprob = completion.logprob_of(*place)
+            return None if logprob is None else round(math.exp(logprob), 4)
         chat = self._model.render_chat(messages)
         before = as_written(chat, completion.reasoning, completion.text[: place[0]])
         case = ScoreCase(before, completion.text[slice(*place)])
@@ -199,3 +219,9 @@ class _Attempt:
         option = Option(case.context, case.continuation, logprob, tokens, recorded is not None)
         call.writer.write_probability(name, chat, option, usage=usage, seconds=seconds, attempt=call.attempt)
         return logprob
+
+
+def _quote(text: str) -> str:
+    """Return how a reply begins, in quotation marks and on one line."""
+    words = " ".join(text.split())
+    return f'"{words}"' if len(words) <= _MAX_QUOTED_CHARS else f'"{words[:_MAX_QUOTED_CHARS]}…"'

@@ -352,6 +352,14 @@ class ChoiceCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=False, 
     options: tuple[Option, ...]
 
 
+class TokenProbability(Record, frozen=True):
+    """A token of a reply, by its place in the output, and the logarithm of its probability there."""
+
+    start: Count
+    end: Count
+    logprob: Annotated[float, Meta(le=0)]
+
+
 class GeneratedCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="generate"):
     """A line of calls.jsonl: a model was asked for a text."""
 
@@ -361,6 +369,8 @@ class GeneratedCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=Fals
     finish_reason: Literal["stop", "length"]
     lenient: Texts | Unset = UNSET
     reasoning: str | Unset = UNSET
+    repairs: Texts | Unset = UNSET
+    logprobs: tuple[TokenProbability, ...] | Unset = UNSET
 
 
 class OfflineCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=False, tag="offline"):
@@ -466,6 +476,10 @@ class Execution(Whole, frozen=True, kw_only=True, forbid_unknown_fields=False):
     @property
     def total_tokens(self) -> int | None:
         return self.tokens.total if self.tokens else None
+
+    @property
+    def reused_tokens(self) -> int | None:
+        return self.tokens.reused if self.tokens else None
 
 
 class Image(FileRecord, frozen=True):

@@ -29,7 +29,7 @@ HARMLESS = {
 """Settings that reach nothing, whatever their value."""
 DERIVED = {"recipe_dirs", "prompt_dirs", "project_dir", "trust", "state_dir"}
 """What `config show` tells and no panda.toml sets."""
-REACHING_MODEL_KEYS = {"location", "projector", "api_key_env", "extra_body", "headers"}
+REACHING_MODEL_KEYS = {"location", "projector", "api_key_env", "extra_body", "headers", "proxy", "ca_file"}
 """Keys of a model that can reach out of a project: `panda trust` tells what they would do."""
 HARMLESS_MODEL_KEYS = {
     *("backend", "n_ctx", "embeds", "model"),
@@ -123,6 +123,19 @@ def test_all_that_a_model_sends_and_where_is_shown(checkout: Panda, listener: Se
     assert checkout("models", "list").code == 0
     checkout.write("models.yaml", listed.replace("192.0.2.1", "192.0.2.2"))
     assert checkout("models", "list").code == 2
+
+
+def test_proxies_certificates_and_variables_are_shown(checkout: Panda) -> None:
+    """The variables whose values a server gets, the proxy and the file of certificates are named."""
+    keys = "model: m, headers: {x-note: 'a ${MY_TOKEN}'}, proxy: 'http://${MY_PROXY}', ca_file: own.pem,"
+    checkout.write("own.pem", "certificates")
+    checkout.write("models.yaml", MODELS.format(url=LEAKING).replace("model: m,", keys))
+    assert checkout("models", "list").code == 2
+    named = [effect for _, effect in effects(checkout)]
+    assert f"sends the value of $MY_TOKEN to {LEAKING}" in named
+    assert f"sends the value of $MY_PROXY to {LEAKING}" in named
+    assert "sends all requests through http://${MY_PROXY}" in named
+    assert any(effect.startswith("trusts the certificates in ") for effect in named)
 
 
 @pytest.mark.parametrize("words", [("list",), ("config", "show"), ("recipe", "list"), ("memory", "list")])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from panda.models.access import plain_access
 from panda.models.llama.loaded import LoadedGgufs
 from panda.models.llama.model import LlamaCppModel
 from panda.models.models_file import ModelSpec
@@ -44,11 +45,14 @@ class Server(loopback.Server):
         super().__init__()
 
     def model(self, **keys: Any) -> OpenAiModel:
-        """The model on it, with the keys of a models.yaml and the arguments of OpenAiModel."""
-        own = {name: keys.pop(name) for name in ("api_key", "cache_dir") if name in keys}
+        """The model on it, with the keys of a models.yaml, `api_key` and `cache_dir`."""
+        api_key = keys.pop("api_key", None)
+        headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        cache_dir = keys.pop("cache_dir", None)
         spec: dict[str, Any] = {"name": "served", "location": self.url, "model": "m", "n_ctx": 1024}
         entry = ModelSpec(**spec | keys, backend="openai")
-        self._models.append(OpenAiModel(entry, **own))
+        access = plain_access(entry, headers=headers)
+        self._models.append(OpenAiModel(entry, access=access, cache_dir=cache_dir))
         return self._models[-1]
 
     def close(self) -> None:

@@ -1,16 +1,19 @@
 """The server that comes with llama-cpp-python, on loopback, with the embedded GGUF as a model that writes."""
 
+import json
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
-from panda.errors import ModelAwayError
+from panda.errors import ContextWindowError, ModelAwayError
 from panda.models.contract import GenerateParams, Message
 from panda.models.layers import Layers
 from panda.models.llama.gguf import find_gguf
@@ -93,3 +96,32 @@ def test_long_limits_do_not_crash_it(layers: Layers) -> None:
     params = GenerateParams(temperature=0, max_tokens=200, seed=3, timeout_seconds=60, schema=schema)
     found = model.generate([Message("user", 'Reply with the JSON object {"a": "b"}.')], params)
     assert found.text.lstrip().startswith("{")
+
+
+def test_its_log_probabilities_are_placed_in_the_reply(layers: Layers) -> None:
+    """The tokens that it tells stand where the reply has them, the chosen value among them."""
+    schema = {
+        "type": "object",
+        "properties": {"colour": {"enum": ["red", "green", "blue"]}},
+        "required": ["colour"],
+        "additionalProperties": False,
+    }
+    params = GenerateParams(temperature=0, max_tokens=60, seed=0, timeout_seconds=60, schema=schema)
+    completion = layers.model("MIND").generate((Message("user", "Which colour is the sky?"),), params)
+    colour = json.loads(completion.text)["colour"]
+    start = completion.text.index(colour)
+    logprob = completion.logprob_of(start, start + len(colour))
+    assert logprob is not None
+    assert -20 < logprob < 0
+
+
+def test_a_prompt_that_is_too_long_for_it_is_told(layers: Layers) -> None:
+    """Its refusal of a prompt beyond its window names the window, whatever n_ctx says."""
+    params = GenerateParams(temperature=0, max_tokens=60, seed=0, timeout_seconds=60)
+    prompt = "The sky is wide and clear today. " * 300
+    spec = structs.replace(layers._file.models["small"], n_ctx=32_768)
+    with (
+        closing(OpenAiModel(spec)) as model,
+        pytest.raises(ContextWindowError, match="maximum context length is 2048 tokens"),
+    ):
+        model.generate((Message("user", prompt),), params)

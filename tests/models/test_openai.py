@@ -81,7 +81,7 @@ def test_long_limits_are_told_in_words_alone(server: Server) -> None:
 
 
 def test_unknown_usage_is_none(server: Server) -> None:
-    """What the server does not say is None, what it says is kept."""
+    """Tokens that the server does not tell are None; others are kept."""
     assert server.model().generate(CHAT, FREE).usage == Usage(None, None, None)
     known = {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
     server.answer = lambda _: reply("x", usage=known)
@@ -107,7 +107,7 @@ def test_a_refused_dialect_is_found_out_and_remembered(status: int, server: Serv
 
 
 def test_a_server_that_knows_no_response_format(server: Server) -> None:
-    """It is asked in words alone; later a remembered dialect that is refused is found out anew."""
+    """Such a server is asked in words alone; later a remembered dialect that is refused is found out anew."""
     server.answer = refusing("json_schema", "json_object")
     model = server.model()
     assert model.generate(CHAT, PARAMS).text == GOOD

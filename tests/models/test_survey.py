@@ -51,7 +51,7 @@ def entry(*urls: str) -> str:
 
 def think(body: dict[str, Any]) -> tuple[int, bytes]:
     """Answer as a server that knows json_object alone, thinks, and tells probabilities."""
-    if body.get("logprobs"):
+    if body["max_tokens"] == 1:
         return 200, json.dumps({"choices": [{"logprobs": {"content": [{"token": "a"}]}}]}).encode()
     if body.get("response_format", {}).get("type") == "json_schema":
         return reply("I like blue.")

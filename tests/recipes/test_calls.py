@@ -49,7 +49,7 @@ def test_a_call_is_asked_for_and_written_down(ann: ScriptedPanda) -> None:
     """Parameters come from recipe and turn; choices are written last; call and log have what it cost."""
     change(ann, REFLECTION, temperature=0.25, output_schema=SCHEMA)
     script = Script(reflection=PROCEED)
-    usage = {"prompt_tokens": 1000, "completion_tokens": 20}
+    usage = {"prompt_tokens": 4000, "completion_tokens": 20}
     ann.server.answer = lambda body: reply(str(script(Request(body))), usage=usage)
     turn = ann.turn(VAGUE_QUESTION)
     (request,) = turn.asked("reflection")
@@ -63,13 +63,13 @@ def test_a_call_is_asked_for_and_written_down(ann: ScriptedPanda) -> None:
     assert set(call["hashes"]) == {"recipe", "prompts", "schema", "model", "version"}
     assert json.loads(call["output"]) == PROCEED
     assert call["parameters"]["seed"] == request.body["seed"]
-    assert (call["usage"]["prompt"], call["usage"]["output"]) == (1000, 20)
+    assert (call["usage"]["prompt"], call["usage"]["output"]) == (4000, 20)
     (line,) = [line for line in log_lines(ann) if line["recipe"] == "reflection"]
     assert (line["model_layer"], line["model"], line["phase"]) == ("REFLEX", "scripted", 1)
     assert (line["turn_id"], line["timestamp"]) == ("turn_000003", "2026-01-04T14:30:00Z")
     assert (line["success"], line["retries"], line["confidence"]) == (True, 0, None)
     tokens = line["tokens"]
-    assert (tokens["prompt"] + tokens["input"], tokens["output"], tokens["total"]) == (1000, 20, 1020)
+    assert (tokens["prompt"] + tokens["input"], tokens["output"], tokens["total"]) == (4000, 20, 4020)
 
 
 def test_tokens_that_a_server_does_not_tell_are_unknown(ann: ScriptedPanda) -> None:
@@ -199,7 +199,7 @@ def test_a_call_that_takes_too_long_halts_at_once(ann: ScriptedPanda) -> None:
         return Script()(asked)
 
     turn = ann.turn(script=slow)
-    assert (turn.code, turn.error["type"]) == (20, "ModelTimeoutError")
+    assert (turn.code, turn.error["type"]) == (75, "ServerTimeoutError")
     assert len(turn.asked("reflection")) == 1
 
 

@@ -196,7 +196,7 @@ def test_s3_27_the_log_names_what_ran_and_its_tokens(tmp_path: Path) -> None:
     lines = panda.json("log", "-n", "0")["lines"]
     assert {line["model"] for line in lines} == {"minilm-l6"}
     assert {line["model_layer"] for line in lines} == {"REFLEX", "MIND", "VOICE"}
-    script, server, usage = Script(), ModelServer(), {"prompt_tokens": 1000, "completion_tokens": 20}
+    script, server, usage = Script(), ModelServer(), {"prompt_tokens": 4000, "completion_tokens": 20}
     server.answer = lambda body: reply(str(script(Request(body))), usage=usage)
     panda.write("models.yaml", server.models())
     ended = panda("turn", "How much is the Lenovo LOQ 15?")
@@ -208,7 +208,7 @@ def test_s3_27_the_log_names_what_ran_and_its_tokens(tmp_path: Path) -> None:
         counts = line["tokens"]
         assert line["model"] == "scripted"
         assert counts["prompt"] > 0 < counts["input"]
-        assert counts["prompt"] + counts["input"] + counts["output"] == counts["total"] == 1020
+        assert counts["prompt"] + counts["input"] + counts["output"] == counts["total"] == 4020
 
 
 @pytest.mark.asks_for("shop.example")

@@ -32,6 +32,7 @@ class LoadedGgufs:
     def model(self, spec: ModelSpec, *, relative_to: Path) -> LlamaCppModel:
         """The model of one entry of models.yaml."""
         file = self._file(spec, relative_to)
+        assert spec.n_ctx is not None, "models.yaml gives that of a file"
         lens = None
         if spec.projector:
             place = find_gguf(spec.projector, relative_to=relative_to)
@@ -56,6 +57,7 @@ class LoadedGgufs:
     def encoder(self, spec: ModelSpec, *, relative_to: Path) -> LlamaEncoder:
         """The encoder of one entry of models.yaml; arguments and errors as for `model`."""
         file = self._file(spec, relative_to)
+        assert spec.n_ctx is not None, "models.yaml gives that of a file"
         digest = hashlib.sha256(f"{file.sha256} {spec.n_ctx}".encode()).hexdigest()
         info = ModelInfo(spec.name, digest, spec.n_ctx, False, _origin(spec, file), embeds=True)
         load = partial(self._load_weights, file)
