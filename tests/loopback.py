@@ -28,6 +28,10 @@ class Server:
         self.headers: list[dict[str, str]] = []
         self.connections: list[object] = []
         self.answer: Answer = lambda _: reply("Hello there")
+        self.pages: dict[str, object] = {}
+        """JSON values, or bytes, that it gives by path: to GET, and to POST in place of an answer."""
+        self.looked_up: list[str] = []
+        """The paths of all requests with GET."""
         self._sockets: set[socket.socket] = set()
         self._http: ThreadingHTTPServer | None = None
         self.port = port
@@ -56,10 +60,20 @@ class Server:
                     super().finish()
 
             def do_GET(self) -> None:
-                self.reply(200, b"{}")
+                server.looked_up.append(self.path)
+                self.reply(*self.page(self.path) if server.pages else (200, b"{}"))
+
+            def page(self, path: str) -> tuple[int, bytes]:
+                if path not in server.pages:
+                    return 404, b'{"error": {"message": "Not Found"}}'
+                value = server.pages[path]
+                return 200, value if isinstance(value, bytes) else json.dumps(value).encode()
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if self.path in server.pages:
+                    self.reply(*self.page(self.path))
+                    return
                 server.asked.append(body)
                 server.headers.append(dict(self.headers))
                 server.connections.append(self.client_address)
@@ -117,3 +131,16 @@ def reply(
     said = {"role": "assistant", "content": text, **message}
     choice = {"message": said, "finish_reason": finish_reason}
     return 200, json.dumps({"choices": [choice], "usage": usage}).encode()
+
+
+OLLAMA: dict[str, object] = {
+    "/api/version": {"version": "0.12.3"},
+    "/api/tags": {"models": [{"name": "qwen3:4b"}, {"name": "phi:latest"}]},
+    "/v1/models": {"data": [{"id": "qwen3:4b"}, {"id": "phi:latest"}]},
+    "/api/show": {
+        "capabilities": ["completion", "tools", "thinking"],
+        "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960},
+    },
+    "/api/ps": {"models": [{"name": "qwen3:4b", "context_length": 32768}]},
+}
+"""Pages of a server that behaves as Ollama, with qwen3:4b loaded; phi is not."""

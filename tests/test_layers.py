@@ -94,6 +94,7 @@ KNOW_THE_KIND = {
     "recipes/book.py",  # tells what serves a recipe
     "recipes/checks.py",  # tells what a layer cannot serve, before a turn
     "models/models_file.py",
+    "models/addition.py",  # no model may be called offline
     "models/layers.py",
     "models/contract.py",
     "cli/recipe.py",

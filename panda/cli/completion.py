@@ -116,6 +116,20 @@ def complete_tools(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in TOOLS if name.startswith(incomplete)]
 
 
+def complete_layers(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The layers of models.yaml."""
+    from panda.models.models_file import LAYERS
+
+    return [name for name in LAYERS if name.startswith(incomplete.upper())]
+
+
+def complete_model_sources(ctx: typer.Context, incomplete: str) -> list[str]:
+    """How the sources of models begin, and the model files of this directory and of models/."""
+    files = (path for directory in (Path(), Path("models")) for path in directory.glob("*.gguf"))
+    words = ["ollama:", "http://", *sorted(map(str, files))]
+    return [word for word in words if word.startswith(incomplete)]
+
+
 @_completion
 def complete_interventions(settings: Settings) -> Iterator[str]:
     """All interventions of the store, as ids."""

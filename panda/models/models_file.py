@@ -13,7 +13,7 @@ from panda.documents.records import Record, Words, decode
 from panda.documents.secrets import has_userinfo, hide_userinfo
 from panda.documents.text import nearest
 from panda.documents.yaml_text import line_of, load_yaml
-from panda.errors import FileFormatError, ModelFileError, ObsoleteKeyError, Verdict
+from panda.errors import FileFormatError, ModelFileError, ObsoleteKeyError, Problem, Verdict
 from panda.store.files import read_text
 
 Layer = Literal["REFLEX", "NERVES", "MIND", "VOICE", "EYES"]
@@ -230,7 +230,7 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
         if key not in known:
             raise error(key, f"unknown key {key!r:.60}", nearest(key, known))
     given = {**_DEFAULTS[backend], **values}
-    location, *further = _locations(backend, given.get("location"), error)
+    location, *further = read_locations(backend, given.get("location"), error)
     _check_kept_secret(values, error)
     own = {"name": name, "location": location, "further_servers": further}
     spec = decode(
@@ -273,8 +273,15 @@ def _check_kept_secret(values: Mapping[str, Any], error: Callable[[str, str, str
         raise error("api_key_env", "api_key_env is not the name of an environment variable", fix)
 
 
-def _locations(backend: str, value: object, error: Callable[[str, str, str], ModelFileError]) -> list[str]:
-    """The text of `location`, or for servers one or more URLs of a list, no two of the same server."""
+def read_locations(backend: str, value: object, error: Callable[[str, str, str], Problem]) -> list[str]:
+    """
+    Return the text of `location`, or for servers one or more URLs of a list, no two of the same server.
+
+    Args:
+        backend: That of the entry.
+        value: As it was given.
+        error: Makes what is raised for a wrong value, of a key, a message and a fix.
+    """
     is_server = backend != "llama_cpp"
     if isinstance(value, list) and not is_server:
         fix = "give one builtin:NAME or path of a GGUF file, or set backend: openai for servers"
@@ -289,7 +296,7 @@ def _locations(backend: str, value: object, error: Callable[[str, str, str], Mod
         if isinstance(text, str) and (has_userinfo(text) or _SECRET_QUERY.search(text)):
             message = "the address of a server holds a user name, password or key"
             raise error("location", message, "take it out; give it by api_key_env or headers")
-        place = _server_place(text) if is_server else text
+        place = server_place(text) if is_server else text
         if place is None or (not is_server and text.startswith(_SCHEMES)):
             raise error("location", f"{_quote(text, 200)} is no location for {backend}", f"give {wanted}")
         if place in places:
@@ -303,8 +310,8 @@ def _quote(value: object, max_chars: int) -> str:
     return hide_userinfo(repr(value))[:max_chars]
 
 
-def _server_place(url: object) -> object:
-    """What tells a server from others, the same for all ways to write its URL; None if it is no URL."""
+def server_place(url: object) -> object:
+    """Return what tells a server from others, however its URL is written; None if it is no URL."""
     if not isinstance(url, str) or not url.startswith(_SCHEMES) or not url.isprintable() or " " in url:
         return None
     try:
