@@ -273,35 +273,37 @@ def _check_kept_secret(values: Mapping[str, Any], error: Callable[[str, str, str
         raise error("api_key_env", "api_key_env is not the name of an environment variable", fix)
 
 
-def read_locations(backend: str, value: object, error: Callable[[str, str, str], Problem]) -> list[str]:
+def read_locations(backend: str, value: object, make_error: Callable[[str, str, str], Problem]) -> list[str]:
     """
     Return the text of `location`, or for servers one or more URLs of a list, no two of the same server.
 
     Args:
         backend: That of the entry.
         value: As it was given.
-        error: Makes what is raised for a wrong value, of a key, a message and a fix.
+        make_error: Makes what is raised for a wrong value, of a key, a message and a fix.
     """
     is_server = backend != "llama_cpp"
     if isinstance(value, list) and not is_server:
         fix = "give one builtin:NAME or path of a GGUF file, or set backend: openai for servers"
-        raise error("location", f"location is a list of {len(value)}, which only servers have", fix)
+        raise make_error("location", f"location is a list of {len(value)}, which only servers have", fix)
     if value == []:
-        raise error("location", "location is an empty list", "give the URL of at least one server")
+        raise make_error("location", "location is an empty list", "give the URL of at least one server")
     if not isinstance(value, str | list):
-        raise error("location", f"location must be a text, not {_quote(value, 60)}", "give it a value")
+        raise make_error("location", f"location must be a text, not {_quote(value, 60)}", "give it a value")
     wanted = "an http:// or https:// URL" if is_server else "builtin:NAME or the path of a GGUF file"
     places: dict[object, str] = {}
     for text in value if isinstance(value, list) else [value]:
         if isinstance(text, str) and (has_userinfo(text) or _SECRET_QUERY.search(text)):
             message = "the address of a server holds a user name, password or key"
-            raise error("location", message, "take it out; give it by api_key_env or headers")
+            raise make_error("location", message, "take it out; give it by api_key_env or headers")
         place = server_place(text) if is_server else text
         if place is None or (not is_server and text.startswith(_SCHEMES)):
-            raise error("location", f"{_quote(text, 200)} is no location for {backend}", f"give {wanted}")
+            raise make_error(
+                "location", f"{_quote(text, 200)} is no location for {backend}", f"give {wanted}"
+            )
         if place in places:
             fix = "name each server once; parallel says how much one takes"
-            raise error("location", f"{text} and {places[place]} are the same server", fix)
+            raise make_error("location", f"{text} and {places[place]} are the same server", fix)
         places[place] = text
     return [*places.values()]
 
