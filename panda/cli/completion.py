@@ -116,6 +116,16 @@ def complete_tools(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in TOOLS if name.startswith(incomplete)]
 
 
+@_completion
+def complete_models(settings: Settings) -> Iterator[str]:
+    """The models of models.yaml that write, and the word for none."""
+    from panda.trust import load_models
+
+    models = load_models(settings).models
+    yield from (name for name, spec in models.items() if not spec.embeds)
+    yield "offline"
+
+
 def complete_layers(ctx: typer.Context, incomplete: str) -> list[str]:
     """The layers of models.yaml."""
     from panda.models.models_file import LAYERS

@@ -17,7 +17,7 @@ from panda.models.addition import Addition, check_name, choose_name, find_same, 
 from panda.models.discovery import ModelDirectory, check_server_url, locate_ollama
 from panda.models.file_source import describe_file
 from panda.models.layers import EYES, Layers
-from panda.models.models_file import LAYERS, ModelsFile, load_models_file, parse_models_file
+from panda.models.models_file import LAYERS, USUAL_LAYERS, ModelsFile, load_models_file, parse_models_file
 from panda.models.offered_model import OfferedModel
 from panda.models.survey import ModelState, Trial, check_model
 from panda.recipes.checks import largest_window_needed
@@ -26,7 +26,6 @@ from panda.store.files import read_text, write_output
 from panda.store.layout import asset
 from panda.trust import find_models_claim, read_trust, record_trust, require_trust
 
-_USUAL_LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE")
 _FORMS = "ollama:MODEL, http://HOST:PORT/v1 or FILE.gguf"
 _OLLAMA = "ollama:"
 _KINDS: Mapping[str, str] = {
@@ -73,7 +72,7 @@ def add(
             "A layer that it is to serve; may be repeated.",
             "LAYER",
             complete=complete_layers,
-            show_default=" ".join(_USUAL_LAYERS),
+            show_default=" ".join(USUAL_LAYERS),
         ),
     ] = None,
     model_id: Annotated[
@@ -133,7 +132,7 @@ def add(
 
 def _read_layers(layers: Sequence[str] | None) -> tuple[str, ...]:
     """Return the layers that were named, in any case; without any those that read and write."""
-    names = [layer.upper() for layer in layers or _USUAL_LAYERS]
+    names = [layer.upper() for layer in layers or USUAL_LAYERS]
     for name in names:
         if name not in LAYERS:
             raise UsageError(f"there is no layer {name!r:.40}", where="--layer", fix=nearest(name, LAYERS))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
@@ -19,6 +19,8 @@ from panda.store.files import read_text
 Layer = Literal["REFLEX", "NERVES", "MIND", "VOICE", "EYES"]
 LAYERS: tuple[str, ...] = get_args(Layer)
 """Every layer there is."""
+USUAL_LAYERS: tuple[str, ...] = LAYERS[:4]
+"""The layers that read and write: all but EYES."""
 Dialect = Literal["json_schema", "json_object", "prompt"]
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 """How a reply under a schema is asked for: as response_format of one kind or the other, or in words alone."""
@@ -41,6 +43,7 @@ OFFLINE: Literal["offline"] = "offline"
 """What `layers` says of a layer that no model serves; no model may be called so."""
 OBSOLETE_KEYS = ("writes", "scores", "requantize")
 """Keys of a model that earlier versions had; they are read and have no effect."""
+_SEEING = "EYES"
 _LEAST_THINKING = 16
 """Tokens that hold the marks around thoughts, and a word or two."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -116,7 +119,7 @@ class ModelsFile:
         How many turns can be made at the same time without one waiting for another's request: the least width
         of the models on servers, None without any. EYES, which a turn asks once at most, does not count.
         """
-        specs = [self.model_of(layer) for layer in self.layers if layer != "EYES"]
+        specs = [self.model_of(layer) for layer in self.layers if layer != _SEEING]
         widths = [spec.width for spec in specs if isinstance(spec, ModelSpec) and spec.width is not None]
         return min(widths, default=None)
 
@@ -124,6 +127,23 @@ class ModelsFile:
         """Return the model of a layer, or that no model serves it; None if the layer is unset."""
         name = self.layers.get(layer)
         return OFFLINE if name == OFFLINE else self.models.get(name or "")
+
+    def with_layers(self, models_by_layer: Mapping[str, str]) -> "ModelsFile":
+        """
+        Return the file with other models for some layers; `offline` is one.
+
+        Raises:
+            ModelFileError: There is no model of that name, or it cannot serve the layer.
+        """
+        for layer, name in models_by_layer.items():
+            writing = [spec.name for spec in self.models.values() if not spec.embeds]
+            usable = writing if layer == _SEEING else [*writing, OFFLINE]
+            if name not in usable:
+                message = (
+                    f"there is no model {name!r:.80} for {layer}: {self.path.name} has {', '.join(usable)}"
+                )
+                raise ModelFileError(message, str(self.path), fix=nearest(name, usable))
+        return replace(self, layers={**self.layers, **models_by_layer})
 
     def find_obsolete(self) -> ObsoleteKeyError | None:
         """Return what to tell of keys without effect, at the first of them; None if there are none."""
