@@ -84,6 +84,7 @@ ONLY_IMPORTERS = {
     "uvicorn": {"serving/listening.py"},
     "starlette": {"serving/synthesis_api.py", "view/application.py"},
     "pypdf": {"documents/pdf.py"},
+    "huggingface_hub": {"models/hub.py"},
     "markdown_it": {"documents/markdown.py", "view/answer.py"},
 }
 """Libraries that one module wraps; of sqlite3 each database has its own, of starlette each application."""

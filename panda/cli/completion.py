@@ -136,7 +136,7 @@ def complete_layers(ctx: typer.Context, incomplete: str) -> list[str]:
 def complete_model_sources(ctx: typer.Context, incomplete: str) -> list[str]:
     """How the sources of models begin, and the model files of this directory and of models/."""
     files = (path for directory in (Path(), Path("models")) for path in directory.glob("*.gguf"))
-    words = ["ollama:", "http://", *sorted(map(str, files))]
+    words = ["ollama:", "http://", "hf:", *sorted(map(str, files))]
     return [word for word in words if word.startswith(incomplete)]
 
 

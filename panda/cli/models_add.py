@@ -15,7 +15,8 @@ from panda.documents.text import nearest
 from panda.errors import CheckError, UsageError
 from panda.models.addition import Addition, check_name, choose_name, find_same, make_entry, plan_addition
 from panda.models.discovery import ModelDirectory, check_server_url, locate_ollama
-from panda.models.file_source import describe_file
+from panda.models.file_source import describe_file, locate_file
+from panda.models.hub import Hub, HubFile, parse_hub_path
 from panda.models.layers import EYES, Layers
 from panda.models.models_file import LAYERS, USUAL_LAYERS, ModelsFile, load_models_file, parse_models_file
 from panda.models.offered_model import OfferedModel
@@ -26,8 +27,13 @@ from panda.store.files import read_text, write_output
 from panda.store.layout import asset
 from panda.trust import find_models_claim, read_trust, record_trust, require_trust
 
-_FORMS = "ollama:MODEL, http://HOST:PORT/v1 or FILE.gguf"
+_FORMS = "ollama:MODEL, http://HOST:PORT/v1, FILE.gguf or hf:OWNER/REPO/FILE.gguf"
 _OLLAMA = "ollama:"
+_HUB = "hf:"
+_DOWNLOADS = "models"
+"""Where files of a hub go, beside models.yaml."""
+_COMMAND = "panda models add"
+_UNASKED = "give --yes to add it without being asked, or --dry-run to see what would change"
 _KINDS: Mapping[str, str] = {
     "llama_cpp": "model file",
     "openai": "server",
@@ -104,6 +110,10 @@ def add(
     \b
     panda models add http://127.0.0.1:8080/v1
     panda models add models/Qwen3-0.6B-Q8_0.gguf --layer REFLEX --layer NERVES
+    panda models add hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf --name small
+
+    A file of a hub (pip install 'panda-turns[hub]') goes to models/ beside models.yaml; an interrupted
+    download goes on where it stopped. HF_ENDPOINT names another hub, HF_TOKEN holds your token.
     """
     add_options = _AddOptions(
         name=model_name, layers=_read_layers(layer), model=model_id, n_ctx=n_ctx, api_key_env=api_key_env
@@ -113,6 +123,18 @@ def add(
     settings = invocation.settings
     require_trust(settings, "models_file", "cache_dir")
     models_file = _load_target(settings)
+    if model_source.startswith(_HUB):
+        download = _plan_download(invocation, models_file, model_source.removeprefix(_HUB))
+        if download.file is not None:
+            _tell_download(invocation, download, add_options)
+            if dry_run:
+                return Result(_download_data(models_file, download))
+            if not yes:
+                question = f"download it, and add it to {models_file.path}"
+                confirm(question, where=_COMMAND, undone="nothing was downloaded", fix=_UNASKED)
+            yes = True
+            _download(invocation, download)
+        model_source = str(download.path)
     with ExitStack() as resources:
         offer, directory = _look_at(invocation, model_source, add_options, models_file, resources)
         _tell_offer(invocation, offer)
@@ -159,6 +181,58 @@ def _load_target(settings: Settings) -> ModelsFile:
         return replace(load_models_file(packaged), path=path)
     check_own_file(settings, path, command="panda models add SOURCE")
     return load_models_file(path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Download:
+    """A file of a hub, and where it goes."""
+
+    hub: Hub
+    path: Path  # where it goes, or is
+    file: HubFile | None  # None where models.yaml has it, and it is there
+
+
+def _plan_download(invocation: Invocation, models_file: ModelsFile, hub_path: str) -> _Download:
+    """Return what is to be downloaded; the hub is not asked of a file that models.yaml has already."""
+    repository, name = parse_hub_path(hub_path)
+    path = models_file.path.parent / _DOWNLOADS / name
+    address = (invocation.environ.get("HF_ENDPOINT") or Hub.address).rstrip("/")
+    hub = Hub(address=address, token=invocation.environ.get("HF_TOKEN") or None)
+    locations = [spec.location for spec in models_file.models.values() if not spec.servers]
+    if path.is_file() and locate_file(path, relative_to=models_file.path.parent) in locations:
+        return _Download(hub=hub, path=path, file=None)
+    return _Download(hub=hub, path=path, file=hub.find_file(repository, name))
+
+
+def _tell_download(invocation: Invocation, download: _Download, add_options: _AddOptions) -> None:
+    file = download.file
+    if file is not None:
+        checksum = f"sha256 {file.sha256}" if file.sha256 else "no checksum"
+        invocation.reporter.step(
+            f"{download.hub.address}/{file.repository}: {file.name}, {file.size_bytes:,} bytes, {checksum}"
+        )
+        invocation.reporter.step(f"it goes to {download.path}, and runs in panda's own process")
+        invocation.reporter.step(f"it is to serve {' '.join(add_options.layers)}")
+
+
+def _download(invocation: Invocation, download: _Download) -> None:
+    if download.file is not None:
+        directory = download.path
+        for _ in Path(download.file.name).parts:
+            directory = directory.parent
+        download.hub.download(download.file, directory, cache_dir=invocation.settings.cache_dir)
+
+
+def _download_data(models_file: ModelsFile, download: _Download) -> dict[str, object]:
+    return {
+        "models_file": str(models_file.path),
+        "dry_run": True,
+        "download": {
+            "path": str(download.path),
+            "address": download.hub.address,
+            **(asdict(download.file) if download.file else {}),
+        },
+    }
 
 
 def _look_at(
@@ -364,8 +438,7 @@ def _finish(
         tell(f"would change: {path}")
     else:
         if not yes:
-            fix = "give --yes to add it without being asked, or --dry-run to see what would change"
-            confirm(f"write this to {path}", where=_COMMAND, undone="nothing was added", fix=fix)
+            confirm(f"write this to {path}", where=_COMMAND, undone="nothing was added", fix=_UNASKED)
         is_trusted = _write(invocation, models_file, addition)
     existing = models_file.models.get(addition.name)
     if addition.entry is None and existing is not None and offer.n_ctx not in (None, existing.n_ctx):
@@ -390,9 +463,6 @@ def _finish(
         before_text.splitlines(), addition.text.splitlines(), path.name, path.name, lineterm="", n=1
     )
     return Result(data, "" if addition.changes_nothing else "".join(f"{line}\n" for line in lines))
-
-
-_COMMAND = "panda models add"
 
 
 def _served(models_file: ModelsFile, addition: Addition) -> list[str]:

@@ -96,7 +96,7 @@ def test_a_question_back_names_the_models(ann: ScriptedPanda) -> None:
 def test_a_model_that_is_not_there_begins_no_turn(
     ann: ScriptedPanda, words: tuple[str, ...], message: str
 ) -> None:
-    """It is told with what there is, before the turn has a number."""
+    """The fault is told with what there is, before the turn has a number."""
     before = sorted(ann.user_directory.glob("turns/*"))
     ended = ann("turn", *words, "--json", "--", PRICE_QUESTION)
     assert (ended.code, ended.error["message"]) == (2, message)
