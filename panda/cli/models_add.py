@@ -7,12 +7,12 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated
 
-from panda.cli.command import Invocation, Result, argument, flag, option
+from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_layers, complete_model_sources
 from panda.cli.confirmation import can_ask, choose_number, confirm
 from panda.cli.models import DryRun, check_own_file
 from panda.documents.text import nearest
-from panda.errors import CheckError, UsageError
+from panda.errors import CheckError, NotFoundError, Problem, TryAgainError, UsageError
 from panda.models.addition import Addition, check_name, choose_name, find_same, make_entry, plan_addition
 from panda.models.discovery import ModelDirectory, check_server_url, locate_ollama
 from panda.models.file_source import describe_file, locate_file
@@ -20,6 +20,7 @@ from panda.models.hub import Hub, HubFile, parse_hub_path
 from panda.models.layers import EYES, Layers
 from panda.models.models_file import LAYERS, USUAL_LAYERS, ModelsFile, load_models_file, parse_models_file
 from panda.models.offered_model import OfferedModel
+from panda.models.stack import STACK, STACK_NAME, StackPart
 from panda.models.survey import ModelState, Trial, check_model
 from panda.recipes.checks import largest_window_needed
 from panda.settings import Settings
@@ -27,7 +28,7 @@ from panda.store.files import read_text, write_output
 from panda.store.layout import asset
 from panda.trust import find_models_claim, read_trust, record_trust, require_trust
 
-_FORMS = "ollama:MODEL, http://HOST:PORT/v1, FILE.gguf or hf:OWNER/REPO/FILE.gguf"
+_FORMS = "ollama:MODEL, http://HOST:PORT/v1, FILE.gguf, hf:OWNER/REPO/FILE.gguf or s3"
 _OLLAMA = "ollama:"
 _HUB = "hf:"
 _DOWNLOADS = "models"
@@ -55,11 +56,12 @@ _WIDER: Mapping[str, str] = {
 class _AddOptions:
     """What the options of the command say of the model."""
 
-    name: str | None  # its key in models.yaml
-    layers: tuple[str, ...]
-    model: str | None  # which of the models of a server
-    n_ctx: int | None  # window in model tokens
-    api_key_env: str | None
+    name: str | None = None  # its key in models.yaml
+    layers: tuple[str, ...] = USUAL_LAYERS
+    model: str | None = None  # which of the models of a server
+    n_ctx: int | None = None  # window in model tokens
+    api_key_env: str | None = None
+    projector: Path | None = None  # the file that goes with a model file that sees
 
 
 def add(
@@ -93,6 +95,10 @@ def add(
         str | None,
         option("The variable that holds the server's key.", "VARIABLE", show_default="none"),
     ] = None,
+    projector_file: Annotated[
+        Path | None,
+        option("The file that goes with a model file that sees.", "FILE", "--projector", show_default="none"),
+    ] = None,
     yes: Annotated[bool, flag("Do not ask.", "--yes")] = False,
     dry_run: DryRun = False,
 ) -> Result:
@@ -113,18 +119,36 @@ def add(
     panda models add hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf --name small
 
     A file of a hub (pip install 'panda-turns[hub]') goes to models/ beside models.yaml; an interrupted
-    download goes on where it stopped. HF_ENDPOINT names another hub, HF_TOKEN holds your token.
+    download goes on where it stopped. HF_ENDPOINT names another hub, HF_TOKEN holds your token. The source s3
+    is the five models of the specification: sizes are shown first, and each is added or told why not.
     """
     add_options = _AddOptions(
-        name=model_name, layers=_read_layers(layer), model=model_id, n_ctx=n_ctx, api_key_env=api_key_env
+        name=model_name,
+        layers=_read_layers(layer),
+        model=model_id,
+        n_ctx=n_ctx,
+        api_key_env=api_key_env,
+        projector=projector_file,
     )
     if model_name is not None:
         check_name(model_name)
     settings = invocation.settings
     require_trust(settings, "models_file", "cache_dir")
-    models_file = _load_target(settings)
+    if model_source == STACK_NAME:
+        if add_options != _AddOptions():
+            message = "s3 says itself which models serve which layers"
+            raise UsageError(message, where="SOURCE", fix="give it with --yes and --dry-run alone")
+        return _add_stack(invocation, yes=yes, dry_run=dry_run)
+    return _add(invocation, model_source, add_options, yes=yes, dry_run=dry_run)
+
+
+def _add(
+    invocation: Invocation, model_source: str, add_options: _AddOptions, *, yes: bool, dry_run: bool
+) -> Result:
+    """Add one model."""
+    models_file = _load_target(invocation.settings)
     if model_source.startswith(_HUB):
-        download = _plan_download(invocation, models_file, model_source.removeprefix(_HUB))
+        download = _plan_download(invocation, models_file, *parse_hub_path(model_source.removeprefix(_HUB)))
         if download.file is not None:
             _tell_download(invocation, download, add_options)
             if dry_run:
@@ -152,6 +176,108 @@ def add(
     return _finish(invocation, models_file, addition, offer, trial=trial, yes=yes, dry_run=dry_run)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Download:
+    """A file of a hub, and where it goes."""
+
+    hub: Hub
+    path: Path  # where it goes, or is
+    file: HubFile | None  # None where models.yaml has it, and it is there
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PlannedPart:
+    """A model of the stack with the files that it needs."""
+
+    part: StackPart
+    downloads: tuple[_Download, ...] = ()  # the model, then its projector; empty where it cannot be had
+    reason: str = ""  # why it cannot be had
+
+    @property
+    def size_bytes(self) -> int:
+        """Return how much is to be downloaded."""
+        return sum(download.file.size_bytes for download in self.downloads if download.file is not None)
+
+
+def _add_stack(invocation: Invocation, *, yes: bool, dry_run: bool) -> Result:
+    """Add the models of the specification; what cannot be had is told, and the others are added."""
+    models_file = _load_target(invocation.settings)
+    planned = [_plan_part(invocation, models_file, part) for part in STACK]
+    total_bytes = sum(part.size_bytes for part in planned)
+    rows = [
+        (
+            planned_part.part.layer,
+            planned_part.part.model,
+            f"{planned_part.size_bytes:,}",
+            planned_part.reason or "to be added",
+        )
+        for planned_part in planned
+    ]
+    columns = ("layer", "model", "bytes to download", "state")
+    if not dry_run:
+        invocation.reporter.table(columns, rows)
+        if not yes:
+            question = f"download {total_bytes:,} bytes, and add these to {models_file.path}"
+            confirm(question, where=_COMMAND, undone="nothing was downloaded", fix=_UNASKED)
+        planned = [_add_part(invocation, planned_part) for planned_part in planned]
+        rows = [
+            (row[0], row[1], row[2], part.reason or "added") for row, part in zip(rows, planned, strict=True)
+        ]
+    data = {
+        "models_file": str(models_file.path),
+        "dry_run": dry_run,
+        "bytes": total_bytes,
+        "parts": [
+            {
+                "layer": planned_part.part.layer,
+                "model": planned_part.part.model,
+                "bytes": planned_part.size_bytes,
+                "reason": planned_part.reason or None,
+            }
+            for planned_part in planned
+        ],
+    }
+    missing = [
+        planned_part for planned_part in planned if planned_part.reason and not planned_part.part.reason
+    ]
+    error = None
+    if missing:
+        names = ", ".join(planned_part.part.model for planned_part in missing)
+        fix = "see the rows; the same command adds what is missing"
+        error = CheckError(f"not added: {names}", where=str(models_file.path), fix=fix)
+    return Result(data, Table(columns, rows, keeps_words=True), error=error)
+
+
+def _plan_part(invocation: Invocation, models_file: ModelsFile, stack_part: StackPart) -> _PlannedPart:
+    if stack_part.repository is None:
+        return _PlannedPart(part=stack_part, reason=stack_part.reason)
+    names = [stack_part.file_name]
+    if stack_part.projector_name is not None:
+        names.append(stack_part.projector_name)
+    try:
+        downloads = [_plan_download(invocation, models_file, stack_part.repository, name) for name in names]
+    except (NotFoundError, TryAgainError) as exc:
+        return _PlannedPart(part=stack_part, reason=exc.message)
+    return _PlannedPart(part=stack_part, downloads=tuple(downloads))
+
+
+def _add_part(invocation: Invocation, planned_part: _PlannedPart) -> _PlannedPart:
+    """Download and add one model; what stops it becomes its reason."""
+    if not planned_part.downloads:
+        return planned_part
+    part = planned_part.part
+    model, *projectors = planned_part.downloads
+    projector = projectors[0].path if projectors else None
+    add_options = _AddOptions(layers=(part.layer,), projector=projector)
+    try:
+        for download in planned_part.downloads:
+            _download(invocation, download)
+        _add(invocation, str(model.path), add_options, yes=True, dry_run=False)
+    except Problem as exc:
+        return replace(planned_part, reason=exc.message)
+    return planned_part
+
+
 def _read_layers(layers: Sequence[str] | None) -> tuple[str, ...]:
     """Return the layers that were named, in any case; without any those that read and write."""
     names = [layer.upper() for layer in layers or USUAL_LAYERS]
@@ -171,9 +297,8 @@ def _load_target(settings: Settings) -> ModelsFile:
     """
     packaged = asset("models.yaml")
     path = settings.models_file
-    own = settings.project_dir / "models.yaml"
-    if settings.origin("models_file") == "default" and not own.exists():
-        return replace(load_models_file(packaged), path=own)
+    if settings.origin("models_file") == "default":
+        path = settings.project_dir / "models.yaml"
     if path.exists() and path.samefile(packaged):
         fix = "change to a directory of your own, and give the command there"
         raise UsageError("this models.yaml comes with panda", where=str(path), fix=fix)
@@ -183,22 +308,13 @@ def _load_target(settings: Settings) -> ModelsFile:
     return load_models_file(path)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Download:
-    """A file of a hub, and where it goes."""
-
-    hub: Hub
-    path: Path  # where it goes, or is
-    file: HubFile | None  # None where models.yaml has it, and it is there
-
-
-def _plan_download(invocation: Invocation, models_file: ModelsFile, hub_path: str) -> _Download:
+def _plan_download(invocation: Invocation, models_file: ModelsFile, repository: str, name: str) -> _Download:
     """Return what is to be downloaded; the hub is not asked of a file that models.yaml has already."""
-    repository, name = parse_hub_path(hub_path)
     path = models_file.path.parent / _DOWNLOADS / name
     address = (invocation.environ.get("HF_ENDPOINT") or Hub.address).rstrip("/")
     hub = Hub(address=address, token=invocation.environ.get("HF_TOKEN") or None)
-    locations = [spec.location for spec in models_file.models.values() if not spec.servers]
+    specs = [spec for spec in models_file.models.values() if not spec.servers]
+    locations = [place for spec in specs for place in (spec.location, spec.projector)]
     if path.is_file() and locate_file(path, relative_to=models_file.path.parent) in locations:
         return _Download(hub=hub, path=path, file=None)
     return _Download(hub=hub, path=path, file=hub.find_file(repository, name))
@@ -254,6 +370,9 @@ def _look_at(
         directory_of_file = models_file.path.parent
         cache_dir = invocation.settings.cache_dir
         offer = describe_file(path, cache_dir=cache_dir, relative_to=directory_of_file)
+        if add_options.projector is not None:
+            place = locate_file(add_options.projector, relative_to=directory_of_file)
+            offer = replace(offer, projector=place)
         return _checked(offer, add_options, where=str(path)), None
     address = check_server_url(
         model_source if is_url else locate_ollama(invocation.environ.get("OLLAMA_HOST"))
@@ -261,6 +380,9 @@ def _look_at(
     start = "start the server, or correct the address; then give the command again"
     if not is_url:
         start = "start it with `ollama serve`, or say where it is: OLLAMA_HOST=HOST:PORT"
+    if add_options.projector is not None:
+        message = "--projector goes with a file, not with a server"
+        raise UsageError(message, where="--projector", fix="leave it out")
     key = _read_key(invocation, add_options.api_key_env)
     directory = resources.enter_context(ModelDirectory(address, api_key=key, start=start))
     if is_url:
@@ -300,8 +422,8 @@ def _checked(offer: OfferedModel, add_options: _AddOptions, *, where: str) -> Of
     if not offer.has_chat_template:
         fix = "get the model's chat or instruct version"
         raise UsageError(f"{offer.model} is a base model: it has no chat template", where=where, fix=fix)
-    if EYES in add_options.layers and not offer.is_served:
-        fix = "write its entry by hand, with a projector: docs/models.md"
+    if EYES in add_options.layers and not offer.is_served and offer.projector is None:
+        fix = "name the projector that comes with it: --projector mmproj-….gguf"
         raise UsageError("a file alone does not see", where="--layer EYES", fix=fix)
     return offer
 

@@ -55,6 +55,8 @@ def make_entry(offer: OfferedModel, *, n_ctx: int, api_key_env: str | None) -> E
     entry: dict[str, object] = {"backend": offer.backend, "location": offer.location}
     if offer.is_served:
         entry["model"] = offer.model
+    if offer.projector is not None:
+        entry["projector"] = offer.projector
     entry["n_ctx"] = n_ctx
     if offer.thinks:
         entry["thinking_tokens"] = min(THINKING_TOKENS, n_ctx // _MIN_THINKING_SHARE)
@@ -75,7 +77,8 @@ def find_same(models: ModelsFile, offer: OfferedModel) -> ModelSpec | None:
         elif not offer.is_served and not spec.servers:
             directory = models.path.parent
             own = find_gguf(spec.location, relative_to=directory).resolve()
-            if own == find_gguf(offer.location, relative_to=directory).resolve():
+            is_same_file = own == find_gguf(offer.location, relative_to=directory).resolve()
+            if is_same_file and offer.projector in (None, spec.projector):
                 return spec
     return None
 

@@ -23,6 +23,7 @@ class OfferedModel:
     is_encoder: bool = False  # whether it only turns texts into vectors
     thinks: bool = False  # whether its source says that it writes reasoning
     architecture: str | None = None  # of a file, such as "qwen3"
+    projector: str | None = None  # path of the file that goes with a model that sees, as for `location`
     has_chat_template: bool = True  # False for a file of a base model
     size_bytes: int | None = None
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.api import Ended, Panda, on_terminal
 from tests.model_hub import HubServer
+from tests.models.projectors import write_projector
 
 SOURCE = "hf:ann/tiny/q4/small.gguf"
 PLACE = "models/q4/small.gguf"
@@ -153,3 +154,46 @@ def test_without_the_extra_the_command_to_install_it_is_told(panda: Panda) -> No
     ended = panda.process("models", "add", SOURCE, "--yes")
     assert ended.code == 2
     assert "pip install 'panda-turns[hub]'" in ended.err
+
+
+def test_the_stack_of_the_specification_is_added_or_told(
+    panda: Panda, hub: HubServer, tmp_path: Path
+) -> None:
+    """Sizes come first; what the hub has serves its layer, and what it lacks ends with 3 and its reason."""
+    model = read_model()
+    projector = write_projector(tmp_path / "projector.gguf").read_bytes()
+    hub.files = {
+        "Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf": model,
+        "Qwen/Qwen3-VL-8B-Instruct-GGUF/Qwen3VL-8B-Instruct-Q4_K_M.gguf": model,
+        "Qwen/Qwen3-VL-8B-Instruct-GGUF/mmproj-Qwen3VL-8B-Instruct-F16.gguf": projector,
+    }
+    sizes = panda("models", "add", "s3", "--dry-run", "--json")
+    assert sizes.data["bytes"] == 2 * len(model) + len(projector)
+    assert hub.ranges == []
+    ended = panda("models", "add", "s3", "--yes", "--json")
+    assert (ended.code, ended.error["type"]) == (3, "CheckError")
+    reasons = {part["layer"]: part["reason"] for part in ended.data["parts"]}
+    assert (reasons["REFLEX"], reasons["EYES"]) == (None, None)
+    assert "no chat template" in reasons["NERVES"]
+    assert "the hub has no repository" in reasons["VOICE"]
+    layers = panda.json("models", "list")["layers"]
+    assert (layers["REFLEX"], layers["NERVES"]) == ("qwen3-0.6b-q8_0", "offline")
+    assert layers["EYES"] == "qwen3vl-8b-instruct-q4_k_m"
+
+
+def test_the_stack_takes_no_options_of_one_model(panda: Panda) -> None:
+    """Layers and names are the specification's."""
+    ended = panda("models", "add", "s3", "--layer=MIND", "--json")
+    assert (ended.code, ended.error["where"]) == (2, "SOURCE")
+
+
+def test_a_file_that_sees_is_added_with_its_projector(panda: Panda, tmp_path: Path) -> None:
+    """EYES needs a projector, which stands in the entry."""
+    panda.write("small.gguf", read_model())
+    write_projector(panda.home / "eyes.gguf")
+    words = ("models", "add", "small.gguf", "--layer=EYES")
+    refused = panda(*words, "--yes", "--json")
+    assert (refused.code, "--projector" in refused.error["fix"]) == (2, True)
+    data = panda.json(*words, "--projector=eyes.gguf", "--yes")
+    assert data["entry"]["projector"] == "eyes.gguf"
+    assert panda.json("models", "list")["layers"]["EYES"] == "small"
