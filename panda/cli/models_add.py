@@ -552,7 +552,6 @@ def _finish(
     """Ask, write and record; the result shows the lines that change."""
     path = models_file.path
     tell = invocation.reporter.step
-    is_new = not path.exists()
     is_trusted = None
     if addition.changes_nothing:
         tell(f"nothing to add: {path} has {addition.name} for {' '.join(_served(models_file, addition))}")
@@ -580,9 +579,8 @@ def _finish(
         "trial": asdict(trial) if trial else None,
         "trusted": is_trusted,
     }
-    before_text = "" if is_new else models_file.text
     lines = unified_diff(
-        before_text.splitlines(), addition.text.splitlines(), path.name, path.name, lineterm="", n=1
+        models_file.text.splitlines(), addition.text.splitlines(), path.name, path.name, lineterm="", n=1
     )
     return Result(data, "" if addition.changes_nothing else "".join(f"{line}\n" for line in lines))
 
@@ -601,7 +599,8 @@ def _write(invocation: Invocation, models_file: ModelsFile, addition: Addition) 
     path = models_file.path
     settings = replace(invocation.settings, models_file=path)
     was_trusted = True
-    if path.exists():
+    is_there = path.exists()
+    if is_there:
         if read_text(path) != models_file.text:
             message = "it has changed since it was read"
             raise UsageError(message, where=str(path), fix="give the command again")
@@ -609,7 +608,7 @@ def _write(invocation: Invocation, models_file: ModelsFile, addition: Addition) 
         was_trusted = before is None or read_trust(settings).get(before.path) == before.digest
     write_output(path, addition.text)
     tell = invocation.reporter.step
-    tell(f"written: {path}")
+    tell(f"written: {path}" if is_there else f"written, as a copy of the packaged one: {path}")
     claim = find_models_claim(settings)
     if claim is None:
         return None
