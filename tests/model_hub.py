@@ -33,6 +33,10 @@ class HubServer:
         class HubHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            def handle(self) -> None:
+                with suppress(OSError):  # the client has gone
+                    super().handle()
+
             def do_HEAD(self) -> None:
                 self._give(with_body=False)
 

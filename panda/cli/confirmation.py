@@ -2,6 +2,7 @@
 
 import sys
 
+from panda.documents.text import visible
 from panda.errors import UsageError
 
 
@@ -38,6 +39,6 @@ def choose_number(question: str, count: int) -> int | None:
 
 
 def _read_answer(prompt: str) -> str:
-    sys.stderr.write(prompt)
+    sys.stderr.write("\n".join(map(visible, prompt.split("\n"))))
     sys.stderr.flush()
     return sys.stdin.readline().strip()

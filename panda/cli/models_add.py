@@ -33,6 +33,8 @@ _OLLAMA = "ollama:"
 _HUB = "hf:"
 _DOWNLOADS = "models"
 """Where files of a hub go, beside models.yaml."""
+_NAMED_MODELS = 20
+"""So many models of a server are named in an error."""
 _COMMAND = "panda models add"
 _UNASKED = "give --yes to add it without being asked, or --dry-run to see what would change"
 _KINDS: Mapping[str, str] = {
@@ -446,7 +448,8 @@ def _choose(offers: Sequence[OfferedModel], add_options: _AddOptions, *, where: 
         number = choose_number(f"the server serves several models:\n{listed}\nwhich one?", len(names))
         if number is not None:
             return writing[number - 1]
-    message = f"the server serves {len(names)} models: {', '.join(names)}"
+    more = f" and {len(names) - _NAMED_MODELS} more" if len(names) > _NAMED_MODELS else ""
+    message = f"the server serves {len(names)} models: {', '.join(names[:_NAMED_MODELS])}{more}"
     raise UsageError(message, where=where, fix=f"choose one: --model {names[0]}")
 
 

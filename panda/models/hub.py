@@ -225,7 +225,7 @@ def _translated(hub: Hub, repository: str, name: str) -> Iterator[None]:
 
 def _of_disk(disk_error: OSError, where: str, again: str) -> Problem:
     if disk_error.errno is None:  # the client tells so that the size was wrong
-        return TryAgainError("the download broke off", where, fix=again)
+        return TryAgainError(f"the download broke off: {str(disk_error)[:200]}", where, fix=again)
     return StoreError(
         f"the file cannot be written: {disk_error.strerror}", where, fix="make room, or mend the disk"
     )

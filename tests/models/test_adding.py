@@ -437,3 +437,13 @@ def test_an_encoder_file_serves_no_layer(panda: Panda) -> None:
     encoder = Path(__file__).parent.parent.parent / "encoder" / "all-minilm-l6-v2-q8_0.gguf"
     ended = add(panda, str(encoder))
     assert (ended.code, "is an encoder" in ended.error["message"]) == (2, True)
+
+
+def test_names_of_a_server_reach_the_terminal_as_text(panda: Panda, server: Server) -> None:
+    """Control characters in names are written out, in the question too, and many names are cut."""
+    names = [f"\x1b]0;gone\x07m{number}" for number in range(30)]
+    server.pages = {"/v1/models": {"data": [{"id": name, "max_model_len": 9000} for name in names]}}
+    screen = on_terminal(panda, "models", "add", server.url, typed="0\n", width=200)
+    assert "\x1b]0;" not in screen
+    assert "1. \\x1b]0;gone" in screen
+    assert "and 10 more" in screen
