@@ -13,7 +13,15 @@ from panda.cli.confirmation import can_ask, choose_number, confirm
 from panda.cli.models import DryRun, check_own_file
 from panda.documents.text import nearest
 from panda.errors import CheckError, NotFoundError, Problem, TryAgainError, UsageError
-from panda.models.addition import Addition, check_name, choose_name, find_same, make_entry, plan_addition
+from panda.models.addition import (
+    Addition,
+    check_free,
+    check_name,
+    choose_name,
+    find_same,
+    make_entry,
+    plan_addition,
+)
 from panda.models.discovery import ModelDirectory, check_server_url, locate_ollama
 from panda.models.file_source import describe_file, locate_file
 from panda.models.hub import Hub, HubFile, parse_hub_path
@@ -152,6 +160,9 @@ def _add(
     if model_source.startswith(_HUB):
         download = _plan_download(invocation, models_file, *parse_hub_path(model_source.removeprefix(_HUB)))
         if download.file is not None:
+            _check_file_options(add_options)
+            if add_options.name is not None:
+                check_free(models_file, add_options.name)
             _tell_download(invocation, download, add_options)
             if dry_run:
                 return Result(_download_data(models_file, download))
@@ -218,6 +229,7 @@ def _add_stack(invocation: Invocation, *, yes: bool, dry_run: bool) -> Result:
     columns = ("layer", "model", "bytes to download", "state")
     if not dry_run:
         invocation.reporter.table(columns, rows)
+        invocation.reporter.step("they run in panda's own process")
         if not yes:
             question = f"download {total_bytes:,} bytes, and add these to {models_file.path}"
             confirm(question, where=_COMMAND, undone="nothing was downloaded", fix=_UNASKED)
@@ -368,14 +380,15 @@ def _look_at(
             raise UsageError(
                 f"{model_source!r:.80} is no source of a model", where="SOURCE", fix=f"use {_FORMS}"
             )
-        _refuse_server_options(add_options)
+        _check_file_options(add_options)
         directory_of_file = models_file.path.parent
         cache_dir = invocation.settings.cache_dir
         offer = describe_file(path, cache_dir=cache_dir, relative_to=directory_of_file)
         if add_options.projector is not None:
             place = locate_file(add_options.projector, relative_to=directory_of_file)
             offer = replace(offer, projector=place)
-        return _checked(offer, add_options, where=str(path)), None
+        _check_replies(offer, where=str(path))
+        return offer, None
     address = check_server_url(
         model_source if is_url else locate_ollama(invocation.environ.get("OLLAMA_HOST"))
     )
@@ -394,14 +407,19 @@ def _look_at(
         raise UsageError("--model does not go with ollama:MODEL", where="--model", fix=fix)
     else:
         offer = directory.find_on_ollama(model_source.removeprefix(_OLLAMA))
-    return _checked(offer, add_options, where=address), directory
+    _check_replies(offer, where=address)
+    return offer, directory
 
 
-def _refuse_server_options(add_options: _AddOptions) -> None:
+def _check_file_options(add_options: _AddOptions) -> None:
+    """Raises UsageError for options that a file has no use for, and where it could not see."""
     for option_name, value in (("--model", add_options.model), ("--api-key-env", add_options.api_key_env)):
         if value is not None:
             message = f"{option_name} goes with a server, not with a file"
             raise UsageError(message, where=option_name, fix="leave it out")
+    if EYES in add_options.layers and add_options.projector is None:
+        fix = "name the projector that comes with it: --projector mmproj-….gguf"
+        raise UsageError("a file alone does not see", where="--layer EYES", fix=fix)
 
 
 def _read_key(invocation: Invocation, variable: str | None) -> str | None:
@@ -415,8 +433,8 @@ def _read_key(invocation: Invocation, variable: str | None) -> str | None:
     return key
 
 
-def _checked(offer: OfferedModel, add_options: _AddOptions, *, where: str) -> OfferedModel:
-    """Return an offer that can serve the layers. Raises UsageError: it cannot."""
+def _check_replies(offer: OfferedModel, *, where: str) -> None:
+    """Raises UsageError for a model that cannot reply."""
     if offer.is_encoder:
         fix = "name a model that writes; for an encoder see docs/models.md"
         message = f"{offer.model} is an encoder: it turns texts into vectors and writes nothing"
@@ -424,10 +442,6 @@ def _checked(offer: OfferedModel, add_options: _AddOptions, *, where: str) -> Of
     if not offer.has_chat_template:
         fix = "get the model's chat or instruct version"
         raise UsageError(f"{offer.model} is a base model: it has no chat template", where=where, fix=fix)
-    if EYES in add_options.layers and not offer.is_served and offer.projector is None:
-        fix = "name the projector that comes with it: --projector mmproj-….gguf"
-        raise UsageError("a file alone does not see", where="--layer EYES", fix=fix)
-    return offer
 
 
 def _choose(offers: Sequence[OfferedModel], add_options: _AddOptions, *, where: str) -> OfferedModel:

@@ -50,6 +50,13 @@ def check_name(name: str) -> None:
         raise UsageError(f"{name!r:.80} is no name for a model", where="--name", fix=fix)
 
 
+def check_free(models: ModelsFile, name: str) -> None:
+    """Raises UsageError where a file has a model of that name."""
+    if name in models.models:
+        fix = "give another --name, or take that model out of the file first"
+        raise UsageError(f"there is a model {name} already, and it is another one", where="--name", fix=fix)
+
+
 def make_entry(offer: OfferedModel, *, n_ctx: int, api_key_env: str | None) -> Entry:
     """Return the keys of an offer's entry, in the order in which they are written."""
     entry: dict[str, object] = {"backend": offer.backend, "location": offer.location}
@@ -110,10 +117,8 @@ def plan_addition(models: ModelsFile, *, name: str, entry: Entry | None, layers:
         UsageError: A model of that name is there already.
         ModelFileError: The file is written in a way that cannot be edited so.
     """
-    if entry is not None and name in models.models:
-        fix = "give another --name, or take that model out of the file first"
-        raise UsageError(f"there is a model {name} already, and it is another one", where="--name", fix=fix)
     if entry is not None:
+        check_free(models, name)
         _check_entry(models, name, entry)
     changed = {layer: models.layers[layer] for layer in layers if models.layers[layer] != name}
     root = read_yaml(models.text)

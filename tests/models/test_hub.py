@@ -124,6 +124,15 @@ def test_a_file_of_mine_is_not_replaced(panda: Panda, hub: HubServer) -> None:
     assert hub.ranges == []
 
 
+@pytest.mark.parametrize("words", [("--name=minilm-l6",), ("--layer=EYES",), ("--api-key-env=KEY",)])
+def test_options_that_cannot_be_met_download_nothing(
+    panda: Panda, hub: HubServer, words: tuple[str, ...]
+) -> None:
+    """A name that is taken, a layer that needs a projector and an option of servers are told first."""
+    ended = add(panda, "--json", *words)
+    assert (ended.code, ended.error["type"], hub.ranges) == (2, "UsageError", [])
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [
