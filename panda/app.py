@@ -71,6 +71,9 @@ class App:
 
     def __init__(self, settings: Settings, store: UserStore, layers: Layers) -> None:
         require_trust(settings, "root", "cache_dir", "web_allow", "web_browser", "search_provider")
+        self._usual_layers = layers
+        if settings.models_by_layer:
+            layers = layers.serving(settings.models_by_layer)
         self.settings, self.store, self.layers, limits = settings, store, layers, settings.compression
         self.book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
         of_all = Layout(store.root)  # also for a turn apart from the store
@@ -202,10 +205,24 @@ class App:
             made_for=made_for,
             client=client,
             documents=documents,
+            models_by_layer=self.settings.models_by_layer,
         )
         if image is not None:
             folder.save(image)
         return self._taken_up(folder, recordings, session, memory, bound)
+
+    def with_models_of(self, number: int) -> "App":
+        """
+        Return what runs a turn with the models that it was asked with: itself, unless it has others.
+
+        Raises:
+            ModelFileError: models.yaml does not have such a model any more.
+        """
+        models_by_layer = self.store.open(number).read_metadata().models or {}
+        if models_by_layer == self.settings.models_by_layer:
+            return self
+        settings = replace(self.settings, models_by_layer=models_by_layer)
+        return App(settings, self.store, self._usual_layers)
 
     def resume_turn(self, number: int) -> Turn:
         """

@@ -103,6 +103,8 @@ class Settings:
     project_dir: Path  # the directory of panda.toml, or the current one
     trust: bool = False  # whether all that the project's files and the store's links name counts, this once
     state_dir: Path  # where `panda trust` records what counts
+    models_by_layer: Mapping[str, str] = field(default_factory=dict)
+    """What serves layers in place of models.yaml, for the turns of one command or of one replay."""
     project_text: bytes = b""  # panda.toml as read; empty without one
     sudo_uid: int | None = None  # the user who called sudo, whose files are root's own then
     given: Mapping[str, Given] = field(default_factory=dict)  # what is not in here has its default

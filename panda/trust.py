@@ -286,6 +286,14 @@ def claims_of(settings: Settings) -> list[Claim]:
     return [claim for claim in claims if claim.reaches]
 
 
+def find_models_claim(settings: Settings) -> Claim | None:
+    """Return what the models.yaml in force reaches; None if it reaches nothing."""
+    from panda.models.models_file import load_models_file
+
+    claim = _claim_of_models(settings, load_models_file(settings.models_file))
+    return claim if claim.reaches else None
+
+
 def _claims_of_files(settings: Settings) -> list[Claim]:
     """What the project's files reach and whose they are, but for the links of the store."""
     from panda.models.models_file import load_models_file

@@ -446,15 +446,18 @@ def open_pages(panda: Panda) -> "TestClient":
     return TestClient(application, base_url="http://127.0.0.1")
 
 
-def on_terminal(panda: Panda, *words: str, width: int = 80, color: bool = False) -> str:
-    """What a terminal of so many columns is sent by a command."""
+def on_terminal(
+    panda: Panda, *words: str, width: int = 80, color: bool = False, typed: str = "", **environ: str
+) -> str:
+    """Return what a terminal of so many columns is sent by a command, with what is typed there."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-    environ = {**panda.environ, "TERM": "xterm", "NO_COLOR": "" if color else "1"}
+    variables = {**panda.environ, "TERM": "xterm", "NO_COLOR": "" if color else "1", **environ}
     with subprocess.Popen(
-        [*panda.program, *words], cwd=panda.home, env=environ, stdin=slave, stdout=slave, stderr=slave
+        [*panda.program, *words], cwd=panda.home, env=variables, stdin=slave, stdout=slave, stderr=slave
     ):
         os.close(slave)
+        os.write(master, typed.encode())
         shown = b""
         try:
             while chunk := os.read(master, 65536):
@@ -482,6 +485,7 @@ class ModelServer(Server):
         super().__init__(port)
         self.script = script or Script()
         self.answer = self._write
+        self.pages = {"/v1/models": {"data": [{"id": "scripted"}]}}
 
     def models(self, *, encoder: str = "null") -> str:
         """A models.yaml in which it is the model of every layer that reads and writes."""

@@ -30,7 +30,9 @@ class Server:
         self.connections: list[object] = []
         self.answer: Answer = lambda _: reply("Hello there")
         self.pages: dict[str, object] = {"/v1/models": {}}
-        """What it has at other paths, as JSON; the rest is not found."""
+        """JSON values, or bytes, that it gives by path: to GET, and to POST in place of an answer."""
+        self.looked_up: list[str] = []
+        """The paths of all requests with GET."""
         self._sockets: set[socket.socket] = set()
         self._http: ThreadingHTTPServer | None = None
         self.port = port
@@ -59,13 +61,19 @@ class Server:
                     super().finish()
 
             def do_GET(self) -> None:
-                page = server.pages.get(self.path)
-                self.reply(404 if page is None else 200, json.dumps(page).encode())
+                server.looked_up.append(self.path)
+                self.reply(*self.page(self.path))
+
+            def page(self, path: str) -> tuple[int, bytes]:
+                if path not in server.pages:
+                    return 404, b'{"error": {"message": "Not Found"}}'
+                value = server.pages[path]
+                return 200, value if isinstance(value, bytes) else json.dumps(value).encode()
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if not self.path.endswith("/chat/completions"):
-                    self.do_GET()
+                if self.path in server.pages or not self.path.endswith("/chat/completions"):
+                    self.reply(*self.page(self.path))
                     return
                 server.asked.append(body)
                 server.headers.append(dict(self.headers))
@@ -129,3 +137,16 @@ def reply(
     said = {"role": "assistant", "content": text, **message}
     choice = {"message": said, "finish_reason": finish_reason}
     return 200, json.dumps({"choices": [choice], "usage": usage}).encode()
+
+
+OLLAMA: dict[str, object] = {
+    "/api/version": {"version": "0.12.3"},
+    "/api/tags": {"models": [{"name": "qwen3:4b"}, {"name": "phi:latest"}]},
+    "/v1/models": {"data": [{"id": "qwen3:4b"}, {"id": "phi:latest"}]},
+    "/api/show": {
+        "capabilities": ["completion", "tools", "thinking"],
+        "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960},
+    },
+    "/api/ps": {"models": [{"name": "qwen3:4b", "context_length": 32768}]},
+}
+"""Pages of a server that behaves as Ollama, with qwen3:4b loaded; phi is not."""

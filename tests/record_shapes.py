@@ -164,7 +164,9 @@ def run_case(case: Case, home: Path, place: Path, *more: str) -> Ended:
     runs = sorted(path.name for path in (panda.store / "runs").iterdir())
     halts = sorted(path.stem for path in (panda.store / "interventions").glob("*.json"))
     versions = sorted((panda.store / "logs/recipes").rglob("*.json"))
+    url = re.search(r"http://[^,]+", (place / "models.yaml").read_text(encoding="utf-8"))
     known = {"{run}": runs[-1], "{intervention}": halts[-1], "{version}": ""}
+    known["{server}"] = url[0] if url else ""
     for path in versions:
         if "phase1_reflection" in str(path):
             known["{version}"] = path.stem

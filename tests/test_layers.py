@@ -84,6 +84,7 @@ ONLY_IMPORTERS = {
     "uvicorn": {"serving/listening.py"},
     "starlette": {"serving/synthesis_api.py", "view/application.py"},
     "pypdf": {"documents/pdf.py"},
+    "huggingface_hub": {"models/hub.py"},
     "markdown_it": {"documents/markdown.py", "view/answer.py"},
 }
 """Libraries that one module wraps; of sqlite3 each database has its own, of starlette each application."""
@@ -94,6 +95,7 @@ KNOW_THE_KIND = {
     "recipes/book.py",  # tells what serves a recipe
     "recipes/checks.py",  # tells what a layer cannot serve, before a turn
     "models/models_file.py",
+    "models/addition.py",  # no model may be called offline
     "models/layers.py",
     "models/contract.py",
     "cli/recipe.py",

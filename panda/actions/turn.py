@@ -95,6 +95,7 @@ def _tell_where_notes_go(app: App) -> None:
 
 def resume(app: App, number: int) -> TurnResult:
     """A turn that stopped, taken to its end; raises as App.resume_turn."""
+    app = app.with_models_of(number)
     with app.hold_session(app.store.open(number).read_metadata().session_id):
         return run_turn(app, app.resume_turn(number))
 
@@ -109,6 +110,7 @@ def gather_query(app: App, query: str, mode: str, until: Until = "commit", **mor
 def gather_again(app: App, number: int, until: Until = "commit") -> TurnResult:
     """A turn that is there, taken as far as its context; raises as check_gatherable."""
     check_gatherable(app, number)
+    app = app.with_models_of(number)
     with app.hold_session(app.store.open(number).read_metadata().session_id):
         check_gatherable(app, number)
         return gather_turn(app, app.resume_turn(number), until)

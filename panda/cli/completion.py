@@ -117,6 +117,30 @@ def complete_tools(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 @_completion
+def complete_models(settings: Settings) -> Iterator[str]:
+    """The models of models.yaml that write, and the word for none."""
+    from panda.trust import load_models
+
+    models = load_models(settings).models
+    yield from (name for name, spec in models.items() if not spec.embeds)
+    yield "offline"
+
+
+def complete_layers(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The layers of models.yaml."""
+    from panda.models.models_file import LAYERS
+
+    return [name for name in LAYERS if name.startswith(incomplete.upper())]
+
+
+def complete_model_sources(ctx: typer.Context, incomplete: str) -> list[str]:
+    """How the sources of models begin, and the model files of this directory and of models/."""
+    files = (path for directory in (Path(), Path("models")) for path in directory.glob("*.gguf"))
+    words = ["ollama:", "http://", "hf:", *sorted(map(str, files))]
+    return [word for word in words if word.startswith(incomplete)]
+
+
+@_completion
 def complete_interventions(settings: Settings) -> Iterator[str]:
     """All interventions of the store, as ids."""
     return (path.stem for path in _interventions(settings))

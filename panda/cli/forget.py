@@ -7,6 +7,7 @@ from typing import Annotated
 from panda.actions.remember import Given, find_subject
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option
 from panda.cli.completion import complete_told
+from panda.cli.confirmation import can_ask, confirm
 from panda.cli.text import read_argument
 from panda.documents.text import count_noun
 from panda.errors import CheckError, NotFoundError, UsageError
@@ -135,15 +136,15 @@ def _of_name(forgetting: Forgetting, store: UserStore, name: str) -> Wanted:
 
 def _ask(places: Sequence[Place]) -> None:
     """Ask on the terminal. Raises UsageError: there is none, or the answer is no."""
-    if not sys.stdin.isatty():
-        fix = "give --yes to forget without being asked, or --dry-run to list the places"
-        raise UsageError("no terminal to ask on: nothing was forgotten", where="panda forget", fix=fix)
-    for one in places:
-        sys.stderr.write(f"{one.count}\t{one.path}\n")
-    sys.stderr.write(f"forget it in {count_noun(len(places), 'file')}, for good? [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UsageError("not confirmed: nothing was changed", where="panda forget", fix="--yes does not ask")
+    if can_ask():
+        for place in places:
+            sys.stderr.write(f"{place.count}\t{place.path}\n")
+    confirm(
+        f"forget it in {count_noun(len(places), 'file')}, for good",
+        where="panda forget",
+        undone="nothing was forgotten",
+        fix="give --yes to forget without being asked, or --dry-run to list the places",
+    )
 
 
 def _result(user: str, places: Sequence[Place], at: str, *, dry_run: bool) -> Result:

@@ -126,6 +126,7 @@ COMMANDS = (
     Entry("trust", "panda.cli.settings:trust", "Let the project's files and links reach out."),
     Entry("config show", "panda.cli.settings:show", "Show every setting and where it came from."),
     Entry("models list", "panda.cli.models:list_models", "List the models and the layers they serve."),
+    Entry("models add", "panda.cli.models_add:add", "Add a model of a server or a file, and give it layers."),
     Entry("models migrate", "panda.cli.models:migrate", "Rewrite a models.yaml of an earlier version."),
     Entry("models check", "panda.cli.models:check", "Load each local model and run one token through it."),
 )

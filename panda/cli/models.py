@@ -18,6 +18,8 @@ from panda.settings import Settings
 from panda.store.files import write_output
 from panda.trust import load_models, require_trust
 
+DryRun = Annotated[bool, flag("Only show what would change.", "--dry-run")]
+"""The option of commands that rewrite models.yaml."""
 _COLUMNS = (
     "model",
     "layers",
@@ -72,7 +74,7 @@ def check(invocation: Invocation) -> Result:
 
 def migrate(
     invocation: Invocation,
-    dry_run: Annotated[bool, flag("Only show what would change.", "--dry-run")] = False,
+    dry_run: DryRun = False,
 ) -> Result:
     """
     Rewrite the models.yaml in force without keys of earlier versions, and show what changes.
@@ -88,7 +90,7 @@ def migrate(
     text, changes = migrate_models(models_file)
     path = models_file.path
     if changes and not dry_run:
-        _check_own_file(settings, path)
+        check_own_file(settings, path, command="panda models migrate")
         write_output(path, text)
     state = "would change" if dry_run else "rewritten"
     invocation.reporter.step(f"{state}: {path}" if changes else f"nothing to rewrite: {path}")
@@ -106,11 +108,14 @@ def migrate(
     return Result(data, "".join(f"{line}\n" for line in lines))
 
 
-def _check_own_file(settings: Settings, path: Path) -> None:
-    """Raises UsageError: a project's models.yaml is a link out of the project, or it came with panda."""
+def check_own_file(settings: Settings, path: Path, *, command: str) -> None:
+    """
+    Raise UsageError where a project's models.yaml is a link out of the project, or came with panda; *command*
+    is the one to give where the file itself is named.
+    """
     is_named = settings.origin("models_file") not in ("default", str(settings.project_file))
     if not is_named and not path.resolve().is_relative_to(settings.project_dir.resolve()):
-        fix = f"PANDA_MODELS_FILE={shlex.quote(str(path.resolve()))} panda models migrate"
+        fix = f"PANDA_MODELS_FILE={shlex.quote(str(path.resolve()))} {command}"
         raise UsageError("models.yaml leads out of the project", where=str(path), fix=fix)
 
 

@@ -14,6 +14,8 @@ from panda.errors import Location, UsageError
 from panda.settings import SETTABLE, Settings
 from panda.trust import Claim, claims_of, read_trust, record_trust, revoke_trust, untrusted_claims
 
+_UNSETTABLE = ("given", "project_text", "sudo_uid", "models_by_layer")
+
 
 def show(invocation: Invocation) -> Result:
     """
@@ -22,7 +24,7 @@ def show(invocation: Invocation) -> Result:
     Example: panda config show
     """
     settings = invocation.settings
-    names = [one.name for one in fields(settings) if one.name not in ("given", "project_text", "sudo_uid")]
+    names = [setting.name for setting in fields(settings) if setting.name not in _UNSETTABLE]
     values = {name: _plain(getattr(settings, name)) for name in names}
     origins = {name: _origin(settings, name) for name in names}
     data = {name: {"value": values[name], "origin": origins[name]} for name in names}

@@ -24,6 +24,7 @@ from panda.cli.command import (
     option,
 )
 from panda.cli.completion import (
+    complete_models,
     complete_sessions,
     complete_turns,
     complete_unfinished_turns,
@@ -32,6 +33,7 @@ from panda.cli.completion import (
 from panda.cli.standard_input import read_piped
 from panda.cli.text import clipped, read_argument
 from panda.documents.records import encode
+from panda.documents.text import nearest
 from panda.documents.times import time_text
 from panda.errors import CheckError, NotApprovedError, NotFoundError, UsageError
 from panda.store.layout import CONTEXT_MD, RESPONSE_MD, UserStore
@@ -73,6 +75,7 @@ _QUERY_CHARS = 60
 
 
 @excludes("resume", "query", "continue_", "session", "mode", "seed", "image", "dry_run", fix=_RESUMED)
+@excludes("chosen_models", "resume", "resume_all", "discard", fix=_RESUMED)
 @excludes("resume", "with_", fix=_HAS_DOCUMENTS)
 @excludes("resume_all", "query", "continue_", "mode", "seed", "image", "with_", "dry_run", fix=_RESUMED)
 @excludes("resume_all", "resume")
@@ -123,6 +126,17 @@ def turn(
     with_: With = None,
     no_stdin: NoStdin = False,
     web_allow: Annotated[str | None, ALLOW] = None,
+    chosen_models: Annotated[
+        list[str] | None,
+        option(
+            "The model of this turn, or of one of its layers; may be repeated.",
+            "NAME|LAYER=NAME",
+            "--model",
+            "-m",
+            complete=complete_models,
+            show_default="those of models.yaml",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, flag("Only tell what would be done; in code mode, show the diff.", "--dry-run")
     ] = False,
@@ -142,6 +156,7 @@ def turn(
     cat contract.md | panda turn "Summarise the risks"
     panda turn --with contract.pdf --with https://example.org/terms "When may I cancel?"
     while read -r q; do panda turn --no-stdin "$q"; done < questions.txt
+    panda turn -m qwen3-4b --model VOICE=large "What did we decide?"
     panda turn --require-answer "When does the lease end?" || echo "ask a colleague"
 
     --resume-all ends with 3 if any turn did not end well, and with 75 if a model server was away each time.
@@ -154,7 +169,7 @@ def turn(
     picture = load_picture(image) if image is not None else None
     only_plan = dry_run and mode == "chat"
     store = invocation.store() if only_plan else invocation.store_for_writing()
-    app = _app(invocation, store, goes_on=continue_)
+    app = _app(invocation, store, goes_on=continue_, models_by_layer=read_models(chosen_models or ()))
     tell = invocation.reporter.step
     text = read_query(query, invocation.stdin)
     documents = _read_documents(invocation, app, query, text, with_ or (), no_stdin=no_stdin)
@@ -224,11 +239,45 @@ def _take_up(
     return _tell_how_to_answer(invocation, app, asked, is_new=False)
 
 
-def _app(invocation: Invocation, store: UserStore, *, goes_on: bool = False) -> "App":
+def read_models(words: Sequence[str]) -> dict[str, str]:
+    """
+    Return what --model says, by layer: a NAME serves all that read and write, and LAYER=NAME one layer.
+
+    Raises:
+        UsageError: A layer gets two models.
+    """
+    from panda.models.models_file import LAYERS, USUAL_LAYERS
+
+    single: dict[str, str] = {}
+    usual: list[str] = []
+    for word in words:
+        layer, equals, name = word.partition("=")
+        if equals and layer.upper() in LAYERS:
+            if single.setdefault(layer.upper(), name) != name:
+                fix = "give each layer one"
+                raise UsageError(f"{layer.upper()} gets two models", where="--model", fix=fix)
+        elif equals and layer.isalpha():
+            fix = nearest(layer.upper(), LAYERS)
+            raise UsageError(f"there is no layer {layer!r:.40}", where="--model", fix=fix)
+        else:
+            usual.append(word)
+    if len(set(usual)) > 1:
+        message = f"{' and '.join(usual)} cannot both serve all layers"
+        raise UsageError(message, where="--model", fix="say which layer one serves, as in --model VOICE=NAME")
+    return {**dict.fromkeys(USUAL_LAYERS, *usual[:1]), **single} if usual else single
+
+
+def _app(
+    invocation: Invocation,
+    store: UserStore,
+    *,
+    goes_on: bool = False,
+    models_by_layer: Mapping[str, str] | None = None,
+) -> "App":
     """The program on the store; with *goes_on* its session is the user's newest."""
     from panda.session.file import newest_session
 
-    settings = invocation.settings
+    settings = replace(invocation.settings, models_by_layer=models_by_layer or {})
     if goes_on:
         newest = newest_session(store, where="--continue")
         settings = replace(settings, session=newest)
@@ -248,6 +297,8 @@ def _tell_how_to_answer(invocation: Invocation, app: "App", asked: Result, *, is
             for w in (f"--{key}", value)
         ]
         words += ["--mode", turn.mode] * (turn.mode != "chat")
+        for layer, name in (turn.models or {}).items():
+            words += ["-m", f"{layer}={name}"]
         invocation.reporter.step(f'to answer: panda turn {session} "…" {shlex.join(words)}'.rstrip())
     return asked
 

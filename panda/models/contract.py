@@ -222,5 +222,6 @@ class Layers(Protocol):
     def sees(self) -> bool: ...  # whether EYES has a model
     def is_offline(self, layer: str) -> bool: ...  # whether no model serves the layer
     def model(self, layer: str) -> Model: ...  # raises ModelFileError of a layer that is offline or unset
+    def serving(self, models_by_layer: Mapping[str, str]) -> "Layers": ...  # other models for some layers
     def release(self, layer: str) -> None: ...
     def encoder(self) -> Encoder | None: ...

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,18 @@ class Layers(AbstractContextManager["Layers"]):
     def sees(self) -> bool:
         """Whether the layer EYES has a model."""
         return self._file.layers[EYES] is not None
+
+    def serving(self, models_by_layer: Mapping[str, str]) -> "Layers":
+        """
+        Return layers with other models for some of them, which share what is loaded, and end with these.
+
+        Raises:
+            ModelFileError: There is no model of that name, or it cannot serve the layer.
+        """
+        shared = copy(self)
+        shared._file = self._file.with_layers(models_by_layer)
+        shared._seeing = None
+        return shared
 
     def release(self, layer: str) -> None:
         """Free what EYES holds, the only layer loaded on demand; it is loaded again when asked again."""

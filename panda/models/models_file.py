@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
@@ -13,12 +13,14 @@ from panda.documents.records import Record, Words, decode
 from panda.documents.secrets import has_userinfo, hide_userinfo
 from panda.documents.text import nearest
 from panda.documents.yaml_text import line_of, load_yaml
-from panda.errors import FileFormatError, ModelFileError, ObsoleteKeyError, Verdict
+from panda.errors import FileFormatError, ModelFileError, ObsoleteKeyError, Problem, Verdict
 from panda.store.files import read_text
 
 Layer = Literal["REFLEX", "NERVES", "MIND", "VOICE", "EYES"]
 LAYERS: tuple[str, ...] = get_args(Layer)
 """Every layer there is."""
+USUAL_LAYERS: tuple[str, ...] = LAYERS[:4]
+"""The layers that read and write: all but EYES."""
 Dialect = Literal["json_schema", "json_object", "prompt"]
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 """How a reply under a schema is asked for: as response_format of one kind or the other, or in words alone."""
@@ -41,6 +43,7 @@ OFFLINE: Literal["offline"] = "offline"
 """What `layers` says of a layer that no model serves; no model may be called so."""
 OBSOLETE_KEYS = ("writes", "scores", "requantize")
 """Keys of a model that earlier versions had; they are read and have no effect."""
+_SEEING = "EYES"
 _LEAST_THINKING = 16
 """Tokens that hold the marks around thoughts, and a word or two."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -123,7 +126,7 @@ class ModelsFile:
         How many turns can be made at the same time without one waiting for another's request: the least width
         of the models on servers, None without any. EYES, which a turn asks once at most, does not count.
         """
-        specs = [self.model_of(layer) for layer in self.layers if layer != "EYES"]
+        specs = [self.model_of(layer) for layer in self.layers if layer != _SEEING]
         widths = [spec.width for spec in specs if isinstance(spec, ModelSpec) and spec.width is not None]
         return min(widths, default=None)
 
@@ -131,6 +134,23 @@ class ModelsFile:
         """Return the model of a layer, or that no model serves it; None if the layer is unset."""
         name = self.layers.get(layer)
         return OFFLINE if name == OFFLINE else self.models.get(name or "")
+
+    def with_layers(self, models_by_layer: Mapping[str, str]) -> "ModelsFile":
+        """
+        Return the file with other models for some layers; `offline` is one.
+
+        Raises:
+            ModelFileError: There is no model of that name, or it cannot serve the layer.
+        """
+        for layer, name in models_by_layer.items():
+            writing = [spec.name for spec in self.models.values() if not spec.embeds]
+            usable = writing if layer == _SEEING else [*writing, OFFLINE]
+            if name not in usable:
+                message = (
+                    f"there is no model {name!r:.80} for {layer}: {self.path.name} has {', '.join(usable)}"
+                )
+                raise ModelFileError(message, str(self.path), fix=nearest(name, usable))
+        return replace(self, layers={**self.layers, **models_by_layer})
 
     def find_obsolete(self) -> ObsoleteKeyError | None:
         """Return what to tell of keys without effect, at the first of them; None if there are none."""
@@ -237,7 +257,7 @@ def _read_entry(file: ModelsFile, name: str, values: Mapping[str, Any]) -> Model
         if key not in known:
             raise error(key, f"unknown key {key!r:.60}", nearest(key, known))
     given = {**_DEFAULTS[backend], **values}
-    location, *further = _locations(backend, given.get("location"), error)
+    location, *further = read_locations(backend, given.get("location"), error)
     _check_kept_secret(values, error)
     own = {"name": name, "location": location, "further_servers": further}
     spec = decode(
@@ -294,28 +314,37 @@ def _check_proxy(spec: ModelSpec, error: Callable[[str, str, str], ModelFileErro
         raise error("proxy", message, "give an http://, https:// or socks5:// URL")
 
 
-def _locations(backend: str, value: object, error: Callable[[str, str, str], ModelFileError]) -> list[str]:
-    """The text of `location`, or for servers one or more URLs of a list, no two of the same server."""
+def read_locations(backend: str, value: object, make_error: Callable[[str, str, str], Problem]) -> list[str]:
+    """
+    Return the text of `location`, or for servers one or more URLs of a list, no two of the same server.
+
+    Args:
+        backend: That of the entry.
+        value: As it was given.
+        make_error: Makes what is raised for a wrong value, of a key, a message and a fix.
+    """
     is_server = backend != "llama_cpp"
     if isinstance(value, list) and not is_server:
         fix = "give one builtin:NAME or path of a GGUF file, or set backend: openai for servers"
-        raise error("location", f"location is a list of {len(value)}, which only servers have", fix)
+        raise make_error("location", f"location is a list of {len(value)}, which only servers have", fix)
     if value == []:
-        raise error("location", "location is an empty list", "give the URL of at least one server")
+        raise make_error("location", "location is an empty list", "give the URL of at least one server")
     if not isinstance(value, str | list):
-        raise error("location", f"location must be a text, not {_quote(value, 60)}", "give it a value")
+        raise make_error("location", f"location must be a text, not {_quote(value, 60)}", "give it a value")
     wanted = "an http:// or https:// URL" if is_server else "builtin:NAME or the path of a GGUF file"
     places: dict[object, str] = {}
     for text in value if isinstance(value, list) else [value]:
         if isinstance(text, str) and (has_userinfo(text) or _SECRET_QUERY.search(text)):
             message = "the address of a server holds a user name, password or key"
-            raise error("location", message, "take it out; give it by api_key_env or headers")
+            raise make_error("location", message, "take it out; give it by api_key_env or headers")
         place = server_place(text) if is_server else text
         if place is None or (not is_server and text.startswith(_SCHEMES)):
-            raise error("location", f"{_quote(text, 200)} is no location for {backend}", f"give {wanted}")
+            raise make_error(
+                "location", f"{_quote(text, 200)} is no location for {backend}", f"give {wanted}"
+            )
         if place in places:
             fix = "name each server once; parallel says how much one takes"
-            raise error("location", f"{text} and {places[place]} are the same server", fix)
+            raise make_error("location", f"{text} and {places[place]} are the same server", fix)
         places[place] = text
     return [*places.values()]
 
@@ -326,7 +355,7 @@ def _quote(value: object, max_chars: int) -> str:
 
 def server_place(url: object) -> object:
     """
-    What tells a server from others, the same for all ways to write its URL; None if it is no URL. Of a URL
+    Return what tells a server from others, however its URL is written; None if it is no URL. Of a URL
     with environment variables that is its text: whether it is one, only their values tell.
     """
     if isinstance(url, str) and VARIABLES.search(url):

@@ -245,6 +245,17 @@ class Servers:
             details={"server": url},
         )
 
+    def look_up(
+        self, url: str, path: str, *, body: Mapping[str, Any] | None = None, within_seconds: float
+    ) -> httpx.Response:
+        """
+        Return the answer, whatever its status, to one request for facts, sent once: GET, or POST of a *body*.
+
+        Raises:
+            ServerFailure: No answer comes in time.
+        """
+        return self._send("GET" if body is None else "POST", url, path, body, within_seconds)
+
     def failure(self, answer: httpx.Response, *, is_final: bool = False) -> ServerFailure:
         """What is to be raised for an answer that says that the server is overloaded or broken."""
         pause = _asked_pause(answer)

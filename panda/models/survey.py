@@ -63,10 +63,13 @@ def check_models(models_file: ModelsFile, open_layers: Callable[[], Layers]) -> 
     """Use every model for one small request, and free it before the next one, in the order of models.yaml."""
     for spec in models_file.models.values():
         with open_layers() as layers:
-            state = _look(models_file, layers, spec)
-            if state.error is None:
-                state = _try(layers, state)
-        yield state
+            yield check_model(models_file, layers, spec.name)
+
+
+def check_model(models_file: ModelsFile, layers: Layers, name: str) -> ModelState:
+    """Use one model for a small request, on each of its servers."""
+    state = _look(models_file, layers, models_file.models[name])
+    return _try(layers, state) if state.error is None else state
 
 
 def _look(models_file: ModelsFile, layers: Layers, spec: ModelSpec) -> ModelState:

@@ -103,6 +103,25 @@ def check_recipes_of_mode(
     return layers
 
 
+def largest_window_needed(book: RecipeBook, layer: str) -> int:
+    """
+    Return how many tokens the window of a layer's model must have, beside its room for thinking; 0 where no
+    recipe asks the layer. Recipes that cannot be read do not count.
+    """
+    largest = 0
+    for key in book.recipe_keys():
+        with suppress(RecipeError, StoreError):
+            recipe = book.load_recipe(key)
+            if recipe.model_layer == layer:
+                largest = max(largest, _count_needed(recipe))
+    return largest
+
+
+def _count_needed(recipe: Recipe) -> int:
+    budget = recipe.token_budget
+    return budget.prompt + budget.output + budget.response_reserve + _WINDOW_RESERVE_TOKENS
+
+
 def _every_fault(book: RecipeBook, models_file: Path | None, tools: Collection[str]) -> Iterator[Problem]:
     models: ModelsFile | None = None
     try:
@@ -360,11 +379,10 @@ class _RecipeCheck:
             )
 
     def _window(self) -> Iterator[Problem]:
-        model, budget = self.model, self.recipe.token_budget
+        model = self.model
         if model is None or model == OFFLINE or model.n_ctx is None:
             return
-        needed = budget.prompt + budget.output + budget.response_reserve + _WINDOW_RESERVE_TOKENS
-        needed += model.thinking_tokens
+        needed = _count_needed(self.recipe) + model.thinking_tokens
         if needed > model.n_ctx:
             yield self._over_budget(
                 "token_budget",

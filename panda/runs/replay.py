@@ -230,7 +230,11 @@ def simulate(
     directory = work / "turns" / settings.user / turn_name(number)
     remove_tree(directory)
     then = settings.on_store(
-        layout.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
+        layout.root,
+        session=metadata.session_id,
+        seed=metadata.seed,
+        now=metadata.created_at,
+        models_by_layer=metadata.models or {},
     )
     guard_links(then)
     app = App(then, replace(then.store, apart=Apart(work, {number: directory})), layers)

@@ -136,7 +136,7 @@ STATUSES: tuple[str, ...] = get_args(Status)
 METADATA_SCHEMA: Final = "panda.metadata/1"
 ASKED_BACK = 21
 """Exit code of a turn that asks back."""
-_RARE = ("outcome", "forgotten_at", "run", "item", "client", "document_count")
+_RARE = ("outcome", "forgotten_at", "run", "item", "client", "document_count", "models")
 
 
 class Next(Record, frozen=True):
@@ -184,6 +184,8 @@ class Metadata(FileRecord, frozen=True, kw_only=True):
     item: str | None = None  # id of the line of that batch
     client: Literal["mcp"] | None = None  # through what it was asked; None at the command line
     document_count: Count | None = None  # how many documents were handed over; None for none
+    models: Mapping[str, str] | None = None
+    """By layer the models that it was asked with in place of those of models.yaml; None for none."""
 
     @property
     def exit_code(self) -> int:

@@ -1,7 +1,7 @@
 """The folder of a turn: claimed, read and written; the rows of a list of turns."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -229,6 +229,7 @@ def claim_turn(
     made_for: Reserved | None = None,
     client: Literal["mcp"] | None = None,
     documents: Sequence[DocumentText] = (),
+    models_by_layer: Mapping[str, str] | None = None,
 ) -> TurnFolder:
     """
     A turn directory of its own, with a context.md without sections and a metadata.json of status running. Its
@@ -277,6 +278,7 @@ def claim_turn(
                     item=made_for.item if made_for else None,
                     client=client,
                     document_count=len(documents) or None,
+                    models=models_by_layer or None,
                 )
             )
             if store.apart is None:  # first: a number lost to a crash is lost, one given twice is wrong

@@ -5,13 +5,14 @@ import re
 import shlex
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.api import COMMANDS, ROOT, Panda, run_here
 from tests.history.exports import chatgpt, said, write_export
+from tests.loopback import OLLAMA, Server, reply
 
 FIRST = ("init", "turn", "replay", "memory merge", "memory resolve")
 """Make what examples of other commands name."""
@@ -43,10 +44,21 @@ def place(command: str) -> int:
 
 
 @pytest.fixture
-def panda(tmp_path: Path) -> Panda:
+def ollama() -> Iterator[Server]:
+    """A server that behaves as Ollama."""
+    server = Server()
+    server.pages = dict(OLLAMA)
+    server.answer = lambda body: reply('{"colour": "blue"}', usage={"completion_tokens": 50})
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def panda(tmp_path: Path, ollama: Server) -> Panda:
     """A directory with the files that examples name, where the present is now."""
     panda = Panda(tmp_path / "project", PANDA_ROOT="", PANDA_NOW="", PANDA_TRUST="")
     panda.environ["HOME"] = str(tmp_path / "home")
+    panda.environ["OLLAMA_HOST"] = f"127.0.0.1:{ollama.port}"
     panda.store = panda.home / "panda-system-docs"
     panda.write_lines("turns.jsonl", TURN)
     panda.write_lines("queries.jsonl", {"id": "a", "query": "my favorite tea is Assam"})

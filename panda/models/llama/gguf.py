@@ -205,6 +205,16 @@ def _unloadable(path: Path) -> ModelFileError:
     return ModelFileError(f"the model file cannot be loaded: {take_error()}", str(path), fix=fix)
 
 
+@dataclass(frozen=True)
+class GgufDescription:
+    """What the header of a GGUF says."""
+
+    architecture: str  # such as "qwen3"
+    n_ctx_train: int  # window in model tokens that it was trained with
+    has_chat_template: bool
+    is_encoder: bool  # whether it turns texts into vectors and writes nothing
+
+
 class Weights:
     """A GGUF in memory; ModelFileError where llama.cpp cannot load it."""
 
@@ -241,6 +251,13 @@ class Weights:
         buffer = ctypes.create_string_buffer(64)
         count = self._lib.llama_model_meta_val_str(self.model, key.encode(), buffer, len(buffer))
         return buffer.value.decode("utf-8", "replace") if count > 0 else ""
+
+    def describe(self) -> GgufDescription:
+        """Return what the header says."""
+        kind = self._read_text("general.architecture")
+        pooling = self._read_text(f"{kind}.pooling_type")
+        is_encoder = self._read_text(f"{kind}.attention.causal") == "false" or pooling not in ("", "0")
+        return GgufDescription(kind, self.n_ctx_train, self.chat_template is not None, is_encoder)
 
     def tokenise(self, text: str, *, special: bool = False, with_ends: bool = False) -> list[int]:
         """

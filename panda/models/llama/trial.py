@@ -8,6 +8,7 @@ from pathlib import Path
 from panda.errors import ModelFileError
 from panda.isolation import Limits, run_isolated
 from panda.models.llama.gguf import (
+    GgufDescription,
     GgufFile,
     Weights,
     fill_batch,
@@ -32,6 +33,13 @@ def try_model(file: GgufFile) -> None:
     _try_once(file, file.sha256, partial(_load_model, file.path.absolute()))
 
 
+def describe_model(file: GgufFile) -> GgufDescription:
+    """Return what the header of a model file says, read in a worker. Raises as try_model does."""
+    try_model(file)
+    call = partial(_describe, file.path.absolute())
+    return run_isolated(call, limits=_limits_of(file), where=str(file.path), error=ModelFileError, fix=_FIX)
+
+
 def try_projector(file: GgufFile, projector: GgufFile) -> None:
     """Load a projector with its model, in a worker. Raises as try_model does."""
     key = projector.joined_digest(file.sha256)
@@ -44,14 +52,25 @@ def _try_once(file: GgufFile, key: str, call: Callable[[], None]) -> None:
     if file.is_packaged or str(note) in _passed:
         return
     if read_cache_file(note) != _PASSED:
-        size_bytes = file.path.stat().st_size
-        limits = Limits(
-            seconds=_TRIAL_SECONDS + size_bytes / _BYTES_PER_SECOND,
-            memory_bytes=_MEMORY_BYTES + size_bytes,
-        )
+        limits = _limits_of(file)
         run_isolated(call, limits=limits, where=str(file.path), error=ModelFileError, fix=_FIX)
         write_cache_file(note, _PASSED)
     _passed.add(str(note))
+
+
+def _limits_of(file: GgufFile) -> Limits:
+    size_bytes = file.path.stat().st_size
+    return Limits(
+        seconds=_TRIAL_SECONDS + size_bytes / _BYTES_PER_SECOND,
+        memory_bytes=_MEMORY_BYTES + size_bytes,
+    )
+
+
+def _describe(path: Path) -> GgufDescription:
+    weights = Weights(path)
+    description = weights.describe()
+    weights.close()
+    return description
 
 
 def _load_model(path: Path) -> None:
