@@ -91,7 +91,7 @@ def check_computed(
 
     >>> check_computed("$53", "$749.99 − $697", ["one: $697.00", "other: $749.99"], {})
     >>> check_computed("$54", "$749.99 − $697", ["one: $697.00", "other: $749.99"], {})
-    '$749.99 − $697 is not $54'
+    '$749.99 − $697 is not $54: it gives 52.99 USD'
     """
     try:
         work_out(value, expression, sources, lambda operand: not check_evidence(operand, sources), lists)
