@@ -6,7 +6,7 @@ What a model that writes has computed: an expression over numbers of what it cit
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -29,7 +29,8 @@ _TOKEN = lazy_pattern(
     rf"""\s*(?:
       (?P<function>[A-Za-z]+)\s*\((?:\s*(?P<list>[^\d()]*[A-Za-z][^\d()]*?)\s*\))?
     | (?P<operand>
-        (?:(?:[A-Z]{{0,3}}{_CURRENCY}|[A-Z]{{3}}[ ])?\s?\d(?:[\d.,:'’]*\d)?\s?{_UNIT}*|(?i:{ALL_NUMBER_WORDS}))
+        (?:(?:[A-Z]{{0,3}}{_CURRENCY}|[A-Z]{{3}}[ ])?\s?\d(?:[\d.,:'’]*\d)?\s?{_UNIT}*
+          |(?i:{ALL_NUMBER_WORDS}))
         (?:[ ]\d+[ ]?(?:s|min|h)\b)*(?:[ ](?!of\b|[xX]\b)[^\W\d_][\w-]*)?)
     | (?P<of>of\b)
     | (?P<mark>[-+*/×÷·−–(),;]|[xX](?=[\s\d(]))
@@ -48,7 +49,7 @@ class _Quantity:
     own_unit: str = ""  # normal name of the unit that it was written in
     rate: str = ""  # what it is counted for
     bare: tuple[Fraction, ...] = ()  # the numbers that it is the sum of, where none has a unit
-    is_length: bool = False  # whether only the length of a list supports it
+    is_count: bool = False  # whether only the length of a list supports it
 
     @property
     def is_price(self) -> bool:
@@ -62,7 +63,7 @@ class _Quantity:
         return name_unit(self.own_unit or self.unit)
 
 
-_HUNDRED = _Quantity(Fraction(100))
+_HUNDRED = Fraction(100)
 
 
 class ComputationError(ValueError):
@@ -75,15 +76,17 @@ def work_out(
     sources: Sequence[str],
     is_held: Callable[[str], bool],
     lists: Mapping[str, Sequence[str]],
+    counts: Collection[int] = (),
 ) -> None:
     """
     Raises ComputationError unless the expression gives the value, as it is rounded there and in its unit,
     from operands that the sources hold. A whole-list figure, sum(NAME), takes every line of that list; the
-    members of a count, count(A, B), are words of the sources.
+    members of a count, count(A, B), are words of the sources. An operand without a unit takes that of the
+    others, and may multiply or divide as one of the counts.
     """
     if len(expression) > _MOST_CHARS:
         raise ComputationError(f"the expression for {value} is too long")
-    parser = _Parser(expression, value, sources, is_held, lists)
+    parser = _Parser(expression, value, sources, is_held, lists=lists, counts=counts)
     claimed = parser.claimed
     result = _between(expression, is_held) or parser.result()
     fits = claimed.unit == result.unit or (claimed.unit, result.unit) in (("%", ""), ("pp", "%"))
@@ -108,7 +111,7 @@ def _step(value: str) -> Fraction:
 
 
 def _read(text: str) -> _Quantity:
-    amounts = [found.amount for found in scan(plain_text(text.strip())) if found.amount]
+    amounts = [mention.amount for mention in scan(plain_text(text.strip())) if mention.amount]
     sizes = [(amount, *size_of(amount.unit)) for amount in amounts if amount.value is not None]
     if len(sizes) != 1 and {unit for _, _, unit in sizes} != {"s"}:  # "2 h 45 min"
         raise ComputationError(f"{text.strip()!r:.60} is not one number")
@@ -143,7 +146,9 @@ class _Parser:
         value: str,
         sources: Sequence[str],
         is_held: Callable[[str], bool],
+        *,
         lists: Mapping[str, Sequence[str]],
+        counts: Collection[int],
     ) -> None:
         self._text = expression
         self._value = value
@@ -151,7 +156,7 @@ class _Parser:
         self._sources = sources
         self._is_held = is_held
         self._lists = lists
-        self._lengths = {Fraction(len(lines)) for lines in lists.values() if len(lines) > 1}
+        self._counts = frozenset(map(Fraction, counts))
         self._at = 0
         self._depth = 0
         self._added = 1
@@ -200,48 +205,48 @@ class _Parser:
         self._depth -= 1
         return total
 
-    def _in_unit(self, number: _Quantity, other: _Quantity) -> _Quantity:
+    def _in_unit(self, addend: _Quantity, partner: _Quantity) -> _Quantity:
         """
-        A sum of numbers without a unit in that of the other side of a sum, where the lines do not tell that
-        they measure or count something else; anything else as it is.
+        Return a sum of numbers without a unit in that of the other side of a sum, where the lines do not say
+        that they measure or count something else; anything else as it is.
         """
-        if not number.bare or not other.unit or other.unit == "%":
-            return number
-        unit = other.unit if other.is_price else other.own_unit
+        if not addend.bare or not partner.unit or partner.unit == "%":
+            return addend
+        unit = partner.unit if partner.is_price else partner.own_unit
         measures = all(
             any((amount.currency or amount.unit) in ("", unit) for amount in self._amounts(value))
-            for value in number.bare
+            for value in addend.bare
         )
-        return replace(other, value=number.value * other.size) if measures else number
+        return replace(partner, value=addend.value * partner.size) if measures else addend
 
     def _amounts(self, value: Fraction) -> list[Amount]:
-        """Where the lines have a number of this value that counts nothing and is no place in an order."""
-        found = [claim.amount for source in self._sources for claim in scan(plain_text(source))]
+        """Return the numbers of the lines that have a value, count nothing and are no place in an order."""
+        amounts = [mention.amount for source in self._sources for mention in scan(plain_text(source))]
         return [
             amount
-            for amount in found
+            for amount in amounts
             if amount and amount.value == value and not (amount.counts or amount.ordinal or amount.label)
         ]
 
     def _product(self) -> _Quantity:
-        result = self._factor({_HUNDRED.value})
+        result = self._factor({_HUNDRED})
         leading = result
         while True:
             if self._next("of"):
                 mark = "*"
             elif not (mark := self._mark("*/")):
-                if result is leading and leading.is_length:
+                if result is leading and leading.is_count:
                     raise ComputationError(f"{leading.value} in {self._text} is only the length of a list")
                 return result
             addends = self._added
-            factor = self._factor(defined={Fraction(addends), Fraction(100)})
+            factor = self._factor(defined={Fraction(addends), _HUNDRED})
             if mark == "*" and "%" in (result.unit, factor.unit):
                 first, second = (result, factor) if result.unit == "%" else (factor, result)
                 unit = "%" if second.value == 100 and not second.unit else second.unit
                 share = first.value / (1 if unit == "%" else 100)
                 result = _Quantity(share * second.value, unit, second.size, own_unit=second.own_unit)
             elif mark == "*" and not (result.unit or factor.unit):
-                is_share = self.claimed.unit == "%" and _HUNDRED in (result, factor)
+                is_share = self.claimed.unit == "%" and _HUNDRED in (result.value, factor.value)
                 result = _Quantity(result.value * factor.value, "%" if is_share else "")
             elif mark == "*":
                 measured = [quantity for quantity in (result, factor) if quantity.unit]
@@ -258,18 +263,18 @@ class _Parser:
             else:
                 result = self._quotient(result, factor)
 
-    def _quotient(self, result: _Quantity, factor: _Quantity) -> _Quantity:
-        """One number by another: a share of one unit, else an amount in the unit of the first, for each."""
-        if not factor.unit:
-            return replace(result, value=result.value / factor.value, bare=())
-        is_rate = factor.own_unit != "" and factor.own_unit == self.claimed.rate
-        if factor.unit == result.unit and not is_rate:
-            return _Quantity(result.value / factor.value)
-        if self.claimed.unit == f"{result.unit}/{factor.unit}":  # "km/h"
-            return replace(self.claimed, value=result.value / factor.value)
-        if result.is_price or (result.unit and result.unit == self.claimed.unit):  # "$290 per kg"
-            return replace(result, value=result.value / factor.value * factor.size)
-        raise ComputationError(f"{self._text} divides {result.unit_name} by {factor.unit_name}")
+    def _quotient(self, dividend: _Quantity, divisor: _Quantity) -> _Quantity:
+        """Return one number by another: a share of one unit, else an amount in the unit of the first."""
+        if not divisor.unit:
+            return replace(dividend, value=dividend.value / divisor.value, bare=())
+        is_rate = divisor.own_unit != "" and divisor.own_unit == self.claimed.rate
+        if divisor.unit == dividend.unit and not is_rate:
+            return _Quantity(dividend.value / divisor.value)
+        if self.claimed.unit == f"{dividend.unit}/{divisor.unit}":  # "km/h"
+            return replace(self.claimed, value=dividend.value / divisor.value)
+        if dividend.is_price or (dividend.unit and dividend.unit == self.claimed.unit):  # "$290 per kg"
+            return replace(dividend, value=dividend.value / divisor.value * divisor.size)
+        raise ComputationError(f"{self._text} divides {dividend.unit_name} by {divisor.unit_name}")
 
     def _factor(self, defined: frozenset[Fraction] | set[Fraction] = frozenset()) -> _Quantity:
         if self._mark("-"):
@@ -293,7 +298,7 @@ class _Parser:
         return self._operand(text, defined)
 
     def _operand(self, text: str, defined: frozenset[Fraction] | set[Fraction]) -> _Quantity:
-        """A number that the lines hold, or one that is defined where it stands."""
+        """Return a number that the lines hold, or one that is defined where it stands."""
         quantity = _read(text)
         if not quantity.unit and self.claimed.unit:  # "749.99" beside "$52.99" may be "$749.99"
             unit = self.claimed.unit if self.claimed.is_price else name_unit(self.claimed.own_unit)
@@ -306,8 +311,8 @@ class _Parser:
             return replace(quantity, bare=() if quantity.unit else (quantity.value,))
         if quantity.value in defined and not quantity.unit:
             return quantity
-        if quantity.value in self._lengths and not quantity.unit:
-            return replace(quantity, is_length=True)
+        if quantity.value in self._counts and not quantity.unit:
+            return replace(quantity, is_count=True)
         others = {
             amount.currency or name_unit(amount.unit)
             for amount in self._amounts(quantity.value / quantity.size)
@@ -364,9 +369,7 @@ class _Parser:
                 if amount.value is not None and (amount.currency or unit) == self.claimed.unit
             ]
             if not fitting and function != "count":
-                raise ComputationError(
-                    f"{line!r:.60} of {name} has no number like {self.claimed.unit_name}"
-                )
+                raise ComputationError(f"{line!r:.60} of {name} has no number like {self.claimed.unit_name}")
             quantities.append(fitting[0] if fitting else _Quantity(Fraction(1)))
         return quantities
 

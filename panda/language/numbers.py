@@ -26,7 +26,8 @@ for _unit, _row in read_groups("units.txt").items():
 _ONLY_GLUED = frozenset(("in", "B", "x", "X", "K", "k", "gr", "a", "us", "mo", "st"))
 """Signs that are words or letters of their own behind a blank: "7 in stock", "gate 5 B"."""
 _PREPOSITION = lazy_pattern(
-    rf"[ ](?:\d{{4}}(?!\d)|[A-Z][^\W_]*[^\W\dA-Z]|Q[1-4]\b|{alternatives('english_words.txt', 'behind_in')}\b)"
+    r"[ ](?:\d{4}(?!\d)|[A-Z][^\W_]*[^\W\dA-Z]|Q[1-4]\b"
+    rf"|{alternatives('english_words.txt', 'behind_in')}\b)"
 )
 """What follows an "in" that is no inch: a year, a month, a place or another name, "the north", "total"."""
 _UNIT = lazy_pattern(
@@ -227,7 +228,7 @@ def currency_code(written: str) -> str:
 
 
 def number_from_words(words: str) -> list[int]:
-    """The numbers that a run of number words (ALL_NUMBER_WORDS) names, one for each part that reads as one."""
+    """The numbers that a run of number words names (ALL_NUMBER_WORDS), one for each part that is one."""
     if words.lower() in _FOREIGN_WORDS:
         return [_FOREIGN_WORDS[words.lower()]]
     numbers: list[int] = []
