@@ -120,14 +120,7 @@ def check_computed(
     '$749.99 − $697 is not $54: it gives 52.99 USD'
     """
     try:
-        work_out(
-            value,
-            expression,
-            sources,
-            is_held=lambda operand: not check_evidence(operand, sources),
-            lists=lists,
-            counts=counts,
-        )
+        _work_out(Figure(value, expression, sources), lists, counts)
     except ComputationError as exc:
         return str(exc)
     return None
@@ -140,6 +133,17 @@ class Figure:
     value: str
     expression: str
     sources: Sequence[str]
+
+
+def _work_out(figure: Figure, lists: Mapping[str, Sequence[str]], counts: Collection[int]) -> int:
+    return work_out(
+        figure.value,
+        figure.expression,
+        figure.sources,
+        is_held=lambda operand: not check_evidence(operand, figure.sources),
+        lists=lists,
+        counts=counts,
+    )
 
 
 @dataclass(frozen=True)
@@ -161,8 +165,9 @@ def check_figures(
     about: Sequence[str] = (),
 ) -> FigureCheck:
     """
-    Return which figures of a text hold. A later one may use an earlier one; what one is counted for ("per
-    visit") is taken as the text has it. One that does not hold is no fault if the text is right without it.
+    Return which figures of a text hold. A later one may use an earlier one, and divide by how many numbers
+    that adds; what one is counted for ("per visit") is taken as the text has it. One that does not hold is no
+    fault if the text is right without it.
 
     Args:
         sources: The texts that the whole text cites, one a node.
@@ -174,12 +179,12 @@ def check_figures(
     faults: list[str] = []
     counts = {len(lines) for lines in whole_lists.values() if len(lines) > 1}
     for figure in figures:
-        held = [*figure.sources, *values]
-        fault = check_computed(figure.value, figure.expression, held, lists, counts=counts)
-        if fault is None:
-            values.append(figure.value)
+        try:
+            counts.add(_work_out(replace(figure, sources=[*figure.sources, *values]), lists, counts))
+        except ComputationError as exc:
+            faults.append(str(exc))
         else:
-            faults.append(fault)
+            values.append(figure.value)
     values += _with_rates(text, values)
     worked_out = work_out_missing(text, [*sources, *values], whole_lists, about=about)
     values += [value for value, _ in worked_out]

@@ -77,12 +77,15 @@ def work_out(
     is_held: Callable[[str], bool],
     lists: Mapping[str, Sequence[str]],
     counts: Collection[int] = (),
-) -> None:
+) -> int:
     """
-    Raises ComputationError unless the expression gives the value, as it is rounded there and in its unit,
-    from operands that the sources hold. A whole-list figure, sum(NAME), takes every line of that list; the
+    Return how many numbers an expression adds. It gives a value, as it is rounded there and in its unit, from
+    operands that the sources hold. A whole-list figure, sum(NAME), takes every line of that list; the
     members of a count, count(A, B), are words of the sources. An operand without a unit takes that of the
     others, and may multiply or divide as one of the counts.
+
+    Raises:
+        ComputationError: It does not.
     """
     if len(expression) > _MOST_CHARS:
         raise ComputationError(f"the expression for {value} is too long")
@@ -103,6 +106,7 @@ def work_out(
         told = f"{float(given / claimed.size):,.2f}".rstrip("0").rstrip(".")
         unit = f" {claimed.unit_name}" if claimed.unit else ""
         raise ComputationError(f"{expression} is not {value}: it gives {told}{unit}")
+    return parser.addends
 
 
 def _step(value: str) -> Fraction:
@@ -169,6 +173,11 @@ class _Parser:
             )
         return result
 
+    @property
+    def addends(self) -> int:
+        """How many numbers the sum that was read last adds."""
+        return self._added
+
     def _next(self, *names: str) -> re.Match[str] | None:
         token = _TOKEN.match(self._text, self._at)
         if token is None or token.lastgroup is None or not any(token[name] for name in names):
@@ -198,7 +207,7 @@ class _Parser:
             total = self._in_unit(total, term)
             term = self._in_unit(term, total)
             if term.unit != total.unit:
-                raise ComputationError(f"{self._text} adds {total.unit_name} and {term.unit_name}")
+                raise ComputationError(f"{self._text} adds {self._unit_of(total)} and {self._unit_of(term)}")
             value = total.value + sign * term.value
             total = replace(total, value=value, bare=(*total.bare, *term.bare) if total.bare else ())
             self._added += 1
@@ -227,6 +236,17 @@ class _Parser:
             for amount in amounts
             if amount and amount.value == value and not (amount.counts or amount.ordinal or amount.label)
         ]
+
+    def _units(self, value: Fraction) -> str:
+        """Return the units in which the lines have a number, as people write them; "" if it has none."""
+        amounts = self._amounts(value)
+        units = {amount.currency or name_unit(amount.unit) for amount in amounts}
+        return " and ".join(sorted(units - {""}))
+
+    def _unit_of(self, quantity: _Quantity) -> str:
+        """Return the unit of one side of a sum; of a number without one that which the lines give it."""
+        units = (self._units(value) for value in quantity.bare[:1])
+        return next(filter(None, units), quantity.unit_name)
 
     def _product(self) -> _Quantity:
         result = self._factor({_HUNDRED})
@@ -313,12 +333,8 @@ class _Parser:
             return quantity
         if quantity.value in self._counts and not quantity.unit:
             return replace(quantity, is_count=True)
-        others = {
-            amount.currency or name_unit(amount.unit)
-            for amount in self._amounts(quantity.value / quantity.size)
-            if amount.currency or amount.unit
-        }
-        cause = f", which have it in {' and '.join(sorted(others))}" if others else ""
+        units = self._units(quantity.value / quantity.size)
+        cause = f", which have it in {units}" if units else ""
         raise ComputationError(f"{text} in {self._text} is not in the lines that are cited{cause}")
 
     def _function(self, name: str, listed: str | None) -> _Quantity:
