@@ -12,6 +12,7 @@ from operator import itemgetter
 from panda.language.asked import read_repeated
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
 from panda.language.computed import ComputationError, work_out
+from panda.language.differences import is_reversed
 from panda.language.names import unknown_names
 from panda.language.numbers import rate_after, size_of
 from panda.language.text import begins_with_month, plain_text
@@ -33,7 +34,7 @@ _DECIMAL = re.compile(r"\d+(?:\.\d+|,(?:\d{1,2}|\d{4,}))")
 _LIST_MARK = re.compile(r"(?:^|(?<=[.!?;:]) )[ ]*(\d{1,3})[.)] (?=[^\W\d])", re.MULTILINE)
 _TWO_READINGS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _ROUNDED_WITHIN = Fraction(1, 20)
-_MOST_OPERANDS = 4  # more give too many sums that are right by chance
+_MOST_OPERANDS = 4
 _LEAST_OF_LIST = 2
 _ROUNDED_MEAN = Fraction(1, 200)
 _DECIMALS = re.compile(r"[.,](\d{1,2}|\d{4,})\Z")
@@ -232,7 +233,10 @@ def work_out_missing(
     ]
     worked_out = []
     for mention in unheld:
-        expression = "" if _is_repeated(mention, plain, asked, held) else _expression(mention, named, lists)
+        if _is_repeated(mention, plain, asked, held):
+            continue
+        operands = [own for own in named if own.claim != mention.claim]
+        expression = _expression(mention, plain, operands) or _of_whole_list(mention, lists)
         if expression:
             worked_out.append((mention.claim.text, expression))
     return worked_out
@@ -249,8 +253,8 @@ def _measure(amount: Amount) -> tuple[str, Fraction]:
     return amount.currency or unit, (amount.value or Fraction(0)) * size
 
 
-def _expression(unsupported: Found, operands: Sequence[Found], lists: Mapping[str, Sequence[str]]) -> str:
-    """Return what gives an amount of a text; "" if nothing does."""
+def _expression(unsupported: Found, text: str, operands: Sequence[Found]) -> str:
+    """Return the sum or difference of two amounts that gives another one of their text; "" if none does."""
     assert unsupported.amount is not None
     unit, value = _measure(unsupported.amount)
     alike = {}
@@ -258,13 +262,27 @@ def _expression(unsupported: Found, operands: Sequence[Found], lists: Mapping[st
         assert mention.amount is not None
         own_unit, own_value = _measure(mention.amount)
         if own_unit == unit and mention.amount.rate == unsupported.amount.rate:
-            alike[own_value] = mention.claim.text
-    if len(alike) <= _MOST_OPERANDS:
-        for first, second in combinations(sorted(alike, reverse=True), 2):
-            if first - second == value:
-                return f"{alike[first]} - {alike[second]}"
-            if first + second == value:
-                return f"{alike[first]} + {alike[second]}"
+            alike[own_value] = mention
+    if len(alike) > _MOST_OPERANDS:  # more give too many sums that are right by chance
+        return ""
+    for first, second in combinations(sorted(alike, reverse=True), 2):
+        larger, smaller = alike[first], alike[second]
+        falls = larger.start < unsupported.start < smaller.start
+        rises = smaller.start < unsupported.start < larger.start
+        if first + second == value:
+            return f"{larger.claim.text} + {smaller.claim.text}"
+        if first - second != value:
+            continue
+        if (falls or rises) and is_reversed(text, unsupported.end, falls=falls):
+            continue
+        return f"{larger.claim.text} - {smaller.claim.text}"
+    return ""
+
+
+def _of_whole_list(unsupported: Found, lists: Mapping[str, Sequence[str]]) -> str:
+    """Return the sum or mean of a list that gives an amount; "" if none does."""
+    assert unsupported.amount is not None
+    unit, value = _measure(unsupported.amount)
     for title, lines in lists.items():
         mentions = [
             [mention for mention in scan(plain_text(line)) if _is_measured(mention)] for line in lines

@@ -43,7 +43,7 @@ def write(ann: ScriptedPanda, text: str, *figures: tuple[str, str]) -> Turn:
 def test_a_figure_that_two_operands_give_is_approved(
     ann: ScriptedPanda, text: str, figures: tuple[tuple[str, str], ...]
 ) -> None:
-    """It may be computed by the model, or by code from what the item names."""
+    """A model computes it, or code does from what the item names."""
     turn = write(ann, text, *figures)
     assert turn.status == "approved", turn.body(6)
 
