@@ -316,9 +316,12 @@ def _is_repeated(
     if not _is_held(mention, questions):
         return False
     repeated = read_repeated(text, mention.start, mention.end)
-    if repeated.is_denied or repeated.is_asked:
+    is_denied = repeated.is_denied_itself or (repeated.is_denied and bool(repeated.limit))
+    if repeated.is_asked or is_denied:
         return True
-    if not repeated.limit or mention.amount is None or not _is_measured(mention):
+    if mention.amount is None or not _is_measured(mention):  # a model number, a count or a date
+        return repeated.is_denied
+    if not repeated.limit:
         return False
     unit, limit = _measure(mention.amount)
     others = [other.amount for other in scan(text) if other is not mention and other.amount]

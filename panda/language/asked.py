@@ -15,6 +15,9 @@ _LIMIT_BEFORE = {
     for side in ("most", "least")
 }
 _DENIAL = lazy_pattern(rf"(?<!\w){alternatives('asked_words.txt', 'denials')}(?!\w)", re.IGNORECASE)
+_DENIAL_BEFORE = lazy_pattern(
+    rf"(?<!\w){alternatives('asked_words.txt', 'denials')}(?:[ ]\w+){{0,2}}[ ]?\Z", re.IGNORECASE
+)
 _ASKED = lazy_pattern(rf"(?<!\w){alternatives('asked_words.txt', 'asked')}(?!\w)", re.IGNORECASE)
 _CLAUSE_END = lazy_pattern(
     rf"[.;:!?,](?=\s|\Z)|\n|[ ]{alternatives('asked_words.txt', 'joints')}[ ]|[ ][–—-][ ]", re.IGNORECASE
@@ -27,6 +30,7 @@ class Repeated(NamedTuple):
 
     limit: Literal["most", "least", ""]  # which side it limits, if it does
     is_denied: bool  # whether the clause denies something
+    is_denied_itself: bool  # whether what denies stands right before it: "does not cost $450"
     is_asked: bool  # whether it says what was asked
 
 
@@ -46,4 +50,9 @@ def read_repeated(text: str, start: int, end: int) -> Repeated:
             before = before[: limiting.start()]
             break
     clause = f"{before} {after}"
-    return Repeated(limit, _DENIAL.search(clause) is not None, _ASKED.search(clause) is not None)
+    return Repeated(
+        limit=limit,
+        is_denied=_DENIAL.search(clause) is not None,
+        is_denied_itself=_DENIAL_BEFORE.search(before) is not None,
+        is_asked=_ASKED.search(clause) is not None,
+    )

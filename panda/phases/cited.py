@@ -64,18 +64,19 @@ class Cited:
         """Return which computed figures of an item hold, and what of its text can be worked out."""
         lists = self._lists_of(item)
         lines = {line.text for line in self._named(item)}
-        cited = {title: texts for title, texts in lists.items() if not lines or not lines.isdisjoint(texts)}
+        cited = {
+            title: listed for title, listed in lists.items() if not lines or not lines.isdisjoint(listed)
+        }
+        texts = self.texts(item)
         figures = []
         for part in item.computed:
             mine = [self._lines[id_] for id_ in part.lines if id_ in self._lines]
-            sources = self.texts(item)
+            sources = texts
             if mine and all(line.place > 0 for line in mine):
                 sources = [_shown(line) for line in mine if self._holds(line)]
             figures.append(Figure(part.value, part.expression, [*sources, self._turn.query]))
         about = [self._turn.query, *item.node_ids]
-        return check_figures(
-            item.text, figures, self.texts(item), lists=lists, whole_lists=cited, about=about
-        )
+        return check_figures(item.text, figures, texts, lists=lists, whole_lists=cited, about=about)
 
     def _lists_of(self, item: GatheredItem) -> dict[str, list[str]]:
         return _lists([node for id_ in item.node_ids if (node := self._nodes(id_))])

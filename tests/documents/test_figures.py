@@ -114,6 +114,8 @@ def test_a_difference_says_which_is_larger(text: str, is_approved_as_worked_out:
         ("The LOQ is over $1000.", False),
         ("The LOQ costs $1000.", False),
         ("The LOQ costs $1000, and no other is saved.", False),
+        ("The LOQ does not cost $1000.", True),
+        ("No other is as good as the LOQ at $1000.", False),
         ("There is no RTX 4060 among the saved ones.", True),
         ("The LOQ has an RTX 4060.", False),
     ],
