@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 from panda.language.claims import Amount, scan
 from panda.language.dates import span_between
@@ -230,12 +231,19 @@ class _Parser:
 
     def _amounts(self, value: Fraction) -> list[Amount]:
         """Return the numbers of the lines that have a value, count nothing and are no place in an order."""
-        amounts = [mention.amount for source in self._sources for mention in scan(plain_text(source))]
-        return [
-            amount
-            for amount in amounts
-            if amount and amount.value == value and not (amount.counts or amount.ordinal or amount.label)
-        ]
+        return self._amounts_by_value.get(value, [])
+
+    @cached_property
+    def _amounts_by_value(self) -> dict[Fraction, list[Amount]]:
+        amounts: dict[Fraction, list[Amount]] = {}
+        for source in self._sources:
+            for mention in scan(plain_text(source)):
+                amount = mention.amount
+                if amount is None or amount.value is None:
+                    continue
+                if not (amount.counts or amount.ordinal or amount.label):
+                    amounts.setdefault(amount.value, []).append(amount)
+        return amounts
 
     def _units(self, value: Fraction) -> str:
         """Return the units in which the lines have a number, as people write them; "" if it has none."""

@@ -28,7 +28,7 @@ def cited_paragraphs(text: str, node_ids: Sequence[str]) -> list[GatheredItem]:
     found = []
     for part in _paragraphs(text):
         lines = part.split("\n")
-        code, _ = _code_lines(lines)
+        code = _code_lines(lines)
         prose = "\n".join(line for at, line in enumerate(lines) if at not in code)
         marked = [int(n) for marks in _MARK.findall(prose) for n in re.findall(r"\d+", marks)]
         cited = tuple(dict.fromkeys(node_ids[n - 1] for n in marked if 0 < n <= len(node_ids)))
@@ -42,7 +42,7 @@ def cited_paragraphs(text: str, node_ids: Sequence[str]) -> list[GatheredItem]:
 def _paragraphs(text: str) -> Iterator[str]:
     lines: list[str] = []
     written = text.strip("\n").rstrip().splitlines()
-    code, _ = _code_lines(written)
+    code = _code_lines(written)
     for at, line in enumerate(written):
         if line.strip() or at in code:
             lines.append(line)
@@ -53,19 +53,26 @@ def _paragraphs(text: str) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _code_lines(lines: Sequence[str]) -> tuple[set[int], str]:
-    """Return which lines are fenced code, at any indentation, with the fences; and the fence left open."""
+def _code_lines(lines: Sequence[str], *, is_closed: bool = False) -> set[int]:
+    """
+    Return which lines are fenced code, at any indentation, with the fences. What is left open goes
+    to the end, or with *is_closed* is none.
+    """
     code: set[int] = set()
     fence = ""
+    opened = len(lines)
     for at, line in enumerate(lines):
         match = _FENCE.match(line)
         if fence or match:
             code.add(at)
         if match and not fence:
             fence = match["fence"]
+            opened = at
         elif match and match["fence"].startswith(fence) and not line[match.end() :].strip():
             fence = ""
-    return code, fence
+    if fence and is_closed:
+        return {at for at in code if at < opened}
+    return code
 
 
 def list_name(line: Line) -> str:
@@ -180,11 +187,16 @@ def _marked(text: str, mark: str) -> str:
     if "\n" not in text:
         return escape_quote(text) + mark
     lines = text.split("\n")
-    code, open_fence = _code_lines(lines)
-    lines = [line if at in code else escape_quote(line) for at, line in enumerate(lines)]
+    code = _code_lines(lines, is_closed=True)
+    lines = [line if at in code else _escape_line(line) for at, line in enumerate(lines)]
     ends_in_code = len(lines) - 1 in code or lines[-1].startswith(_CODE_INDENT)
-    if open_fence:
-        lines.append(open_fence)
     if ends_in_code or lines[-1].rstrip().endswith("|"):
         return "\n".join(lines) + f"\n\n({mark.strip()})"
     return "\n".join(lines) + mark
+
+
+def _escape_line(line: str) -> str:
+    """Return a line of prose in which an indented fence that nothing closes opens no code either."""
+    match = _FENCE.match(line)
+    indent = match.start("fence") if match else 0
+    return line[:indent] + escape_quote(line[indent:])
