@@ -20,6 +20,7 @@ from panda.language.words import split_terms
 
 _MOST_CHARS, _DAY_SECONDS = 2_000, 86_400
 _MOST_DEPTH = 20
+_LONGEST_RESULT = 10**15
 _SPAN = lazy_pattern(
     r"\s*(?P<unit>\w+?)s?\s+(?:between|from)\s+(?P<first>.+?)\s+(?:and|to)\s+(?P<last>.+?)\s*\Z"
 )
@@ -104,9 +105,12 @@ def work_out(
     if claimed.unit == "%" and result.unit != "%":
         given *= 100
     if abs(abs(given) - abs(claimed.value)) > _step(value) * claimed.size / 2:
-        told = f"{float(given / claimed.size):,.2f}".rstrip("0").rstrip(".")
         unit = f" {claimed.unit_name}" if claimed.unit else ""
-        raise ComputationError(f"{expression} is not {value}: it gives {told}{unit}")
+        ratio = given / claimed.size
+        gives = f"far more than {value}"
+        if abs(ratio) < _LONGEST_RESULT:
+            gives = f"{float(ratio):,.2f}".rstrip("0").rstrip(".") + unit
+        raise ComputationError(f"{expression} is not {value}: it gives {gives}")
     return parser.addends
 
 

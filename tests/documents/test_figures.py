@@ -67,6 +67,8 @@ def test_drawn_figures_are_told_apart() -> None:
         ("590 km", "610 km − 20", "610 km − 20 adds km and l"),
         ("3 days", "5 days − 4 days", "4 days in 5 days − 4 days is not in the lines that are cited"),
         ("4 days", "5 days − 2 days", "5 days − 2 days is not 4 days: it gives 3 days"),
+        ("4 l", "20 litres × 100 × 100 × 100 × 100", "is not 4 l: it gives 2,000,000,000 l"),
+        ("4 l", f"20 litres{' × 100' * 300}", "is not 4 l: it gives far more than 4 l"),
         ("4 days", "5 days − 610 km", "5 days − 610 km adds days and km"),
     ],
 )
@@ -74,7 +76,7 @@ def test_a_fault_names_the_cause_and_the_unit_as_written(value: str, expression:
     """A message says what is wrong in the units of the operands."""
     lines = ["out at 610 km, in at 800", "20 litres of fuel", "5 days of riding, 2 days of rest"]
     checked = check_figures(value, [Figure(value, expression, lines)], lines, lists={}, whole_lists={})
-    assert checked.faults == (fault,)
+    assert [text.endswith(fault) for text in checked.faults] == [True]
 
 
 def test_a_refused_expression_bans_no_text_that_holds_without_it() -> None:
