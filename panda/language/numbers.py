@@ -188,11 +188,11 @@ def size_of(unit: str) -> tuple[Fraction, str]:
 
 
 def name_unit(unit: str) -> str:
-    """Return how people write a unit, by its normal name: "days" of "d", "km" of "km"."""
+    """Return how people write a unit, by its normal name: "days" of "d", "kWh" of "kwh", "km" of "km"."""
     if unit in _SIGNS or "/" in unit:
         return unit
+    signs = [sign for sign, own in _SIGNS.items() if own == unit and sign.lower() == unit]
     names = [name for name, own in _NAMES.items() if own == unit]
-    signs = [sign for sign, own in _SIGNS.items() if own == unit]
     return (signs[:1] or names[1:2] or [unit])[0]
 
 
