@@ -26,6 +26,7 @@ import yaml
 import panda.documents
 import panda.language
 from panda.documents.context import ContextDocument, FrontMatter, Section, Text
+from panda.documents.evidence import Figure
 from panda.documents.markdown import KnowledgeSection, TextUnit, group_by_headings, split_units
 from panda.errors import Problem
 from panda.language.claims import Amount, Claim, Found, scan
@@ -114,6 +115,8 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
     Mapping[str, Sequence[str]]: lambda text: {text[:80]: [text]},
     Callable[[str], bool]: lambda text: lambda operand: True,
     Collection[str]: lambda text: [text],
+    Collection[int]: lambda text: [2, 5],
+    Sequence[Figure]: lambda text: [Figure(text[:80], text[:400], [text]), Figure("$5", "$3 + 2", [text])],
     tuple[TextUnit, ...]: lambda text: (),
     type[Problem]: lambda text: Problem,
     Mapping[str, object]: lambda text: {text[:60] or "a": text},

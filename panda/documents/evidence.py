@@ -2,26 +2,42 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import combinations
 from operator import itemgetter
 
+from panda.language.asked import read_repeated
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
 from panda.language.computed import ComputationError, work_out
+from panda.language.differences import is_reversed
 from panda.language.names import unknown_names
-from panda.language.numbers import size_of
-from panda.language.text import plain_text
+from panda.language.numbers import rate_after, size_of
+from panda.language.text import begins_with_month, plain_text
 from panda.language.words import LABELS
 
-__all__ = ["Claim", "check_computed", "check_each", "check_evidence", "find_claims"]
+__all__ = [
+    "Claim",
+    "Figure",
+    "check_computed",
+    "check_each",
+    "check_evidence",
+    "check_figures",
+    "find_claims",
+    "work_out_missing",
+]
 
 _YEARS = range(1900, 2100)
 _DECIMAL = re.compile(r"\d+(?:\.\d+|,(?:\d{1,2}|\d{4,}))")
 _LIST_MARK = re.compile(r"(?:^|(?<=[.!?;:]) )[ ]*(\d{1,3})[.)] (?=[^\W\d])", re.MULTILINE)
 _TWO_READINGS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _ROUNDED_WITHIN = Fraction(1, 20)
+_MOST_OPERANDS = 4
+_LEAST_OF_LIST = 2
+_ROUNDED_MEAN = Fraction(1, 200)
+_DECIMALS = re.compile(r"[.,](\d{1,2}|\d{4,})\Z")
 
 
 def tell_claims(missing: Sequence[str], text: str, node_ids: Sequence[str]) -> str:
@@ -55,7 +71,9 @@ def check_evidence(text: str, sources: Sequence[str], *, about: Sequence[str] = 
 
     Args:
         sources: The texts that it cites, one a node.
-        about: Texts that support names and nothing else: the query, the sources' titles and addresses.
+        about: Texts that support names: the query, the sources' titles and addresses. They support a figure
+            only where the text denies it, says that it was asked, or states it as a limit that a source keeps
+            ("$697, under $1000").
 
     >>> check_evidence("$697 on January 4, 2026", ["Lenovo LOQ 15: price $697.00, seen 2026-01-04T13:20:00Z"])
     []
@@ -75,7 +93,11 @@ def check_each(
     held = [_read(source) for source in cited]
     unheld = []
     for text in map(plain.__getitem__, texts):
-        missing = [(found.start, found.claim) for found in _unheld(text, held)]
+        unsupported = _unheld(text, held)
+        if unsupported and titles:
+            asked = [_read(title) for title in titles]
+            unsupported = [found for found in unsupported if not _is_repeated(found, text, asked, held)]
+        missing = [(found.start, found.claim) for found in unsupported]
         names = unknown_names(text, [*cited, *titles])
         missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
         unheld.append([claim for _, claim in sorted(missing, key=itemgetter(0))])
@@ -83,25 +105,241 @@ def check_each(
 
 
 def check_computed(
-    value: str, expression: str, sources: Sequence[str], lists: Mapping[str, Sequence[str]]
+    value: str,
+    expression: str,
+    sources: Sequence[str],
+    lists: Mapping[str, Sequence[str]],
+    *,
+    counts: Collection[int] = (),
 ) -> str | None:
     """
     Why an expression over what the sources hold does not give a value, in a sentence; None if it does. Of
-    *lists*, by their titles, a figure such as sum(TITLE) takes all lines.
+    *lists*, by their titles, a figure such as sum(TITLE) takes all lines; *counts* may multiply and divide.
 
     >>> check_computed("$53", "$749.99 − $697", ["one: $697.00", "other: $749.99"], {})
     >>> check_computed("$54", "$749.99 − $697", ["one: $697.00", "other: $749.99"], {})
-    '$749.99 − $697 is not $54'
+    '$749.99 − $697 is not $54: it gives 52.99 USD'
     """
     try:
-        work_out(value, expression, sources, lambda operand: not check_evidence(operand, sources), lists)
+        _work_out(Figure(value, expression, sources), lists, counts)
     except ComputationError as exc:
         return str(exc)
     return None
 
 
+@dataclass(frozen=True)
+class Figure:
+    """What a model computed for a text, with the texts that hold its operands."""
+
+    value: str
+    expression: str
+    sources: Sequence[str]
+
+
+def _work_out(figure: Figure, lists: Mapping[str, Sequence[str]], counts: Collection[int]) -> int:
+    return work_out(
+        figure.value,
+        figure.expression,
+        figure.sources,
+        is_held=lambda operand: not check_evidence(operand, figure.sources),
+        lists=lists,
+        counts=counts,
+    )
+
+
+@dataclass(frozen=True)
+class FigureCheck:
+    """The figures of a text that hold, and what is wrong with the others."""
+
+    values: tuple[str, ...] = ()  # each is a source of its text
+    faults: tuple[str, ...] = ()
+    worked_out: tuple[tuple[str, str], ...] = ()  # values and expressions that code alone has found
+
+
+def check_figures(
+    text: str,
+    figures: Sequence[Figure],
+    sources: Sequence[str],
+    lists: Mapping[str, Sequence[str]],
+    *,
+    whole_lists: Mapping[str, Sequence[str]],
+    about: Sequence[str] = (),
+) -> FigureCheck:
+    """
+    Return which figures of a text hold. A later one may use an earlier one, and divide by how many numbers
+    that adds; what one is counted for ("per visit") is taken as the text has it. One that does not hold is no
+    fault if the text is right without it.
+
+    Args:
+        sources: The texts that the whole text cites, one a node.
+        lists: All lists of the nodes that it cites, by their titles.
+        whole_lists: Those of which it cites a line: how long they are counts, and what they add up to.
+        about: As for check_evidence.
+    """
+    values: list[str] = []
+    faults: list[str] = []
+    counts = {len(lines) for lines in whole_lists.values() if len(lines) > 1}
+    for figure in figures:
+        try:
+            counts.add(_work_out(replace(figure, sources=[*figure.sources, *values]), lists, counts))
+        except ComputationError as exc:
+            faults.append(str(exc))
+        else:
+            values.append(figure.value)
+    values += _with_rates(text, values)
+    worked_out = work_out_missing(text, [*sources, *values], whole_lists, about=about)
+    values += [value for value, _ in worked_out]
+    if faults:
+        claims = check_evidence(text, [*sources, *values], about=about)
+        if all(claim.kind == "name" for claim in claims):
+            faults = []
+    return FigureCheck(tuple(values), tuple(faults), tuple(worked_out))
+
+
+def _with_rates(text: str, values: Sequence[str]) -> list[str]:
+    """Return the amounts of a text that are values but for what they are counted for, with that."""
+    plain = plain_text(text)
+    computed = [_read(plain_text(value)) for value in values]
+    rated = []
+    for mention in scan(plain):
+        if mention.amount and mention.amount.rate:
+            bare = replace(mention, amount=replace(mention.amount, rate=""))
+            if _is_held(bare, computed):
+                rated.append(plain[mention.start : rate_after(plain, mention.end)[1]])
+    return rated
+
+
+def work_out_missing(
+    text: str, sources: Sequence[str], lists: Mapping[str, Sequence[str]], *, about: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """
+    Return value and expression of each price or quantity of a text that no source holds, and that is exactly
+    the sum or difference of two others of the text which sources hold, or sum or mean of a whole list, in the
+    same unit.
+
+    >>> work_out_missing("42 km and 57 km, 15 km more", ["42 km in March, 57 km in April"], {})
+    [('15 km', '57 km - 42 km')]
+    """
+    plain = plain_text(text)
+    held = [_read(plain_text(source)) for source in sources]
+    unheld = [mention for mention in _unheld(plain, held) if _is_measured(mention)]
+    if not unheld:
+        return []
+    asked = [_read(plain_text(title)) for title in about]
+    named = [
+        mention
+        for mention in scan(plain)
+        if mention.claims and _is_measured(mention) and mention.claim not in {lost.claim for lost in unheld}
+    ]
+    worked_out = []
+    for mention in unheld:
+        if _is_repeated(mention, plain, asked, held):
+            continue
+        operands = [own for own in named if own.claim != mention.claim]
+        expression = _expression(mention, plain, operands) or _of_whole_list(mention, lists)
+        if expression:
+            worked_out.append((mention.claim.text, expression))
+    return worked_out
+
+
+def _is_measured(mention: Found) -> bool:
+    amount = mention.amount
+    return bool(amount and amount.value and (amount.currency or (amount.unit and amount.unit != "%")))
+
+
+def _measure(amount: Amount) -> tuple[str, Fraction]:
+    """Return the currency or base unit of an amount, and how much of it that is."""
+    size, unit = size_of(amount.unit)
+    return amount.currency or unit, (amount.value or Fraction(0)) * size
+
+
+def _expression(unsupported: Found, text: str, operands: Sequence[Found]) -> str:
+    """Return the sum or difference of two amounts that gives another one of their text; "" if none does."""
+    assert unsupported.amount is not None
+    unit, value = _measure(unsupported.amount)
+    alike = {}
+    for mention in operands:
+        assert mention.amount is not None
+        own_unit, own_value = _measure(mention.amount)
+        if own_unit == unit and mention.amount.rate == unsupported.amount.rate:
+            alike[own_value] = mention
+    if len(alike) > _MOST_OPERANDS:  # more give too many sums that are right by chance
+        return ""
+    for first, second in combinations(sorted(alike, reverse=True), 2):
+        larger, smaller = alike[first], alike[second]
+        falls = larger.start < unsupported.start < smaller.start
+        rises = smaller.start < unsupported.start < larger.start
+        if first + second == value:
+            return f"{larger.claim.text} + {smaller.claim.text}"
+        if first - second != value:
+            continue
+        if (falls or rises) and is_reversed(text, unsupported.end, falls=falls):
+            continue
+        return f"{larger.claim.text} - {smaller.claim.text}"
+    return ""
+
+
+def _of_whole_list(unsupported: Found, lists: Mapping[str, Sequence[str]]) -> str:
+    """Return the sum or mean of a list that gives an amount; "" if none does."""
+    assert unsupported.amount is not None
+    unit, value = _measure(unsupported.amount)
+    for title, lines in lists.items():
+        mentions = [
+            [mention for mention in scan(plain_text(line)) if _is_measured(mention)] for line in lines
+        ]
+        if len(mentions) < _LEAST_OF_LIST or any(len(own) != 1 for own in mentions):
+            continue
+        measures = [_measure(own[0].amount) for own in mentions if own[0].amount]
+        if any(own_unit != unit for own_unit, _ in measures):
+            continue
+        total = sum((own_value for _, own_value in measures), Fraction(0))
+        if total == value:
+            return f"sum({title})"
+        if _rounds_to(total / len(measures), unsupported.amount):
+            return f"mean({title})"
+    return ""
+
+
+def _rounds_to(mean: Fraction, claimed: Amount) -> bool:
+    """Return whether a mean is an amount, as this is rounded, and hardly another number."""
+    size, _ = size_of(claimed.unit)
+    decimals = _DECIMALS.search(claimed.written)
+    step = size / 10 ** len(decimals[1]) if decimals else size
+    off = abs(mean - (claimed.value or 0) * size)
+    return off <= step / 2 and off <= abs(mean) * _ROUNDED_MEAN
+
+
+def _is_repeated(
+    mention: Found, text: str, questions: Sequence["_Held"], read_sources: Sequence["_Held"]
+) -> bool:
+    """Return whether a text only denies a figure of the question, or names it as a limit or as asked."""
+    if not _is_held(mention, questions):
+        return False
+    repeated = read_repeated(text, mention.start, mention.end)
+    is_denied = repeated.is_denied_itself or (repeated.is_denied and bool(repeated.limit))
+    if repeated.is_asked or is_denied:
+        return True
+    if mention.amount is None or not _is_measured(mention):  # a model number, a count or a date
+        return repeated.is_denied
+    if not repeated.limit:
+        return False
+    unit, limit = _measure(mention.amount)
+    others = [other.amount for other in scan(text) if other is not mention and other.amount]
+    limited = _values_in(unit, others)
+    if not limited:
+        amounts = (group for source in read_sources for group in source.amounts.values())
+        limited = _values_in(unit, [amount for group in amounts for amount in group])
+    return any(value <= limit if repeated.limit == "most" else value >= limit for value in limited)
+
+
+def _values_in(unit: str, amounts: Sequence[Amount]) -> list[Fraction]:
+    """Return how much those amounts are that are in a unit, in any order."""
+    measures = [_measure(amount) for amount in amounts if amount.value]
+    return [value for own_unit, value in measures if own_unit == unit]
+
+
 def _unheld(text: str, held: Sequence["_Held"]) -> list[Found]:
-    marks = list(_LIST_MARK.finditer(text))
+    marks = [mark for mark in _LIST_MARK.finditer(text) if not begins_with_month(text[mark.end() :])]
     is_list = len(marks) > 1 and [int(mark[1]) for mark in marks] == [*range(1, len(marks) + 1)]
     places = {mark.start(1) for mark in marks} if is_list else set()
     claims = [found for found in scan(text) if found.claims and found.start not in places]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from panda.documents.text import one_line
 from panda.language.patterns import lazy_pattern
-from panda.language.text import split_sentences
+from panda.language.text import begins_with_month, split_sentences
 from panda.language.words import FUNCTION_WORDS
 
 if TYPE_CHECKING:  # takes a while to import
@@ -124,7 +124,7 @@ def _comment(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
 
 
 def _item(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
-    if not _ITEM.match(_line(state, start)):
+    if not _ITEM.match(_line(state, start)) or _begins_with_day(state, start):
         return False
     at = start + 1
     while not silent and at < end and not state.isEmpty(at) and not _begins_block(state, at):
@@ -132,6 +132,20 @@ def _item(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
             break
         at += 1
     return silent or _push(state, "item", start, at)
+
+
+def _begins_with_day(state: "StateBlock", at: int) -> bool:
+    """Return whether "5. November" begins a line, as a day does and not as an item of a numbered list."""
+    if not _is_day(_line(state, at)):
+        return False
+    neighbours = (_line(state, at - 1) if at else "", _line(state, at + 1))
+    numbered = [line for line in neighbours if (item := _ITEM.match(line)) and item["number"]]
+    return all(_is_day(line) for line in numbered)
+
+
+def _is_day(line: str) -> bool:
+    item = _ITEM.match(line)
+    return item is not None and item["number"] is not None and begins_with_month(item["text"])
 
 
 def _table(state: "StateBlock", start: int, end: int, silent: bool) -> bool:

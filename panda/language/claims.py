@@ -10,11 +10,11 @@ from typing import Literal
 
 from panda.language.dates import DATE_FORMS, DATES, TOLD_DATES, dot_time, read_date
 from panda.language.numbers import (
+    ALL_NUMBER_WORDS,
     COMMA_DECIMALS,
     CURRENCY_BEFORE,
     DIGITS,
     FRACTION_WORDS,
-    NUMBER_WORDS,
     ORDINAL_WORDS,
     currency_after,
     currency_code,
@@ -98,7 +98,7 @@ _START = lazy_pattern(
   | (?P<phone>(?<![\w.,$€£-]){_PHONE})
   | (?P<number>(?:(?<![\w)\]%])(?P<sign>[-–](?=[\d$€£.])|(?i:minus[ ]))|[+](?=[\d.]))?
       (?:(?<![A-Za-z])(?P<before>{CURRENCY_BEFORE})[ ]?(?P<minus>[-–])?)?(?P<digits>{DIGITS}))
-  | (?P<words>(?i:{NUMBER_WORDS}))
+  | (?P<words>(?i:{ALL_NUMBER_WORDS}))
   | (?P<part>(?i:\b(?:half|(?:a|one)[ ](?:half|third|quarter|fifth|tenth))(?=[ ](?:an?|of)\b)))
   | (?P<ordinal>(?i:\b(?:[a-z]+ty-)?(?:{_ORDINAL_WORD})\b))
   | (?P<token>(?<!{_WORD})(?=[\0-\u2e7f])[^\W\d]{_WORD}*?\d{_WORD}*(?:\.\d+)*)

@@ -6,18 +6,21 @@ What a model that writes has computed: an expression over numbers of what it cit
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
-from panda.language.claims import scan
+from panda.language.claims import Amount, scan
 from panda.language.dates import span_between
-from panda.language.numbers import NUMBER_WORDS, size_of
+from panda.language.numbers import ALL_NUMBER_WORDS, name_unit, size_of
 from panda.language.patterns import lazy_pattern
+from panda.language.text import plain_text
 from panda.language.words import split_terms
 
 _MOST_CHARS, _DAY_SECONDS = 2_000, 86_400
 _MOST_DEPTH = 20
+_LONGEST_RESULT = 10**15
 _SPAN = lazy_pattern(
     r"\s*(?P<unit>\w+?)s?\s+(?:between|from)\s+(?P<first>.+?)\s+(?:and|to)\s+(?P<last>.+?)\s*\Z"
 )
@@ -28,7 +31,8 @@ _TOKEN = lazy_pattern(
     rf"""\s*(?:
       (?P<function>[A-Za-z]+)\s*\((?:\s*(?P<list>[^\d()]*[A-Za-z][^\d()]*?)\s*\))?
     | (?P<operand>
-        (?:(?:[A-Z]{{0,3}}{_CURRENCY}|[A-Z]{{3}}[ ])?\s?\d(?:[\d.,:'’]*\d)?\s?{_UNIT}*|(?i:{NUMBER_WORDS}))
+        (?:(?:[A-Z]{{0,3}}{_CURRENCY}|[A-Z]{{3}}[ ])?\s?\d(?:[\d.,:'’]*\d)?\s?{_UNIT}*
+          |(?i:{ALL_NUMBER_WORDS}))
         (?:[ ]\d+[ ]?(?:s|min|h)\b)*(?:[ ](?!of\b|[xX]\b)[^\W\d_][\w-]*)?)
     | (?P<of>of\b)
     | (?P<mark>[-+*/×÷·−–(),;]|[xX](?=[\s\d(]))
@@ -44,13 +48,24 @@ class _Quantity:
     value: Fraction
     unit: str = ""  # a currency, what its unit is told in, "%", or "" of what only counts
     size: Fraction = Fraction(1)  # of its own unit in that
+    own_unit: str = ""  # normal name of the unit that it was written in
+    rate: str = ""  # what it is counted for
+    bare: tuple[Fraction, ...] = ()  # the numbers that it is the sum of, where none has a unit
+    is_count: bool = False  # whether only the length of a list supports it
 
     @property
     def is_price(self) -> bool:
         return len(self.unit) == 3 and self.unit.isupper()
 
+    @property
+    def unit_name(self) -> str:
+        """The unit as people write it."""
+        if self.is_price or not self.unit:
+            return self.unit or "a number without a unit"
+        return name_unit(self.own_unit or self.unit)
 
-_HUNDRED = _Quantity(Fraction(100))
+
+_HUNDRED = Fraction(100)
 
 
 class ComputationError(ValueError):
@@ -63,28 +78,40 @@ def work_out(
     sources: Sequence[str],
     is_held: Callable[[str], bool],
     lists: Mapping[str, Sequence[str]],
-) -> None:
+    counts: Collection[int] = (),
+) -> int:
     """
-    Raises ComputationError unless the expression gives the value, as it is rounded there and in its unit,
-    from operands that the sources hold. A whole-list figure, sum(NAME), takes every line of that list; the
-    members of a count, count(A, B), are words of the sources.
+    Return how many numbers an expression adds. It gives a value, as it is rounded there and in its unit, from
+    operands that the sources hold. A whole-list figure, sum(NAME), takes every line of that list; the
+    members of a count, count(A, B), are words of the sources. An operand without a unit takes that of the
+    others, and may multiply or divide as one of the counts.
+
+    Raises:
+        ComputationError: It does not.
     """
     if len(expression) > _MOST_CHARS:
         raise ComputationError(f"the expression for {value} is too long")
-    parser = _Parser(expression, value, sources, is_held, lists)
-    claimed, result = parser.claimed, _between(expression, is_held) or parser.result()
+    parser = _Parser(expression, value, sources, is_held, lists=lists, counts=counts)
+    claimed = parser.claimed
+    result = _between(expression, is_held) or parser.result()
     fits = claimed.unit == result.unit or (claimed.unit, result.unit) in (("%", ""), ("pp", "%"))
     if claimed.unit and not fits:
-        raise ComputationError(f"{expression} does not give {claimed.unit or 'a number'}, as {value} says")
+        raise ComputationError(
+            f"{expression} does not give {claimed.unit_name}, as {value} says, but {result.unit_name}"
+        )
     if result.unit and not claimed.unit:
-        raise ComputationError(f"{value} lacks the unit of {expression}")
+        raise ComputationError(f"{value} lacks the unit of {expression}: {result.unit_name}")
     given = result.value
     if claimed.unit == "%" and result.unit != "%":
         given *= 100
-    step = _step(value)
-    size = next((size_of(found.amount.unit)[0] for found in scan(value) if found.amount), Fraction(1))
-    if abs(abs(given) - abs(claimed.value)) > step * size / 2:
-        raise ComputationError(f"{expression} is not {value}")
+    if abs(abs(given) - abs(claimed.value)) > _step(value) * claimed.size / 2:
+        unit = f" {claimed.unit_name}" if claimed.unit else ""
+        ratio = given / claimed.size
+        gives = f"far more than {value}"
+        if abs(ratio) < _LONGEST_RESULT:
+            gives = f"{float(ratio):,.2f}".rstrip("0").rstrip(".") + unit
+        raise ComputationError(f"{expression} is not {value}: it gives {gives}")
+    return parser.addends
 
 
 def _step(value: str) -> Fraction:
@@ -93,12 +120,13 @@ def _step(value: str) -> Fraction:
 
 
 def _read(text: str) -> _Quantity:
-    amounts = [found.amount for found in scan(text.strip()) if found.amount]
+    amounts = [mention.amount for mention in scan(plain_text(text.strip())) if mention.amount]
     sizes = [(amount, *size_of(amount.unit)) for amount in amounts if amount.value is not None]
     if len(sizes) != 1 and {unit for _, _, unit in sizes} != {"s"}:  # "2 h 45 min"
         raise ComputationError(f"{text.strip()!r:.60} is not one number")
     values = [amount.value * size for amount, size, _ in sizes if amount.value is not None]
-    return _Quantity(max(values), sizes[0][0].currency or sizes[0][2], sizes[0][1])
+    first, size, base = sizes[0]
+    return _Quantity(max(values), first.currency or base, size, own_unit=first.unit, rate=first.rate)
 
 
 def _between(expression: str, is_held: Callable[[str], bool]) -> _Quantity | None:
@@ -112,12 +140,12 @@ def _between(expression: str, is_held: Callable[[str], bool]) -> _Quantity | Non
         if len(dates) != 1 or not is_held(text):
             raise ComputationError(f"{text} is no date or time of the lines that are cited")
         ends.append(dates[0])
-    _, base = size_of(unit)
+    size, base = size_of(unit)
     length = span_between(ends[0], ends[1], in_months=base == "month")
     if length is None:
         raise ComputationError(f"{expression} are not two days or two times")
     over_midnight = len(ends[0]) == len("23:50:00") and ends[0] > ends[1]
-    return _Quantity(_DAY_SECONDS - length if over_midnight else length, base)
+    return _Quantity(_DAY_SECONDS - length if over_midnight else length, base, size, own_unit=unit)
 
 
 class _Parser:
@@ -127,11 +155,20 @@ class _Parser:
         value: str,
         sources: Sequence[str],
         is_held: Callable[[str], bool],
+        *,
         lists: Mapping[str, Sequence[str]],
+        counts: Collection[int],
     ) -> None:
-        self._text, self._value, self.claimed = expression, value, _read(value)
-        self._sources, self._is_held, self._lists = sources, is_held, lists
-        self._at, self._depth, self._added = 0, 0, 1
+        self._text = expression
+        self._value = value
+        self.claimed = _read(value)
+        self._sources = sources
+        self._is_held = is_held
+        self._lists = lists
+        self._counts = frozenset(map(Fraction, counts))
+        self._at = 0
+        self._depth = 0
+        self._added = 1
 
     def result(self) -> _Quantity:
         result = self._sum()
@@ -140,6 +177,11 @@ class _Parser:
                 f"{self._text[self._at :].strip()!r:.40} in {self._text!r:.80} is not understood"
             )
         return result
+
+    @property
+    def addends(self) -> int:
+        """How many numbers the sum that was read last adds."""
+        return self._added
 
     def _next(self, *names: str) -> re.Match[str] | None:
         token = _TOKEN.match(self._text, self._at)
@@ -166,46 +208,105 @@ class _Parser:
             term = self._product()
             sign = 1 if mark == "+" else -1
             if term.unit == "%" != total.unit:
-                term = _Quantity(total.value * term.value / 100, total.unit)
+                term = replace(total, value=total.value * term.value / 100)
+            total = self._in_unit(total, term)
+            term = self._in_unit(term, total)
             if term.unit != total.unit:
-                raise ComputationError(
-                    f"{self._text} adds {total.unit or 'a number'} and {term.unit or 'a number'}"
-                )
-            total, self._added = replace(total, value=total.value + sign * term.value), self._added + 1
+                raise ComputationError(f"{self._text} adds {self._unit_of(total)} and {self._unit_of(term)}")
+            value = total.value + sign * term.value
+            total = replace(total, value=value, bare=(*total.bare, *term.bare) if total.bare else ())
+            self._added += 1
         self._depth -= 1
         return total
 
+    def _in_unit(self, addend: _Quantity, partner: _Quantity) -> _Quantity:
+        """
+        Return a sum of numbers without a unit in that of the other side of a sum, where the lines do not say
+        that they measure or count something else; anything else as it is.
+        """
+        if not addend.bare or not partner.unit or partner.unit == "%":
+            return addend
+        unit = partner.unit if partner.is_price else partner.own_unit
+        measures = all(
+            any((amount.currency or amount.unit) in ("", unit) for amount in self._amounts(value))
+            for value in addend.bare
+        )
+        return replace(partner, value=addend.value * partner.size) if measures else addend
+
+    def _amounts(self, value: Fraction) -> list[Amount]:
+        """Return the numbers of the lines that have a value, count nothing and are no place in an order."""
+        return self._amounts_by_value.get(value, [])
+
+    @cached_property
+    def _amounts_by_value(self) -> dict[Fraction, list[Amount]]:
+        amounts: dict[Fraction, list[Amount]] = {}
+        for source in self._sources:
+            for mention in scan(plain_text(source)):
+                amount = mention.amount
+                if amount is None or amount.value is None:
+                    continue
+                if not (amount.counts or amount.ordinal or amount.label):
+                    amounts.setdefault(amount.value, []).append(amount)
+        return amounts
+
+    def _units(self, value: Fraction) -> str:
+        """Return the units in which the lines have a number, as people write them; "" if it has none."""
+        amounts = self._amounts(value)
+        units = {amount.currency or name_unit(amount.unit) for amount in amounts}
+        return " and ".join(sorted(units - {""}))
+
+    def _unit_of(self, quantity: _Quantity) -> str:
+        """Return the unit of one side of a sum; of a number without one that which the lines give it."""
+        units = (self._units(value) for value in quantity.bare[:1])
+        return next(filter(None, units), quantity.unit_name)
+
     def _product(self) -> _Quantity:
-        result = self._factor({_HUNDRED.value})
+        result = self._factor({_HUNDRED})
+        leading = result
         while True:
             if self._next("of"):
                 mark = "*"
             elif not (mark := self._mark("*/")):
+                if result is leading and leading.is_count:
+                    raise ComputationError(f"{leading.value} in {self._text} is only the length of a list")
                 return result
             addends = self._added
-            factor = self._factor(defined={Fraction(addends), Fraction(100)})
+            factor = self._factor(defined={Fraction(addends), _HUNDRED})
             if mark == "*" and "%" in (result.unit, factor.unit):
                 first, second = (result, factor) if result.unit == "%" else (factor, result)
                 unit = "%" if second.value == 100 and not second.unit else second.unit
-                result = _Quantity(first.value * second.value / (1 if unit == "%" else 100), unit)
+                share = first.value / (1 if unit == "%" else 100)
+                result = _Quantity(share * second.value, unit, second.size, own_unit=second.own_unit)
             elif mark == "*" and not (result.unit or factor.unit):
-                is_share = self.claimed.unit == "%" and _HUNDRED in (result, factor)
+                is_share = self.claimed.unit == "%" and _HUNDRED in (result.value, factor.value)
                 result = _Quantity(result.value * factor.value, "%" if is_share else "")
             elif mark == "*":
-                measured = [one for one in (result, factor) if one.unit]
-                prices = [one for one in measured if one.is_price]  # of a rate, "€ per kWh"
+                measured = [quantity for quantity in (result, factor) if quantity.unit]
+                prices = [quantity for quantity in measured if quantity.is_price]  # of a rate, "€ per kWh"
                 if len(measured) == 2 and len(prices) != 1:
-                    raise ComputationError(f"{self._text} multiplies {result.unit} by {factor.unit}")
-                size = result.size * factor.size if len(measured) == 2 else 1
-                result = _Quantity(result.value * factor.value / size, (prices or measured)[0].unit)
+                    raise ComputationError(
+                        f"{self._text} multiplies {result.unit_name} by {factor.unit_name}"
+                    )
+                size = result.size * factor.size if len(measured) == 2 else Fraction(1)
+                value = result.value * factor.value / size
+                result = replace((prices or measured)[0], value=value, bare=())
             elif not factor.value:
                 raise ComputationError(f"{self._text} divides by nothing")
-            elif factor.unit and result.is_price and factor.unit != result.unit:
-                result = _Quantity(result.value / factor.value * factor.size, result.unit)  # "$290 per kg"
-            elif factor.unit and factor.unit != result.unit:
-                raise ComputationError(f"{self._text} divides {result.unit or 'a number'} by {factor.unit}")
             else:
-                result = _Quantity(result.value / factor.value, "" if factor.unit else result.unit)
+                result = self._quotient(result, factor)
+
+    def _quotient(self, dividend: _Quantity, divisor: _Quantity) -> _Quantity:
+        """Return one number by another: a share of one unit, else an amount in the unit of the first."""
+        if not divisor.unit:
+            return replace(dividend, value=dividend.value / divisor.value, bare=())
+        is_rate = divisor.own_unit != "" and divisor.own_unit == self.claimed.rate
+        if divisor.unit == dividend.unit and not is_rate:
+            return _Quantity(dividend.value / divisor.value)
+        if self.claimed.unit == f"{dividend.unit}/{divisor.unit}":  # "km/h"
+            return replace(self.claimed, value=dividend.value / divisor.value)
+        if dividend.is_price or (dividend.unit and dividend.unit == self.claimed.unit):  # "$290 per kg"
+            return replace(dividend, value=dividend.value / divisor.value * divisor.size)
+        raise ComputationError(f"{self._text} divides {dividend.unit_name} by {divisor.unit_name}")
 
     def _factor(self, defined: frozenset[Fraction] | set[Fraction] = frozenset()) -> _Quantity:
         if self._mark("-"):
@@ -226,14 +327,27 @@ class _Parser:
                 f"{self._text[self._at :].strip()!r:.40} in {self._text!r:.80} is no number"
             )
         text = token["operand"].strip()
+        return self._operand(text, defined)
+
+    def _operand(self, text: str, defined: frozenset[Fraction] | set[Fraction]) -> _Quantity:
+        """Return a number that the lines hold, or one that is defined where it stands."""
         quantity = _read(text)
         if not quantity.unit and self.claimed.unit:  # "749.99" beside "$52.99" may be "$749.99"
-            measured = _DIGITS.sub(text, self._value.lstrip("-−–"), count=1)
-            if self._is_held(measured):
-                return _read(measured)
-        if not (quantity.value in defined and not quantity.unit) and not self._is_held(text):
-            raise ComputationError(f"{text} in {self._text} is not in the lines that are cited")
-        return quantity
+            unit = self.claimed.unit if self.claimed.is_price else name_unit(self.claimed.own_unit)
+            for measured in (_DIGITS.sub(text, self._value.lstrip("-−–"), count=1), f"{text} {unit}"):
+                if self._is_held(measured):
+                    return _read(measured)
+        if quantity.unit in ("cent", "¢") and self.claimed.is_price and self._is_held(text):
+            return _Quantity(quantity.value / 100, self.claimed.unit)
+        if self._is_held(text):
+            return replace(quantity, bare=() if quantity.unit else (quantity.value,))
+        if quantity.value in defined and not quantity.unit:
+            return quantity
+        if quantity.value in self._counts and not quantity.unit:
+            return replace(quantity, is_count=True)
+        units = self._units(quantity.value / quantity.size)
+        cause = f", which have it in {units}" if units else ""
+        raise ComputationError(f"{text} in {self._text} is not in the lines that are cited{cause}")
 
     def _function(self, name: str, listed: str | None) -> _Quantity:
         if listed is not None:
@@ -246,16 +360,20 @@ class _Parser:
                 raise ComputationError(f"a parenthesis of {self._text} is open")
         if name == "count":
             return _Quantity(Fraction(len(terms)))
+        measured = next((term for term in terms if term.unit), terms[0])
+        terms = [self._in_unit(term, measured) for term in terms]
         if len({term.unit for term in terms}) != 1:
-            raise ComputationError(f"{self._text} takes {name} of numbers of several units")
-        values, unit = [term.value for term in terms], terms[0].unit
+            units = " and ".join(dict.fromkeys(term.unit_name for term in terms))
+            raise ComputationError(f"{self._text} takes {name} of numbers of several units: {units}")
+        values = [term.value for term in terms]
+        bare = tuple(number for term in terms for number in term.bare)
         match name:
             case "sum" | "total":
-                return _Quantity(sum(values, Fraction()), unit)
+                return replace(measured, value=sum(values, Fraction()), bare=bare)
             case "mean" | "average" | "avg":
-                return _Quantity(sum(values, Fraction()) / len(values), unit)
+                return replace(measured, value=sum(values, Fraction()) / len(values), bare=())
             case "min" | "max":
-                return _Quantity(min(values) if name == "min" else max(values), unit)
+                return replace(measured, value=min(values) if name == "min" else max(values), bare=())
         raise ComputationError(f"{name} in {self._text} is not one of sum, mean, min, max, count")
 
     def _listed(self, function: str, name: str) -> list[_Quantity]:
@@ -274,14 +392,12 @@ class _Parser:
             ]
             sizes = [(amount, *size_of(amount.unit)) for amount in amounts]
             fitting = [
-                _Quantity(amount.value * size, amount.currency or unit)
+                _Quantity(amount.value * size, amount.currency or unit, size, own_unit=amount.unit)
                 for amount, size, unit in sizes
                 if amount.value is not None and (amount.currency or unit) == self.claimed.unit
             ]
             if not fitting and function != "count":
-                raise ComputationError(
-                    f"{line!r:.60} of {name} has no number like {self.claimed.unit or 'that'}"
-                )
+                raise ComputationError(f"{line!r:.60} of {name} has no number like {self.claimed.unit_name}")
             quantities.append(fitting[0] if fitting else _Quantity(Fraction(1)))
         return quantities
 

@@ -36,6 +36,7 @@ _ELIDED = lazy_pattern(r"(?!I')[A-Z][a-z]?'[A-ZÀ-ÖØ-Þ][^\W\d_]")
 """How "O'Brien" and "D'Angelo" begin."""
 _LETTERED = read_words("english_words.txt", "lettered")
 """Words that a single letter tells apart, as it does LABELS."""
+_FOREIGN_STARTS = read_words("english_words.txt", "foreign_starts")
 _ALONE = lazy_pattern(r"[^\W\d_]\.?(?:[\s,;:!?)]|\Z)")
 _PARTS = lazy_pattern(
     r"(?<![^\W\d_])[^\W\d_]++(?=\d)|(?<=\d)[^\W\d_]\b|(?<=\b[DdLl]')\w+|\b[A-Z]{2,}(?=[A-Z][a-z])|(?<=[A-Z])[A-Z][a-z]+\b"
@@ -175,11 +176,13 @@ def _is_name(word: str, at_start: bool, caseless_text: bool, english: bool, shou
     if not word[0].isupper():  # "iPhone"
         return word[1:2].isupper() and word.isalpha() and any(char.islower() for char in word[2:])
     if caseless_text:
-        return True
+        return word not in ("A", "I")  # words_of does not hold them either
     base = word.partition("'")[0]
     if len(base) > 1 and all(char.isupper() for char in base if char.isalpha()):
         return not (is_acronym(base) or (is_ordinary(base) and (shouted or len(base) > 3)))
     if is_honorific(base) or is_acronym(base) or len(base) < 2:
+        return False
+    if at_start and base.lower() in _FOREIGN_STARTS:
         return False
     inner = any(char.isupper() for char in base[1:])
     return inner or not at_start or (english and not is_ordinary(base))

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 
 from panda.language.patterns import lazy_pattern
-from panda.language.words import read_groups, read_words
+from panda.language.words import alternatives, read_groups, read_words
 
 DIGITS = r"\d+(?:[.,'’]\d+)*|\.\d+"  # what may be one number: separators inside, never one at the end
 
@@ -25,6 +25,11 @@ for _unit, _row in read_groups("units.txt").items():
         _FOLDED.setdefault(_sign.lower(), set()).add(_unit)
 _ONLY_GLUED = frozenset(("in", "B", "x", "X", "K", "k", "gr", "a", "us", "mo", "st"))
 """Signs that are words or letters of their own behind a blank: "7 in stock", "gate 5 B"."""
+_PREPOSITION = lazy_pattern(
+    r"[ ](?:\d{4}(?!\d)|[A-Z][^\W_]*[^\W\dA-Z]|Q[1-4]\b"
+    rf"|{alternatives('english_words.txt', 'behind_in')}\b)"
+)
+"""What follows an "in" that is no inch: a year, a month, a place or another name, "the north", "total"."""
 _UNIT = lazy_pattern(
     rf"(?P<gap>[ \t]|-)?(?:(?P<phrase>(?i:{'|'.join(sorted(_PHRASES, key=len, reverse=True))}))(?!{_LETTER})"
     rf"|(?P<unit>dB\(A\)|N·m|[%‰°º¢℃℉″Ω×]{_LETTER}{{0,1}}(?!{_LETTER})|{_LETTER}+(?:\^?[23])?)(?![\w^]))"
@@ -87,6 +92,14 @@ NUMBER_WORDS = (
     rf"(?:(?:[ -]|[ ]and[ ])(?:{_ANY_WORD})){{0,15}}\b"
 )
 """A run of number words such as "two hundred and five" or "a dozen"."""
+_FOREIGN_WORDS = {
+    word.replace("_", " "): int(value)
+    for value, words in read_groups("number_words.txt").items()
+    for word in words.split()
+}
+_FOREIGN_BY_LENGTH = "|".join(sorted(_FOREIGN_WORDS, key=len, reverse=True)).replace(" ", "[ ]")
+ALL_NUMBER_WORDS = rf"(?:\b(?:{_FOREIGN_BY_LENGTH})\b(?!-\w)|{NUMBER_WORDS})"
+"""NUMBER_WORDS, or a number word of German, French or Spanish: notes are in these languages as well."""
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()  # noqa: SIM905
 ORDINAL_WORDS = {word: number for number, word in enumerate(_ORDINALS, start=1)}
 ORDINAL_WORDS |= {f"{word}th": value for word, value in _WORD_VALUES.items() if 13 <= value <= 19}
@@ -159,7 +172,8 @@ def unit_after(text: str, at: int) -> tuple[str | None, int]:
     unit = _unit_named(match["unit"] or re.sub("[ .-]", "", match["phrase"]).lower())
     if match["gap"] in (" ", "\t") and match["unit"] in _ONLY_GLUED:
         decimal = re.search(r"\d\.\d+\Z", text[max(0, at - 8) : at])
-        unit = unit if match["unit"] == "in" and decimal else ""
+        is_inch = match["unit"] == "in" and decimal and not _PREPOSITION.match(text, match.end())
+        unit = unit if is_inch else ""
     if not unit:
         return None, at
     rate, end = rate_after(text, match.end())
@@ -171,6 +185,15 @@ def unit_after(text: str, at: int) -> tuple[str | None, int]:
 def size_of(unit: str) -> tuple[Fraction, str]:
     """How large a unit is, by its normal name, and in which other unit that is told; else in itself."""
     return _SIZES.get(unit, (Fraction(1), unit))
+
+
+def name_unit(unit: str) -> str:
+    """Return how people write a unit, by its normal name: "days" of "d", "kWh" of "kwh", "km" of "km"."""
+    if unit in _SIGNS or "/" in unit:
+        return unit
+    signs = [sign for sign, own in _SIGNS.items() if own == unit and sign.lower() == unit]
+    names = [name for name, own in _NAMES.items() if own == unit]
+    return (signs[:1] or names[1:2] or [unit])[0]
 
 
 def _unit_named(written: str) -> str:
@@ -205,7 +228,9 @@ def currency_code(written: str) -> str:
 
 
 def number_from_words(words: str) -> list[int]:
-    """The numbers that a run of number words (NUMBER_WORDS) names, one for each part that reads as one."""
+    """The numbers that a run of number words names (ALL_NUMBER_WORDS), one for each part that is one."""
+    if words.lower() in _FOREIGN_WORDS:
+        return [_FOREIGN_WORDS[words.lower()]]
     numbers: list[int] = []
     total, current, last = 0, 0, 0  # last: size of the part added last, which the next one must undercut
     for word in re.split(r"[ -]+", words.lower()):

@@ -144,6 +144,9 @@ _ABBREVIATIONS = {name: frozenset(words.split()) for name, words in read_groups(
 """Groups of words that a dot follows within a sentence."""
 _END = lazy_pattern(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”]*+")
 _LOOK_CHARS = 60
+_LEADING_WORD = lazy_pattern(r"[^\W\d_]+")
+_DAY_NUMBER = lazy_pattern(r"(?<![\d.,])\d{1,2}\Z|(?<!\d)\d{1,2}\.?[–/-]\d{1,2}\Z")
+"""What may be a day before its dot: "5" of "5. November", "3.–5" of "3.–5. November"."""
 _MEASURE = lazy_pattern(r"\d[ \u00a0\u202f]?[^\W\d_]\Z")  # "2.5 m." ends a sentence where an initial does not
 
 
@@ -169,11 +172,24 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return [(start, start + len(said)) for start, said in starts]
 
 
+def begins_with_month(text: str) -> bool:
+    """
+    Return whether a text begins with the name of a month, as what stands behind a day of it does.
+
+    >>> begins_with_month("November; then more"), begins_with_month("Novembers")
+    (True, False)
+    """
+    word = _LEADING_WORD.match(text[:_LOOK_CHARS])
+    return word is not None and word[0].lower() in _ABBREVIATIONS["day_names"]
+
+
 def ends_sentence(before: str, mark: str, after: str) -> bool:
     if not before.strip() or not after:
         return False
     if not mark.startswith(".") or mark.startswith(".."):
         return not after[0].islower() or mark[0] not in ".…"
+    if begins_with_month(after) and _DAY_NUMBER.search(before):
+        return False
     word = re.split(r"[\s(\[\"“]", before)[-1].lower()
     if word in _ABBREVIATIONS["never_last"] or word.endswith(tuple(_ABBREVIATIONS["endings"])):
         return False
@@ -181,11 +197,8 @@ def ends_sentence(before: str, mark: str, after: str) -> bool:
         return False
     if word in _ABBREVIATIONS["months"] or word in _ABBREVIATIONS["sometimes_last"]:
         return after[0].isupper()
-    if word.isdigit():
-        following = re.split(r"[\s.,]", after, maxsplit=1)[0].lower()
-        is_day = len(word) <= 2 and following in _ABBREVIATIONS["day_names"]
-        if is_day or not before[: -len(word)].strip():  # "1. First" is the number of a list item
-            return False
+    if word.isdigit() and not before[: -len(word)].strip():  # "1. First" is the number of a list item
+        return False
     return not after[0].islower()
 
 

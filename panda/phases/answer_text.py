@@ -9,10 +9,10 @@ from panda.store.reason import Reason
 from panda.store.records import GatheredItem, Line
 
 _MARK = re.compile(r"[ \t]?\[(\d{1,3}(?:[ ]*,[ ]*\d{1,3})*)\](?!\()")
-_FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
+_FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})")
+_CODE_INDENT = ("    ", "\t")
 MOST_ITEMS = 12  # lines of one list that are quoted
 _ALIKE = 0.8
-_FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
 def cited_paragraphs(text: str, node_ids: Sequence[str]) -> list[GatheredItem]:
@@ -27,9 +27,13 @@ def cited_paragraphs(text: str, node_ids: Sequence[str]) -> list[GatheredItem]:
     """
     found = []
     for part in _paragraphs(text):
-        marked = [int(n) for marks in _MARK.findall(part) for n in re.findall(r"\d+", marks)]
+        lines = part.split("\n")
+        code = _code_lines(lines)
+        prose = "\n".join(line for at, line in enumerate(lines) if at not in code)
+        marked = [int(n) for marks in _MARK.findall(prose) for n in re.findall(r"\d+", marks)]
         cited = tuple(dict.fromkeys(node_ids[n - 1] for n in marked if 0 < n <= len(node_ids)))
-        plain = _MARK.sub("", part).strip("\n").rstrip()
+        bare = [line if at in code else _MARK.sub("", line) for at, line in enumerate(lines)]
+        plain = "\n".join(bare).strip("\n").rstrip()
         if plain.strip() and node_ids:
             found.append(GatheredItem(plain, cited or tuple(node_ids)))
     return found
@@ -37,16 +41,38 @@ def cited_paragraphs(text: str, node_ids: Sequence[str]) -> list[GatheredItem]:
 
 def _paragraphs(text: str) -> Iterator[str]:
     lines: list[str] = []
-    is_code = False
-    for line in text.strip().splitlines():
-        is_code = is_code != bool(_FENCE.match(line))
-        if line.strip() or is_code:
+    written = text.strip("\n").rstrip().splitlines()
+    code = _code_lines(written)
+    for at, line in enumerate(written):
+        if line.strip() or at in code:
             lines.append(line)
         elif lines:
             yield "\n".join(lines)
             lines = []
     if lines:
         yield "\n".join(lines)
+
+
+def _code_lines(lines: Sequence[str], *, is_closed: bool = False) -> set[int]:
+    """
+    Return which lines are fenced code, at any indentation, with the fences. What is left open goes
+    to the end, or with *is_closed* is none.
+    """
+    code: set[int] = set()
+    fence = ""
+    opened = len(lines)
+    for at, line in enumerate(lines):
+        match = _FENCE.match(line)
+        if fence or match:
+            code.add(at)
+        if match and not fence:
+            fence = match["fence"]
+            opened = at
+        elif match and match["fence"].startswith(fence) and not line[match.end() :].strip():
+            fence = ""
+    if fence and is_closed:
+        return {at for at in code if at < opened}
+    return code
 
 
 def list_name(line: Line) -> str:
@@ -161,10 +187,16 @@ def _marked(text: str, mark: str) -> str:
     if "\n" not in text:
         return escape_quote(text) + mark
     lines = text.split("\n")
-    fenced: set[int] = set()
-    for match in _FENCED.finditer(text):
-        fenced.update(range(text.count("\n", 0, match.start()), text.count("\n", 0, match.end()) + 1))
-    lines = [line if at in fenced else escape_quote(line) for at, line in enumerate(lines)]
-    if len(lines) - 1 in fenced or lines[-1].rstrip().endswith("|"):
+    code = _code_lines(lines, is_closed=True)
+    lines = [line if at in code else _escape_line(line) for at, line in enumerate(lines)]
+    ends_in_code = len(lines) - 1 in code or lines[-1].startswith(_CODE_INDENT)
+    if ends_in_code or lines[-1].rstrip().endswith("|"):
         return "\n".join(lines) + f"\n\n({mark.strip()})"
     return "\n".join(lines) + mark
+
+
+def _escape_line(line: str) -> str:
+    """Return a line of prose in which an indented fence that nothing closes opens no code either."""
+    match = _FENCE.match(line)
+    indent = match.start("fence") if match else 0
+    return line[:indent] + escape_quote(line[indent:])

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from panda.documents.evidence import check_computed
+from panda.documents.evidence import Figure, FigureCheck, check_figures
 from panda.documents.text import one_line
 from panda.documents.times import last_seen, parse_time, without_last_seen
 from panda.memory.gathered import node_caption
@@ -55,17 +55,31 @@ class Cited:
 
     def computed(self, item: GatheredItem) -> tuple[list[str], list[str]]:
         """The figures of an item that hold, and how much it cites; what is wrong with the others."""
-        values, faults = list[str](), list[str]()
-        lists = _lists([node for id_ in item.node_ids if (node := self._nodes(id_))])
-        for figure in item.computed:
-            mine = [self._lines[id_] for id_ in figure.lines if id_ in self._lines]
-            sources = [*self.texts(item), self._turn.query]
-            if mine and all(line.place > 0 for line in mine):
-                sources = [*(_shown(line) for line in mine if self._holds(line)), self._turn.query]
-            fault = check_computed(figure.value, figure.expression, sources, lists)
-            (values if fault is None else faults).append(fault or figure.value)
+        figures = self._figures(item)
+        lists = self._lists_of(item)
         counts = {len(item.node_ids), len(self._named(item)), *map(len, lists.values())}
-        return [*values, *(str(n) for n in counts if n > 1)], faults
+        return [*figures.values, *(str(count) for count in counts if count > 1)], [*figures.faults]
+
+    def _figures(self, item: GatheredItem) -> FigureCheck:
+        """Return which computed figures of an item hold, and what of its text can be worked out."""
+        lists = self._lists_of(item)
+        lines = {line.text for line in self._named(item)}
+        cited = {
+            title: listed for title, listed in lists.items() if not lines or not lines.isdisjoint(listed)
+        }
+        texts = self.texts(item)
+        figures = []
+        for part in item.computed:
+            mine = [self._lines[id_] for id_ in part.lines if id_ in self._lines]
+            sources = texts
+            if mine and all(line.place > 0 for line in mine):
+                sources = [_shown(line) for line in mine if self._holds(line)]
+            figures.append(Figure(part.value, part.expression, [*sources, self._turn.query]))
+        about = [self._turn.query, *item.node_ids]
+        return check_figures(item.text, figures, texts, lists=lists, whole_lists=cited, about=about)
+
+    def _lists_of(self, item: GatheredItem) -> dict[str, list[str]]:
+        return _lists([node for id_ in item.node_ids if (node := self._nodes(id_))])
 
     def _holds(self, line: Line) -> bool:
         node = self._nodes(line.node)
@@ -91,6 +105,7 @@ class Cited:
                 seen = f" {last_seen(node.at)}" if node and node.at else ""
                 shown.append(f"   [{node_id}] {one_line(node.title) if node else ''}{seen}".rstrip())
                 shown += [f"   - {one_line(line)}" for line in self.beside(item, node_id)]
+            shown += [f"   = {value} = {expression}" for value, expression in self._figures(item).worked_out]
         return "\n".join(shown)
 
     def _lines_of(self, item: GatheredItem, node_id: str) -> list[Line]:

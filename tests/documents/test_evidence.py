@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from panda.documents.evidence import check_evidence, find_claims
@@ -47,6 +47,7 @@ def test_claims_keep_their_words() -> None:
 
 
 @given(st.text())
+@example("A \U0002ebe1")
 def test_every_text_supports_itself(text: str) -> None:
     """No text makes a claim that the same text does not support."""
     assert check_evidence(text, [text]) == []

@@ -33,6 +33,9 @@ def test_passages_are_single_lines_with_true_numbers(text: str) -> None:
     [
         ["Dr. J. Smith lives in the U.S. and likes it.", "So do I"],
         ["The ceiling is 2,51 m.", "The window is 1,20 m wide.", "Am 3. Oktober kommt Dr. A. Lang."],
+        ["Wir treffen uns am 5. November; danach ist Pause.", "Gut."],
+        ["Am **5. November** ist zu.", "Vom 3.–5. November auch.", "(5. November)."],
+        ["I paid 2.15.", "November was cold."],
         ['He said "no."', "Then he left."],
         [],
     ],
@@ -54,6 +57,25 @@ def test_numbers_are_never_cut(number: float, unit: str) -> None:
 def test_text_without_marks_stays(text: str) -> None:
     """What has neither marks nor a list of sources comes back as it was, but for final line breaks."""
     assert strip_citations(text).rstrip("\n") == text.rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("5. November is the day", [("5. November is the day", None)]),
+        (
+            "5. November: dentist\n6. November: cinema",
+            [("5. November: dentist", None), ("6. November: cinema", None)],
+        ),
+        ("1. Whisk.\n2. March on.\n3. End.", [("Whisk.", 1), ("March on.", 2), ("End.", 3)]),
+        ("1. May I ask?\n2. Then go.", [("May I ask?", 1), ("Then go.", 2)]),
+    ],
+)
+def test_a_day_at_the_start_of_a_line_is_no_number_of_a_list(
+    text: str, units: list[tuple[str, int | None]]
+) -> None:
+    """A line that begins with a day keeps it, unless a numbered list goes on there."""
+    assert [(unit.text, unit.number) for unit in split_units(text)] == units
 
 
 def test_nested_structure() -> None:

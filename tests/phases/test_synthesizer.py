@@ -115,6 +115,9 @@ def test_a_long_table_stays(ann: ScriptedPanda) -> None:
     [
         ("It costs:\n\n```sh\n# $697.00\n```", "It costs:\n\n```sh\n# $697.00\n```\n\n([1])"),
         ("It costs $697.00\n# Lenovo LOQ 15", "It costs $697.00\n\\# Lenovo LOQ 15 [1]"),
+        ("It costs:\n   ```\n   $697.00\n   ```", "It costs:\n   ```\n   $697.00\n   ```\n\n([1])"),
+        ("It costs:\n\n    $697.00", "It costs:\n\n    $697.00\n\n([1])"),
+        ("It costs:\n   ```\n   $697.00", "It costs:\n   \\```\n   $697.00 [1]"),
     ],
 )
 def test_fences_and_marks_of_a_writer(ann: ScriptedPanda, text: str, shown: str) -> None:
