@@ -11,7 +11,8 @@ from tests.record_replays import FIRST_TURN, QUESTIONS, RECORDED_AT
 
 TURN = str(FIRST_TURN)
 ALL = f"{FIRST_TURN}-{FIRST_TURN + len(QUESTIONS) - 1}"
-REFLECTION = "pipeline/phase1_reflection"
+ANALYZER = "pipeline/phase0_query_analyzer"
+CONTEXT = "pipeline/phase2_5_context_validator"
 
 
 @pytest.fixture
@@ -109,13 +110,13 @@ def test_a_turn_of_the_project_s_own_store(panda: Panda) -> None:
 def test_a_changed_recipe_is_named(ann: ScriptedPanda) -> None:
     """What a model is asked only since the recipe was changed is a miss that says so."""
     assert ann.turn().code == 0
-    text = (ROOT / "recipes" / f"{REFLECTION}.yaml").read_text(encoding="utf-8")
-    ann.write(f"recipes/{REFLECTION}.yaml", f"{text}temperature: 0.9\n")
+    text = (ROOT / "recipes" / f"{ANALYZER}.yaml").read_text(encoding="utf-8")
+    ann.write(f"recipes/{ANALYZER}.yaml", f"{text}temperature: 0.9\n")
     ended = ann("replay", "3", "--json")
     assert ended.code == 3, ended.out
     (turn,) = ended.data["turns"]
     assert [(miss["recipe"], miss["kind"], miss["cause"]) for miss in turn["misses"]] == [
-        (REFLECTION, "generate", "recipe changed")
+        (ANALYZER, "generate", "recipe changed")
     ]
 
 
@@ -139,9 +140,9 @@ def offline_calls(path: Path) -> list[tuple[Any, ...]]:
 def test_an_offline_call_is_written_down(panda: Panda) -> None:
     """A line of calls.jsonl has reply, behaviour, and digests of inputs, encoder and weights; no prompt."""
     text = panda.turn_file(FIRST_TURN, "calls.jsonl").read_text(encoding="utf-8")
-    (call,) = [call for call in map(json.loads, text.splitlines()) if call["recipe"] == REFLECTION]
+    (call,) = [call for call in map(json.loads, text.splitlines()) if call["recipe"] == CONTEXT]
     assert (call["kind"], call["model"], call["attempt"]) == ("offline", "minilm-l6", 1)
-    assert (call["behaviour"], call["reply"]) == (1, {"decision": "PROCEED", "question": ""})
+    assert (call["behaviour"], call["reply"]) == (1, {"verdict": "pass"})
     assert {"inputs", "weights", "model", "recipe", "version"} <= set(call["hashes"])
     assert call["usage"] == {"prompt": 0, "reused": 0, "output": 0}
     assert not {"messages", "prefix", "options", "parameters"} & set(call)
@@ -159,19 +160,15 @@ def test_recorded_offline_replies_are_reproduced(panda: Panda) -> None:
 def test_an_offline_reply_that_is_another_is_told(panda: Panda) -> None:
     """A reply that the program does not give any more is a miss that says so, with the difference."""
     path = panda.turn_file(FIRST_TURN, "calls.jsonl")
-    edit(
-        path,
-        '"decision": "PROCEED"}',
-        '"decision": "CLARIFY"}',
-    )
+    edit(path, '{"verdict": "pass"}', '{"verdict": "clarify"}')
     unseal(panda)
     ended = panda("replay", TURN, "--json")
     assert ended.code == 3, ended.out
     (turn,) = ended.data["turns"]
     (miss,) = turn["misses"]
-    assert (miss["recipe"], miss["kind"]) == (REFLECTION, "offline")
+    assert (miss["recipe"], miss["kind"]) == (CONTEXT, "offline")
     assert miss["cause"] == "behaves otherwise since"
-    assert '-  "decision": "CLARIFY"' in miss["difference"]
+    assert '-  "verdict": "clarify"' in miss["difference"]
 
 
 def test_a_selection(panda: Panda) -> None:
@@ -201,14 +198,14 @@ def test_a_run_and_the_saved_turns(panda: Panda) -> None:
 
 def test_an_earlier_version_is_ejected(panda: Panda) -> None:
     """With --force it is written over what is there, byte for byte, and the version it replaced is kept."""
-    packaged = (ROOT / "prompts" / f"{REFLECTION}.md").read_text(encoding="utf-8")
+    packaged = (ROOT / "prompts" / f"{ANALYZER}.md").read_text(encoding="utf-8")
     (version,) = list_versions(panda)
     assert (
         panda("batch", "-", "--save", stdin='{"id": "a", "query": "Who was Napoleon?"}\n').code == 0
     )  # keeps it
-    own = panda.write(f"prompts/{REFLECTION}.md", packaged + "- Another.\n")
+    own = panda.write(f"prompts/{ANALYZER}.md", packaged + "- Another.\n")
     assert list(list_versions(panda).values()) == [False, True]
-    eject = ("recipe", "eject", REFLECTION, "--json", "--version")
+    eject = ("recipe", "eject", ANALYZER, "--json", "--version")
     refused = panda(*eject, version[:10])
     assert (refused.code, refused.error["where"]) == (2, str(own))
     assert own.read_text(encoding="utf-8").endswith("- Another.\n")
@@ -222,6 +219,6 @@ def test_an_earlier_version_is_ejected(panda: Panda) -> None:
 
 
 def list_versions(panda: Panda) -> dict[str, bool]:
-    """Return the versions of the recipe of phase 1 in order, and whether each is in force."""
-    versions = panda.json("recipe", "history", REFLECTION)["versions"]
+    """Return the versions of the recipe of phase 0 in order, and whether each is in force."""
+    versions = panda.json("recipe", "history", ANALYZER)["versions"]
     return {version["version"]: version["in_force"] for version in versions}

@@ -67,7 +67,7 @@ def test_a_recap_is_sound(tmp_path: Path) -> None:
 
 
 def test_a_line_of_a_note_supports_an_answer_while_the_note_has_it(ann: ScriptedPanda) -> None:
-    """An item is held against the lines of §2 that it cites; a note edited since is not judged."""
+    """A line of §2 is held against its note, in figures and word for word; a note edited since is not judged."""
     note = write_note(ann.user_directory, "loq.md", NOTE)
     script = Script(
         retrieval={"relevant": pick("knowledge:loq.md")},
@@ -78,6 +78,6 @@ def test_a_line_of_a_note_supports_an_answer_while_the_note_has_it(ann: Scripted
     assert turn.status == "approved"
     assert verdicts_on(ann, turn) == []
     note.write_text("---\nupdated: 2026-02-01\n---\n\nThe LOQ is grey.\n", encoding="utf-8")
-    assert verdicts_on(ann, turn) == ["not judged"]
+    assert verdicts_on(ann, turn) == ["not judged", "not judged"]
     note.unlink()
     assert verdicts_on(ann, turn) == ["not judged"]
