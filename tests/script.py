@@ -315,5 +315,7 @@ class NaturalWriter:
         if isinstance(reply, str):
             return reply
         properties = getattr(asked.params, "schema", {})["properties"]
+        if step == "synthesis":
+            reply = {"lines": chosen_lines(asked, pick(*reply["lines"]))}
         said = {name: _filled(value, name, asked) for name, value in reply.items() if name in properties}
         return STYLES[self._turn.style] % json.dumps(said, ensure_ascii=False, indent=2)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.api import PRICE_QUESTION, ROOT, ScriptedPanda, Turn, tree
+from tests.api import PRICE_QUESTION, ROOT, VAGUE_QUESTION, ScriptedPanda, Turn, tree
 from tests.script import APPROVED, PRICE_NODE, Asked, Request, Script, step_of
 
 LOADED_LATER = {
@@ -156,11 +156,17 @@ def test_hostile_model(ann: ScriptedPanda, name: str) -> None:
             "user_purpose": text[:120],
         },
         reflection={"decision": "PROCEED", "question": "", "reasoning": text[:200]},
-        planner={"tools": [], "next_step": "synthesis", "goal": text[:200], "tasks": [text[:120]]},
+        planner={
+            "tools": [],
+            "next_step": "synthesis",
+            "goals": [{"goal": text[:200]}],
+            "tasks": [text[:120]],
+        },
         validator={"verdict": "FAIL", "reason": text[:200]},
         summary={"summary": text[:400], "topics": []},
     )
     turn = ann.turn(script=script)
+    assert turn.asked("reflection")
     assert turn.status == "failed"
     assert turn.sections == [0, 1, 2, 3, 5, 6]
     assert turn.meta(6)["verdict"] == "FAIL"
@@ -179,7 +185,7 @@ def test_timeout_halts(ann: ScriptedPanda, step: str) -> None:
             time.sleep(0.8)
         return script(asked)
 
-    turn = ann.turn(script=answer)
+    turn = ann.turn(VAGUE_QUESTION, script=answer)
     check_halted(ann, turn, phase=PHASE_OF[step], kind="model_timeout", code=75)
     assert len(turn.asked(step)) == 1
 
@@ -187,7 +193,7 @@ def test_timeout_halts(ann: ScriptedPanda, step: str) -> None:
 @pytest.mark.parametrize("step", PHASE_OF)
 def test_invalid_reply_halts(ann: ScriptedPanda, step: str) -> None:
     """A reply that stays invalid after its retries halts the turn and is kept in the intervention."""
-    turn = ann.turn(script=Script(**{**WITH_TOOLS, step: "no JSON at all"}))
+    turn = ann.turn(VAGUE_QUESTION, script=Script(**{**WITH_TOOLS, step: "no JSON at all"}))
     check_halted(ann, turn, phase=PHASE_OF[step], kind="invalid_reply")
     assert len(turn.asked(step)) > 1
     assert turn.interventions[0]["raw_output"] == "no JSON at all"

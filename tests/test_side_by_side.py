@@ -65,7 +65,7 @@ class Meeting:
         if not queries:
             return Script()(asked)
         query = max(queries, key=asked.text.rfind)
-        if step_of(asked) == "reflection":
+        if step_of(asked) == "analyzer":
             self._all_have_begun.wait(SECONDS)
             if query != self._first:
                 assert self.first_has_ended.wait(SECONDS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.api import LAPTOPS, Panda, ScriptedPanda
+from tests.api import LAPTOPS, ROOT, Panda, ScriptedPanda
 from tests.script import APPROVED, Script, pick
 from tests.store_files import NOW, write_research, write_visit
 from tests.web.site import running_site
@@ -16,6 +16,12 @@ from tests.web.site import running_site
 pytestmark = pytest.mark.asks_for("www.bestbuy.com", "www.amazon.com")
 """The hosts of the demo's visits; none of them answers."""
 CHEAPEST = "what's the cheapest laptop with nvidia gpu"
+OWN_PROPERTIES = """
+    entities: {type: array, maxItems: 8, items: {type: string, maxLength: 80}}
+    reasoning: {type: string, maxLength: 200}
+    user_purpose: {type: string, maxLength: 120}
+    freshness: {type: string, maxLength: 40}"""
+"""What the packaged recipe of phase 0 does not ask for."""
 OFFER = {"@type": "Offer", "priceCurrency": "USD", "availability": "https://schema.org/InStock"}
 
 
@@ -55,7 +61,10 @@ def test_s1_3_1_entities_are_filled(laptops: Panda) -> None:
 
 
 def test_s3_16_1_a_writer_fills_the_analysis(ann: ScriptedPanda) -> None:
-    """What a model writes of the query stands in query_analysis.json."""
+    """What a recipe of the project asks of the query stands in query_analysis.json, as a model writes it."""
+    name = "recipes/pipeline/phase0_query_analyzer.yaml"
+    recipe = (ROOT / name).read_text(encoding="utf-8")
+    ann.write(name, recipe.replace("\n    resolved_query: {", f"{OWN_PROPERTIES}\n    resolved_query: {{"))
     written = {
         "entities": ["Lenovo LOQ 15"],
         "reasoning": "It names one laptop.",
