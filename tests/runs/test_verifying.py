@@ -67,7 +67,7 @@ def test_a_recap_is_sound(tmp_path: Path) -> None:
 
 
 def test_a_line_of_a_note_supports_an_answer_while_the_note_has_it(ann: ScriptedPanda) -> None:
-    """A line of §2 is held against its note, in figures and word for word; a note edited since is not judged."""
+    """A line of §2 is held against its note, in figures and words; a note edited since is not judged."""
     note = write_note(ann.user_directory, "loq.md", NOTE)
     script = Script(
         retrieval={"relevant": pick("knowledge:loq.md")},

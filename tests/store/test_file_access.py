@@ -76,11 +76,13 @@ def test_metadata_is_read_and_written_once_a_phase(panda: Panda) -> None:
 
 
 def test_a_turn_parses_only_recipes_that_it_asks(panda: Panda) -> None:
-    """Recipes that passed their check are parsed where a step begins, once each; phases 1 and 4 ask nobody."""
+    """Recipes that passed their check are parsed where a step begins, once each; phases 1 and 4 ask none."""
     parsed = parsed_recipes(events_of(panda, "turn", "-c", QUESTION))
     calls = panda.turn_file(814, "calls.jsonl").read_text(encoding="utf-8").splitlines()
     asked = {f"{json.loads(call)['recipe']}.yaml" for call in calls}
-    assert {path[: len("pipeline/phase0")] for path in asked} == {f"pipeline/phase{n}" for n in (0, 2, 3, 5, 7)}
+    assert {path[: len("pipeline/phase0")] for path in asked} == {
+        f"pipeline/phase{n}" for n in (0, 2, 3, 5, 7)
+    }
     assert {path for _, path in parsed} == {*asked, "pipeline/phase6_validator.yaml"}
     assert set(parsed.values()) == {1}
 
