@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.api import LAPTOPS, Ended, ModelServer, Panda
+from tests.api import LAPTOPS, VAGUE_QUESTION, Ended, ModelServer, Panda
 from tests.script import PRICE_NODE, Asked, Script
 
 QUERY = "How much is the Lenovo LOQ 15?"
@@ -187,11 +187,11 @@ def panda(tmp_path: Path, request: pytest.FixtureRequest) -> Panda:
     return found
 
 
-def written(panda: Panda, **replies: Any) -> Ended:
+def written(panda: Panda, query: str = QUERY, **replies: Any) -> Ended:
     """A turn with a model that writes."""
     server = ModelServer(lambda asked: writes(asked, **replies))
     panda.write("models.yaml", server.models())
-    ended = panda.turn(QUERY)
+    ended = panda.turn(query)
     server.close()
     return ended
 
@@ -220,6 +220,15 @@ def test_a_model_that_writes_runs_them(panda: Panda) -> None:
     assert json.loads(panda.turn_file(3, "plan.json").read_text())["tasks"] == ["tell"]
     analysis = json.loads(panda.turn_file(3, "query_analysis.json").read_text())
     assert (analysis["entities"], analysis["intent"]) == (["the LOQ"], "query")
+    assert panda.problems() == []
+
+
+def test_a_vague_query_is_reflected_on(panda: Panda) -> None:
+    """A model decides whether it is clear by a schema that has the decision alone."""
+    assert written(panda, VAGUE_QUESTION).code == 0
+    calls = panda.turn_file(3, "calls.jsonl").read_text(encoding="utf-8").splitlines()
+    (call,) = [call for call in map(json.loads, calls) if call["recipe"] == "pipeline/phase1_reflection"]
+    assert json.loads(call["output"])["decision"] == "PROCEED"
     assert panda.problems() == []
 
 
