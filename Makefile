@@ -74,6 +74,7 @@ bench: $(STAMP)
 	@$(BIN)/python bench/gathering.py --pairs bench/relevance_pairs.jsonl
 	@test -z "$(DATA)" || { for part in importing recall compression gathering answers; do \
 		$(BIN)/python bench/$$part.py "$(DATA)" || exit; done; }
+	@$(BIN)/python -m bench.small_model
 	@$(BIN)/python -m bench.evals
 	@$(BIN)/python -m bench.life
 

@@ -152,6 +152,7 @@ class FigureCheck:
     """The figures of a text that hold, and what is wrong with the others."""
 
     values: tuple[str, ...] = ()  # each is a source of its text
+    are_held: tuple[bool, ...] = ()  # of each figure that was given, whether its expression gives it
     faults: tuple[str, ...] = ()
     worked_out: tuple[tuple[str, str], ...] = ()  # values and expressions that code alone has found
 
@@ -177,6 +178,7 @@ def check_figures(
         about: As for check_evidence.
     """
     values: list[str] = []
+    are_held: list[bool] = []
     faults: list[str] = []
     counts = {len(lines) for lines in whole_lists.values() if len(lines) > 1}
     for figure in figures:
@@ -184,8 +186,10 @@ def check_figures(
             counts.add(_work_out(replace(figure, sources=[*figure.sources, *values]), lists, counts))
         except ComputationError as exc:
             faults.append(str(exc))
+            are_held.append(False)
         else:
             values.append(figure.value)
+            are_held.append(True)
     values += _with_rates(text, values)
     worked_out = work_out_missing(text, [*sources, *values], whole_lists, about=about)
     values += [value for value, _ in worked_out]
@@ -193,7 +197,9 @@ def check_figures(
         claims = check_evidence(text, [*sources, *values], about=about)
         if all(claim.kind == "name" for claim in claims):
             faults = []
-    return FigureCheck(tuple(values), tuple(faults), tuple(worked_out))
+    return FigureCheck(
+        values=tuple(values), are_held=tuple(are_held), faults=tuple(faults), worked_out=tuple(worked_out)
+    )
 
 
 def _with_rates(text: str, values: Sequence[str]) -> list[str]:

@@ -370,7 +370,8 @@ class _Judge:
             if _plain(line) not in rendered and not is_old:
                 yield f"{_place(part)}{_plain(line)!r:.100} is rendered as {rendered[0]!r:.100}"
             text = _plain(without_last_seen(item.text))
-            if self._quotes and not any(text in _plain(node.text) for node in cited):
+            is_worded = any(text in wording for wording in self._wordings)
+            if self._quotes and not is_worded and not any(text in _plain(node.text) for node in cited):
                 yield f"{_place(part)}{text!r:.80} is no quotation of {', '.join(item.node_ids)}"
 
     def _unrecorded(self, part: ReadSection) -> Iterator[str]:

@@ -17,7 +17,7 @@ from panda.phases.turn import Turn
 from panda.retrieval.relevance import share_of_words
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
-from panda.store.records import Evidence, GatheredContext, GatheredItem, Line, Step
+from panda.store.records import Computed, Evidence, GatheredContext, GatheredItem, Line, Step
 
 _MOST_JUDGED_BY = 8  # lines of one node beside an item that is judged
 
@@ -25,12 +25,29 @@ _MOST_JUDGED_BY = 8  # lines of one node beside an item that is judged
 class Cited:
     """What the items of an answer cite: whole nodes, or of what a model wrote by lines these lines alone."""
 
-    def __init__(self, reader: NodeLoader, turn: Turn) -> None:
+    def __init__(
+        self,
+        reader: NodeLoader,
+        turn: Turn,
+        *,
+        answer: Sequence[Line] | None = None,
+        read: Sequence[Line] = (),
+    ) -> None:
+        """
+        Take what a turn has recorded, or what it is about to record.
+
+        Args:
+            answer: The lines of an answer that evidence.json does not have yet; None takes those it has.
+            read: What that answer was made from.
+        """
         self._turn, self._steps, self._nodes = turn, turn.steps(), cache(partial(find_node, reader))
         gathered, record = turn.folder.find(GatheredContext), turn.folder.find(Evidence)
         self._at = parse_time(gathered.gathered_at) if gathered else None
-        self._lines = {line.id: line for line in record.offered} if record else {}
-        self._answer = {line.item: line for line in record.offered} if record else {}
+        offered = record.offered if record else ()
+        if answer is not None:
+            offered = (*answer, *read)
+        self._lines = {line.id: line for line in offered}
+        self._answer = {line.item: line for line in offered}
         self._whole = cache(self._whole_text)
 
     def line(self, item: GatheredItem) -> Line:
@@ -59,6 +76,18 @@ class Cited:
         lists = self._lists_of(item)
         counts = {len(item.node_ids), len(self._named(item)), *map(len, lists.values())}
         return [*figures.values, *(str(count) for count in counts if count > 1)], [*figures.faults]
+
+    def with_true_figures(self, line: Line) -> Line:
+        """
+        Return a line of the answer with the computed figures that hold, and those that code has worked out;
+        unchanged where a figure that it needs is wrong, which the check then tells.
+        """
+        check = self._figures(line.item)
+        if check.faults:
+            return line
+        held = [figure for figure, is_held in zip(line.computed, check.are_held, strict=True) if is_held]
+        added = [Computed(value, expression, line.rests_on) for value, expression in check.worked_out]
+        return replace(line, computed=(*held, *added))
 
     def _figures(self, item: GatheredItem) -> FigureCheck:
         """Return which computed figures of an item hold, and what of its text can be worked out."""

@@ -183,6 +183,9 @@ class _Attempt:
 
     def _deciding_span(self, completion: Completion, values: Mapping[str, Any]) -> tuple[int, int] | None:
         """Return where the deciding value stands in a reply; None where it stands nowhere."""
+        gates = self._call.recipe.quality_gates
+        if gates.confidence_threshold is None and not self._call.contract.decides:
+            return None  # nobody reads it
         name = deciding_property(self._call.recipe.output_schema)
         if name is None or name not in values:
             return None
@@ -192,6 +195,9 @@ class _Attempt:
         self, messages: Sequence[Message], completion: Completion, values: Mapping[str, Any]
     ) -> float | None:
         """Return the probability of the deciding value where it was written; None where it is not known."""
+        gates = self._call.recipe.quality_gates
+        if gates.confidence_threshold is None and not self._call.contract.decides:
+            return None  # nobody reads it
         name = deciding_property(self._call.recipe.output_schema)
         place = self._deciding_span(completion, values)
         if name is None or place is None:

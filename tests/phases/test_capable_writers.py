@@ -11,14 +11,14 @@ from tests.script import PRICE_NODE, Asked, Script, loaded_lines, offered, pick,
 from tests.store_files import write_note
 
 COLOURS = ["green", "red", "blue", "brown", "grey", "pink", "black", "white", "yellow", "purple"]
-BIKES = "\n\n".join(
-    f"Shop {n} keeps the bike of size {n} in the back room behind the counter. The owner, who came from "
+BIKES = "\n".join(
+    f"- Shop {n} keeps the bike of size {n} in the back room behind the counter. The owner, who came from "
     f"village {n * 7} long ago, painted its frame {COLOURS[n % 10]} and its wheels "
     f"{COLOURS[(n * 3 + 1) % 10]}. A {COLOURS[(n * 7 + 2) % 10]} bell and {n + 2} spare tubes come "
     f"along. Its price there is ${n}99 with the lights included."
     for n in range(40)
 )
-"""A note on forty bikes, a paragraph of four sentences each."""
+"""A note on forty bikes, an item of four sentences each."""
 
 
 class Drafting(Script):

@@ -49,6 +49,25 @@ def test_a_figure_that_two_operands_give_is_approved(
 
 
 @pytest.mark.parametrize(
+    ("figures", "shown"),
+    [
+        ((), r"- \$103 = \$800 - \$697"),
+        ((("$103", "$800 − $697"),), r"- \$103 = \$800 − \$697"),
+        ((("$103", "$800 − $690"),), r"- \$103 = \$800 - \$697"),
+    ],
+    ids=["not computed", "computed", "computed wrongly"],
+)
+def test_a_reader_sees_how_a_figure_comes_about(
+    ann: ScriptedPanda, figures: tuple[tuple[str, str], ...], shown: str
+) -> None:
+    """Below the sources stands the expression that holds, of the model or of code, and no other."""
+    turn = write(ann, f"{BOTH}: $103 less.", *figures)
+    assert re.search(shown, turn.response), turn.response
+    assert "$690" not in turn.response
+    assert [figure["value"] for figure in turn.meta(5)["items"][0]["computed"]] == ["$103"]
+
+
+@pytest.mark.parametrize(
     ("text", "figures", "cause"),
     [
         (f"{BOTH}: $104 less.", (), r"\$104 in .* is not in"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.api import LAPTOPS, Panda, ScriptedPanda, Turn
-from tests.script import Script
+from tests.script import PRICE_NODE, Script, pick
 
 NOTHING: dict[str, Any] = {"retrieval": {"relevant": []}, "synthesis": {"lines": []}, "answer": {"items": []}}
 
@@ -118,12 +118,19 @@ def test_a_correction_without_a_key(ann: ScriptedPanda) -> None:
     ("replies", "status"),
     [
         ({"planner": {"tools": [], "next_step": "clarify", "question": "Which one?"}}, "clarify"),
-        ({"answer": {"items": [{"text": "$1.", "node_ids": ["turn:3"]}]}}, "failed"),
+        (
+            {
+                "retrieval": {"relevant": pick(PRICE_NODE)},
+                "synthesis": {"lines": pick("price $697.00")},
+                "answer": {"items": [{"text": "It costs $1.", "node_ids": [PRICE_NODE]}]},
+            },
+            "failed",
+        ),
     ],
 )
 def test_other_endings(ann: ScriptedPanda, replies: dict[str, Any], status: str) -> None:
     """What was told is kept where the turn asks back, or is refused."""
-    turn = tell(ann, "The vet moved to Elm Street. Which hotel was good?", **replies)
+    turn = tell(ann, "The vet moved to Elm Street. How much is the Lenovo LOQ 15?", **replies)
     assert turn.status == status
     assert "said_t3_1" in facts(ann)
     assert turn.response.startswith("Noted: The vet moved to Elm Street.\n\n")

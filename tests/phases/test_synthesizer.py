@@ -42,10 +42,14 @@ def test_without_a_language_model_evidence_is_quoted(tmp_path: Path) -> None:
 
 
 def test_nothing_answers(ann: ScriptedPanda) -> None:
-    """Without evidence the answer says that nothing was found and what was searched."""
-    turn = ann.turn(script=Script(answer={"items": []}))
-    assert turn.response == f"Nothing that is saved answers this. Searched: {PRICE_NODE}."
-    assert (turn.status, turn.metadata["answered"]) == ("approved", False)
+    """A model that gives no item hides nothing: what is near is shown as that, what it misses is named."""
+    turn = ann.turn(script=Script(answer={"items": [], "missing": "the price today"}))
+    assert turn.response.startswith("Nothing surely answers this.")
+    assert "The saved passages do not say: the price today." in turn.response
+    assert [passage["node_id"] for passage in turn.data["closest"]] == [PRICE_NODE]
+    assert (turn.status, turn.metadata["outcome"]) == ("approved", "unsure")
+    turn = ann.turn(script=Script(answer={"items": [], "missing": "that it costs $599"}))
+    assert "$599" not in turn.response
     assert turn.meta(6)["verdict"] == "APPROVE"
     assert ann.problems() == []
 
@@ -143,7 +147,8 @@ def test_price_that_a_turn_told(ann: ScriptedPanda, response: str, *, is_offered
     )
     turn = ann.turn(script=script)
     assert response in turn.body(2)
-    assert ("turn:3" in offered(turn.asked("answer")[0], "sources")) is is_offered
+    lines = offered(turn.asked("answer")[0], "lines").values()
+    assert any(line.startswith("[turn:3") for line in lines) is is_offered
 
 
 def test_quotation_cites_its_own_node(ann: ScriptedPanda) -> None:

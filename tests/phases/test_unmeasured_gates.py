@@ -29,10 +29,17 @@ def test_clarify_stays_clarify(ann: ScriptedPanda) -> None:
     assert ann.problems() == []
 
 
-@pytest.mark.parametrize("query", ["I live in Bern.", "What did we talk about?", "How much is it?"])
-def test_rules_do_not_overrule_it(ann: ScriptedPanda, query: str) -> None:
-    """What looks like a statement, a look back or a known reference is asked about if the model says so."""
-    assert ann.turn(query, "--session", "default", script=Script(reflection=CLARIFY)).status == "clarify"
+@pytest.mark.parametrize(
+    ("query", "is_asked"),
+    [("How much is it?", True), ("I live in Bern.", False), ("How much is the Lenovo LOQ 15?", False)],
+)
+def test_a_model_is_asked_where_the_answer_is_not_known(
+    ann: ScriptedPanda, query: str, *, is_asked: bool
+) -> None:
+    """What it says then stands; a telling, and a query that something is near to, are not asked about."""
+    turn = ann.turn(query, script=Script(reflection=CLARIFY))
+    assert (turn.status == "clarify") is is_asked
+    assert bool(turn.asked("reflection")) is is_asked
 
 
 def test_nothing_is_asked_twice(ann: ScriptedPanda) -> None:

@@ -14,6 +14,7 @@ from tests.loopback import reply
 from tests.script import APPROVED, PRICE_NODE, Asked, Request, Script, offered, pick, step_of
 
 REFLECTION = "pipeline/phase1_reflection"
+ANALYZER = "pipeline/phase0_query_analyzer"
 VALIDATOR = "pipeline/phase2_5_context_validator"
 ANSWER = "pipeline/phase5_synthesizer_chat"
 PROCEED = {"decision": "PROCEED", "question": ""}
@@ -198,7 +199,7 @@ def test_a_call_that_takes_too_long_halts_at_once(ann: ScriptedPanda) -> None:
             time.sleep(0.5)
         return Script()(asked)
 
-    turn = ann.turn(script=slow)
+    turn = ann.turn(VAGUE_QUESTION, script=slow)
     assert (turn.code, turn.error["type"]) == (75, "ServerTimeoutError")
     assert len(turn.asked("reflection")) == 1
 
@@ -206,6 +207,7 @@ def test_a_call_that_takes_too_long_halts_at_once(ann: ScriptedPanda) -> None:
 def test_a_cut_reply_is_asked_for_again_smaller(ann: ScriptedPanda) -> None:
     """After a cut the limits are lowered, and told, and what may be missing is left out; then once more."""
     analysis = {**APPROVED["analyzer"], "reasoning": "It asks for a price."}
+    change(ann, ANALYZER, token_budget={"total": 3700, "prompt": 1200, "input": 2300, "output": 150})
     turn = ann.turn(script=Script(analyzer=["cut", "cut", analysis]))
     requests = turn.asked("analyzer")
     first, second, third = (
@@ -350,8 +352,8 @@ def test_protected_text_that_does_not_fit_is_an_error(ann: ScriptedPanda) -> Non
 @pytest.mark.parametrize(
     ("environ", "n_ctx", "trigger"),
     [
-        ({"PANDA_DEFAULT_CONTEXT_BUDGET": "3500"}, 32768, "call"),
-        ({"PANDA_RESPONSE_TOKEN_RESERVE": "2500"}, 6000, "window"),
+        ({"PANDA_DEFAULT_CONTEXT_BUDGET": "2500"}, 32768, "call"),
+        ({"PANDA_RESPONSE_TOKEN_RESERVE": "3500"}, 6000, "window"),
         ({}, 6000, None),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.api import LAPTOPS, ROOT, Panda, ScriptedPanda, models_at, tree
+from tests.api import LAPTOPS, ROOT, VAGUE_QUESTION, Panda, ScriptedPanda, models_at, tree
 
 REFLECTION = "pipeline/phase1_reflection"
 TEXT = {"type": "string"}
@@ -498,9 +498,9 @@ def test_a_recipe_is_chosen_by_phase_and_mode(ann: ScriptedPanda) -> None:
     ann.write("recipes/registry.yaml", yaml.safe_dump(entries))
     values = {**packaged(REFLECTION), "name": "own"}
     ann.write("recipes/own/reflection.yaml", yaml.safe_dump(values))
-    turn = ann.turn()
+    turn = ann.turn(VAGUE_QUESTION)
     assert {call["recipe"] for call in turn.calls if call["phase"] == 1} == {"own/reflection"}
-    turn = ann.turn("Which tea do I like?", "--mode", "code")
+    turn = ann.turn(VAGUE_QUESTION, "--mode", "code")
     assert {call["recipe"] for call in turn.calls if call["phase"] == 1} == {REFLECTION}
 
 
