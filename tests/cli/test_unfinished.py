@@ -47,9 +47,7 @@ def change(path: Path, changes: Mapping[str, Any]) -> None:
     write_json(path, {**json.loads(path.read_text(encoding="utf-8")), **changes})
 
 
-def interrupt(
-    ann: ScriptedPanda, *sessions: str, query: str = PRICE_QUESTION, step: str = "planner"
-) -> None:
+def interrupt(ann: ScriptedPanda, *sessions: str, query: str = PRICE_QUESTION, step: str = "planner") -> None:
     """A turn in each session whose model server went away at a step."""
     usual = ann.server.answer
     ann.server.answer = lambda body: (503, b"") if step_of(Request(body)) == step else usual(body)
