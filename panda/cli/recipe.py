@@ -336,7 +336,7 @@ def compare(
 
     A turn that one of them could not run is not equal, and ends with 3 as well.
 
-    Example: panda recipe compare pipeline/phase1_reflection@3f2a9c pipeline/phase1_reflection --on 813 --user demo
+    Example: panda recipe compare pipeline/phase3_planner_chat@3f2a9c pipeline/phase3_planner_chat --on 813 --user demo
     """  # noqa: E501  # an example stands on one line
     from panda.cli.replay import result_of
     from panda.runs.compare import Thresholds, compare_runs, find_regressions, load_sides

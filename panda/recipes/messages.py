@@ -388,7 +388,8 @@ def preview_recipe(
         if is_shown_whole(recipe, contract, name, prompt)
     }
     shown, keep = _preserved(recipe, _preview_documents(recipe, turn, extra))
-    room = max(0, recipe.token_budget.input - count_tokens(query))
+    offered = [_render_options(name, options[name]) for name in options]
+    room = max(0, recipe.token_budget.input - count_tokens("\n".join([query, *offered])))
     documents, cuts = fit_documents(shown, room_tokens=room, query=known.query if known else None, keep=keep)
     written = without_doubles(recipe, contract, Request(query, documents, options, variables), prompt)
     messages = build_messages(recipe, contract, prompt, written, documents)

@@ -109,7 +109,7 @@ class MoodyScript(Script):
             time.sleep(0.05)
         if "halt-without:" in text and not self._mark(text, "halt-without:").exists():
             return "nonsense"
-        if "die at once" in text and step_of(asked) == "reflection":
+        if "die at once" in text and step_of(asked) == "planner":
             self._kill_asking()
         if "kill:" in text and not self._mark(text, "kill:").exists():
             self._mark(text, "kill:").touch()

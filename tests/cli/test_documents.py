@@ -524,7 +524,7 @@ def test_a_writer_reads_the_documents(panda: Panda) -> None:
     """A model that writes is output the documents under a heading of their own and cites their lines."""
     server = ModelServer(
         Script(
-            synthesis={"lines": pick("strike at the port"), "sections": pick("strike at the port")},
+            synthesis={"lines": pick("strike at the port")},
             answer={
                 "items": [
                     {

@@ -79,7 +79,7 @@ def stand_in(words: Sequence[str], panda: Panda) -> list[str]:
 
 def version(panda: Panda) -> str:
     """The hash of a recipe's version that ran."""
-    versions = panda.json("recipe", "history", "pipeline/phase1_reflection")["versions"]
+    versions = panda.json("recipe", "history", "pipeline/phase3_planner_chat")["versions"]
     return str(versions[0]["version"])
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tests.api import ROOT, Panda, ScriptedPanda
+from tests.api import ROOT, VAGUE_QUESTION, Panda, ScriptedPanda
 from tests.script import Script, pick
 from tests.store_files import import_line, write_json
 
@@ -71,7 +71,7 @@ def test_a_source_that_moves_is_not_expected(ann: ScriptedPanda) -> None:
     """A visit is cited: the answer alone is expected. Of a question back, that it is asked again; of an
     answer that was not approved, and of imported and unfinished turns, nothing."""
     ann.turn()
-    ann.turn(script=Script(reflection={"decision": "CLARIFY", "question": "Which one?"}))
+    ann.turn(VAGUE_QUESTION, script=Script(reflection={"decision": "CLARIFY", "question": "Which one?"}))
     ann.turn(script=Script(validator={"verdict": "FAIL"}))
     ann.turn(script=Script(planner="no JSON"))
     expected = [line.get("expect") for line in lines_of(ann("export", "1-6", "--as", "queries").out)]

@@ -115,7 +115,7 @@ FORGERIES: dict[str, Callable[[Path], Any]] = {
     "seal": lambda s: change_json(turn(s) / "metadata.json", seal={}),
     "tool's result": lambda s: change(turn(s) / "steps" / "step_01.json", "697", "597"),
     "call": lambda s: change(turn(s) / "calls.jsonl", "697", "597"),
-    "plan": lambda s: change_json(turn(s) / "plan.json", approach="another"),
+    "plan": lambda s: change_json(turn(s) / "plan.json", tasks=["look it up"]),
     "summary": lambda s: change_json(turn(s) / "summary.json", turn_summary="Told nothing."),
     "more steps": lambda s: shutil.copy(turn(s) / "steps/step_01.json", turn(s) / "steps/step_02.json"),
     "no reflection": lambda s: (turn(s) / "reflection.json").unlink(),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.api import PRICE_QUESTION, Panda, ScriptedPanda, Turn
+from tests.api import PRICE_QUESTION, VAGUE_QUESTION, Panda, ScriptedPanda, Turn
 from tests.script import Script
 from tests.store_files import import_line, write_json
 
@@ -116,7 +116,7 @@ def test_a_question_says_how_to_answer_it(ann: ScriptedPanda) -> None:
     assert 'to answer: panda turn -c "…"' in ended.err
     assert carries(ann.turn("The Lenovo.", "-c"), "Which one?")
     ann.server.script = Script(**CLARIFY)
-    gathered = ann(*GATHER[:-1])
+    gathered = ann("gather", "--query", VAGUE_QUESTION)
     assert (gathered.code, 'to answer: panda turn -c "…"' in gathered.err) == (21, True)
 
 

@@ -97,8 +97,10 @@ def test_render_turn(panda: Panda) -> None:
     """With --turn the documents are those of a saved turn, and only the sections that the recipe names."""
     words = ("recipe", "render", PLANNER, "--turn", "811")
     out = panda(*words).out
-    assert "## 2. Gathered Context" in out
-    assert "## 5. Synthesis" not in out
+    gathered = out.partition("\n===== §2 Gathered Context =====\n")[2].partition("\n===== ")[0]
+    assert "- budget: $500-800\n" in gathered
+    assert "_meta" not in gathered
+    assert "===== §5 Synthesis =====" not in out
     assert "User query: Compare RTX 4050 laptops" in out
     data = panda.json(*words)
     assert [message["role"] for message in data["messages"]] == ["system", "user"]
@@ -143,10 +145,12 @@ def test_render_knows_the_dialect_found_out(ann: ScriptedPanda, tmp_path: Path) 
 
 def test_render_cuts(panda: Panda) -> None:
     """Documents over the input budget are cut as they would be, and a warning says so."""
-    panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER).replace("input: 2000", "input: 300"))
+    panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER).replace("input: 2000", "input: 200"))
     ended = panda("recipe", "render", PLANNER, "--turn", "811")
     assert "[…]" in ended.out
     assert "§2 Gathered Context is cut from" in ended.err
+    data = panda.json("recipe", "render", PLANNER, "--turn", "811")
+    assert 0 < data["input_tokens"] <= data["token_budget"]["input"] == 200
 
 
 def test_validate_recipes(panda: Panda) -> None:

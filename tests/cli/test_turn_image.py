@@ -8,7 +8,7 @@ import pytest
 from tests.api import ScriptedPanda, Turn
 from tests.loopback import reply
 from tests.models.projectors import png
-from tests.script import Request, Script
+from tests.script import Request, Script, step_of
 
 SEEN = "A laptop with the label Lenovo LOQ 15 and a price tag of $999."
 QUERY = "How much is this one?"
@@ -46,8 +46,8 @@ def test_description_is_read_and_never_a_fact(seeing: ScriptedPanda) -> None:
     (shown,) = pictures(seeing.server.asked)
     assert [part["type"] for part in shown] == ["image_url", "text"]
     told = [Request(body) for body in seeing.server.asked if not pictures([body])]
-    for schema_key in ("resolved_query", "relevant", "sections", "tasks"):
-        texts = [request.text for request in told if schema_key in str(request.params)]
+    for step in ("analyzer", "retrieval", "synthesis", "planner"):
+        texts = [request.text for request in told if step_of(request) == step]
         assert f"describes it in its own words, which nobody has checked:\n\n{SEEN}" in texts[0]
     assert "$999" not in turn.body(2) + turn.response
     assert "$999" not in (seeing.user_directory / "memory.jsonl").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.api import PRICE_QUESTION, ScriptedPanda
+from tests.api import PRICE_QUESTION, VAGUE_QUESTION, ScriptedPanda
 from tests.script import Script
 
 ALL = ("REFLEX", "NERVES", "MIND", "VOICE")
@@ -78,7 +78,7 @@ def test_a_model_that_is_gone_stops_what_needs_it(ann: ScriptedPanda) -> None:
 def test_a_question_back_names_the_models(ann: ScriptedPanda) -> None:
     """The command that answers it has them too."""
     reply = {"decision": "CLARIFY", "question": "Which one?"}
-    turn = ann.turn(PRICE_QUESTION, "-m", "REFLEX=scripted", script=Script(reflection=reply))
+    turn = ann.turn(VAGUE_QUESTION, "-m", "REFLEX=scripted", script=Script(reflection=reply))
     assert turn.code == 21
     assert "-m REFLEX=scripted" in turn.err
 

@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from tests.api import LAPTOPS, PRICE_QUESTION, Ended, Panda, ScriptedPanda, Turn, run_here, tree
+from tests.api import (
+    LAPTOPS,
+    PRICE_QUESTION,
+    VAGUE_QUESTION,
+    Ended,
+    Panda,
+    ScriptedPanda,
+    Turn,
+    run_here,
+    tree,
+)
 from tests.cli.test_resume import start, turn_file, wait_for
 from tests.script import APPROVED, Request, Script, step_of
 from tests.store_files import write_json
@@ -37,12 +47,12 @@ def change(path: Path, changes: Mapping[str, Any]) -> None:
     write_json(path, {**json.loads(path.read_text(encoding="utf-8")), **changes})
 
 
-def interrupt(ann: ScriptedPanda, *sessions: str, step: str = "planner") -> None:
+def interrupt(ann: ScriptedPanda, *sessions: str, query: str = PRICE_QUESTION, step: str = "planner") -> None:
     """A turn in each session whose model server went away at a step."""
     usual = ann.server.answer
     ann.server.answer = lambda body: (503, b"") if step_of(Request(body)) == step else usual(body)
     for session in sessions:
-        assert ann.turn(PRICE_QUESTION, "--session", session).code == 75
+        assert ann.turn(query, "--session", session).code == 75
     ann.server.answer = usual
 
 
@@ -230,7 +240,7 @@ def test_all_without_a_server_try_again_later(ann: ScriptedPanda) -> None:
 def test_a_question_or_a_refused_answer_did_not_end_well(ann: ScriptedPanda) -> None:
     """They end with 21 and 22 by themselves, and the whole with 3."""
     interrupt(ann, "one")
-    interrupt(ann, "two", step="reflection")
+    interrupt(ann, "two", query=VAGUE_QUESTION, step="reflection")
     ended, rows = resume_all(ann, "--session", "one", validator={"verdict": "FAIL"})
     assert (ended.code, rows) == (3, [(3, "failed", 22)])
     ended, rows = resume_all(ann, reflection={"decision": "CLARIFY", "question": "Which one?"})

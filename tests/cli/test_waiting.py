@@ -35,7 +35,7 @@ def test_turns_without_a_session_run_side_by_side(panda: Panda, server: ModelSer
     script = Script()
 
     def answer(asked: Asked) -> object:
-        if "slowly" in asked.text and step_of(asked) == "reflection":
+        if "slowly" in asked.text and step_of(asked) == "planner":
             asks_slowly.set()
             second_ended.wait(60)
         return script(asked)
