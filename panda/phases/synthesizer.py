@@ -202,7 +202,7 @@ class Synthesizer:
         if repair:
             anew = {line.item: line for line in written}
             written = [anew.get(item) or last.line(item) for item in repair.merged([*anew])]
-        cited = Cited(self._reader, turn, answer=written, read=read)
+        cited = Cited(self._reader, turn, answer_lines=written, source_lines=read)
         written = [cited.with_true_figures(line) for line in written]
         lines = _without(rejected, [*_contested(turn, written), *written])
         note = _missing_note(turn, reply, read)
