@@ -49,7 +49,7 @@ def test_a_figure_that_two_operands_give_is_approved(
 
 
 @pytest.mark.parametrize(
-    ("figures", "shown"),
+    ("figures", "expression"),
     [
         ((), r"- \$103 = \$800 - \$697"),
         ((("$103", "$800 − $697"),), r"- \$103 = \$800 − \$697"),
@@ -58,11 +58,11 @@ def test_a_figure_that_two_operands_give_is_approved(
     ids=["not computed", "computed", "computed wrongly"],
 )
 def test_a_reader_sees_how_a_figure_comes_about(
-    ann: ScriptedPanda, figures: tuple[tuple[str, str], ...], shown: str
+    ann: ScriptedPanda, figures: tuple[tuple[str, str], ...], expression: str
 ) -> None:
     """Below the sources stands the expression that holds, of the model or of code, and no other."""
     turn = write(ann, f"{BOTH}: $103 less.", *figures)
-    assert re.search(shown, turn.response), turn.response
+    assert re.search(expression, turn.response), turn.response
     assert "$690" not in turn.response
     assert [figure["value"] for figure in turn.meta(5)["items"][0]["computed"]] == ["$103"]
 
