@@ -31,21 +31,21 @@ class Cited:
         turn: Turn,
         *,
         answer_lines: Sequence[Line] | None = None,
-        source_lines: Sequence[Line] = (),
+        read_lines: Sequence[Line] = (),
     ) -> None:
         """
         Take what a turn has recorded, or what it is about to record.
 
         Args:
-            answer_lines: Lines of an answer that evidence.json does not have yet; None takes those it has.
-            source_lines: What that answer was made from.
+            answer_lines: Those of an answer that evidence.json does not have yet; None takes those it has.
+            read_lines: What that answer was made from.
         """
         self._turn, self._steps, self._nodes = turn, turn.steps(), cache(partial(find_node, reader))
         gathered, record = turn.folder.find(GatheredContext), turn.folder.find(Evidence)
         self._at = parse_time(gathered.gathered_at) if gathered else None
         offered = record.offered if record else ()
         if answer_lines is not None:
-            offered = (*answer_lines, *source_lines)
+            offered = (*answer_lines, *read_lines)
         self._lines = {line.id: line for line in offered}
         self._answer = {line.item: line for line in offered}
         self._whole = cache(self._whole_text)

@@ -166,8 +166,8 @@ class Synthesizer:
         read = [line if line.place > 0 else replace(line, place=-n) for n, line in enumerate(looked_at, 1)]
         last = Cited(self._reader, turn)  # the answer before this one, with the lines that it cites
         repair = repair_of(turn, items)
+        standing_lines = [last.line(item) for item in repair.standing] if repair else []
         if repair and repair.leaves_out:
-            standing_lines = [last.line(item) for item in repair.standing]
             return _Answer(standing_lines, read, note=repair.left_out_note)
         offered = standing(read)
         guidance = repair.guidance if repair else _guidance(turn, refused)
@@ -182,30 +182,20 @@ class Synthesizer:
             if repair is None:
                 raise
             turn.warn(f"no item was written anew; what stands is the answer: {exc.message}")
-            standing_lines = [last.line(item) for item in repair.standing]
             return _Answer(standing_lines, read, note=repair.left_out_note)
+        note = _missing_note(turn, reply, read)
         is_quoting = quoting.is_made
-        if is_quoting and not reply.recipe.is_object and reply.content.text is None:
-            return quoting()  # a recipe for text, which nothing words
         if is_quoting or self._is_verbatim(reply, [*offered, *session]):
-            quoted = quoting()
-            quotable = quoted_items(quoted.lines)
-            replied = _says(reply)
-            if replied == quotable:
-                return quoted
-            if is_quoting and replied == quotable[: len(replied)]:  # a recipe may allow fewer items
-                return changed(quoted, lines=quoted.lines[: len(replied)])
-            if not replied and not repair:  # what is near is shown though it is no answer
-                note = _missing_note(turn, reply, read)
-                return changed(quoted, lines=_contested(turn, ()), leads={}, lead="", note=note)
+            quoted = _as_quoted(turn, reply, quoting(), is_quoting=is_quoting, is_repair=repair is not None)
+            if quoted is not None:
+                return changed(quoted, note=note)
         written = _worded(turn, reply, sources, offered)
         if repair:
             anew = {line.item: line for line in written}
             written = [anew.get(item) or last.line(item) for item in repair.merged([*anew])]
-        cited = Cited(self._reader, turn, answer_lines=written, source_lines=read)
+        cited = Cited(self._reader, turn, answer_lines=written, read_lines=read)
         written = [cited.with_true_figures(line) for line in written]
         lines = _without(rejected, [*_contested(turn, written), *written])
-        note = _missing_note(turn, reply, read)
         if repair and all(line.item in repair.standing for line in lines):  # nothing new came of it
             note = repair.left_out_note
         return _Answer(without_doubles(lines), read, note=note)
@@ -557,6 +547,29 @@ def _tells_none_apart(query: str, lines: Sequence[Line], node: Node) -> bool:
     listed = [said[line.id] for line in node.items if line.list_id and line.list_id == lines[0].list_id]
     everywhere = set.intersection(*listed) if listed else set()
     return not any(terms_of(query) & said.get(line.id, set()) - everywhere for line in lines)
+
+
+def _as_quoted(
+    turn: Turn, reply: Reply[AnswerReply], quotation: _Answer, *, is_quoting: bool, is_repair: bool
+) -> _Answer | None:
+    """
+    Return what code quotes, as far as a reply gives it; None if the reply gives something else.
+
+    Args:
+        is_quoting: Whether the reply was made from it.
+        is_repair: Whether the reply is a part of an answer alone.
+    """
+    if is_quoting and not reply.recipe.is_object and reply.content.text is None:
+        return quotation  # a recipe for text, which nothing words
+    replied = _says(reply)
+    quotable = quoted_items(quotation.lines)
+    if replied == quotable:
+        return quotation
+    if is_quoting and replied == quotable[: len(replied)]:  # a recipe may allow fewer items
+        return changed(quotation, lines=quotation.lines[: len(replied)])
+    if not replied and not is_repair:  # what is near is shown though it is no answer
+        return changed(quotation, lines=_contested(turn, ()), leads={}, lead="")
+    return None
 
 
 def _missing_note(turn: Turn, reply: Reply[AnswerReply], read: Sequence[Line]) -> str:

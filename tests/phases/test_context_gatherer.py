@@ -173,7 +173,7 @@ def test_a_line_that_is_too_long(ann: ScriptedPanda) -> None:
 
 
 def test_a_first_choice_outlives_a_reply_that_is_none(ann: ScriptedPanda) -> None:
-    """Where a second choice is asked for and no reply can be read, the first is §2."""
+    """The first choice is §2 where a second one is asked for and no reply can be read."""
     script = Script(
         retrieval={"relevant": pick("memory:budget")},
         synthesis=[{"lines": pick("budget")}, "It costs $1."],

@@ -36,7 +36,7 @@ def test_clarify_stays_clarify(ann: ScriptedPanda) -> None:
 def test_a_model_is_asked_where_the_answer_is_not_known(
     ann: ScriptedPanda, query: str, *, is_asked: bool
 ) -> None:
-    """It decides then; a telling, and a query that something is near to, are not asked about."""
+    """Its word then stands; a telling, and a query that something is near to, are not asked about."""
     turn = ann.turn(query, script=Script(reflection=CLARIFY))
     assert (turn.status == "clarify") is is_asked
     assert bool(turn.asked("reflection")) is is_asked

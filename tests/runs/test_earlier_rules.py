@@ -41,7 +41,7 @@ def panda(tmp_path: Path) -> Panda:
 
 @pytest.mark.asks_for("shop.example")
 def test_a_replay_that_differs_is_not_judged(panda: Panda) -> None:
-    """If such a turn comes out otherwise, the replay says why, and ends with 0."""
+    """The replay of such a turn that comes out otherwise says why, and ends with 0."""
     turn = panda.turn("How much is the Lenovo LOQ 15?")
     decide_by_rules(turn)
     context = turn.directory / "context.md"
@@ -58,7 +58,7 @@ def test_a_replay_that_differs_is_not_judged(panda: Panda) -> None:
 
 @pytest.mark.asks_for("shop.example")
 def test_a_replay_that_comes_out_the_same_is_sound(panda: Panda) -> None:
-    """A turn that comes out the same needs no excuse."""
+    """A turn that such rules decided is sound where nothing differs."""
     turn = panda.turn("How much is the Lenovo LOQ 15?")
     decide_by_rules(turn)
     ended = panda("replay", str(turn.number), "--json")
