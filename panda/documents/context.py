@@ -328,6 +328,7 @@ _FOR_CODE = frozenset(
     {
         *("source_type", "node_ids", "provenance", "confidence", "confidence_avg", "source"),
         *("decision", "next_step", "round", "items", "answered", "outcome", "original_references"),
+        "entities",
     }
 )
 """Keys of `_meta` that the text beside them says, or that are for code alone."""

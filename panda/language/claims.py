@@ -33,6 +33,7 @@ from panda.language.text import fold_name, is_host, plain_text
 from panda.language.words import FUNCTION_WORDS, LABELS, NOT_COUNTED, is_ordinary, stem
 
 Kind = Literal["number", "price", "date", "quantity", "url", "name"]
+_YEARS = range(1900, 2100)
 _NONE: frozenset[str] = frozenset()
 
 
@@ -555,6 +556,8 @@ class _Scanner:
         rate = rate_after(text, end)[0] or (rate_after(text, end_of_run)[0] if run else "")
         before = self._word_before(start)
         noun, counts = _head(run, joined, value) if not label and before not in LABELS else ("", False)
+        if not counts and value in _YEARS and len(written) == 4:  # "listed for 2026 add up"
+            noun = ""
         title, units = self._title(start)
         if _REFERENCE.fullmatch(text, self._last_unit[1], start):  # "142 mg/dL (ref < 130)"
             units |= {self._last_unit[0]}

@@ -285,6 +285,8 @@ def _read_clock(written: str) -> ReadDate:
         hour, minute, second = [*(int(part) for part in re.findall(r"\d+", small)), 0, 0][:3]
     half = re.search(r"(?<![a-z])([ap])\.? ?m", small)
     as_told = f"clock:{hour % 12}:{minute:02d}:{second:02d}"
+    if hour > 12:  # "16:15 am Bahnhof" is German, where "am" is "at the"
+        half = None
     hour = hour % 12 + (12 if half[1] == "p" else 0) if half else hour % 24
     value = f"{hour:02d}:{minute:02d}:{second:02d}"
     if small != written.lower():

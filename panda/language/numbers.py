@@ -35,7 +35,8 @@ _UNIT = lazy_pattern(
     rf"|(?P<unit>dB\(A\)|N·m|[%‰°º¢℃℉″Ω×]{_LETTER}{{0,1}}(?!{_LETTER})|{_LETTER}+(?:\^?[23])?)(?![\w^]))"
 )
 _OF_RATE = lazy_pattern(
-    rf"(?:[ ]?/[ ]?|[ ]per[ ]|[ ](?P<vague>an?|each|every)[ ])(?P<of>{_LETTER}{{1,12}}|m[23])(?!\w)"
+    r"(?:[ ]?/[ ]?|[ ]per[ ]|[ ](?P<vague>an?|each|every|je|pro|par|por)[ ])"
+    rf"(?P<of>{_LETTER}{{1,12}}|m[23])(?!\w)"
     r"|[ ](?P<annum>p\.[ ]?a\.)|[ ](?P<adverb>hour|dai|night|week|month|quarter|year|annual)ly\b",
     re.IGNORECASE,
 )

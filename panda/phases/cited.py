@@ -134,7 +134,7 @@ class Cited:
                 seen = f" {last_seen(node.at)}" if node and node.at else ""
                 shown.append(f"   [{node_id}] {one_line(node.title) if node else ''}{seen}".rstrip())
                 shown += [f"   - {one_line(line)}" for line in self.beside(item, node_id)]
-            shown += [f"   = {value} = {expression}" for value, expression in self._figures(item).worked_out]
+            shown += [f"   = {figure.value} = {figure.expression}" for figure in item.computed]
         return "\n".join(shown)
 
     def _lines_of(self, item: GatheredItem, node_id: str) -> list[Line]:

@@ -89,6 +89,7 @@ from panda.store.records import (
     Verdict,
 )
 
+_SECOND_LOOK = "You asked for a further look. It was made, and nothing more will be looked at."
 _GAP = "nothing that was gathered seems to answer the query"
 _MAX_OFFERED = 30
 """Candidates of which a prompt has those that fit."""
@@ -343,7 +344,7 @@ class ContextGatherer:
                 sections = self._checked(turn, plan, draft, documents)
                 if first is not None and _lacks_lines(sections, first):
                     return self._without_second(turn, first, "it holds no line")
-                judgement = self._judge(turn, sections, evidence)
+                judgement = self._judge(turn, sections, evidence, is_second=first is not None)
             except (ReplyError, GateError) as exc:
                 if first is None:
                     raise
@@ -585,7 +586,9 @@ class ContextGatherer:
         )
         return draft_of_lines(lines, nodes), Evidence((*lines, *others), passages=passages)
 
-    def _judge(self, turn: Turn, sections: Sequence[GatheredSection], evidence: Evidence) -> _Judgement:
+    def _judge(
+        self, turn: Turn, sections: Sequence[GatheredSection], evidence: Evidence, *, is_second: bool
+    ) -> _Judgement:
         """Return what 2.5 says of §2; where nothing was gathered nothing is asked (S0 §6.1)."""
         if not _holds_nodes(sections):
             return _Judgement("pass")
@@ -601,6 +604,7 @@ class ContextGatherer:
             turn,
             options={"evidence": rated},
             extra={"gathered_context": text},
+            guidance=_SECOND_LOOK if is_second else None,
         )
         if reply.asks_back or reply.content.verdict == "clarify":
             return _Judgement("clarify", reply.confidence, question=question_of(reply.content.question, turn))

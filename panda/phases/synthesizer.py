@@ -630,7 +630,12 @@ def _guidance(turn: Turn, refused: Collection[str]) -> str | None:
     if turn.reason is None or not refused:
         return turn.reason
     return "\n".join(
-        [turn.reason, "These were refused and are not given again:", *(f"- {t}" for t in refused)]
+        [
+            f"Your answer was refused: {turn.reason}",
+            "Fix: write each item anew as its lines say it, and cite the lines that say it.",
+            "These texts are not given again:",
+            *(f"- {text}" for text in refused),
+        ]
     )
 
 
