@@ -307,7 +307,7 @@ def render_section(section: Section) -> str:
 
 
 def render_for_prompt(section: Section) -> str:
-    """
+    r"""
     Return what a prompt has of a section: its texts, and of `_meta` what no text says. The query of §0 is not
     part of it, as each prompt ends with it.
 

@@ -12,14 +12,11 @@ layers: {REFLEX: small, NERVES: small, MIND: small, VOICE: small}
 
 
 def test_a_very_small_model_writes_its_way_through_a_turn(tmp_path: Path) -> None:
-    """Each recipe gets a reply of its schema; the turn ends with an answer, a question or a refusal."""
+    """The turn ends with an answer, a question or a refusal, and whatever it left is sound; nothing halts."""
     panda = Panda(tmp_path / "project", LAPTOPS, user="ann")
     panda.write("models.yaml", MODELS)
-    turn = panda.turn("How much is the Lenovo LOQ 15?", PANDA_WEB="0")
+    turn = panda.turn("How much is the Lenovo LOQ 15?")
     assert turn.code in (0, 21, 22), turn.out
     assert {call["model"] for call in turn.calls} == {"small"}
-    written = [call for call in turn.calls if call["kind"] == "generate"]
-    repeated = {call["execution"] for call in written if call["attempt"] > 1}
-    first = [call for call in written if call["attempt"] == 1]
-    assert len(repeated) <= len(first) / 5, "most replies are valid at the first attempt"
+    assert {0, 2, 3, 7} <= {call["phase"] for call in turn.calls}
     assert panda.problems() == []
