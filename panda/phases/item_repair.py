@@ -14,7 +14,7 @@ _NOTE_CHARS = 200
 
 
 @dataclass(frozen=True)
-class Repair:
+class ItemRepair:
     """An answer of which some items hold and some do not."""
 
     items: tuple[GatheredItem, ...]
@@ -70,7 +70,7 @@ class Repair:
         return one.text in self.refused
 
 
-def repair_of(turn: Turn, told: Collection[GatheredItem]) -> Repair | None:
+def repair_of(turn: Turn, told: Collection[GatheredItem]) -> ItemRepair | None:
     """
     Return what of the last answer stands and what is to be written anew, if the check refused some items and
     not all; None if all of it is written anew.
@@ -86,4 +86,4 @@ def repair_of(turn: Turn, told: Collection[GatheredItem]) -> Repair | None:
     refused = frozenset(map(str, meta.get("rejected", ()))) & {one.text for one in items}
     is_part = bool(refused) and any(one.text not in refused for one in items)
     issues = tuple(map(str, meta.get("issues", ())))
-    return Repair(items, refused, issues, bool(meta.get("left_out"))) if is_part else None
+    return ItemRepair(items, refused, issues, bool(meta.get("left_out"))) if is_part else None
