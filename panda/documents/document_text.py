@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from mimetypes import guess_type
 
-from panda.documents.json_text import load_json
+from panda.documents.json_text import is_json, load_json
 from panda.documents.markdown import TextUnit, split_units
 from panda.documents.text import one_line
 
@@ -72,10 +72,10 @@ def content_type_of(name: str | None, text: str) -> str:
         return by_suffix
     if _HTML_HEAD.match(text):
         return HTML
-    if text.lstrip()[:1] in ("{", "[") and _is_json(text):
+    if text.lstrip()[:1] in ("{", "[") and is_json(text):
         return JSON
     first_line = text.lstrip("\ufeff \t\r\n").partition("\n")[0]
-    if first_line.startswith("{") and _is_json(first_line):
+    if first_line.startswith("{") and is_json(first_line):
         return JSON_LINES
     return "text/csv" if _looks_like_table(text) else MARKDOWN
 
@@ -92,7 +92,7 @@ def _split(text: str, content_type: str) -> Sequence[TextUnit]:
     try:
         if content_type in DELIMITERS:
             return list(_rows(text, DELIMITERS[content_type]))
-        if content_type == JSON and _is_json(text):
+        if content_type == JSON and is_json(text):
             return list(_JsonReader(text).units())
         if content_type == JSON_LINES:
             return list(_json_lines(text))
@@ -144,14 +144,6 @@ def _code_lines(text: str) -> Iterator[TextUnit]:
             yield TextUnit(one_line(line), number, (), "code", 1)
 
 
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _looks_like_table(text: str) -> bool:
     lines = [line for line in text.split("\n", _SNIFFED_ROWS)[:_SNIFFED_ROWS] if line.strip()]
     return len(lines) >= _LEAST_ROWS and _delimiter_of(lines) is not None
@@ -182,7 +174,7 @@ def find_broken_lines(text: str, content_type: str) -> Iterator[tuple[int, str]]
             yield 1, "it is JSON that cannot be read, and its lines are text"
     elif content_type == JSON_LINES:
         for number, line in enumerate(text.split("\n"), 1):
-            if line.strip() and not _is_json(line):
+            if line.strip() and not is_json(line):
                 yield number, "this line is no JSON, and is text"
     elif content_type in DELIMITERS:
         try:
@@ -227,7 +219,7 @@ def _json_lines(text: str) -> Iterator[TextUnit]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        if _is_json(line):
+        if is_json(line):
             yield from _JsonReader(line, first_line=number, list_line=1).units()
         else:
             yield TextUnit(one_line(line), number, (), "line", 1)

@@ -34,3 +34,12 @@ def whole_characters(value: Any) -> Any:
     if isinstance(value, dict):
         return {whole_characters(key): whole_characters(one) for key, one in value.items()}
     return value
+
+
+def is_json(text: str) -> bool:
+    """Return whether a text is JSON."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -15,8 +15,8 @@ from panda.models.cl100k import count_tokens
 from panda.store.node_id import key_of
 from panda.store.records import Line
 
-DOCUMENTS_TOKENS = 3_000
-"""Budget tokens of all loaded documents together (S1 §7.2)."""
+DOCUMENTS_TOKENS = 2_000
+"""Budget tokens of all loaded documents together in a prompt; S1 §7.2 allows 3,000."""
 DOCUMENT_TOKENS = 6_000
 """Budget tokens of one document that was handed over: some 200 lines, more than are compared in meaning."""
 TURN_TOKENS = 1_500
@@ -73,7 +73,7 @@ def fit_nodes(
     nodes: Sequence[Node],
     *,
     fit: Callable[[str], float],
-    budget_tokens: int = DOCUMENTS_TOKENS,
+    budget_tokens: int,
 ) -> list[LoadedDocument]:
     """
     The lines of nodes, most relevant first, that may be shown within budget: one document a node, memory
@@ -199,10 +199,10 @@ def group_documents(
                 heading = SESSION_MEMORY
             age = freshness(node, now)
             head = f"[{node.id}] {node.title}, confidence {node.confidence:.2f}{f', {age}' if age else ''}"
-            lines = [
-                head,
-                *(f"{ids[line.id]}: {line.text}" for line in document.items),
-                *["[…]"] * document.is_cut,
-            ]
+            lines = [head]
+            for line in document.items:  # what goes on below cannot pass for another line
+                lines.append(f"{ids[line.id]}: {line.text}".replace("\n", "\n    "))
+            if document.is_cut:
+                lines.append("[…]")
             groups.setdefault(heading, []).append("\n".join(lines))
     return {name: "\n\n".join(groups[name]) for name in HEADINGS if name in groups}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from panda.documents.json_text import is_json
 from panda.models.replies import is_of
 
 Repair: TypeAlias = Literal[
@@ -101,7 +102,7 @@ def _repair_value(text: str, repairs: list[Repair]) -> Repaired | None:
 
 def _mend_json(text: str) -> Repaired | None:
     """Return a text as JSON, without trailing commas and with line ends escaped; None if it is none."""
-    if _is_json(text):
+    if is_json(text):
         return Repaired(text)
     repairs: list[Repair] = []
     mends: tuple[tuple[Repair, Callable[[str], str]], ...] = (
@@ -113,15 +114,7 @@ def _mend_json(text: str) -> Repaired | None:
         if mended != text:
             text = mended
             repairs.append(name)
-    return Repaired(text, tuple(repairs)) if repairs and _is_json(text) else None
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+    return Repaired(text, tuple(repairs)) if repairs and is_json(text) else None
 
 
 def _drop_trailing_commas(text: str) -> str:

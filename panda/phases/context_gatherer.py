@@ -99,8 +99,6 @@ _WIDER = 4
 _SESSION_TURNS = 20
 _CHARS = 240
 _PASSAGE_CHARS = 160
-_SHOWN_TOKENS = 2_000
-"""Budget tokens of the lines that a prompt of 2.2 shows."""
 
 
 def _ruled(plan: RetrievalPlan) -> list[str]:
@@ -504,7 +502,7 @@ class ContextGatherer:
         documents = self._fit(turn, loaded_nodes, sys.maxsize)
         lines = [line for document in documents for line in document.items]
         ids = {line.id: f"L{n}" for n, line in enumerate(lines, 1)}
-        shown = Lazy(lambda: self._fit(turn, loaded_nodes, min(_SHOWN_TOKENS, DOCUMENTS_TOKENS)))
+        shown = Lazy(lambda: self._fit(turn, loaded_nodes, DOCUMENTS_TOKENS))
         session = [number for number, _ in turn.recent(_SESSION_TURNS)]
         grouped = Lazy(lambda: group_documents(shown(), self.clock(), session, ids=ids))
 

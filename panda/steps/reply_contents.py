@@ -135,8 +135,6 @@ class SummaryReply(ReplyContent, frozen=True, kw_only=True):
     summary: str
     topics: tuple[str, ...] = ()
     intent: str | None = None
-    has_research: bool = False
-    research_topic: str | None = None
     reply: str | None = None  # what the user was shown, in short
     history: str | None = None  # of the session
     engagement: str | None = None  # what the session is about
