@@ -81,6 +81,7 @@ NOT_TEXTS = {
     "words.phrases": "a file of ours",
     "words.read_groups": "a file of ours",
     "words.read_words": "a file of ours",
+    "patterns.one_of": "words of ours",
     "json_schema.check_schema": "a schema",
     "secrets.secrets_of_request": "headers and a body",
     "json_schema.find_violation": "a schema and a value",

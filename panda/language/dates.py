@@ -18,14 +18,15 @@ from fractions import Fraction
 from functools import cache, partial
 
 from panda.language.numbers import NUMBER_WORDS, number_from_words
-from panda.language.patterns import lazy_pattern
+from panda.language.patterns import lazy_pattern, one_of
 from panda.language.text import MESSAGE_CHARS, plain_signs
 from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, read_words
 
 _words = partial(read_words, "period_words.txt")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = tuple(name.lower() for name in day_name)
-_LONG_MONTH = r"(?i:january|february|april|june|july|august|september|october|november|december)"
+_LONG_MONTHS = "january february april june july august september october november december".split()  # noqa: SIM905
+_LONG_MONTH = rf"(?i:{one_of(_LONG_MONTHS)})"
 _MONTH = (
     rf"(?P<{{0}}>{_LONG_MONTH}|M(?i:arch|ay\b\.?)"
     r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)\b\.?)"
@@ -37,7 +38,7 @@ _CLOCK = (
     rf"|(?:0?[1-9]|1[0-2])(?:\.[0-5]\d)?[ ]?{_HALF_DAY}"
 )
 _HOURS = tuple("twelve one two three four five six seven eight nine ten eleven".split())  # noqa: SIM905
-_HOUR = rf"(?:{'|'.join(_HOURS)}|1[0-2]|[1-9])"
+_HOUR = rf"(?:{one_of(_HOURS)}|1[0-2]|[1-9])"
 _TOLD_CLOCK = (
     rf"(?i:(?:half[ -]past|quarter[ -](?:past|to))[ ]{_HOUR}|{_HOUR}[ ]o'clock)(?:[ ]?{_HALF_DAY})?(?!\w)"
     r"|(?i:noon|midday|midnight)\b"
@@ -84,13 +85,13 @@ TOLD_DATES = rf"""
     (?P<told_clock>(?<!\w)(?:{_TOLD_CLOCK}))
   | (?P<month>(?<![\w-])(?:{_LONG_MONTH}|March|May|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?![\w-]))
   | (?P<weekday>(?:(?<![\w-])|(?<=day-)|(?<={_SHORT_DAY}-))
-      (?:(?i:{"|".join(_WEEKDAYS)})s?|Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)(?!\w|-(?!{_SHORT_DAY})))
-  | (?P<feast>(?<!\w)(?i:{"|".join(_FEASTS).replace(" ", "[ ]")}|easter)(?!\w))
+      (?:(?i:{one_of(_WEEKDAYS)})s?|Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)(?!\w|-(?!{_SHORT_DAY})))
+  | (?P<feast>(?<!\w)(?i:{one_of([*_FEASTS, "easter"])})(?!\w))
 """
 """Times, months, weekdays and feasts in words alone, as a verbose pattern."""
 
 _UNITS = {word: unit for unit, words in read_groups("period_units.txt").items() for word in words.split()}
-_UNIT = rf"(?:{'|'.join(sorted(_UNITS, key=len, reverse=True))})"
+_UNIT = one_of(_UNITS)
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _PLACES = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1}
 _PART_OF_DAY = rf"(?:{'|'.join(_words('parts_of_day'))})"

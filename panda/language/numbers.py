@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from panda.language.patterns import lazy_pattern
+from panda.language.patterns import lazy_pattern, one_of
 from panda.language.words import alternatives, read_groups, read_words
 
 DIGITS = r"\d+(?:[.,'’]\d+)*|\.\d+"  # what may be one number: separators inside, never one at the end
@@ -87,10 +87,10 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _WORD_VALUES = {word: number for number, word in enumerate(_SMALL.split())}
 _WORD_VALUES |= {word: 10 * number for number, word in enumerate(_TENS.split(), start=2)}
 _WORD_SCALES = {"hundred": 100, "dozen": 12, "thousand": 10**3, "million": 10**6, "billion": 10**9}
-_ANY_WORD = "|".join([*_WORD_VALUES, *_WORD_SCALES])
+_ANY_WORD = one_of([*_WORD_VALUES, *_WORD_SCALES])
 NUMBER_WORDS = (
-    rf"\b(?:an?[ ](?=(?:{'|'.join(_WORD_SCALES)})\b))?(?:{_ANY_WORD})"
-    rf"(?:(?:[ -]|[ ]and[ ])(?:{_ANY_WORD})){{0,15}}\b"
+    rf"\b(?:an?[ ](?=(?:{'|'.join(_WORD_SCALES)})\b))?{_ANY_WORD}"
+    rf"(?:(?:[ -]|[ ]and[ ]){_ANY_WORD}){{0,15}}\b"
 )
 """A run of number words such as "two hundred and five" or "a dozen"."""
 _FOREIGN_WORDS = {
@@ -98,8 +98,7 @@ _FOREIGN_WORDS = {
     for value, words in read_groups("number_words.txt").items()
     for word in words.split()
 }
-_FOREIGN_BY_LENGTH = "|".join(sorted(_FOREIGN_WORDS, key=len, reverse=True)).replace(" ", "[ ]")
-ALL_NUMBER_WORDS = rf"(?:\b(?:{_FOREIGN_BY_LENGTH})\b(?!-\w)|{NUMBER_WORDS})"
+ALL_NUMBER_WORDS = rf"(?:\b{one_of(_FOREIGN_WORDS)}\b(?!-\w)|{NUMBER_WORDS})"
 """NUMBER_WORDS, or a number word of German, French or Spanish: notes are in these languages as well."""
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()  # noqa: SIM905
 ORDINAL_WORDS = {word: number for number, word in enumerate(_ORDINALS, start=1)}

@@ -251,7 +251,9 @@ class Batch:
                     following = next(order, None)
         for line, executions in sorted(waiting.values(), key=lambda pair: self._places[pair[0].item]):
             self._keep(line, executions)
-        self._catch_up()
+        if self._plan.saves:  # also what a killed runner saved and left
+            for user in self.users:
+                self._index.freshen(user)
         if self.left:
             verb = "is" if len(self.left) == 1 else "are"
             items = count_noun(len(self.left), "item")
@@ -352,7 +354,7 @@ class Batch:
             self._save(line, executions)
         self._run.add(line)
         self._lines[line.item] = line.without_texts()
-        self._catch_up(_INDEXED_AT_ONCE)
+        self._catch_up()
 
     def _save(self, line: TurnLine, executions: Sequence[Execution]) -> None:
         """
@@ -387,10 +389,10 @@ class Batch:
     def _note_saved(self, one: PlannedTurn) -> None:
         self._saved.setdefault((one.user, str(one.session)), {})[self._places[one.item]] = one.turn
 
-    def _catch_up(self, least: int = 1) -> None:
-        """Let the index take in what was saved, if it is so much; until then the next reader would."""
+    def _catch_up(self) -> None:
+        """Let the index take in what was saved, if it is much; until then the next reader would."""
         for user, count in list(self._unindexed.items()):
-            if count >= least:
+            if count >= _INDEXED_AT_ONCE:
                 self._index.freshen(user)
                 del self._unindexed[user]
 

@@ -1,5 +1,6 @@
 """A batch whose runner is killed: every item exactly once."""
 
+import json
 import os
 import random
 import signal
@@ -7,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests.api import PRICE_QUESTION, ScriptedPanda
-from tests.batches.commands import MoodyScript, begin_batch, check_once, item
+from tests.batches.commands import MoodyScript, begin_batch, check_once, check_sound, item
 from tests.effort import tried
 
 KILLS = tried(2, 10)
@@ -31,3 +32,21 @@ def test_a_killed_runner(ann: ScriptedPanda, tmp_path: Path) -> None:
             os.kill(process.pid, signal.SIGKILL)
     assert ann("batch", "--resume", "last", "--jobs", "2").code == 0
     check_once(ann, lines)
+
+
+def test_a_runner_killed_before_the_index(ann: ScriptedPanda) -> None:
+    """Killed when all turns are saved and none is in the index: to resume the batch brings it in line."""
+    index = ann.store / "indexes" / "turn_index.db"
+    begin_batch(ann, [item("q0")], "--save")
+    for name in ("-wal", "-shm"):
+        assert not index.with_name(f"{index.name}{name}").exists()
+    before = index.read_bytes()
+    run = Path(begin_batch(ann, [item("q1"), item("q2")], "--save")["directory"])
+    index.write_bytes(before)
+    plan = json.loads((run / "run.json").read_bytes())
+    (run / "run.json").write_text(
+        json.dumps({**plan, "finished_at": None, "results": None}), encoding="utf-8"
+    )
+    assert not ann.json("index", "status")["fresh"]
+    assert ann("batch", "--resume", "last").code == 0
+    check_sound(ann)
