@@ -21,7 +21,7 @@ from panda.errors import (
     RecipeError,
 )
 from panda.phases.contract import Advance, PhaseOutcome, PipelinePhase, Retry, Stop
-from panda.phases.turn import Turn
+from panda.phases.turn import Turn, ask_unnoticed
 from panda.recipes.calls import whose_turn
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.recipes.versions import version_in_force
@@ -59,10 +59,7 @@ class Pipeline:
                 self._write_metrics(turn, seconds)
                 break
             phase = self._phases[Phase(metadata.next.phase)]
-            with self.guard(turn, phase.number, seconds):
-                if turn.store.apart is None and metadata.run is None:  # of a run it is told which turn ended
-                    served_by = self._executor.served_by(phase.layer) if self._executor else phase.layer
-                    _log.info("phase %d: %s (%s)", phase.number, phase.number.label, served_by)
+            with self.guard(turn, phase.number, seconds), self._telling(turn, phase):
                 kept = tuple(one for one in turn.context.sections if one.number < phase.number)
                 if kept != turn.context.sections:  # an earlier run of this phase or of later ones left some
                     turn.write_context(replace(turn.context, sections=kept))
@@ -74,6 +71,29 @@ class Pipeline:
                 raise_lost_interrupt()
                 seconds[phase.number] = seconds.get(phase.number, 0.0) + time.monotonic() - started
                 self._apply(turn, phase, outcome, seconds)
+
+    @contextmanager
+    def _telling(self, turn: Turn, phase: PipelinePhase) -> Iterator[None]:
+        """Tell of a phase once: with what serves it when that is first asked, at its end if nobody is."""
+        if turn.store.apart is not None or turn.metadata.run is not None:  # of a run it is told which turn ended
+            yield
+            return
+        served_by = self._executor.served_by(phase.layer) if self._executor else phase.layer
+        is_asked = False
+
+        def tell_asked() -> None:
+            nonlocal is_asked
+            if not is_asked:
+                _log.info("phase %d: %s (%s)", phase.number, phase.number.label, served_by)
+            is_asked = True
+
+        turn.on_ask = tell_asked
+        try:
+            yield
+        finally:
+            turn.on_ask = ask_unnoticed
+            if not is_asked:
+                _log.info("phase %d: %s", phase.number, phase.number.label)
 
     @contextmanager
     def guard(self, turn: Turn, number: int, seconds: Mapping[int, float] | None = None) -> Iterator[None]:

@@ -220,14 +220,21 @@ def chosen_lines(asked: Asked, wanted: Any) -> Any:
 
 
 def offered(asked: Asked, name: str) -> dict[str, str]:
-    """The options of that name that the model was shown, by id."""
+    """Return the options of that name that the model was shown, by id, each behind the label above it."""
     part = asked.text.partition(f"===== Options: {name} =====\n")[2].partition("\n\n")[0]
-    return dict(re.findall(r"(?m)^- (\S.*?) \| (.*)$", part))
+    options: dict[str, str] = {}
+    label = ""
+    for line in part.split("\n"):
+        if match := re.match(r"- (\S.*?) \| (.*)$", line):
+            options[match[1]] = f"{label} {match[2]}".lstrip()
+        elif not line.startswith("- "):
+            label = line
+    return options
 
 
 def cited(items: Any, asked: Asked) -> Any:
     """Items of an answer with the lines of the nodes that a script names, for what they compute too."""
-    heads = {id_: said.partition("] ")[0] for id_, said in offered(asked, "lines").items()}
+    heads = {id_: shown.partition("]")[0] for id_, shown in offered(asked, "lines").items()}
 
     def named(item: Any) -> Any:
         if not isinstance(item, dict) or "node_ids" not in item:
@@ -242,7 +249,7 @@ def cited(items: Any, asked: Asked) -> Any:
     return [named(item) for item in items] if isinstance(items, list) else items
 
 
-_NODES = re.compile(r"(?:\[|, )([a-z]+:[^,\]]+)")
+_NODES = re.compile(r"(?:\[|, )([a-z]+:[^,]+)")
 
 
 def _filled(value: Any, name: str, asked: Asked) -> Any:

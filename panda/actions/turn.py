@@ -20,7 +20,7 @@ from panda.models.cl100k import count_tokens
 from panda.models.contract import ModelInfo
 from panda.phases.turn import Turn, check_query
 from panda.pipeline import mark_turn
-from panda.recipes.messages import build_messages
+from panda.recipes.messages import build_messages, with_every_part
 from panda.recipes.recipe import Recipe
 from panda.retrieval.relevance import share_of_words
 from panda.steps.all_steps import STEPS
@@ -372,7 +372,8 @@ def _call(
     asked = model or (encoder.info if encoder else None)
     given = dict.fromkeys(STEPS[step].variables, "") | {"tools": describe_tools(recipe.tools_available)}
     variables = {"mode": mode, "session_id": app.settings.session or "", **given}
-    contract, prompt = app.book.contract_of(recipe.key), app.book.prompt_of(recipe)
+    contract = app.book.contract_of(recipe.key)
+    prompt = with_every_part(app.book.prompt_of(recipe))
     messages = build_messages(recipe, contract, prompt, Request(query, variables=variables), [])
     static = count_tokens(messages[0].content)
     budget = recipe.token_budget

@@ -308,13 +308,15 @@ def render_section(section: Section) -> str:
 
 def render_for_prompt(section: Section) -> str:
     r"""
-    Return what a prompt has of a section: its texts, and of `_meta` what no text says. The query of §0 is not
-    part of it, as each prompt ends with it.
+    Return what a prompt has of a section: its texts, and of `_meta` what no text says and is not as usual;
+    "" of §1 where the turn goes on. The query of §0 is not part of it, as each prompt ends with it.
 
     >>> meta = Meta({"intent": "query", "entities": [], "node_ids": ["turn:1"], "needs": {"prices": True}})
     >>> render_for_prompt(Section(0, (Text("hi"), meta)))
-    'intent: query\nprices: true'
+    'prices: true'
     """
+    if section.number == Phase.REFLECTION and section.meta.get("decision") == "PROCEED":
+        return ""
     parts: list[str] = []
     for block in section.blocks:
         if isinstance(block, Meta):
@@ -328,16 +330,21 @@ _FOR_CODE = frozenset(
     {
         *("source_type", "node_ids", "provenance", "confidence", "confidence_avg", "source"),
         *("decision", "next_step", "round", "items", "answered", "outcome", "original_references"),
-        "entities",
+        *("entities", "freshness", "resolved_query", "note", "verdict", "issues", "rejected", "goals", "left_out"),
+        *("best_attempt", "ending", "rounds", "calls"),
     }
 )
 """Keys of `_meta` that the text beside them says, or that are for code alone."""
 
 
+_USUAL = {"query_type": "informational", "intent": "query"}
+"""Values of `_meta` that say nothing in particular."""
+
+
 def _told_values(values: Mapping[str, object]) -> str:
     lines: list[str] = []
     for key, value in values.items():
-        if key in _FOR_CODE or value in (None, "", [], {}, False, "not_needed"):
+        if key in _FOR_CODE or value in (None, "", [], {}, False, "not_needed", _USUAL.get(key)):
             continue
         if isinstance(value, Mapping):
             lines.append(_told_values(value))

@@ -33,6 +33,8 @@ _TRAIT = lazy_pattern(
     re.IGNORECASE,
 )
 _LABEL_CHARS, _REPLY_CHARS, _NAME_WORDS = 100, 10_000, 8
+_WITHIN_NAMES = frozenset({"of", "a", "an", "the"})
+"""Words that stand within what a thing is called."""
 
 
 def listed_things(text: str, statements: Sequence[str] = ()) -> list[tuple[str, str]]:
@@ -56,10 +58,24 @@ def listed_things(text: str, statements: Sequence[str] = ()) -> list[tuple[str, 
     for found in (*marked, told if all(map(_begins_with_name, told)) else [], series):
         things = {label_of(one).lower(): (label_of(one), one) for one in reversed(found)}
         traits = sum(_TRAIT.fullmatch(label) is not None for label, _ in things.values())
-        short = all(len(label.split()) <= _NAME_WORDS for label, _ in things.values()) or found is not series
-        if len(things) > 1 and short and traits * 2 <= len(things):
+        are_things = found is not series or all(names_thing(label) for label, _ in things.values())
+        if len(things) > 1 and are_things and traits * 2 <= len(things):
             return list(reversed(things.values()))
     return []
+
+
+def names_thing(label: str) -> bool:
+    """
+    Return whether a part of a sentence is what a thing is called, and no clause.
+
+    >>> [names_thing(label) for label in ("proof of address", "HP Victus", "it", "valve that drips")]
+    [True, True, False, False]
+    """
+    words = split_words(label.lower())
+    if not words or len(words) > _NAME_WORDS or not FUNCTION_WORDS.isdisjoint((words[0], words[-1])):
+        return False
+    is_name = label[0].isupper() or label[0].isdigit()
+    return is_name or FUNCTION_WORDS.isdisjoint(word for word in words if word not in _WITHIN_NAMES)
 
 
 def _begins_with_name(statement: str) -> bool:

@@ -8,7 +8,7 @@ from panda.documents.context import CACHED, FOREVER, HEADINGS, PROVIDED, SESSION
 from panda.errors import MemoryNodeError
 from panda.language.text import is_question
 from panda.memory.confidence import EXPIRED_BELOW
-from panda.memory.gathered import freshness
+from panda.memory.gathered import freshness, line_heading, numbered_text
 from panda.memory.node import Node
 from panda.memory.reader import NOTE, NodeReader
 from panda.models.cl100k import count_tokens
@@ -185,7 +185,7 @@ def group_documents(
     ids: Mapping[str, str],
 ) -> Mapping[str, str]:
     """
-    Return the documents by heading, each line behind its id.
+    Return the documents by heading, each line behind its id and below what it stands below in its document.
 
     Args:
         session_turns: What these turns said is session memory.
@@ -200,8 +200,14 @@ def group_documents(
             age = freshness(node, now)
             head = f"[{node.id}] {node.title}, confidence {node.confidence:.2f}{f', {age}' if age else ''}"
             lines = [head]
-            for line in document.items:  # what goes on below cannot pass for another line
-                lines.append(f"{ids[line.id]}: {line.text}".replace("\n", "\n    "))
+            above = ""
+            for line in document.items:
+                line_above = line_heading(line, line.heading)
+                if line_above != above:
+                    above = line_above
+                    lines.append(f"# {above or node.title}")
+                # What goes on below cannot pass for another line.
+                lines.append(f"{ids[line.id]}: {numbered_text(line)}".replace("\n", "\n    "))
             if document.is_cut:
                 lines.append("[…]")
             groups.setdefault(heading, []).append("\n".join(lines))

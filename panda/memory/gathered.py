@@ -9,7 +9,7 @@ from typing import Any
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence
 from panda.documents.records import decode, encode
-from panda.documents.text import escape_item, unescape_item
+from panda.documents.text import escape_item, one_line, unescape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, claim_type, level, mean_by_recency
 from panda.memory.node import Node, SourceType, near_text
 from panda.store.node_id import NodeKind, key_of, kind_of
@@ -215,6 +215,33 @@ def is_line_stale(node: Node, text: str) -> bool:
 def node_caption(node: Node, now: datetime) -> str:
     """What stands beside the lines of a node wherever a model sees it: the words of its id, and its age."""
     return f"{node.id.replace(':', ' ')} {freshness(node, now)}"
+
+
+def line_heading(line: Line, above: str) -> str:
+    """
+    Return what a line stands below, without what its own text says: its number in a list, and its beginning.
+
+    Args:
+        line: Any line.
+        above: What it stands below: its `above` or, within its node, its `heading`.
+
+    >>> line_heading(Line("Todo: Paint the wall.", number=2), "House. Rooms. Todo 2")
+    'House. Rooms'
+    """
+    if line.number is not None:
+        above = above.removesuffix(f" {line.number}")
+    pieces = [piece.strip() for piece in one_line(above).rstrip(".:").split(". ")]
+    return ". ".join(piece for piece in pieces if piece and not line.text.startswith(piece))
+
+
+def numbered_text(line: Line) -> str:
+    """
+    Return the text of a line, behind its number if it is one of a numbered list.
+
+    >>> numbered_text(Line("Paint the wall.", number=2)), numbered_text(Line("White."))
+    ('2. Paint the wall.', 'White.')
+    """
+    return line.text if line.number is None else f"{line.number}. {line.text}"
 
 
 def node_label(node: Node, now: datetime) -> str:

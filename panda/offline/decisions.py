@@ -31,7 +31,7 @@ DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase1_reflection": (clarity.reflect, 1),
     "phase2_1_retrieval": (gathering.choose_sources, 1),
     "phase2_2_synthesis": (gathering.quote_lines, 2),
-    "phase2_5_context_validator": (context_verdict.validate_context, 1),
+    "phase2_5_context_validator": (context_verdict.validate_context, 2),
     "phase3_planner": (planning.plan, 1),
     "phase4_coordinator": (coordination.choose_call, 1),
     "phase4_research_strategy": (researching.choose_strategy, 1),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import groupby
 from typing import Any
 
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from panda.documents.evidence import Figure, FigureCheck, check_figures
 from panda.documents.text import one_line
 from panda.documents.times import last_seen, parse_time, without_last_seen
-from panda.memory.gathered import node_caption
+from panda.memory.gathered import line_heading, node_caption, numbered_text
 from panda.memory.node import Node, trace
 from panda.memory.reader import NodeLoader, find_node
 from panda.phases.evidence import line_of
@@ -114,15 +115,14 @@ class Cited:
         node = self._nodes(line.node)
         return node is not None and _is_held(line, node, step_texts(self._steps, line.node).splitlines())
 
-    def beside(self, item: GatheredItem, node_id: str) -> list[str]:
-        """The lines of a node that an item cites, or those nearest to it."""
-        node, lines = self._nodes(node_id), self._lines_of(item, node_id)
-        shown = [*map(_shown, lines or (node.items if node else ()))]
-        if not lines:
-            shown += (step_texts(self._steps, node_id) if node else self._whole(node_id, "")).splitlines()
-        shares = {line: share_of_words(item.text, line) for line in shown if line.strip()}
-        nearest = sorted(shares, key=lambda line: -shares[line])[:_MOST_JUDGED_BY]
-        return [line for line in shares if lines or line in nearest]
+    def _nearest(self, item: GatheredItem, node_id: str) -> list[str]:
+        """Return the lines nearest to an item of a node that it cites as a whole."""
+        node = self._nodes(node_id)
+        texts = [_shown(line) for line in node.items] if node else []
+        texts += (step_texts(self._steps, node_id) if node else self._whole(node_id, "")).splitlines()
+        shares = {text: share_of_words(item.text, text) for text in texts if text.strip()}
+        nearest = sorted(shares, key=lambda text: -shares[text])[:_MOST_JUDGED_BY]
+        return [text for text in shares if text in nearest]
 
     def render(self, items: Sequence[GatheredItem]) -> str:
         """Each item with its number, and below it the lines that it cites."""
@@ -130,12 +130,30 @@ class Cited:
         for n, item in enumerate(items, 1):
             shown.append(f"{n}. {one_line(item.text)}")
             for node_id in item.node_ids:
-                node = self._nodes(node_id)
-                seen = f" {last_seen(node.at)}" if node and node.at else ""
-                shown.append(f"   [{node_id}] {one_line(node.title) if node else ''}{seen}".rstrip())
-                shown += [f"   - {one_line(line)}" for line in self.beside(item, node_id)]
+                shown += [f"   {one_line(line)}" for line in self._render_node(item, node_id)]
             shown += [f"   = {figure.value} = {figure.expression}" for figure in item.computed]
         return "\n".join(shown)
+
+    def _render_node(self, item: GatheredItem, node_id: str) -> Iterator[str]:
+        """Yield a node that an item cites, and the lines of it that support the item, below their headings."""
+        node = self._nodes(node_id)
+        title = node.title if node else ""
+        seen = last_seen(node.at) if node and node.at else ""
+        cited_lines = self._lines_of(item, node_id)
+        for heading, group in groupby(cited_lines, key=lambda line: line_heading(line, line.above)):
+            yield f"[{node_id}] {heading or title} {seen}".rstrip()
+            yield from (f"- {numbered_text(line)}" for line in group)
+        if not cited_lines:
+            yield f"[{node_id}] {title} {seen}".rstrip()
+            yield from (f"- {line}" for line in self._nearest(item, node_id))
+
+    def rests_on(self, line: Line, items: Sequence[GatheredItem]) -> bool:
+        """Return whether one of some items is a line, cites it, or cites its node as a whole."""
+        return any(
+            line.id in (self.line(item).id, *self.line(item).rests_on)
+            or (line.node in item.node_ids and not self._named(item))
+            for item in items
+        )
 
     def _lines_of(self, item: GatheredItem, node_id: str) -> list[Line]:
         """The lines of a node that an item names; none where it names one that a model worded."""

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from panda.documents.context import HEADINGS, Phase, Section
 from panda.documents.memory_file import statement_key
-from panda.documents.text import count_noun, shorten
+from panda.documents.text import count_noun, one_line, shorten
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, MemoryNodeError, Problem, ReplyError
 from panda.memory.budget import (
@@ -48,8 +48,10 @@ from panda.phases.evidence import (
     ClosestLines,
     as_options,
     gather,
+    label_lines,
     lines_of,
     read_lines,
+    render_lines,
 )
 from panda.phases.from_session import recalled_turns
 from panda.phases.named_turns import check_named_turns
@@ -70,7 +72,7 @@ from panda.retrieval.passages import Passage, PassageRanker, RankedPassage, cut_
 from panda.retrieval.relevance import find_names, share_of_words
 from panda.retrieval.selection import near_the_first
 from panda.steps.all_steps import CONTEXT_VALIDATION, RETRIEVAL, SYNTHESIS
-from panda.steps.inputs import RetrievalInputs, SynthesisInputs
+from panda.steps.inputs import NO_ANSWER_GATHERED, ContextInputs, RetrievalInputs, SynthesisInputs
 from panda.steps.lazy import Lazy
 from panda.steps.options import Option
 from panda.steps.reply_contents import RetrievalReply
@@ -90,7 +92,6 @@ from panda.store.records import (
 )
 
 _SECOND_LOOK = "You asked for a further look. It was made, and nothing more will be looked at."
-_GAP = "nothing that was gathered seems to answer the query"
 _MAX_OFFERED = 30
 """Candidates of which a prompt has those that fit."""
 _MAX_RANKED = 60
@@ -140,7 +141,7 @@ class _Judgement:
 
     status: Literal["pass", "retry", "clarify"]
     confidence: float | None = None  # None where it was not measured
-    guidance: str = ""  # what a further look should find
+    guidance: str = ""  # what a further look should find; of a pass what is missing all the same
     question: str = ""  # what the user is asked
 
 
@@ -215,13 +216,15 @@ class ContextGatherer:
                 turn, self._known([candidate.node_id for candidate in all_().candidates], nodes)
             )
         )
+        shown = Lazy(lambda: self._offered(turn, few().candidates, nodes))
         relevant: Sequence[str] = ()
         reasoning = None
+        offered: set[str] = set()
         pool = _Pool()
         if not turn.reading.only_tells:  # else nothing is looked for
-            reply = self._choose(turn, few, all_, nodes, ranking)
+            reply = self._choose(turn, shown, few, all_, ranking)
             pool = all_() if ranking.is_made else few()
-            offered = {candidate.node_id for candidate in pool.candidates}
+            offered |= {candidate.node_id for candidate in pool.candidates}
             relevant = self._without_unknown(turn, reply.content.relevant, offered, "the plan")
             reasoning = reply.content.reasoning
         ids = [candidate.node_id for candidate in pool.found]
@@ -244,6 +247,7 @@ class ContextGatherer:
             chosen=relevant,
             by_rule=asked_for,
             chosen_by="closeness" if ranking.is_made else "model",
+            unseen=set[str]() if ranking.is_made else offered.difference(option.id for option in shown()),
             reasoning=reasoning,
         )
         turn.folder.save(plan)
@@ -258,15 +262,12 @@ class ContextGatherer:
     def _choose(
         self,
         turn: Turn,
+        shown: Lazy[Sequence[Option]],
         few: Lazy[_Pool],
         all_: Lazy[_Pool],
-        nodes: dict[str, Node],
         ranking: _Ranking,
     ) -> Reply[RetrievalReply]:
-        """Return which of the candidates are relevant; a prompt has but a *few* of *all_*."""
-
-        def offered() -> Sequence[Option]:
-            return self._offered(turn, few().candidates, nodes)
+        """Return which of the candidates are relevant; a prompt has those *shown* of a *few* of *all_*."""
 
         def node_ids() -> Sequence[str]:
             pool = all_() if ranking.is_made else few()
@@ -276,7 +277,7 @@ class ContextGatherer:
             self.executor,
             RETRIEVAL,
             turn,
-            options={"relevant": offered},
+            options={"relevant": shown},
             ids={"relevant": node_ids},
             inputs=RetrievalInputs(ranked=ranking),
         )
@@ -590,7 +591,12 @@ class ContextGatherer:
         """Return what 2.5 says of §2; where nothing was gathered nothing is asked (S0 §6.1)."""
         if not _holds_nodes(sections):
             return _Judgement("pass")
-        text = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
+
+        def gathered_context() -> str:
+            label = label_lines(self.reader, self.clock())
+            text = render_lines(lines_of(turn, sections, evidence.gathered), label)
+            limits = [item.text for item in sections[-1].items if not item.node_ids]
+            return "\n".join([text, *(f"{CONSTRAINTS}: {limit}" for limit in limits)])
 
         def rated() -> Sequence[Option]:
             lines = lines_of(turn, sections, evidence.gathered)
@@ -601,8 +607,9 @@ class ContextGatherer:
             CONTEXT_VALIDATION,
             turn,
             options={"evidence": rated},
-            extra={"gathered_context": text},
+            extra={"gathered_context": gathered_context},
             guidance=_SECOND_LOOK if is_second else None,
+            inputs=ContextInputs(is_answered=lambda: passages_answer(turn, evidence, self.ranker)),
         )
         if reply.asks_back or reply.content.verdict == "clarify":
             return _Judgement("clarify", reply.confidence, question=question_of(reply.content.question, turn))
@@ -621,14 +628,15 @@ class ContextGatherer:
         nodes = {document.node.id: document.node for document in documents}
         section = render_gathered(sections, nodes, now)
         is_lacking = not _holds_nodes(sections) and not turn.reading.only_tells
-        is_answered = passages_answer(turn, evidence, self.ranker)
-        issues = () if judgement.status == "pass" else (_GAP,)
+        issues = () if judgement.status == "pass" else (NO_ANSWER_GATHERED,)
+        missing = one_line(judgement.guidance) if judgement.status == "pass" else ""
+        gaps = (missing,) if missing else issues
         values = gathered_values(
             sections,
             documents,
             now,
             verdict=Verdict(judgement.status, issues, judgement.confidence),
-            gaps=issues or ((_GAP,) if is_lacking or not is_answered else ()),
+            gaps=(NO_ANSWER_GATHERED,) if is_lacking else gaps,
         )
         files = (values, evidence)
         outcome: PhaseOutcome = Advance(section, files)

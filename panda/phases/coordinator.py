@@ -129,9 +129,9 @@ class Coordinator:
         )
         turn.folder.write_text(TOOLRESULTS_MD, render_results(loop.steps))
         made = [step for step in loop.steps if step.tool == "memory.create" and step.status == "success"]
+        staged = [step.data["staged"] for step in made if step.data["staged"] is not None]
         files: list[FileRecord] = [replace(plan, progress=progress)]
-        if made:
-            staged = [step.data["staged"] for step in made]
+        if staged:
             files.append(StagedMemory(staged=convert(staged, tuple[Staged, ...]), applied=False))
         return Advance(render_section(loop.steps, progress), tuple(files))
 
@@ -150,7 +150,8 @@ class _Loop:
     def __init__(self, executor: RecipeExecutor, context: ToolContext, turn: Turn, plan: Plan) -> None:
         self._executor = executor
         pages = tuple(page.text for page in live_pages(turn, context.reader))
-        self._context = changed(context, pages=pages, ask=self._ask_for_tool)
+        told = tuple(statement.text for statement in turn.reading.statements)
+        self._context = changed(context, pages=pages, told=told, ask=self._ask_for_tool)
         self._turn = turn
         self._plan = plan
         self._recipe = executor.book.recipe_for(COORDINATION.name, turn.mode, turn.intent)

@@ -9,11 +9,14 @@ tools claim, and leaves out what `_Filters.in_order` names; then the session its
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace as changed
+from datetime import datetime
 from functools import cache, partial
+from itertools import groupby
 
 from msgspec.structs import replace
 
 from panda.documents.evidence import find_claims
+from panda.documents.text import one_line
 from panda.documents.times import with_last_seen, without_last_seen
 from panda.language.dates import find_days
 from panda.language.patterns import lazy_pattern
@@ -21,7 +24,7 @@ from panda.language.reading import Reading
 from panda.language.words import split_terms, split_words
 from panda.memory.budget import LoadedDocument, is_usable
 from panda.memory.confidence import claim_type
-from panda.memory.gathered import CONSTRAINTS, has_faded
+from panda.memory.gathered import CONSTRAINTS, freshness, has_faded, line_heading, numbered_text
 from panda.memory.node import Node, is_statement_id, wanted_list
 from panda.memory.reader import NodeLoader, find_node
 from panda.models.kept_encoder import KeptEncoder
@@ -94,6 +97,28 @@ class ClosestLines:
         """The four closest at most, none far behind the first."""
         ranked = sorted(self.scored(query, lines), key=score_of, reverse=True)
         return [line for line in ranked[:_MOST_READ] if score_of(line) >= score_of(ranked[0]) - _WITHIN]
+
+
+def label_lines(reader: NodeLoader, now: datetime) -> Callable[[Line], str]:
+    """Return what gives a line the label that stands above it in a prompt: its nodes, its place, its age."""
+    load = cache(partial(find_node, reader))
+
+    def label(line: Line) -> str:
+        node = load(line.node)
+        age = freshness(node, now) if node else ""
+        place = ", ".join(filter(None, [line_heading(line, line.above), age]))
+        return f"[{', '.join(line.node_ids)}] {place}".rstrip()
+
+    return label
+
+
+def render_lines(lines: Sequence[Line], label: Callable[[Line], str]) -> str:
+    """Return lines below their labels; one that several in a row have stands once."""
+    rendered: list[str] = []
+    for group_label, group in groupby(lines, key=label):
+        rendered.append(one_line(group_label))
+        rendered += [f"- {one_line(numbered_text(line))}" for line in group]
+    return "\n".join(rendered)
 
 
 def as_options(lines: Sequence[Line]) -> list[Option]:

@@ -1,6 +1,6 @@
 """The goals of a plan: read from a reply or from the query, and how far the tools have brought each. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from typing import Literal, NamedTuple
 
@@ -16,15 +16,16 @@ MOST_GOALS = 4
 
 
 def plan_goals(
-    goal_replies: Sequence[GoalReply], query: str, warn: Callable[[str], None]
+    goal_replies: Sequence[GoalReply], query: str, *, told: Collection[str], warn: Callable[[str], None]
 ) -> tuple[Goal, ...]:
     """
-    1 to 4 goals, priority 1 first, as a model wrote them or each sentence of the query. Of goals with the
-    same id the first keeps it, and dependencies on it mean that one; those that name no goal or lead in a
+    1 to 4 goals, priority 1 first, as a model wrote them or each sentence of the query that is not only
+    *told*, for code notes that; the query itself if there is no other. Of goals with the same id the first keeps it, and dependencies on it mean that one; those that name no goal or lead in a
     circle are dropped.
     """
     given = [goal for goal in goal_replies if one_line(goal.goal)]
-    given = given or [GoalReply(goal=sentence) for sentence in split_sentences(query) or [query]]
+    sentences = [sentence for sentence in split_sentences(query) if sentence not in told]
+    given = given or [GoalReply(goal=sentence) for sentence in sentences or [query]]
     given = given[:MOST_GOALS]
     ids = [goal.id or f"G{number}" for number, goal in enumerate(given, 1)]
     free = (f"G{number}" for number in count(1) if f"G{number}" not in ids)

@@ -15,7 +15,7 @@ from panda.phases.from_session import recalled_options, recalled_turns, session_
 from panda.phases.goals import plan_goals
 from panda.phases.near_passages import passages_answer
 from panda.phases.pages import live_pages, named_pages
-from panda.phases.request import ask, question_of, quote, subjects
+from panda.phases.request import ask, describe_turns, question_of, quote, subjects
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.passages import PassageRanker
@@ -26,7 +26,7 @@ from panda.steps.options import Option
 from panda.store.node_id import NodeKind
 from panda.store.records import Evidence, GatheredContext, Plan, ResearchCacheMatch, RetrievalPlan
 from panda.tools.contract import ToolContext
-from panda.tools.table import TOOLS, describe_tools, why_unavailable
+from panda.tools.table import TOOLS, outline_tools, why_unavailable
 
 _RECENT = 3
 _MOST_STALE = 8
@@ -55,7 +55,8 @@ class Planner:
             plan = self._plan(turn, refusal)
             _check_excluded(turn, plan)
         meta = {"next_step": plan.next_step, "confidence": plan.confidence, "round": plan.round}
-        section = Section(Phase.PLANNER, (Meta(meta), Text("\n\n".join(_lines(plan)))))
+        text = "\n\n".join(_lines(plan, turn.analysis.resolved_query))
+        section = Section(Phase.PLANNER, (Meta(meta), Text(text)))
         if plan.next_step == "clarify":
             return Stop("clarify", section, (plan,), question=plan.question)
         return Advance(section, (plan,), to=Phase.SYNTHESIZER if plan.next_step == "synthesis" else None)
@@ -108,8 +109,11 @@ class Planner:
                 "ordered": ordered,
                 "fresh": fresh,
             },
-            variables={"tools": "\n".join([describe_tools(names), *lacking]), "quoted": quote(turn.query)},
-            extra={"turn_summaries": _known(turn), "context_assessment": "\n".join([*figures, *findings])},
+            variables={"tools": "\n".join([outline_tools(names), *lacking]), "quoted": quote(turn.query)},
+            extra={
+                "turn_summaries": describe_turns(turn, recipe, _RECENT),
+                "context_assessment": "\n".join([*figures, *findings]),
+            },
             guidance="\n".join(filter(None, [*guidance, refusal])) or None,
             inputs=inputs,
         )
@@ -121,7 +125,12 @@ class Planner:
         return Plan(
             next_step=next_step,
             goal=content.goal,
-            goals=plan_goals(content.goals, turn.analysis.resolved_query, turn.warn),
+            goals=plan_goals(
+                content.goals,
+                turn.analysis.resolved_query,
+                told=[statement.text for statement in turn.reading.statements],
+                warn=turn.warn,
+            ),
             approach=content.approach,
             reasoning=" ".join(filter(None, [content.reasoning, *findings])) or None,
             success_criteria=content.success_criteria,
@@ -211,7 +220,8 @@ def _check_excluded(turn: Turn, plan: Plan) -> None:
         )
 
 
-def _lines(plan: Plan) -> list[str]:
+def _lines(plan: Plan, query: str) -> list[str]:
+    """Return the paragraphs of §3; a goal that is the query itself is not told again."""
     lines = [f"**Next step:** {plan.next_step}"]
     lines += [f"**Goal:** {plan.goal}"] if plan.goal else []
     goals = []
@@ -219,7 +229,8 @@ def _lines(plan: Plan) -> list[str]:
         after = f", after {', '.join(goal.depends_on)}" if goal.depends_on else ""
         measure = f" Done when: {goal.success_criteria}" if goal.success_criteria else ""
         goals.append(f"- {goal.id} (priority {goal.priority}{after}): {goal.goal}{measure}")
-    lines += ["**Goals:**\n" + "\n".join(goals)]
+    if [goal.goal for goal in plan.goals] != [query]:
+        lines.append("\n".join(["**Goals:**", *goals]))
     lines += [f"**Approach:** {plan.approach}"] if plan.approach else []
     lines += [f"**Reasoning:** {plan.reasoning}"] if plan.reasoning else []
     for name, items in (("Success criteria", plan.success_criteria), ("Constraints", plan.constraints)):

@@ -47,7 +47,7 @@ from panda.phases.kept import (
     with_things,
 )
 from panda.phases.named_turns import check_named_turns
-from panda.phases.request import ask
+from panda.phases.request import ask, describe_turns
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.relevance import find_entities, find_names, find_query_words
@@ -259,6 +259,8 @@ class QueryAnalyzer:
             Option(node_id, text, (node_id,))
             for node_id, text in newest_told(self.reader, _MOST_KEPT).items()
         ]
+        pending = turn.carry.pending_clarification
+        recipe = self.executor.book.recipe_for(QUERY_ANALYSIS.name, turn.mode, turn.intent)
         reply = ask(
             self.executor,
             QUERY_ANALYSIS,
@@ -267,10 +269,11 @@ class QueryAnalyzer:
             variables={
                 "names": ", ".join(find_names(turn.query)),
                 "today": turn.today,
+                "open_question": pending.message if pending and pending.status == "open" else "",
             },
             extra={
                 "raw_query": turn.query,
-                "turn_summaries": "\n".join(f"Turn {n}: {said}" for n, said in recent),
+                "turn_summaries": describe_turns(turn, recipe, _RECENT),
             },
             inputs=QueryInputs(message=message),
         )
@@ -303,9 +306,9 @@ class QueryAnalyzer:
         if turn.documents and turn.mode == "chat" and not reading.statements:
             is_own = is_question(turn.query) and bool(content_stems(turn.query))
             reading = structs.replace(reading, of_documents=not is_own)
-        pending = answer_of(turn.carry.pending_clarification, turn.query, reading)
+        pending_answer = answer_of(pending, turn.query, reading)
         if resolved in ("", turn.query.strip()):
-            resolved = agreed_query(turn.carry, pending, turn.query) or turn.query
+            resolved = agreed_query(turn.carry, pending_answer, turn.query) or turn.query
         prices = analysis_reply.needs_current_prices
         intent = analysis_reply.intent if analysis_reply.intent in get_args(Intent) else "query"
         query_type = (
@@ -333,7 +336,7 @@ class QueryAnalyzer:
             references=references.refs,
             reference_nodes=tuple(dict.fromkeys(nodes)),
             constraints=kept_limits(reading.limits),
-            pending=pending,
+            pending=pending_answer,
             kept_content=kept_content(turn.query, turn.carry, terms) or None,
             reading=reading,
         )

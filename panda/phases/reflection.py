@@ -13,7 +13,7 @@ from panda.phases.contract import Advance, PhaseOutcome, Stop
 from panda.phases.evidence import ClosestLines, as_options, score_of
 from panda.phases.from_session import recalled_turns, session_answer
 from panda.phases.kept import forget_question
-from panda.phases.request import ask, question_of, quote, subjects
+from panda.phases.request import ask, describe_turns, question_of, quote, subjects
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.candidates import Retriever
@@ -60,13 +60,17 @@ class Reflection:
         if reason is not None:
             return _proceed(turn, reason, None)
         summaries = "\n".join(f"Turn {number}: {said}" for number, said in turn.recent(_RECENT))
+        recipe = self.executor.book.recipe_for(REFLECTION.name, turn.mode, turn.intent)
         reply = ask(
             self.executor,
             REFLECTION,
             turn,
             variables={"quoted": quote(turn.query), "mode": turn.mode},
             options={"entities": _entities(turn)},
-            extra={"turn_summaries": summaries, "found": partial(self._found, turn)},
+            extra={
+                "turn_summaries": describe_turns(turn, recipe, _RECENT),
+                "found": partial(self._found, turn),
+            },
             inputs=ReflectionInputs(quoted=quote(turn.query), history=subjects(summaries)),
         )
         content = reply.content

@@ -97,6 +97,7 @@ def ask(
         ids=ids or {},
         inputs=inputs,
     )
+    turn.on_ask()
     turn.recipe = recipe.key
     reply = executor.ask(contract, request, turn, mode=turn.mode, intent=turn.intent)
     turn.recipe = None
@@ -121,6 +122,13 @@ def _image_document(turn: Turn) -> str:
 def question_of(written: str | None, turn: Turn) -> str:
     """Return the question that a reply asks back, or a general one where it words none."""
     return (written or "").strip() or _QUESTION.format(quoted=quote(turn.query))
+
+
+def describe_turns(turn: Turn, recipe: Recipe, limit: int) -> str:
+    """Return the summaries of the session's last turns, a line each, less those that the carry tells of."""
+    told = {recent.turn for recent in turn.carry.recent_turns if CARRY in recipe.input_docs}
+    summaries = [(number, summary) for number, summary in turn.recent(limit) if number not in told]
+    return "\n".join(f"Turn {number}: {summary}" for number, summary in summaries)
 
 
 def subjects(text: str) -> list[str]:

@@ -99,11 +99,12 @@ def summarise(executor: RecipeExecutor, turn: Turn, reply_text: str | None = Non
     named = [word for word in names if not word[0].isdigit()][:_MOST_TOPICS]
     words = [Option(word, word, (), share_of_words(turn.query, word)) for word in named if len(word) > 2]
     line = summary_line(turn)
+    analysis = turn.folder.find(QueryAnalysis)
     reply = ask(
         executor,
         SUMMARY,
         turn,
-        variables={"line": line, "outcome": _came_to(turn)},
+        variables={"line": line, "outcome": _came_to(turn), "imported": "" if analysis else "yes"},
         extra={
             "reply": reply_text or "" if is_long else "",
             "earlier_history": turn.carry.history_summary.text if waiting else "",
@@ -113,7 +114,6 @@ def summarise(executor: RecipeExecutor, turn: Turn, reply_text: str | None = Non
         inputs=SummaryInputs(line=line, words=words),
     )
     topic = research.topic if (research := turn.folder.find(Research)) else None
-    analysis = turn.folder.find(QueryAnalysis)
     index = IndexSummary(
         summary=reply.content.summary,
         topics=tuple(dict.fromkeys(one_line(topic) for topic in reply.content.topics)),

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -19,7 +20,7 @@ from panda.language.reading import Reading, asked_step
 from panda.language.text import without_greeting
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
-from panda.memory.gathered import answer_items, freshness
+from panda.memory.gathered import answer_items, numbered_text
 from panda.memory.node import Node, wanted_list
 from panda.memory.reader import NodeReader, find_node
 from panda.phases.answer_text import MOST_ITEMS, cited_paragraphs, list_name, render_answer, without_doubles
@@ -32,6 +33,7 @@ from panda.phases.evidence import (
     as_options,
     chosen_lines,
     gathered_lines,
+    label_lines,
     line_of,
     look_at,
     ordered_findings,
@@ -46,14 +48,22 @@ from panda.phases.near_passages import near_passages
 from panda.phases.pages import OPENING, named_pages
 from panda.phases.request import ask
 from panda.phases.statements import Noting, render_noted, told_since
-from panda.phases.tool_outcome import attachments, is_undone, kept_again, render_response, shortfall
+from panda.phases.tool_outcome import (
+    attachments,
+    is_undone,
+    kept_again,
+    render_response,
+    render_unclaimed,
+    shortfall,
+)
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
+from panda.recipes.schema import asks_at
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
 from panda.retrieval.selection import Selection, select_passages
 from panda.session.registry import uses_excluded
-from panda.steps.all_steps import ANSWER
+from panda.steps.all_steps import ANSWER, TOOL_RESULTS
 from panda.steps.inputs import AnswerInputs, quoted_items
 from panda.steps.lazy import Lazy
 from panda.steps.options import Option
@@ -149,6 +159,8 @@ class Synthesizer:
             "node_ids": [*provenance],
             "provenance": [*provenance.values()],
         }
+        if answer.note:
+            meta["note"] = answer.note
         turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
         is_shown = outcome in (TurnOutcome.UNSURE, TurnOutcome.NOT_DONE)
         closest = [self._closest_passage(turn, near) for near in answer.closest if is_shown]
@@ -307,15 +319,19 @@ class Synthesizer:
         quoting: Lazy[_Answer],
         guidance: str | None,
     ) -> tuple[Reply[AnswerReply], Sequence[Option]]:
-        """Return the reply, and the sources that it could cite; those of the session are among them."""
+        """
+        Return the reply, and the sources that it could cite; those of the session are among them. A recipe
+        that asks for lines is not offered whole sources beside them.
+        """
         names = dict.fromkeys(node_id for line in (*offered, *session_lines) for node_id in line.node_ids)
         recipe = self._executor.book.recipe_for(ANSWER.name, turn.mode, turn.intent)
         is_text = not recipe.is_object
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
 
-        def captioned() -> Sequence[Option]:
+        def labelled() -> Sequence[Option]:
+            label = label_lines(self._reader, turn.context.front.created_at)
             pairs = zip(as_options(offered), offered, strict=True)
-            return [changed(option, shown=self._caption(turn, line)) for option, line in pairs]
+            return [changed(option, label=label(line), shown=numbered_text(line)) for option, line in pairs]
 
         def cited() -> Sequence[str]:
             quoted = quoting().lines if quoting.is_made else ()
@@ -326,8 +342,10 @@ class Synthesizer:
             self._executor,
             ANSWER,
             turn,
-            options={"sources": sources, "lines": captioned},
+            options={"sources": () if asks_at(recipe.output_schema, "items[].lines") else sources, "lines": labelled},
             ids={"sources": cited, "lines": [f"L{n}" for n, _ in enumerate(offered, 1)]},
+            variables={"today": turn.today},
+            extra={TOOL_RESULTS: partial(render_unclaimed, turn.steps())},
             guidance=guidance,
             inputs=AnswerInputs(quoted=lambda: quoting().lines),
         )
@@ -342,12 +360,6 @@ class Synthesizer:
             return text in texts or any(node and text in {line.text for line in node.items} for node in nodes)
 
         return reply.recipe.is_object and all(is_line(*item) for item in _says(reply))
-
-    def _caption(self, turn: Turn, line: Line) -> str:
-        """Return a line as a prompt has it: its nodes, what it stands below, how old it is."""
-        node = find_node(self._reader, line.node)
-        age = freshness(node, turn.context.front.created_at) if node else ""
-        return f"[{', '.join(filter(None, [*line.node_ids, line.above, age]))}] {line.text}"
 
     def _of_memory(self, turn: Turn) -> Advance:
         """Say what is forgotten or not stored: nothing of it is checked, and it is no evidence later."""
@@ -623,7 +635,7 @@ def _computed(figure: ComputedReply, offered: Sequence[Line]) -> Computed:
 def _step_lines(turn: Turn) -> list[Line]:
     """What tools gave besides claims, each step as a whole."""
     steps = [step for step in turn.steps() if step.status == "success" and not step.claims]
-    return [Line(f"{step.tool}: what it gave, in §4", node=NodeKind.STEP.id(step.step)) for step in steps]
+    return [Line(f"{step.tool}: what step {step.step} gave", node=NodeKind.STEP.id(step.step)) for step in steps]
 
 
 def _guidance(turn: Turn, refused: Collection[str]) -> str | None:

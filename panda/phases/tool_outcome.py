@@ -1,10 +1,13 @@
 """What tools gave: §4, toolresults.md, and what stands below an answer, or why it was not done."""
 
+import json
 import re
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from panda.documents.context import Block, Meta, Phase, Section, Text
-from panda.documents.text import one_line
+from panda.documents.text import one_line, shorten
 from panda.errors import StoreError
 from panda.language.lists import orders_to_look
 from panda.language.reading import asks_again, orders_change
@@ -16,6 +19,8 @@ from panda.tools.table import TOOLS
 
 _SHOWN_CLAIMS = 8
 _SHOWN_LINES = 120
+_CALL_CHARS = 120
+_NOTHING = "- nothing found"
 
 
 def render_section(steps: Sequence[Step], progress: Progress | None) -> Section:
@@ -48,7 +53,7 @@ def _step_lines(step: Step) -> list[str]:
     lines += [f"    […] {more} more lines in {step.file_name}"] if more > 0 else []
     lines += [f"- note: {one_line(step.note)}"] if step.note else []
     lines += [f"- conclusion: {one_line(step.conclusion)}"] if step.conclusion else []
-    return lines or ["- nothing found"]
+    return lines or [_NOTHING]
 
 
 def render_results(steps: Sequence[Step]) -> str:
@@ -62,6 +67,27 @@ def render_results(steps: Sequence[Step]) -> str:
         lines += [] if step.claims or step.error or step.text else ["- nothing found"]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n" if parts else ""
+
+
+def render_unclaimed(steps: Sequence[Step]) -> str:
+    """Return what tools gave besides claims, a part for each step that gave anything; "" if none did."""
+    parts = []
+    for step in steps:
+        bare = replace(step, claims=())
+        lines = _step_lines(bare)
+        if lines != [_NOTHING]:
+            parts.append("\n".join([f"## Step {step.step}: {step.tool} ({step.status})", "", *lines]))
+    return "\n\n".join(parts)
+
+
+def render_calls(steps: Sequence[Step]) -> str:
+    """Return the calls of tools, a line each: how each ended, and its error."""
+    lines = []
+    for step in steps:
+        arguments = json.dumps(step.arguments, ensure_ascii=False)
+        error = f": {one_line(step.error)}" if step.error else ""
+        lines.append(f"- step {step.step}, {step.tool} {shorten(arguments, _CALL_CHARS)}: {step.status}{error}")
+    return "\n".join(lines)
 
 
 def attachments(turn: Turn) -> list[str]:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -61,6 +61,10 @@ def check_query(query: str) -> None:
         )
 
 
+def ask_unnoticed() -> None:
+    """Tell nobody that a recipe is about to be asked."""
+
+
 class Turn:
     """
     One query on its way through the phases, in its *folder*. *session* is as it found it, None before its
@@ -93,6 +97,8 @@ class Turn:
         self.warnings: list[str] = []
         self.recipe: str | None = None
         """The recipe that is being asked; None between calls."""
+        self.on_ask: Callable[[], None] = ask_unnoticed
+        """Told before a recipe is asked."""
         self._seed = metadata.seed
         self._context = folder.read_context()
         self._calls = folder.load_calls()

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
+from functools import partial
 from typing import Any
+
+from msgspec import UNSET
 
 from panda.documents.context import Meta, Phase, Section, Text
 from panda.documents.evidence import check_evidence, tell_claims
@@ -13,17 +16,27 @@ from panda.memory.gathered import answer_items
 from panda.memory.reader import NodeReader
 from panda.phases.cited import Cited
 from panda.phases.contract import Advance, PhaseOutcome, Retry, Stop
-from panda.phases.evidence import ClosestLines, as_options, ordered_findings
+from panda.phases.evidence import (
+    ClosestLines,
+    as_options,
+    label_lines,
+    ordered_findings,
+    render_lines,
+)
 from panda.phases.from_session import recalled_options, recalled_turns
 from panda.phases.goals import GoalVerdict, goal_verdicts
 from panda.phases.request import ask, is_served
+from panda.phases.statements import render_noted
+from panda.phases.tool_outcome import render_calls, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.turn_files import step_type
 from panda.steps.all_steps import VALIDATION
 from panda.steps.options import Option
 from panda.steps.reply_contents import GoalVerdictReply, ItemVerdictReply
-from panda.store.records import GatheredItem
+from panda.store.node_id import NodeKind
+from panda.store.reason import Reason
+from panda.store.records import Evidence, GatheredItem, StagedMemory
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
@@ -57,9 +70,8 @@ class Validator:
 
     def run(self, turn: Turn) -> PhaseOutcome:
         told = {one.text for one in turn.reading.statements}
-        items = [
-            item for item in answer_items(turn.context.section(Phase.SYNTHESIZER)) if item.text not in told
-        ]
+        answered = answer_items(turn.context.section(Phase.SYNTHESIZER))
+        items = [item for item in answered if item.text not in told]
         if not items:
             return Advance(_section("APPROVE", None, [], [], "Nothing is claimed, so nothing needs support."))
         cited = Cited(self.reader, turn)
@@ -74,7 +86,8 @@ class Validator:
             verdict, confidence, reason = "APPROVE", None, _REASONS["APPROVE"]
         else:
             lines = self.closest.scored(turn.meant, [cited.line(item) for item in items])
-            parts = [Option(goal.id, goal.goal) for goal in plan.goals]
+            goals = [goal for goal in plan.goals if goal.goal != turn.analysis.resolved_query]
+            parts = [Option(goal.id, goal.goal) for goal in goals]  # of the query itself the verdict tells
             found = ordered_findings(turn, turn.steps())
             reply = ask(
                 self.executor,
@@ -86,7 +99,13 @@ class Validator:
                     "recalled": recalled_options(turn),
                     "ordered": [changed(o, prior=1.0) for o in as_options(lines) if found & {*o.node_ids}],
                 },
-                extra={"items": cited.render(items)},
+                variables={"today": turn.today},
+                extra={
+                    "items": cited.render(items),
+                    "beside_items": partial(_beside_items, turn),
+                    "other_lines": partial(self._other_lines, turn, cited, items),
+                    "tool_calls": partial(render_calls, turn.steps()),
+                },
             )
             judgements = reply.content.goals
             judged_items = _item_verdicts(items, reply.content.items)
@@ -107,7 +126,7 @@ class Validator:
         is_spent = (verdict == "REVISE" and is_last) or (verdict == "RETRY" and turn.round >= _MOST_RETRIES)
         if is_spent and not left_out:
             verdict = "FAIL"
-        judged = goal_verdicts(plan, items, verdict, judgements)
+        judged = goal_verdicts(plan, answered, verdict, judgements)
         best = _best_attempt(turn, len(issues)) if verdict == "FAIL" else None
         section = _section(
             verdict, confidence, issues, rejected, reason, judged, best, judged_items, left_out=left_out
@@ -120,6 +139,28 @@ class Validator:
             case "RETRY":
                 return Retry(Phase.PLANNER, reason, section)
         return Stop("failed", section, reason=reason)
+
+    def _other_lines(self, turn: Turn, cited: Cited, items: Sequence[GatheredItem]) -> str:
+        """Return the lines that the answer could have cited and does not."""
+        record = turn.folder.find(Evidence)
+        unclaimed = {NodeKind.STEP.id(step.step) for step in turn.steps() if not step.claims}
+        passed_over = [
+            line
+            for line in (record.offered if record else ())
+            if line.left_out == Reason.OTHERS_ANSWER_BETTER
+            and not cited.rests_on(line, items)
+            and line.node not in (NodeKind.TURN.id(turn.turn), *unclaimed)
+        ]
+        return render_lines(passed_over, label_lines(self.reader, turn.context.front.created_at))
+
+
+def _beside_items(turn: Turn) -> str:
+    """Return what an answer says beside its items: what was noted, what was not done, what is missing."""
+    staged = turn.folder.find(StagedMemory)
+    noted = staged.noted if staged and staged.noted is not UNSET else ()
+    answer = turn.context.section(Phase.SYNTHESIZER)
+    note = str(answer.meta.get("note", "")) if answer else ""
+    return "\n".join(filter(None, [render_noted(noted), *shortfall(turn), note]))
 
 
 def check_items(cited: Cited, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:

@@ -30,6 +30,10 @@ from panda.store.layout import asset
 from panda.store.records import Intent
 
 
+REMOVED_RECIPES: Mapping[str, str] = {"pipeline/phase7_session": "pipeline/phase7_summarizer"}
+"""Recipes of earlier versions, and which one does their work now."""
+
+
 def read_own_text(path: Path) -> str:
     """Text of a recipe or prompt file; RecipeError: it is not UTF-8; StoreError: it cannot be read."""
     try:
@@ -234,6 +238,8 @@ class RecipeBook:
     def _read(self, key: str) -> tuple[Recipe, list[RecipeError]]:
         """A recipe, and a fault for each prompt that cannot be loaded."""
         path = self.path_of(key)
+        if path is None and key in REMOVED_RECIPES:
+            raise removed_recipe(key, self.registry_path)
         if path is None:
             raise RecipeNotFoundError(
                 f"there is no recipe {key}",
@@ -248,6 +254,14 @@ class RecipeBook:
             except RecipeError as fault:
                 faults.append(fault)
         return recipe, faults
+
+
+def removed_recipe(key: str, where: str | Path) -> RecipeNotFoundError:
+    """Return the error that a recipe of an earlier version is named, with the recipe that took its place."""
+    other = REMOVED_RECIPES[key]
+    message = f"the recipe {key} is gone, {other} does its work"
+    fix = f"name {other} in its place in registry.yaml"
+    return RecipeNotFoundError(message, where=where, fix=fix)
 
 
 @lru_cache(maxsize=1)

@@ -26,13 +26,13 @@ from panda.models.contract import ModelInfo
 from panda.models.models_file import OFFLINE, ModelsFile, ModelSpec, load_models_file
 from panda.models.replies import check_schema
 from panda.offline.support import why_not_offline
-from panda.recipes.book import RecipeBook, RegistryEntry
-from panda.recipes.messages import build_messages
+from panda.recipes.book import REMOVED_RECIPES, RecipeBook, RegistryEntry, removed_recipe
+from panda.recipes.messages import build_messages, part_names, with_every_part
 from panda.recipes.recipe import Recipe
 from panda.recipes.schema import is_decision, plain_schema, property_schemas
 from panda.steps.all_steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS
 from panda.steps.contract import NO_CONTRACT, StepContract
-from panda.steps.request import Request
+from panda.steps.request import GUIDANCE, Request
 from panda.store.layout import asset
 
 _WINDOW_RESERVE_TOKENS = 1000
@@ -257,8 +257,13 @@ class _RecipeCheck:
         known = (*base, *self.recipe.variables)
         texts = [(f"variables.{name}", value, base) for name, value in self.recipe.variables.items()]
         texts += [(key, text, known) for key, text in self._prompt_texts()]
+        parts = (*known, GUIDANCE, *self.given.option_sets, *self.given.documents, *TURN_DOCUMENTS)
+        for key, text in self._prompt_texts():
+            for name in part_names(text):
+                if name not in parts:
+                    yield self._unknown(key, f"no call gives {name!r}, on which a part depends", name, parts)
         for key, text, names in texts:
-            for name in dict.fromkeys(_VARIABLE.findall(text)):
+            for name in dict.fromkeys(_VARIABLE.findall(with_every_part(text))):
                 if name not in names:
                     yield self._unknown(key, f"nothing gives a value to {{{{{name}}}}}", name, names)
 
@@ -361,7 +366,7 @@ class _RecipeCheck:
         """Prompt, schema and examples as a model is sent them."""
         if not self._is_mapped():
             return
-        prompt = "\n\n".join(text for _, text in self._prompt_texts())
+        prompt = with_every_part("\n\n".join(text for _, text in self._prompt_texts()))
         blank = dict.fromkeys(_VARIABLE.findall(prompt), "")
         try:
             contract = self.given or NO_CONTRACT
@@ -402,8 +407,12 @@ def _registry_faults(
     where = str(book.registry_path)
     for entry in entries:
         if entry.step not in STEPS:
-            message, fix = f"the pipeline has no step {entry.step}", f"steps: {', '.join(STEPS)}"
+            message = f"the pipeline has no step {entry.step}"
+            fix = nearest(entry.step, STEPS, "see recipes/registry.yaml of panda for those that there are")
+            for key in REMOVED_RECIPES.keys() & {*entry.recipes.values()}:
+                fix = f"delete its entry: the step is gone, and {REMOVED_RECIPES[key]} does its work"
             yield RecipeKeyError(message, where=Location(where, key=entry.step), fix=fix)
+            continue
         if not {"any", _REQUIRED_MODE} & set(entry.recipes):
             message = f"the step {entry.step} has no recipe for {_REQUIRED_MODE} mode"
             place = Location(where, key=f"{entry.step}.recipes")
@@ -415,7 +424,9 @@ def _registry_faults(
             except RecipeKeyError as fault:
                 yield fault
                 continue
-            if path is None:
+            if path is None and key in REMOVED_RECIPES:
+                yield removed_recipe(key, place)
+            elif path is None:
                 fix = "see `panda recipe list`"
                 yield RecipeNotFoundError(f"there is no recipe {key}", where=place, fix=fix)
             elif key in recipes and recipes[key].mode not in (None, mode if mode in _MODES else "chat"):

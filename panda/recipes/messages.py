@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from panda.compression.budgets import Limits
@@ -27,8 +28,22 @@ from panda.models.contract import Message, Model
 from panda.models.replies import with_schema
 from panda.recipes.book import RecipeBook
 from panda.recipes.recipe import Recipe
-from panda.recipes.schema import asked_properties, describe_schema, plain_schema, property_schemas
-from panda.steps.all_steps import ASSESSMENT, BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, TICKET
+from panda.recipes.schema import (
+    askable_schema,
+    asked_properties,
+    describe_schema,
+    plain_schema,
+    property_schemas,
+)
+from panda.steps.all_steps import (
+    ASSESSMENT,
+    BASE_VARIABLES,
+    CARRY,
+    PROGRESS,
+    RAW_QUERY,
+    TICKET,
+    TOOL_RESULTS,
+)
 from panda.steps.contract import StepContract
 from panda.steps.options import Option
 from panda.steps.request import Request
@@ -106,8 +121,41 @@ def _block(title: str, text: str) -> str:
 
 
 def _render_options(name: str, options: Sequence[Option]) -> str:
-    lines = [f"- {' '.join(one.id.splitlines())} | {one_line(one.shown or one.text)}" for one in options]
-    return "\n".join([f"===== Options: {name} =====", *lines])
+    """Return a set of options, a line each; a label that several in a row have stands once above them."""
+    lines = [f"===== Options: {name} ====="]
+    label = ""
+    for option in options:
+        if option.label != label:
+            label = option.label
+            lines.append(one_line(label) or "Without a source:")
+        own_id = " ".join(option.id.splitlines())
+        text = one_line(option.shown or option.text)
+        lines.append(f"- {own_id}" if text == own_id else f"- {own_id} | {text}")
+    return "\n".join(lines)
+
+
+_PART = re.compile(r"^\{\{#([\w.]+)\}\}\n(.*?)^\{\{/\1\}\}(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+
+
+def choose_parts(prompt: str, gives: Callable[[str], bool]) -> str:
+    r"""
+    Return a prompt with those of its parts whose name is given. A part stands between a line `{{#name}}` and
+    a line `{{/name}}`, and the name is that of a set of options, a document or a variable.
+
+    >>> choose_parts("Rules:\n{{#pages}}\n- Read them.\n{{/pages}}\n- Be short.", lambda name: False)
+    'Rules:\n- Be short.'
+    """
+    return _PART.sub(lambda part: part[2] if gives(part[1]) else "", prompt)
+
+
+def with_every_part(prompt: str) -> str:
+    """Return a prompt with all of its parts, as no call is longer."""
+    return choose_parts(prompt, lambda name: True)
+
+
+def part_names(prompt: str) -> list[str]:
+    """Return the names of the parts of a prompt, in order."""
+    return [match[1] for match in _PART.finditer(prompt)]
 
 
 def fill(text: str, variables: Mapping[str, str], *, where: str) -> str:
@@ -128,19 +176,29 @@ def fill(text: str, variables: Mapping[str, str], *, where: str) -> str:
 def without_doubles(recipe: Recipe, contract: StepContract[Any], request: Request, prompt: str) -> Request:
     """
     Return the request as a model is shown it, so that nothing is sent twice: with the options that it
-    chooses from, and those that its prompt names, as in `the options "pages"`; of other options those that no
-    document holds. Ids without a text are shown where nothing else names them.
+    chooses from, and those that its prompt names, as in `the options "pages"`, unless lines of the documents
+    have each of them with its id; of other options those that no document holds. Ids without a text are shown
+    where nothing else names them.
     """
-    documents = " ".join(" ".join(document.text.split()) for document in request.shown_documents)
-    described = [option.shown or option.text for option in _options_with_texts(request)]
-    all_texts = "\n".join([documents, *described, *request.variables.values()])
+    document_lines = [
+        " ".join(line.split()) for document in request.shown_documents for line in document.text.splitlines()
+    ]
+    documents = " ".join(document_lines)
+    described = [option.label + (option.shown or option.text) for option in _options_with_texts(request)]
+    all_texts = "\n".join([prompt, documents, *described, *request.variables.values()])
 
     def is_shown(option: Option) -> bool:
         return option.id == option.text or " ".join((option.shown or option.text).split()) not in documents
 
+    def has_line(option: Option) -> bool:
+        text = " ".join((option.shown or option.text).split())
+        return any(option.id in line and text in line for line in document_lines)
+
     options: dict[str, Sequence[Option]] = {}
     for name, given in request.shown_options.items():
         if all(option.id == option.text and option.id in all_texts for option in given):
+            options[name] = ()
+        elif all(map(has_line, given)):
             options[name] = ()
         elif is_shown_whole(recipe, contract, name, prompt):
             options[name] = given
@@ -205,7 +263,7 @@ def recipe_documents(
         text = given[name] if name in given else file_text(name)
         if not text:
             continue
-        if name == TOOLRESULTS_MD:
+        if name in (TOOLRESULTS_MD, TOOL_RESULTS):
             older, step, newest = text.rpartition("\n\n## Step ")  # what tools quote is indented
             documents += _results(name, older, step.lstrip() + newest)
         else:
@@ -243,7 +301,8 @@ class Room:
         """
         recipe, limits = self.recipe, self.limits
         offered = [option for options in request.shown_options.values() for option in options]
-        options = "\n".join(option.shown or option.text for option in offered)
+        labels = [label for label, _ in groupby(option.label for option in offered)]
+        options = "\n".join([*labels, *(option.shown or option.text for option in offered)])
         known = any(
             document.text == request.query for document in request.shown_documents
         )  # counted as it is
@@ -392,21 +451,25 @@ def preview_recipe(
     room = max(0, recipe.token_budget.input - count_tokens("\n".join([query, *offered])))
     documents, cuts = fit_documents(shown, room_tokens=room, query=known.query if known else None, keep=keep)
     written = without_doubles(recipe, contract, Request(query, documents, options, variables), prompt)
-    messages = build_messages(recipe, contract, prompt, written, documents)
+
+    def gives(name: str) -> bool:
+        return name in contract.option_sets or written.gives(name)
+
+    prompt = choose_parts(prompt, gives)
+    askable = askable_schema(recipe.output_schema, contract, gives)
+    asked = asked_properties(askable, contract)
+    form = plain_schema(askable, contract, only=asked)
+    messages = build_messages(recipe, contract, prompt, written, documents, schema=form)
     inputs = [query, *(document.text for document in documents)]
     inputs += [_render_options(name, offered) for name, offered in written.shown_options.items()]
     blank = Request("", variables={**variables, "query": ""})
     schema = None
     if recipe.output_format == "json":
-        schema = plain_schema(
-            recipe.output_schema,
-            contract,
-            only=asked_properties(recipe.output_schema, contract),
-            options=written.option_ids(contract),
-        )
+        schema = plain_schema(askable, contract, only=asked, options=written.option_ids(contract))
+    fixed = build_messages(recipe, contract, prompt, blank, (), schema=form)
     return Preview(
         tuple(messages if schema is None else with_schema(messages, schema, dialect)),
-        sum(count_tokens(message.content) for message in build_messages(recipe, contract, prompt, blank, ())),
+        sum(count_tokens(message.content) for message in fixed),
         sum(map(count_tokens, inputs)),
         tuple(cuts),
         schema,

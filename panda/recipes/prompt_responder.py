@@ -19,18 +19,18 @@ from panda.models.contract import (
 )
 from panda.models.replies import as_written
 from panda.recipes.book import RecipeBook
-from panda.recipes.messages import Room, build_messages, without_doubles
+from panda.recipes.messages import Room, build_messages, choose_parts, without_doubles
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import parse_object, value_span
 from panda.recipes.responder import Call, RawReply
 from panda.recipes.schema import (
+    askable_schema,
     asked_properties,
     deciding_property,
     is_confidence,
     lower_limits,
     plain_schema,
     property_schemas,
-    without_choice,
 )
 from panda.steps.contract import StepContract
 from panda.store.records import Option
@@ -81,8 +81,10 @@ class _Attempt:
     ) -> None:
         self._call = call
         self._model = model
-        self._prompt = book.prompt_of(call.recipe)
-        self._shown = without_doubles(call.recipe, call.contract, call.request, self._prompt)
+        prompt = book.prompt_of(call.recipe)
+        self._shown = without_doubles(call.recipe, call.contract, call.request, prompt)
+        self._prompt = choose_parts(prompt, self._shown.gives)
+        self._askable = askable_schema(call.recipe.output_schema, call.contract, self._shown.gives)
         self._option_ids = self._shown.option_ids(call.contract)
         self._room = Room(call.recipe, model, limits, rewriter)
         self._reply_tokens = call.recipe.token_budget.output
@@ -102,13 +104,13 @@ class _Attempt:
         """Return the properties that are asked for; after a reply that was cut those that are needed."""
         call = self._call
         dispensable = frozenset(call.contract.lenient).difference(call.contract.required)
-        names = asked_properties(call.recipe.output_schema, call.contract)
+        names = asked_properties(self._askable, call.contract)
         return [name for name in names if not call.times_cut or name not in dispensable]
 
     def _schema(self, *, with_ids: bool) -> Mapping[str, Any]:
         """Return the schema of the reply; after a reply that was cut with limits under which it fits."""
         call = self._call
-        schema = call.recipe.output_schema
+        schema = self._askable
         if call.times_cut and schema:
             per_token = _LEAST_CHARS if call.is_last or call.times_cut > 1 else _COMMON_CHARS
             schema = lower_limits(schema, self._reply_tokens * per_token, filled=self._filled)
@@ -116,13 +118,11 @@ class _Attempt:
 
     def _filled(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return a schema of the asked properties with the ids on offer, and their arguments."""
-        contract, options = self._call.contract, self._option_ids
-        unasked = without_choice(schema, contract, options)
         return plain_schema(
             schema,
-            contract,
-            only=[name for name in self._asked() if name not in unasked],
-            options=options,
+            self._call.contract,
+            only=self._asked(),
+            options=self._option_ids,
             arguments=self._shown.arguments,
         )
 

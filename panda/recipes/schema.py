@@ -29,6 +29,24 @@ def property_schemas(schema: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any
     return {str(name): value for name, value in properties.items() if isinstance(value, Mapping)}
 
 
+def asks_at(schema: Mapping[str, Any], place: str) -> bool:
+    """
+    Return whether a schema has a property at a place of a contract.
+
+    >>> asks_at({"properties": {"items": {"items": {"properties": {"lines": {}}}}}}, "items[].lines")
+    True
+    """
+    part: Any = schema
+    for name in place.split("."):
+        depth = name.count("[]")
+        part = property_schemas(part).get(name.removesuffix("[]" * depth))
+        for _ in range(depth):
+            part = part.get("items") if isinstance(part, Mapping) else None
+        if not isinstance(part, Mapping):
+            return False
+    return True
+
+
 def is_decision(name: str, schema: Mapping[str, Any], contract: StepContract[Any]) -> bool:
     """Whether a property is chosen and not worded: it has an enum, is Boolean, or takes ids of options."""
     return "enum" in schema or schema.get("type") == "boolean" or name in contract.places
@@ -59,6 +77,52 @@ def without_choice(
         for name, value in property_schemas(schema).items()
         if name in contract.places and "enum" not in value and not options.get(contract.places[name])
     )
+
+
+def askable_schema(
+    schema: Mapping[str, Any], contract: StepContract[Any], gives: Callable[[str], bool]
+) -> dict[str, Any]:
+    """
+    Return the schema without the properties of which nothing can be said in one call: those that take ids of
+    an empty set, objects that require such a property, and those that the contract asks for only beside
+    something that is not there. A property that a recipe requires by itself stays.
+
+    Args:
+        gives: Says whether the call has a set of options, a document or a variable of a name.
+    """
+    return _askable_part(schema, "", contract, gives) or {}
+
+
+def _askable_part(
+    schema: Mapping[str, Any], place: str, contract: StepContract[Any], gives: Callable[[str], bool]
+) -> dict[str, Any] | None:
+    """Return a part of a schema as it can be asked for; None if it cannot."""
+    set_name = contract.places.get(place)
+    if set_name is not None and "enum" not in schema and not gives(set_name):
+        return None
+    askable = dict(schema)
+    if isinstance(schema.get("items"), Mapping):
+        items = _askable_part(schema["items"], f"{place}[]", contract, gives)
+        if items is None:
+            return None
+        askable["items"] = items
+    if "properties" not in schema:
+        return askable
+    required = schema.get("required", ())
+    properties: dict[str, Any] = {}
+    for name, part in property_schemas(schema).items():
+        inner_place = f"{place}.{name}" if place else name
+        beside = contract.only_with.get(inner_place)
+        is_apart = beside is not None and name not in required and not gives(beside)
+        asked = None if is_apart else _askable_part(part, inner_place, contract, gives)
+        if asked is not None:
+            properties[name] = asked
+        elif name in required and place:
+            return None
+    askable["properties"] = properties
+    if required:
+        askable["required"] = [name for name in required if name in properties]
+    return askable
 
 
 def deciding_property(schema: Mapping[str, Any]) -> str | None:

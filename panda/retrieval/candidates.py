@@ -192,12 +192,14 @@ def build_plan(
     chosen: Collection[str],
     by_rule: Collection[str],
     chosen_by: Literal["model", "closeness"],
+    unseen: Collection[str] = (),
     reasoning: str | None,
 ) -> RetrievalPlan:
     """
     The retrieval plan (design §4, S1 §4.1, §13.2) of all candidates that were looked at, best first. *scores*
     tells by node id how relevant the best line of each is; *chosen* are those that *chosen_by* took, a model
-    or how close they are to the query, *by_rule* those that a rule took.
+    or how close they are to the query, *by_rule* those that a rule took, *unseen* those that the prompt had
+    no room for.
     """
     relevant = [one for one in candidates if one.node_id in chosen or one.node_id in by_rule]
     turns = [one for one in relevant if kind_of(one.node_id) is NodeKind.TURN]
@@ -212,6 +214,11 @@ def build_plan(
         return TurnRelevance("high" if (score or 0.0) >= best else "medium", words + scored)
 
     visits = [key_of(node_id) for node_id in research.links] if research else []
+
+    def decided_by(one: Candidate) -> Literal["model", "closeness", "index", "always_include"]:
+        if one.node_id in by_rule:
+            return "always_include"
+        return "index" if one.node_id in unseen else chosen_by
 
     def keys(*kinds: NodeKind) -> tuple[str, ...]:
         return tuple(key_of(one.node_id) for one in relevant if kind_of(one.node_id) in kinds)
@@ -229,7 +236,7 @@ def build_plan(
                 score=round(scores[one.node_id], 4) if one.node_id in scores else None,
                 index=one.score,
                 chosen=one in relevant,
-                by="always_include" if one.node_id in by_rule else chosen_by,
+                by=decided_by(one),
             )
             for one in candidates
         ),

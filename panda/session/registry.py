@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import takewhile
 from typing import Literal, cast
 
 from msgspec import Struct, structs
@@ -152,8 +153,15 @@ def _subjects(statements: Sequence[str]) -> list[str]:
         row[1] if row else label_of(text) for row, text in zip(rows, statements, strict=True)
     )
     named = [name.text for text in statements for name in find_names(text)]
-    is_name = len(labels) == 1 and any(says(label_terms(label), name) for label in labels for name in named)
-    return [label for label in labels if _NAME.fullmatch(label)] if is_name else []
+    if len(labels) != 1:
+        return []
+    (label,) = labels
+    if row_names := [row[1] for row in rows if row]:
+        is_name = any(says(label_terms(label), name) for name in named)
+        return [name for name in dict.fromkeys(row_names) if is_name and _NAME.fullmatch(name)]
+    words = takewhile(lambda word: word[0].isupper() or word[0].isdigit(), label.split())
+    name = " ".join(words)  # what follows may be a clause
+    return [name] if name and any(says(label_terms(name), found) for found in named) else []
 
 
 def _add_found(known: dict[str, Entity], found: StepEntity, turn: int, source: str) -> None:

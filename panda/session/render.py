@@ -1,6 +1,6 @@
 """What a session carries as lines, each with where it comes from: for prompts and for people. Pure."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -21,6 +21,9 @@ _STAYING = (
     "turn_summaries",
 )
 _USER_CHARS, _LINE_CHARS, _ACTIVE, _EXCLUDED, _LOG, _BODY_LINES = 500, 300, 24, 20, 5, 12
+_OFFERED_TO = (0, 1)
+"""Phases that have the entities among their options."""
+_USUAL_PHASE = "exploring"
 Load = Callable[[str], Sequence[str]]
 """Gives the lines of a kept result or content by its path, relative to the user's directory."""
 
@@ -51,12 +54,13 @@ def carry_lines(carry: Carry, load: Load | None = None, shown: str | None = None
         text, unseen = f"turn {note.turn} {note.kind}: {note.text}", (5,) if note.kind == "note" else ()
         yield CarryLine("carry_notes", "Notes from earlier steps", text, note.turn, unseen)
     yield from _active(carry)
-    yield from _turns(newest[:1], "The last turn", ())
+    recent = {one.turn for one in carry.recent_turns}
+    yield from _turns(newest[:1], "The last turn", recent=recent)
     yield from _flow(carry)
     yield from _cached(carry, load)
     yield from _recent(carry)
     yield from _archive(carry, load, shown)
-    yield from _turns(newest[1:], "Earlier turns", (4,))
+    yield from _turns(newest[1:], "Earlier turns", unseen=(4,), recent=recent)
     history, summaries = carry.history_summary, {one.turn: one.turn_summary for one in carry.turn_summaries}
     if history.text:
         text = f"up to turn {history.through_turn}: {one_line(history.text)}"
@@ -65,7 +69,7 @@ def carry_lines(carry: Carry, load: Load | None = None, shown: str | None = None
         text = f"not in it yet, turn {n}: {summaries.get(n, 'see its files')}"
         yield CarryLine("history_summary", "Before that", text, n)
     about = carry.engagement_summary
-    if about.text:
+    if about.text and all(about.text != one_line(one.user) for one in carry.recent_turns):
         yield CarryLine("engagement_summary", "The session is about", about.text, about.turn)
     for step in carry.decision_log[: -_LOG - 1 : -1]:
         text = f"turn {step.turn}: {step.action} {step.ref or 'all'}: {step.reason}"
@@ -102,20 +106,32 @@ def _excluded(carry: Carry) -> Iterator[CarryLine]:
 
 
 def _active(carry: Carry) -> Iterator[CarryLine]:
+    """What is being talked about; phases 0 and 1 have it among their options."""
     title = "Entities that are being talked about"
     for one in _newest([one for one in carry.registry.records if is_active(one, carry)], _ACTIVE):
-        yield CarryLine("registry", title, f"{one.ref} ({one.type}): {one.label}", one.turns[-1])
+        text = f"{one.ref} ({one.type}): {one.label}"
+        yield CarryLine("registry", title, text, one.turns[-1], _OFFERED_TO)
     listing, labels = carry.registry.listing, {one.ref: one.label for one in carry.registry.records}
     if listing.items:  # a recent turn shows it, too
         unseen = tuple(range(7)) if any(one.turn == listing.turn for one in carry.recent_turns) else ()
         names = [labels[ref] for ref in listing.refs[:_ACTIVE] if ref in labels]
         text = f"the last list, of turn {listing.turn}, in its order: {'; '.join(names)}"
-        yield CarryLine("registry", title, text, listing.turn, unseen)
+        yield CarryLine("registry", title, text, listing.turn, (*unseen, *_OFFERED_TO))
 
 
-def _turns(summaries: Sequence[TurnSummary], title: str, unseen: tuple[int, ...]) -> Iterator[CarryLine]:
-    """What turns did: to phase 4 only the steps of the last one, to phase 5 what came of it, not in words."""
+def _turns(
+    summaries: Sequence[TurnSummary],
+    title: str,
+    *,
+    unseen: tuple[int, ...] = (),
+    recent: Collection[int],
+) -> Iterator[CarryLine]:
+    """
+    What turns did: to phase 4 only the steps of the last one, to phase 5 what came of it, not in words. Whoever
+    reads what was said in *recent* turns is not told it a second time.
+    """
     for one in summaries:
+        is_recent = one.turn in recent
         head, steps = f"turn {one.turn}", f"{one.steps_completed} of {one.steps_total} done"
         made = [f"{word}: {', '.join(names)}" for word, names in one.made.items() if names]
         did = [f"goal ({one.decision}): {one.goal}"] if one.goal and one.detail == "full" else []
@@ -125,9 +141,9 @@ def _turns(summaries: Sequence[TurnSummary], title: str, unseen: tuple[int, ...]
             f"step {step.step} {step.tool} ({step.step_type}), {step.record_count} records: {step.outcome}"
             for step in one.steps
         ]
-        yield CarryLine(
-            "turn_summaries", title, f"{head}, {one.outcome}: {one.turn_summary}", one.turn, (4, 5)
-        )
+        text = f"{head}, {one.outcome}: {one.turn_summary}"
+        hidden = FIELDS["recent_turns"].read_by if is_recent else (4, 5)
+        yield CarryLine("turn_summaries", title, text, one.turn, hidden)
         for texts, hidden in (
             ([f"steps: {steps}"] if one.steps_total else [], (4, 6)),
             (made, (4, 6)),
@@ -143,7 +159,8 @@ def _flow(carry: Carry) -> Iterator[CarryLine]:
     if head is not None:
         tone = f", tone {flow.tone}" if flow.tone else ""
         greeted = ", greeted already: do not greet again" if flow.greeted else ""
-        yield CarryLine("flow", "The conversation", f"phase {flow.phase}{tone}{greeted}", head)
+        if tone or greeted or flow.phase != _USUAL_PHASE:
+            yield CarryLine("flow", "The conversation", f"phase {flow.phase}{tone}{greeted}", head)
         if flow.user_expressed:
             yield CarryLine("flow", "The conversation", f"the user said: {flow.user_expressed}", head)
 
@@ -162,13 +179,13 @@ def _cached(carry: Carry, load: Load | None) -> Iterator[CarryLine]:
 
 def _recent(carry: Carry) -> Iterator[CarryLine]:
     for one in carry.recent_turns[::-1]:
-        how = ", ".join(filter(None, (one.outcome, one.routing.intent, one.routing.next_step)))
+        day = one.timestamp.partition("T")[0]
         made = "" if one.summary_kind in ("verbatim", "clipped") else f" ({one.summary_kind})"
         lines = [
-            f"turn {one.turn} ({one.timestamp}, {how}), user: {clip(one.user, _USER_CHARS)}",
+            f"turn {one.turn} ({day}, {one.outcome}), user: {clip(one.user, _USER_CHARS)}",
             f"turn {one.turn}, assistant{made}: {one_line(one.assistant_summary)}",
         ]
-        if one.entities_mentioned:
+        if len(one.entities_mentioned) > 1:
             listed = ", ".join(one.entities_mentioned[:_ACTIVE])
             lines.append(f"turn {one.turn}, listed in this order: {listed}")
         yield from (CarryLine("recent_turns", "Recent turns", text, one.turn) for text in lines)

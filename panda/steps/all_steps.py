@@ -54,6 +54,9 @@ ASSESSMENT = "context_assessment"
 TICKET = "ticket.md"
 """The planner's task plan as markdown, without its `_meta`; made of §3 and no file of the turn."""
 
+TOOL_RESULTS = "tool_results"
+"""What the tools of a turn gave besides claims, which are lines of the evidence."""
+
 TURN_DOCUMENTS = (
     CARRY,
     IMAGE,
@@ -92,7 +95,13 @@ QUERY_ANALYSIS = StepContract(
         "reading.forget": "kept",
         "content_reference": "content_reference",
     },
-    variables=("names", "today"),
+    only_with={
+        "reading.agreement": "open_question",
+        "reading.clears": CARRY,
+        "reading.forgets": "kept",
+        "reading.recap": CARRY,
+    },
+    variables=("names", "today", "open_question"),
     documents=(RAW_QUERY, "turn_summaries"),
     lenient=("reading",),
 )
@@ -242,6 +251,8 @@ ANSWER = StepContract(
         "items[].node_ids": "sources",
         "items[].computed[].lines": "lines",
     },
+    variables=("today",),
+    documents=(TOOL_RESULTS,),
     from_text=_answer_from_text,
 )
 VALIDATION = StepContract(
@@ -249,13 +260,20 @@ VALIDATION = StepContract(
     reply=ValidationReply,
     option_sets=("answer", "goals", "recalled", "ordered"),
     places={"goals[].id": "goals"},
-    documents=("items",),
+    variables=("today",),
+    documents=("items", "beside_items", "other_lines", "tool_calls"),
     is_dispensable=True,
 )
 SUMMARY = StepContract(
     name="phase7_summarizer",
     reply=SummaryReply,
-    variables=("line", "outcome"),
+    only_with={
+        "intent": "imported",
+        "reply": "reply",
+        "history": "leaving_turns",
+        "engagement": "leaving_turns",
+    },
+    variables=("line", "outcome", "imported"),
     documents=("earlier_history", "leaving_turns", "engagement", "reply"),
 )
 _COMPRESSION = tuple(

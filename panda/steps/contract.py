@@ -28,6 +28,9 @@ class StepContract(Generic[R]):
     arguments: Mapping[str, str] = field(default_factory=dict)
     """Places of objects that hold an id, each with the property that does: the id's own schema is that of
     their property `arguments`."""
+    only_with: Mapping[str, str] = field(default_factory=dict)
+    """Places that a model is asked for only where a set of options, a document or a variable of this name
+    is there and not empty."""
     variables: tuple[str, ...] = ()  # variables that the phase gives, besides BASE_VARIABLES
     documents: tuple[str, ...] = ()  # documents that it gives and that are no files of the turn
     tool: str | None = None  # tool or command that asks, and only while it runs; None for a phase

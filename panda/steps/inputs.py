@@ -12,6 +12,8 @@ _MAX_ITEMS = 60
 """Items that an answer quotes, as many as the packaged recipe allows."""
 _MAX_CITED = 8
 """Nodes that an item of it cites."""
+NO_ANSWER_GATHERED = "nothing that was gathered seems to answer the query"
+"""What is missing where §2 holds nothing that surely answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,11 @@ class SynthesisInputs:
     document_lines: Callable[[], Sequence[Line]]
     """Gives what answers a request about documents that were handed over; empty if it is none."""
     ids: Mapping[str, str]  # what the reply calls each line of the loaded documents, by the line's own id
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextInputs:
+    is_answered: Callable[[], bool]  # whether the closest passages of §2 surely answer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ class Option:
     prior: float = 0.0  # how well it fits by words, 0 to 1
     title: str = ""  # what it stands below, as "Turn 809"; it is no part of what is quoted
     shown: str = ""  # what a model that reads all options at once is shown; empty means the text
+    label: str = ""  # what a model is shown above it, once above all in a row that have the same
 
     @property
     def near(self) -> str:

@@ -20,6 +20,9 @@ Ids: TypeAlias = Sequence[str] | Callable[[], Sequence[str]]
 Documents: TypeAlias = Sequence[InputDocument] | Callable[[], Sequence[InputDocument]]
 """Documents of the turn, most important first, or what renders them for a prompt."""
 
+GUIDANCE = "guidance"
+"""The name of a part of a prompt that stands only where a call has guidance."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -75,6 +78,16 @@ class Request:
         if name not in made:
             made[name] = options()
         return made[name]  # type: ignore[no-any-return]
+
+    def gives(self, name: str) -> bool:
+        """Return whether it has a set of options, a document or a variable of a name that is not empty; or guidance."""
+        if name == GUIDANCE:
+            return bool(self.guidance)
+        if name in self.options:
+            return bool(self._ids_of(name))
+        if name in self.variables:
+            return bool(self.variables[name])
+        return any(document.name == name and document.text for document in self.shown_documents)
 
     def option_ids(self, contract: StepContract[Any]) -> dict[str, list[str]]:
         """Return the ids of the sets that a reply takes ids of, by name."""

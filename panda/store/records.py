@@ -568,8 +568,8 @@ class JudgedCandidate(Record, frozen=True, kw_only=True):
     index: float | Unset = UNSET  # its score in the index
     chosen: bool  # whether it is relevant
     by: Literal["model", "closeness", "index", "always_include"]
-    """What decided: a language model, how close it is to the query, or a rule. Plans before 2026-11-28 say
-    model for closeness too."""
+    """What decided: a language model, how close it is to the query, a rule, or its place in the index, which
+    left it no room in the prompt. Plans before 2026-11-28 say model for closeness too."""
 
 
 class RetrievalPlan(FileRecord, frozen=True):

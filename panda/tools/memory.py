@@ -28,6 +28,7 @@ _DOC_KINDS = ("turn:", "knowledge:")
 _MOST_DOC_NODES = 6
 _MOST_DOC_LINES = 3
 _KEY_CHARS = 40
+_ALREADY_NOTED = "Already noted: what the user tells is remembered without this tool."
 _Scalar = str | int | float | bool | None
 _Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"\S")]
 
@@ -56,7 +57,8 @@ class _CreateArguments(Arguments, frozen=True):
 
 
 class _Staged(TypedDict):
-    staged: dict[str, Any]
+    staged: dict[str, Any] | None
+    """None where the turn notes the text without the tool."""
 
 
 class _Passage(TypedDict):
@@ -107,17 +109,24 @@ def query_memory(given: QueryArguments, context: ToolContext) -> ToolResult:
 @tool(
     "memory.create",
     "write",
-    "Remember what the user states in this turn: text is a part of the query, word for word; value and entity"
+    "Remember what the user states in this turn. text is a part of the query, word for word; value and entity"
     " are words of it; a preference has no entity.",
     _Staged,
     from_store=True,
 )
 def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
-    """The staged value as staged_memory.json holds it; only what stands in the query can be staged."""
+    """
+    Return the staged value as staged_memory.json holds it; only what stands in the query can be staged. What
+    the user told is noted without the tool, and not staged a second time.
+    """
     value: Plain = tuple(given.value) if isinstance(given.value, list) else given.value
     query = one_line(context.query)
-    if one_line(given.text) not in query:
+    text = one_line(given.text)
+    if text not in query:
         raise UsageError("the text is not part of the user's query; only what the user says is remembered")
+    claim = Claim(given.text, None, "§0.raw_query")
+    if any(text in one_line(statement) or one_line(statement) in text for statement in context.told):
+        return ToolResult("success", data=_Staged(staged=None), claims=(claim,), text=_ALREADY_NOTED)
     entity = given.entity or None
     said = [("value", part) for part in (value if isinstance(value, tuple) else (value,))]
     for name, part in (*said, ("entity", entity)):
@@ -134,7 +143,6 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
         source_turn=context.turn,
         entity=entity,
     )
-    claim = Claim(staged.text, None, "§0.raw_query")
     prefix = "memory" if given.kind == "preference" else "fact"
     key = Subject("local", staged.entity, staged.relation).key(context.store.user)
     entry = StepEntity(f"{prefix}:{key}", given.kind, key, "create")

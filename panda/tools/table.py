@@ -51,6 +51,12 @@ def describe_tools(names: Iterable[str], context: ToolContext | None = None) -> 
     )
 
 
+def outline_tools(names: Iterable[str]) -> str:
+    """Return what a model that plans is told of tools, a line each: the first sentence, without arguments."""
+    firsts = {name: TOOLS[name].description.partition(". ")[0].rstrip(".") for name in names}
+    return "\n".join(f"- {name}: {first}." for name, first in firsts.items())
+
+
 def describe_arguments(tool: Tool) -> str:
     required = tool.argument_schema.get("required", ())
     parts = []

@@ -27,7 +27,7 @@ def test_analysis_query_and_loaded_nodes_go_in(ann: ScriptedPanda) -> None:
     """A model that writes the draft sees the query as it was asked, its analysis and the loaded lines."""
     (request,) = ann.turn().asked("synthesis")
     query = request.text.partition("===== §0 User Query =====")[2]
-    assert query.startswith("\nquery_type: informational\n")
+    assert query.startswith("\nintent: commerce\n")
     assert query.rstrip().endswith(f"User query: {PRICE_QUESTION}\n\nChoose the passages.")
     assert PRICE in loaded_lines(request).values()
 

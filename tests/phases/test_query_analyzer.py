@@ -56,7 +56,7 @@ def test_no_reference(ann: ScriptedPanda) -> None:
     assert analysis(turn)["reference_resolution"]["status"] == "not_needed"
     assert analysis(turn)["entities"] == ["Lenovo", "LOQ"]
     (asked,) = turn.asked("analyzer")
-    assert "Turn 1: Compared laptops for games" in asked.text
+    assert "user: Find me a laptop for games." in asked.text
     assert "tea" not in asked.text
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.api import PRICE_QUESTION, ScriptedPanda
-from tests.script import PRICE_NODE, Asked, Script, pick, step_of
+from tests.script import APPROVED, PRICE_NODE, Asked, Script, pick, step_of
 from tests.session.conversations import (
     CALL,
     DONE,
@@ -67,6 +67,7 @@ def test_what_was_made_and_what_failed(ann: ScriptedPanda) -> None:
     calls = {"calls": [{"tool": "memory.create", "arguments": fact} for fact in (tea, cake, bad)]}
     first = ann.say(
         query,
+        analyzer={**APPROVED["analyzer"], "reading": {"clauses": [{"text": query, "mood": "orders"}]}},
         planner=TOOLS,
         coordinator=[calls, DONE],
         answer={"items": [{"text": "My favorite tea is Assam.", "node_ids": ["turn:3"]}]},
@@ -149,7 +150,7 @@ def test_exclusion_holds_at_once(ann: ScriptedPanda) -> None:
     shown = carried(ran, "planner", 0)
     excluded, _, active = shown.partition("Entities that are being talked about")
     assert all(f"({dish}): demoted, the user said “no cod”" in excluded for dish in DISHES[:3])
-    assert "cod" not in active.partition("The last turn")[0].lower()
+    assert "cod" not in active.partition("The conversation")[0].lower()
     assert "Your last plan was refused" in ran.asked("planner")[1].text
     assert ran.file("plan.json")["tasks"] == good["tasks"]
     assert "demoted, the user said “no cod”" in carried(ran, "planner")

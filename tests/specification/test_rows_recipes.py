@@ -161,7 +161,7 @@ def test_s3_12_1_ticket_md_is_the_plan(tmp_path: Path) -> None:
     panda, asked = Panda(tmp_path / "project", LAPTOPS, user="ann"), list[str]()
     text = (ROOT / "recipes" / "pipeline" / "phase5_synthesizer_chat.yaml").read_text(encoding="utf-8")
     docs = "input_docs: [carry, ticket.md, toolresults.md]"
-    text = text.replace('["§0", "§3", "§4"]', '["§0"]').replace("input_docs: [carry]", docs)
+    text = text.replace('["§0", "§3"]', '["§0"]').replace("input_docs: [carry, tool_results]", docs)
     panda.write("recipes/pipeline/phase5_synthesizer_chat.yaml", text)
     goals = [{"goal": "Tell the price"}]
     plan = {"tools": [], "next_step": "synthesis", "goals": goals, "tasks": ["Look at the page"]}
