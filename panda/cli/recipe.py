@@ -111,6 +111,7 @@ def _contract_comment(contract: StepContract[Any], layer: str, server: str | Non
         "served by": f"{server or 'not known'} ({layer})",
         "options": ", ".join(contract.option_sets),
         "ids at": ", ".join(f"{place} of {name}" for place, name in contract.places.items()),
+        "only with": ", ".join(f"{place} with {name}" for place, name in contract.only_with.items()),
         "documents": ", ".join(contract.documents),
         "variables": ", ".join((*BASE_VARIABLES, *contract.variables)),
         "needs": ", ".join(contract.required),

@@ -328,16 +328,18 @@ def render_for_prompt(section: Section) -> str:
 
 _FOR_CODE = frozenset(
     {
-        *("source_type", "node_ids", "provenance", "confidence", "confidence_avg", "source"),
-        *("decision", "next_step", "round", "items", "answered", "outcome", "original_references"),
-        *("entities", "freshness", "resolved_query", "note", "verdict", "issues", "rejected", "goals", "left_out"),
-        *("best_attempt", "ending", "rounds", "calls"),
+        *("source_type", "node_ids", "provenance", "confidence", "confidence_avg", "source", "entities"),
+        *("decision", "next_step", "round", "items", "answered", "outcome", "note"),
+        *("freshness", "resolved_query", "resolved_to", "title", "source_turn"),
+        *("original_references", "references", "reference_nodes"),
+        *("verdict", "issues", "rejected", "goals", "left_out", "best_attempt"),
+        *("ending", "rounds", "calls"),
     }
 )
 """Keys of `_meta` that the text beside them says, or that are for code alone."""
 
 
-_USUAL = {"query_type": "informational", "intent": "query"}
+_USUAL = {"query_type": "informational", "intent": "query", "status": "resolved"}
 """Values of `_meta` that say nothing in particular."""
 
 

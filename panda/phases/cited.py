@@ -135,7 +135,7 @@ class Cited:
         return "\n".join(shown)
 
     def _render_node(self, item: GatheredItem, node_id: str) -> Iterator[str]:
-        """Yield a node that an item cites, and the lines of it that support the item, below their headings."""
+        """Yield a node that an item cites, and those of its lines that support the item, by headings."""
         node = self._nodes(node_id)
         title = node.title if node else ""
         seen = last_seen(node.at) if node and node.at else ""

@@ -216,13 +216,13 @@ class ContextGatherer:
                 turn, self._known([candidate.node_id for candidate in all_().candidates], nodes)
             )
         )
-        shown = Lazy(lambda: self._offered(turn, few().candidates, nodes))
+        options = Lazy(lambda: self._offered(turn, few().candidates, nodes))
         relevant: Sequence[str] = ()
         reasoning = None
         offered: set[str] = set()
         pool = _Pool()
         if not turn.reading.only_tells:  # else nothing is looked for
-            reply = self._choose(turn, shown, few, all_, ranking)
+            reply = self._choose(turn, options, few, all_, ranking)
             pool = all_() if ranking.is_made else few()
             offered |= {candidate.node_id for candidate in pool.candidates}
             relevant = self._without_unknown(turn, reply.content.relevant, offered, "the plan")
@@ -247,7 +247,7 @@ class ContextGatherer:
             chosen=relevant,
             by_rule=asked_for,
             chosen_by="closeness" if ranking.is_made else "model",
-            unseen=set[str]() if ranking.is_made else offered.difference(option.id for option in shown()),
+            unseen=set[str]() if ranking.is_made else offered.difference(option.id for option in options()),
             reasoning=reasoning,
         )
         turn.folder.save(plan)
@@ -262,12 +262,12 @@ class ContextGatherer:
     def _choose(
         self,
         turn: Turn,
-        shown: Lazy[Sequence[Option]],
+        candidate_options: Lazy[Sequence[Option]],
         few: Lazy[_Pool],
         all_: Lazy[_Pool],
         ranking: _Ranking,
     ) -> Reply[RetrievalReply]:
-        """Return which of the candidates are relevant; a prompt has those *shown* of a *few* of *all_*."""
+        """Return which of the candidates are relevant; a prompt has options of but a *few* of *all_*."""
 
         def node_ids() -> Sequence[str]:
             pool = all_() if ranking.is_made else few()
@@ -277,7 +277,7 @@ class ContextGatherer:
             self.executor,
             RETRIEVAL,
             turn,
-            options={"relevant": shown},
+            options={"relevant": candidate_options},
             ids={"relevant": node_ids},
             inputs=RetrievalInputs(ranked=ranking),
         )

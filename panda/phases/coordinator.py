@@ -150,8 +150,8 @@ class _Loop:
     def __init__(self, executor: RecipeExecutor, context: ToolContext, turn: Turn, plan: Plan) -> None:
         self._executor = executor
         pages = tuple(page.text for page in live_pages(turn, context.reader))
-        told = tuple(statement.text for statement in turn.reading.statements)
-        self._context = changed(context, pages=pages, told=told, ask=self._ask_for_tool)
+        statements = tuple(statement.text for statement in turn.reading.statements)
+        self._context = changed(context, pages=pages, noted_texts=statements, ask=self._ask_for_tool)
         self._turn = turn
         self._plan = plan
         self._recipe = executor.book.recipe_for(COORDINATION.name, turn.mode, turn.intent)

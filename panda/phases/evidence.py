@@ -112,11 +112,11 @@ def label_lines(reader: NodeLoader, now: datetime) -> Callable[[Line], str]:
     return label
 
 
-def render_lines(lines: Sequence[Line], label: Callable[[Line], str]) -> str:
+def render_lines(lines: Sequence[Line], label_of: Callable[[Line], str]) -> str:
     """Return lines below their labels; one that several in a row have stands once."""
     rendered: list[str] = []
-    for group_label, group in groupby(lines, key=label):
-        rendered.append(one_line(group_label))
+    for label, group in groupby(lines, key=label_of):
+        rendered.append(one_line(label))
         rendered += [f"- {one_line(numbered_text(line))}" for line in group]
     return "\n".join(rendered)
 

@@ -1,6 +1,6 @@
 """The goals of a plan: read from a reply or from the query, and how far the tools have brought each. Pure."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Literal, NamedTuple
 
@@ -16,15 +16,19 @@ MOST_GOALS = 4
 
 
 def plan_goals(
-    goal_replies: Sequence[GoalReply], query: str, *, told: Collection[str], warn: Callable[[str], None]
+    goal_replies: Sequence[GoalReply],
+    query: str,
+    *,
+    statements: Sequence[str],
+    warn: Callable[[str], None],
 ) -> tuple[Goal, ...]:
     """
-    1 to 4 goals, priority 1 first, as a model wrote them or each sentence of the query that is not only
-    *told*, for code notes that; the query itself if there is no other. Of goals with the same id the first keeps it, and dependencies on it mean that one; those that name no goal or lead in a
-    circle are dropped.
+    1 to 4 goals, priority 1 first, as a model wrote them or each sentence of the query, less the *statements*
+    that code notes; if none is left, the query. Of goals with the same id the first keeps it, and
+    dependencies on it mean that one; those that name no goal or lead in a circle are dropped.
     """
     given = [goal for goal in goal_replies if one_line(goal.goal)]
-    sentences = [sentence for sentence in split_sentences(query) if sentence not in told]
+    sentences = [sentence for sentence in split_sentences(query) if sentence not in statements]
     given = given or [GoalReply(goal=sentence) for sentence in sentences or [query]]
     given = given[:MOST_GOALS]
     ids = [goal.id or f"G{number}" for number, goal in enumerate(given, 1)]

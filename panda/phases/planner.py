@@ -128,7 +128,7 @@ class Planner:
             goals=plan_goals(
                 content.goals,
                 turn.analysis.resolved_query,
-                told=[statement.text for statement in turn.reading.statements],
+                statements=[statement.text for statement in turn.reading.statements],
                 warn=turn.warn,
             ),
             approach=content.approach,

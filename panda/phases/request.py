@@ -126,8 +126,8 @@ def question_of(written: str | None, turn: Turn) -> str:
 
 def describe_turns(turn: Turn, recipe: Recipe, limit: int) -> str:
     """Return the summaries of the session's last turns, a line each, less those that the carry tells of."""
-    told = {recent.turn for recent in turn.carry.recent_turns if CARRY in recipe.input_docs}
-    summaries = [(number, summary) for number, summary in turn.recent(limit) if number not in told]
+    carried = {recent.turn for recent in turn.carry.recent_turns if CARRY in recipe.input_docs}
+    summaries = [(number, summary) for number, summary in turn.recent(limit) if number not in carried]
     return "\n".join(f"Turn {number}: {summary}" for number, summary in summaries)
 
 

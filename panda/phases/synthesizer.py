@@ -342,7 +342,10 @@ class Synthesizer:
             self._executor,
             ANSWER,
             turn,
-            options={"sources": () if asks_at(recipe.output_schema, "items[].lines") else sources, "lines": labelled},
+            options={
+                "sources": () if asks_at(recipe.output_schema, "items[].lines") else sources,
+                "lines": labelled,
+            },
             ids={"sources": cited, "lines": [f"L{n}" for n, _ in enumerate(offered, 1)]},
             variables={"today": turn.today},
             extra={TOOL_RESULTS: partial(render_unclaimed, turn.steps())},
@@ -635,7 +638,9 @@ def _computed(figure: ComputedReply, offered: Sequence[Line]) -> Computed:
 def _step_lines(turn: Turn) -> list[Line]:
     """What tools gave besides claims, each step as a whole."""
     steps = [step for step in turn.steps() if step.status == "success" and not step.claims]
-    return [Line(f"{step.tool}: what step {step.step} gave", node=NodeKind.STEP.id(step.step)) for step in steps]
+    return [
+        Line(f"{step.tool}: what step {step.step} gave", node=NodeKind.STEP.id(step.step)) for step in steps
+    ]
 
 
 def _guidance(turn: Turn, refused: Collection[str]) -> str | None:

@@ -86,7 +86,9 @@ def render_calls(steps: Sequence[Step]) -> str:
     for step in steps:
         arguments = json.dumps(step.arguments, ensure_ascii=False)
         error = f": {one_line(step.error)}" if step.error else ""
-        lines.append(f"- step {step.step}, {step.tool} {shorten(arguments, _CALL_CHARS)}: {step.status}{error}")
+        lines.append(
+            f"- step {step.step}, {step.tool} {shorten(arguments, _CALL_CHARS)}: {step.status}{error}"
+        )
     return "\n".join(lines)
 
 

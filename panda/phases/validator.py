@@ -144,9 +144,10 @@ class Validator:
         """Return the lines that the answer could have cited and does not."""
         record = turn.folder.find(Evidence)
         unclaimed = {NodeKind.STEP.id(step.step) for step in turn.steps() if not step.claims}
+        offered = record.offered if record else ()
         passed_over = [
             line
-            for line in (record.offered if record else ())
+            for line in offered
             if line.left_out == Reason.OTHERS_ANSWER_BETTER
             and not cited.rests_on(line, items)
             and line.node not in (NodeKind.TURN.id(turn.turn), *unclaimed)

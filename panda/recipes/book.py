@@ -29,7 +29,6 @@ from panda.store.files import FileStamp, read_text, stamp_file
 from panda.store.layout import asset
 from panda.store.records import Intent
 
-
 REMOVED_RECIPES: Mapping[str, str] = {"pipeline/phase7_session": "pipeline/phase7_summarizer"}
 """Recipes of earlier versions, and which one does their work now."""
 
@@ -239,7 +238,7 @@ class RecipeBook:
         """A recipe, and a fault for each prompt that cannot be loaded."""
         path = self.path_of(key)
         if path is None and key in REMOVED_RECIPES:
-            raise removed_recipe(key, self.registry_path)
+            raise removed_recipe(key, str(self.registry_path))
         if path is None:
             raise RecipeNotFoundError(
                 f"there is no recipe {key}",
@@ -256,12 +255,12 @@ class RecipeBook:
         return recipe, faults
 
 
-def removed_recipe(key: str, where: str | Path) -> RecipeNotFoundError:
+def removed_recipe(key: str, place: str) -> RecipeNotFoundError:
     """Return the error that a recipe of an earlier version is named, with the recipe that took its place."""
     other = REMOVED_RECIPES[key]
     message = f"the recipe {key} is gone, {other} does its work"
     fix = f"name {other} in its place in registry.yaml"
-    return RecipeNotFoundError(message, where=where, fix=fix)
+    return RecipeNotFoundError(message, where=place, fix=fix)
 
 
 @lru_cache(maxsize=1)

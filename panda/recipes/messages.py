@@ -196,9 +196,8 @@ def without_doubles(recipe: Recipe, contract: StepContract[Any], request: Reques
 
     options: dict[str, Sequence[Option]] = {}
     for name, given in request.shown_options.items():
-        if all(option.id == option.text and option.id in all_texts for option in given):
-            options[name] = ()
-        elif all(map(has_line, given)):
+        are_named = all(option.id == option.text and option.id in all_texts for option in given)
+        if are_named or all(map(has_line, given)):
             options[name] = ()
         elif is_shown_whole(recipe, contract, name, prompt):
             options[name] = given

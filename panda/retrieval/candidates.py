@@ -215,10 +215,10 @@ def build_plan(
 
     visits = [key_of(node_id) for node_id in research.links] if research else []
 
-    def decided_by(one: Candidate) -> Literal["model", "closeness", "index", "always_include"]:
-        if one.node_id in by_rule:
+    def decided_by(node_id: str) -> Literal["model", "closeness", "index", "always_include"]:
+        if node_id in by_rule:
             return "always_include"
-        return "index" if one.node_id in unseen else chosen_by
+        return "index" if node_id in unseen else chosen_by
 
     def keys(*kinds: NodeKind) -> tuple[str, ...]:
         return tuple(key_of(one.node_id) for one in relevant if kind_of(one.node_id) in kinds)
@@ -236,7 +236,7 @@ def build_plan(
                 score=round(scores[one.node_id], 4) if one.node_id in scores else None,
                 index=one.score,
                 chosen=one in relevant,
-                by=decided_by(one),
+                by=decided_by(one.node_id),
             )
             for one in candidates
         ),

@@ -161,7 +161,7 @@ def _subjects(statements: Sequence[str]) -> list[str]:
         return [name for name in dict.fromkeys(row_names) if is_name and _NAME.fullmatch(name)]
     words = takewhile(lambda word: word[0].isupper() or word[0].isdigit(), label.split())
     name = " ".join(words)  # what follows may be a clause
-    return [name] if name and any(says(label_terms(name), found) for found in named) else []
+    return [name] if name and any(says(label_terms(name), known_name) for known_name in named) else []
 
 
 def _add_found(known: dict[str, Entity], found: StepEntity, turn: int, source: str) -> None:

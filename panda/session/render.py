@@ -1,6 +1,6 @@
 """What a session carries as lines, each with where it comes from: for prompts and for people. Pure."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ _STAYING = (
     "turn_summaries",
 )
 _USER_CHARS, _LINE_CHARS, _ACTIVE, _EXCLUDED, _LOG, _BODY_LINES = 500, 300, 24, 20, 5, 12
+_ALL_PHASES: tuple[int, ...] = tuple(range(7))
 _OFFERED_TO = (0, 1)
 """Phases that have the entities among their options."""
 _USUAL_PHASE = "exploring"
@@ -54,7 +55,7 @@ def carry_lines(carry: Carry, load: Load | None = None, shown: str | None = None
         text, unseen = f"turn {note.turn} {note.kind}: {note.text}", (5,) if note.kind == "note" else ()
         yield CarryLine("carry_notes", "Notes from earlier steps", text, note.turn, unseen)
     yield from _active(carry)
-    recent = {one.turn for one in carry.recent_turns}
+    recent = frozenset(recent_turn.turn for recent_turn in carry.recent_turns)
     yield from _turns(newest[:1], "The last turn", recent=recent)
     yield from _flow(carry)
     yield from _cached(carry, load)
@@ -69,8 +70,10 @@ def carry_lines(carry: Carry, load: Load | None = None, shown: str | None = None
         text = f"not in it yet, turn {n}: {summaries.get(n, 'see its files')}"
         yield CarryLine("history_summary", "Before that", text, n)
     about = carry.engagement_summary
-    if about.text and all(about.text != one_line(one.user) for one in carry.recent_turns):
-        yield CarryLine("engagement_summary", "The session is about", about.text, about.turn)
+    if about.text:
+        is_told = about.text in {one_line(recent_turn.user) for recent_turn in carry.recent_turns}
+        hidden = _ALL_PHASES if is_told else ()
+        yield CarryLine("engagement_summary", "The session is about", about.text, about.turn, hidden)
     for step in carry.decision_log[: -_LOG - 1 : -1]:
         text = f"turn {step.turn}: {step.action} {step.ref or 'all'}: {step.reason}"
         yield CarryLine("decision_log", "Decisions on entities", text, step.turn)
@@ -106,14 +109,14 @@ def _excluded(carry: Carry) -> Iterator[CarryLine]:
 
 
 def _active(carry: Carry) -> Iterator[CarryLine]:
-    """What is being talked about; phases 0 and 1 have it among their options."""
+    """Yield what is being talked about; phases 0 and 1 have it among their options."""
     title = "Entities that are being talked about"
     for one in _newest([one for one in carry.registry.records if is_active(one, carry)], _ACTIVE):
         text = f"{one.ref} ({one.type}): {one.label}"
         yield CarryLine("registry", title, text, one.turns[-1], _OFFERED_TO)
     listing, labels = carry.registry.listing, {one.ref: one.label for one in carry.registry.records}
     if listing.items:  # a recent turn shows it, too
-        unseen = tuple(range(7)) if any(one.turn == listing.turn for one in carry.recent_turns) else ()
+        unseen = _ALL_PHASES if any(one.turn == listing.turn for one in carry.recent_turns) else ()
         names = [labels[ref] for ref in listing.refs[:_ACTIVE] if ref in labels]
         text = f"the last list, of turn {listing.turn}, in its order: {'; '.join(names)}"
         yield CarryLine("registry", title, text, listing.turn, (*unseen, *_OFFERED_TO))
@@ -124,14 +127,13 @@ def _turns(
     title: str,
     *,
     unseen: tuple[int, ...] = (),
-    recent: Collection[int],
+    recent: frozenset[int],
 ) -> Iterator[CarryLine]:
     """
-    What turns did: to phase 4 only the steps of the last one, to phase 5 what came of it, not in words. Whoever
-    reads what was said in *recent* turns is not told it a second time.
+    Yield what turns did: to phase 4 only the steps of the last one, to phase 5 what came of it, not in words.
+    Whoever reads what was said in *recent* turns is not told it a second time.
     """
     for one in summaries:
-        is_recent = one.turn in recent
         head, steps = f"turn {one.turn}", f"{one.steps_completed} of {one.steps_total} done"
         made = [f"{word}: {', '.join(names)}" for word, names in one.made.items() if names]
         did = [f"goal ({one.decision}): {one.goal}"] if one.goal and one.detail == "full" else []
@@ -142,7 +144,7 @@ def _turns(
             for step in one.steps
         ]
         text = f"{head}, {one.outcome}: {one.turn_summary}"
-        hidden = FIELDS["recent_turns"].read_by if is_recent else (4, 5)
+        hidden = FIELDS["recent_turns"].read_by if one.turn in recent else (4, 5)
         yield CarryLine("turn_summaries", title, text, one.turn, hidden)
         for texts, hidden in (
             ([f"steps: {steps}"] if one.steps_total else [], (4, 6)),
@@ -159,8 +161,8 @@ def _flow(carry: Carry) -> Iterator[CarryLine]:
     if head is not None:
         tone = f", tone {flow.tone}" if flow.tone else ""
         greeted = ", greeted already: do not greet again" if flow.greeted else ""
-        if tone or greeted or flow.phase != _USUAL_PHASE:
-            yield CarryLine("flow", "The conversation", f"phase {flow.phase}{tone}{greeted}", head)
+        unseen = () if tone or greeted or flow.phase != _USUAL_PHASE else _ALL_PHASES
+        yield CarryLine("flow", "The conversation", f"phase {flow.phase}{tone}{greeted}", head, unseen)
         if flow.user_expressed:
             yield CarryLine("flow", "The conversation", f"the user said: {flow.user_expressed}", head)
 

@@ -80,14 +80,16 @@ class Request:
         return made[name]  # type: ignore[no-any-return]
 
     def gives(self, name: str) -> bool:
-        """Return whether it has a set of options, a document or a variable of a name that is not empty; or guidance."""
+        """Return whether it has a set of options, a document or a variable of a name, or guidance."""
         if name == GUIDANCE:
             return bool(self.guidance)
         if name in self.options:
             return bool(self._ids_of(name))
         if name in self.variables:
             return bool(self.variables[name])
-        return any(document.name == name and document.text for document in self.shown_documents)
+        return any(
+            document.name.partition(", ")[0] == name and document.text for document in self.shown_documents
+        )
 
     def option_ids(self, contract: StepContract[Any]) -> dict[str, list[str]]:
         """Return the ids of the sets that a reply takes ids of, by name."""

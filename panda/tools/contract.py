@@ -86,7 +86,7 @@ class ToolContext:
     sees: bool = False  # whether a model of the layer EYES is set
     search_provider: str | None = None  # who searches the web, as the setting names it; None if nobody
     pages: tuple[str, ...] = ()  # pages that were read before and should be looked at again for this query
-    told: tuple[str, ...] = ()  # sentences of the query that the turn notes without a tool
+    noted_texts: tuple[str, ...] = ()  # sentences of the query that the turn notes without a tool
     ask: Ask | None = None  # asks recipes on behalf of a tool; None if there is no turn
 
     def open_project(self) -> Project:

@@ -125,7 +125,7 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
     if text not in query:
         raise UsageError("the text is not part of the user's query; only what the user says is remembered")
     claim = Claim(given.text, None, "§0.raw_query")
-    if any(text in one_line(statement) or one_line(statement) in text for statement in context.told):
+    if any(text in one_line(statement) or one_line(statement) in text for statement in context.noted_texts):
         return ToolResult("success", data=_Staged(staged=None), claims=(claim,), text=_ALREADY_NOTED)
     entity = given.entity or None
     said = [("value", part) for part in (value if isinstance(value, tuple) else (value,))]
