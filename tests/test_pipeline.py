@@ -10,7 +10,7 @@ from tests.script import PRICE_NODE, Asked, Script, step_of
 
 PHASES = (
     "query analyzer (REFLEX: scripted)",
-    "reflection (REFLEX: scripted)",
+    "reflection",
     "context gatherer (MIND: scripted)",
     "planner (MIND: scripted)",
     "coordinator (MIND: scripted)",
@@ -35,7 +35,7 @@ APPROVE = {"verdict": "APPROVE"}
 
 
 def test_phases_run_in_order(ann: ScriptedPanda) -> None:
-    """Every phase runs once, in order, and is told before; after the last the turn is saved."""
+    """Every phase runs once, in order, and is told of; after the last the turn is saved."""
     turn = ann.turn(script=Script(planner=WITH_TOOLS, coordinator={"tool": "done"}))
     told = [line for line in turn.err.splitlines() if line.startswith("phase ")]
     assert told == [f"phase {number}: {name}" for number, name in enumerate(PHASES)]

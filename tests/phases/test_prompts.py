@@ -104,7 +104,7 @@ def test_a_first_turn_is_asked_nothing_of_a_history(ann: ScriptedPanda) -> None:
 
 
 def test_an_open_question_may_be_agreed_to(ann: ScriptedPanda) -> None:
-    """What the message says to the open question is asked while there is one."""
+    """While a question is open, phase 0 asks what the message says to it."""
     asking = {"tools": [], "next_step": "clarify", "question": "Shall I look at the shop's page?"}
     ann.turn(PRICE_QUESTION, "--session", "talk", script=Script(planner=asking))
     (request,) = ann.say("Yes.").asked("analyzer")
@@ -113,7 +113,7 @@ def test_an_open_question_may_be_agreed_to(ann: ScriptedPanda) -> None:
 
 
 def test_system_messages_of_a_conversation_stay(ann: ScriptedPanda) -> None:
-    """What does not change between turns comes first: servers take it from their caches."""
+    """System messages are the same from turn to turn, so that servers take them from their caches."""
     ann.say(PRICE_QUESTION)
     second = ann.say("And how heavy is it?")
     third = ann.say("And how big is it?")
@@ -237,7 +237,7 @@ def test_the_resolved_query_is_told_once(ann: ScriptedPanda) -> None:
 
 
 def test_results_of_tools_are_told_once(ann: ScriptedPanda) -> None:
-    """What a tool claims is a line of phase 5; what else it gave stands in a document of its own."""
+    """Claims of tools are lines of phase 5; a document of its own has the rest of what they gave."""
     write_note(ann.user_directory, "bikes.md", "# Bikes\n\n- Gazelle: €900\n")
     search = {"tool": "doc.search", "arguments": {"query": "Gazelle"}}
     wrong = {"tool": "memory.query", "arguments": {"text": "Gazelle"}}
@@ -288,7 +288,7 @@ def test_nothing_is_missing_where_the_context_passed(ann: ScriptedPanda) -> None
 
 
 def test_a_source_without_room_is_left_out_by_its_rank(ann: ScriptedPanda) -> None:
-    """What the prompt of 2.1 had no room for was not judged by a model, and the plan says so."""
+    """The plan says of sources that the prompt of 2.1 had no room for that no model judged them."""
     for number in range(12):
         write_note(
             ann.user_directory, f"tram_{number}.md", f"# Tram {number}\n\n{'The tram is late. ' * 20}\n"
@@ -311,7 +311,7 @@ PROSE = [
 
 @pytest.mark.parametrize("text", PROSE)
 def test_prose_is_cut_into_no_items(ann: ScriptedPanda, text: str) -> None:
-    """What a session carries of an answer in prose are names, and no parts of sentences."""
+    """A session carries names of an answer in prose, and no parts of sentences."""
     write_note(ann.user_directory, "told.md", f"# Notes\n\n{text}\n")
     script = {"retrieval": {"relevant": pick("told")}, "synthesis": {"lines": pick(text[:20])}}
     turn = ann.say("What did I write down?", **script, answer={"items": [{"text": text, "lines": ["L1"]}]})
