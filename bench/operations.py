@@ -19,12 +19,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from panda.models.contract import Encoder, ModelInfo
+from panda.language.text import plain_signs
+from panda.models.contract import Encoder
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.retrieval.operations import OPERATIONS, WORD_SCALE, OperationWeights, word_runs
 from panda.settings import load_settings
-from panda.language.text import plain_signs
 
 CASES = Path(__file__).with_name("operations.jsonl")
 WEIGHTS = Path(__file__).parents[1] / "panda" / "retrieval" / "operations.json"
@@ -65,7 +65,9 @@ class Model(msgspec.Struct, frozen=True):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--fit", action="store_true", help="write the weights of all cases")
     arguments = parser.parse_args()
     cases = [msgspec.json.decode(line, type=Case) for line in CASES.read_text("utf-8").splitlines()]

@@ -24,7 +24,15 @@ _LONGEST_RESULT = 10**15
 _SPAN = lazy_pattern(
     r"\s*(?P<unit>\w+?)s?\s+(?:between|from)\s+(?P<first>.+?)\s+(?:and|to)\s+(?P<last>.+?)\s*\Z"
 )
-_SPAN_UNITS = {"second": "s", "minute": "min", "hour": "h", "day": "d", "week": "week", "month": "month", "year": "year"}
+_SPAN_UNITS = {
+    "second": "s",
+    "minute": "min",
+    "hour": "h",
+    "day": "d",
+    "week": "week",
+    "month": "month",
+    "year": "year",
+}
 _CURRENCY = r"[$€£¥₹¢]"
 _UNIT = rf"(?:%|{_CURRENCY}|°?[^\W\dxX_]\w*(?:/[^\W\d_]\w*)?|°)"
 _TOKEN = lazy_pattern(

@@ -45,8 +45,8 @@ from panda.phases.kept import NOT_STORED, answer_to_forgetting
 from panda.phases.near_passages import near_passages
 from panda.phases.pages import OPENING, named_pages
 from panda.phases.request import ask
-from panda.phases.table_answer import answer_from_tables
 from panda.phases.statements import Noting, render_noted, told_since
+from panda.phases.table_answer import answer_from_tables
 from panda.phases.tool_outcome import attachments, is_undone, kept_again, render_response, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -220,7 +220,7 @@ class Synthesizer:
         chosen = chosen or _of_references(turn, offered)
         chosen = chosen or [reason(line, Reason.FOUND_AS_ORDERED) for line in offered if line.node in found]
         may_answer = bool(chosen) or selection.probability >= _MAY_ANSWER
-        table = answer_from_tables(turn, offered, self._reader, self._ranker) if offered else None
+        table = answer_from_tables(turn, selection.passages, self._reader, self._ranker)
         if table is not None and table.is_absent:
             return _Answer([], read, closest=selection.passages, is_quoted=True)
         lines = [*table.lines] if table else []

@@ -9,9 +9,10 @@ from panda.memory.reader import NodeReader, find_node
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.turn import Turn
 from panda.retrieval.candidates import planned_nodes
-from panda.retrieval.operations import OPERATIONS
-from panda.retrieval.passages import PassageRanker
-from panda.retrieval.tables import Operation, Question, Row, Table, TableAnswer, answer, rank_tables, read_tables
+from panda.retrieval.operations import OPERATIONS, Operation
+from panda.retrieval.passages import PassageRanker, RankedPassage
+from panda.retrieval.table_questions import Question, TableAnswer, answer_from_table, rank_tables
+from panda.retrieval.tables import Table, read_tables
 from panda.session.registry import uses_excluded
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
@@ -19,8 +20,6 @@ from panda.store.records import Computed, Line, RetrievalPlan
 
 _LEAST = 0.35
 """Probability from which on an operation is carried out."""
-_CLOSEST = 3
-"""Lines of which one has to be of the table that is said to lack what the query names."""
 _KINDS = (NodeKind.KNOWLEDGE, NodeKind.DOCUMENT)
 _LEADS: Mapping[Operation, str] = {
     "count": "Count: ",
@@ -40,31 +39,32 @@ class FromTable:
 
 
 def answer_from_tables(
-    turn: Turn, closest: Sequence[Line], reader: NodeReader, ranker: PassageRanker
+    turn: Turn, near: Sequence[RankedPassage], reader: NodeReader, ranker: PassageRanker
 ) -> FromTable | None:
     """
-    Return what the table that is closest to the query says to it; None where the query asks for no operation
-    on rows, or no table has what it works on.
+    Return what the table of the closest passage says to a query; None where that is no part of the table that
+    is closest as a whole, or where nothing is to be done with its rows.
     """
     probabilities = ranker.read_operations(turn.meant)
-    if not probabilities:
+    if not near or not probabilities:
         return None
     operation = max(OPERATIONS, key=lambda one: probabilities[one] if one != "rows" else 0.0)
     if probabilities[operation] < _LEAST:
         operation = "rows"
     question = Question(turn.meant, operation, turn.context.front.created_at)
-    ids = dict.fromkeys([*(line.node for line in closest), *planned_nodes(turn.folder.load(RetrievalPlan))])
+    ids = dict.fromkeys(
+        [*(one.passage.node_id for one in near), *planned_nodes(turn.folder.load(RetrievalPlan))]
+    )
     nodes = [node for id_ in ids if kind_of(id_) in _KINDS and (node := find_node(reader, id_))]
     tables = [_without_excluded(turn, table) for node in nodes for table in read_tables(node)]
     ranked = rank_tables(question, [table for table in tables if len(table.rows) > 1], ranker.closeness)
-    if not ranked:
+    if not ranked or all(row.line.id != near[0].best.id for row in ranked[0].rows):
         return None
-    found = answer(question, ranked[0], ranker.closeness)
+    found = answer_from_table(question, ranked[0], ranker.closeness)
     if found is None:
         return None
     if not found.rows:
-        is_closest = any(line.id == row.line.id for line in closest[:_CLOSEST] for row in ranked[0].rows)
-        return FromTable((), is_absent=True) if is_closest else None
+        return FromTable((), is_absent=True)
     return FromTable(tuple(_lines(found)[:MOST_ITEMS]))
 
 

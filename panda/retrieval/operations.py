@@ -1,8 +1,7 @@
 """What a question wants of a table or a list: a count, a sum, the first by a value. Read by its words' vectors."""
 
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal, get_args
@@ -58,7 +57,9 @@ def read_operations(query: str, encoder: "KeptEncoder | None") -> dict[Operation
     logits += np.asarray(weights.bias)
     logits = np.round(logits, 6)
     shares = np.exp(logits - logits.max())
-    return {name: round(float(share), 6) for name, share in zip(OPERATIONS, shares / shares.sum(), strict=True)}
+    return {
+        name: round(float(share), 6) for name, share in zip(OPERATIONS, shares / shares.sum(), strict=True)
+    }
 
 
 def _score_words(vectors: "NDArray[np.float64]", matrix: "NDArray[np.float64]") -> "NDArray[np.float64]":
