@@ -1,4 +1,4 @@
-"""What a question wants of a table or a list: a count, a sum, the first by a value. Read by its words' vectors."""
+"""What a question wants of a table: a count, a sum, the first by a value; read from its words' vectors."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _TOKEN = re.compile(r"[^\W\d_]+|\d+|\?")
 
 
 class OperationWeights(msgspec.Struct, frozen=True):
-    """operations.json, written by `python -m bench.operations --fit`."""
+    """operations.json, written by `python -m bench.table_operations --fit`."""
 
     encoder: str
     """Digest of the encoder whose vectors it reads."""
@@ -62,10 +62,10 @@ def read_operations(query: str, encoder: "KeptEncoder | None") -> dict[Operation
     }
 
 
-def _score_words(vectors: "NDArray[np.float64]", matrix: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def _score_words(word_vectors: "NDArray[np.float64]", matrix: "NDArray[np.float64]") -> "NDArray[np.float64]":
     """Return of each operation the smooth maximum over the words, shape (operations,)."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scores = (vectors / np.maximum(lengths, 1e-9) * WORD_SCALE) @ matrix.T
+    lengths = np.linalg.norm(word_vectors, axis=1, keepdims=True)
+    scores = (word_vectors / np.maximum(lengths, 1e-9) * WORD_SCALE) @ matrix.T
     highest = scores.max(axis=0)
     total: NDArray[np.float64] = highest + np.log(np.exp(scores - highest).sum(axis=0))
     return total

@@ -22,8 +22,8 @@ from panda.language.words import (
     split_terms,
     split_words,
 )
+from panda.retrieval.note_tables import DAYS, CellValue, NoteRow, NoteTable
 from panda.retrieval.operations import Operation
-from panda.retrieval.tables import DAYS, Row, Table, Value
 
 __all__ = ["Question", "TableAnswer", "answer_from_table", "find_rows", "rank_tables"]
 
@@ -101,8 +101,8 @@ class TableAnswer:
     """What a table says to a question."""
 
     operation: Operation
-    table: Table
-    rows: tuple[Row, ...]
+    table: NoteTable
+    rows: tuple[NoteRow, ...]
     """Those that it is about, in the order of the table; empty where the table lacks what is named."""
     value: str = ""
     """What is worked out from them: "184.30 €"; "" where the rows say it."""
@@ -110,8 +110,8 @@ class TableAnswer:
     """What gives the value, over numbers of the rows and today."""
 
 
-def rank_tables(question: Question, tables: Sequence[Table], closeness: Closeness) -> list[Table]:
-    """Return tables in the order of their cosine with a question and the share of its words that they have."""
+def rank_tables(question: Question, tables: Sequence[NoteTable], closeness: Closeness) -> list[NoteTable]:
+    """Return tables by their cosine with a question and the share of its words that they have, best first."""
     if not tables:
         return []
     titles = [f"{table.about}. {', '.join(filter(None, table.columns))}" for table in tables]
@@ -121,7 +121,7 @@ def rank_tables(question: Question, tables: Sequence[Table], closeness: Closenes
     return [tables[at] for at in order]
 
 
-def answer_from_table(question: Question, table: Table, closeness: Closeness) -> TableAnswer | None:
+def answer_from_table(question: Question, table: NoteTable, closeness: Closeness) -> TableAnswer | None:
     """
     Return what a table says to a question; None where there is nothing to compare, to add or to tell apart.
     It has no rows where the table lacks what the question names.
@@ -129,23 +129,23 @@ def answer_from_table(question: Question, table: Table, closeness: Closeness) ->
     operation = question.operation
     if operation == "compare":
         return _compare(question, table, closeness)
-    found = find_rows(question, table)
+    selected = find_rows(question, table)
     if operation == "rows":
-        tells_apart = found.is_bounded and len(found.rows) < len(table.rows)
-        return TableAnswer(operation, table, found.rows) if tells_apart else None
-    if found.is_absent or not found.rows:
+        tells_apart = selected.is_bounded and len(selected.rows) < len(table.rows)
+        return TableAnswer(operation, table, selected.rows) if tells_apart else None
+    if selected.is_absent or not selected.rows:
         return TableAnswer(operation, table, ())
     if operation == "count":
-        names = ", ".join(row.name for row in found.rows)
-        return TableAnswer(operation, table, found.rows, str(len(found.rows)), f"count({names})")
+        names = ", ".join(row.name for row in selected.rows)
+        return TableAnswer(operation, table, selected.rows, str(len(selected.rows)), f"count({names})")
     if operation == "days":
-        return _count_days(question, table, found.rows)
-    key = choose_column(question, found.rows, closeness)
+        return _count_days(question, table, selected.rows)
+    key = choose_column(question, selected.rows, closeness)
     if key is None:
-        return _at_end(operation, table, found.rows)
+        return _at_end(operation, table, selected.rows)
     if operation in ("sum", "mean"):
-        return _add(operation, table, found.rows, key)
-    held = [(row, row.values[key]) for row in found.rows if key in row.values]
+        return _add(operation, table, selected.rows, key)
+    held = [(row, row.values[key]) for row in selected.rows if key in row.values]
     if operation == "next":
         held = list(_to_come(held, question.now.date()))
     return _extreme(operation, table, held)
@@ -158,7 +158,7 @@ def answer_from_table(question: Question, table: Table, closeness: Closeness) ->
 class FoundRows:
     """The rows that a question's words, times and limits leave; all where nothing tells them apart."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[NoteRow, ...]
     is_absent: bool
     """Whether it names what the table does not have."""
     is_bounded: bool
@@ -169,13 +169,13 @@ class FoundRows:
 class _Bound:
     """What leaves rows out, and the terms of the question that say so."""
 
-    holds: Callable[[Row], bool]
+    holds: Callable[[NoteRow], bool]
     terms: frozenset[str]
     limits: bool = True
     """Whether any row can be told by it."""
 
 
-def find_rows(question: Question, table: Table) -> FoundRows:
+def find_rows(question: Question, table: NoteTable) -> FoundRows:
     """Return the rows that are left when each bound and each word by which rows differ has left some out."""
     rows = list(table.rows)
     bounds = [*_limits(question, table), *_periods(question, table), *_flags(question, table)]
@@ -196,7 +196,7 @@ def find_rows(question: Question, table: Table) -> FoundRows:
     return FoundRows(tuple(rows), bool(missing), any(bound.limits for bound in bounds))
 
 
-def _by_column(holders: dict[str, list[Row]], table: Table) -> list[set[str]]:
+def _by_column(holders: dict[str, list[NoteRow]], table: NoteTable) -> list[set[str]]:
     """Return the terms by which rows differ, those of one column together."""
     groups: dict[str, set[str]] = {}
     for term, holding in holders.items():
@@ -206,32 +206,32 @@ def _by_column(holders: dict[str, list[Row]], table: Table) -> list[set[str]]:
     return [*groups.values()]
 
 
-def _limits(question: Question, table: Table) -> Iterator[_Bound]:
+def _limits(question: Question, table: NoteTable) -> Iterator[_Bound]:
     """Return the bound that a question sets: "over £50", "more than 400 pages", "longer than 10 km"."""
     match = _bound_pattern().search(question.plain)
     if match is None:
         return
-    said = question.plain[match.end() :]
-    found = next((one for one in scan(said) if one.amount and one.amount.value is not None), None)
-    if found is None or found.amount is None or found.amount.value is None:
+    rest = question.plain[match.end() :]
+    mention = next((limit for limit in scan(rest) if limit.amount and limit.amount.value is not None), None)
+    if mention is None or mention.amount is None or mention.amount.value is None:
         return
-    size, base = size_of(found.amount.unit)
-    limit = found.amount.value * size
-    behind = frozenset(split_terms(said[found.start : found.end + _UNIT_CHARS]))
-    keys = _limited_keys(question, table, found.amount.currency or base, behind)
+    size, base = size_of(mention.amount.unit)
+    limit = mention.amount.value * size
+    behind = frozenset(split_terms(rest[mention.start : mention.end + _UNIT_CHARS]))
+    keys = _limited_keys(question, table, mention.amount.currency or base, behind)
     if not keys:
         return
     comparative = match["comparative"]
     is_least = bool(match["over"] or match["at_least"]) or (bool(comparative) and _grows(comparative))
     is_closed = bool(match["at_least"] or match["at_most"])
 
-    def holds(row: Row) -> bool:
-        sizes = [value.size for key, value in row.values.items() if key in keys]
+    def holds(table_row: NoteRow) -> bool:
+        sizes = [value.size for key, value in table_row.values.items() if key in keys]
         if is_closed and limit in sizes:
             return True
         return any(size > limit if is_least else size < limit for size in sizes)
 
-    yield _Bound(holds, frozenset(split_terms(said[found.start : found.end])))
+    yield _Bound(holds, frozenset(split_terms(rest[mention.start : mention.end])))
 
 
 def _bound_pattern() -> re.Pattern[str]:
@@ -250,7 +250,9 @@ def _grows(comparative: str) -> bool:
     return base is None or read_groups("scales.txt")[base].startswith("max")
 
 
-def _limited_keys(question: Question, table: Table, measure: str, behind: frozenset[str]) -> frozenset[Key]:
+def _limited_keys(
+    question: Question, table: NoteTable, measure: str, limit_terms: frozenset[str]
+) -> frozenset[Key]:
     """Return the columns that a bound is about: those of its measure, or which the question names."""
     keys = {
         key for row in table.rows for key, value in row.values.items() if not measure or key[1] == measure
@@ -259,27 +261,27 @@ def _limited_keys(question: Question, table: Table, measure: str, behind: frozen
         named = {key for key in keys if question.terms & frozenset(split_terms(key[0]))}
         return frozenset(named or keys)
     numbers = {key for key in keys if key[1] not in DAYS and key[1] != "clock"}
-    for said in (behind, question.terms):
-        named = {key for key in numbers if said & frozenset(split_terms(key[0]))}
+    for words in (limit_terms, question.terms):
+        named = {key for key in numbers if words & frozenset(split_terms(key[0]))}
         if named:
             return frozenset(named)
     return frozenset()
 
 
-def _periods(question: Question, table: Table) -> Iterator[_Bound]:
+def _periods(question: Question, table: NoteTable) -> Iterator[_Bound]:
     """Return the times that a question names, of which rows of a table with days are told apart."""
     year = question.now.year
     is_dated = any(row.days(year) for row in table.rows)
     for period in find_periods(question.plain, question.now):
         first, last = period.start.toordinal(), period.end.toordinal()
 
-        def holds(row: Row, first: int = first, last: int = last) -> bool:
-            return any(first <= day <= last for day in row.days(year))
+        def holds(table_row: NoteRow, first: int = first, last: int = last) -> bool:
+            return any(first <= day <= last for day in table_row.days(year))
 
         yield _Bound(holds, frozenset(split_terms(question.plain[slice(*period.words)])), is_dated)
 
 
-def _flags(question: Question, table: Table) -> Iterator[_Bound]:
+def _flags(question: Question, table: NoteTable) -> Iterator[_Bound]:
     """Return what columns of yes and no say that the question names, and boxes that are ticked or are not."""
     asked_ticks = frozenset(question.words) & (_words("undone") | _words("done"))
     ticks = {row.is_ticked for row in table.rows}
@@ -293,8 +295,8 @@ def _flags(question: Question, table: Table) -> Iterator[_Bound]:
         if asked and cells & _words("yes") and cells <= _words("yes") | _words("no") | {""}:
             is_wanted = not asked & question.denied
 
-            def holds(row: Row, column: str = column, is_wanted: bool = is_wanted) -> bool:
-                return (row.cell(column).lower() in _words("yes")) == is_wanted
+            def holds(table_row: NoteRow, column: str = column, is_wanted: bool = is_wanted) -> bool:
+                return (table_row.cell(column).lower() in _words("yes")) == is_wanted
 
             yield _Bound(holds, asked)
 
@@ -302,10 +304,10 @@ def _flags(question: Question, table: Table) -> Iterator[_Bound]:
 # what is done with them
 
 
-def choose_column(question: Question, rows: Sequence[Row], closeness: Closeness) -> Key | None:
-    """Return column and measure that a question compares or adds; None where rows have nothing alike."""
-    counts = Counter(key for row in rows for key in row.values)
-    keys = [key for key, count in counts.items() if count >= max(1, _LEAST_SHARE * len(rows))]
+def choose_column(question: Question, table_rows: Sequence[NoteRow], closeness: Closeness) -> Key | None:
+    """Return column and measure that a question compares or adds; None where table_rows have nothing alike."""
+    counts = Counter(key for row in table_rows for key in row.values)
+    keys = [key for key, count in counts.items() if count >= max(1, _LEAST_SHARE * len(table_rows))]
     of_time = [key for key in keys if key[1] in DAYS or key[1] == "clock"]
     if question.operation in ("sum", "mean", "compare"):
         keys = [key for key in keys if key not in of_time]
@@ -320,16 +322,18 @@ def choose_column(question: Question, rows: Sequence[Row], closeness: Closeness)
     return keys[scores.index(max(scores))]
 
 
-def _describe(key: Key) -> str:
-    column, measure = key
+def _describe(column_key: Key) -> str:
+    column, measure = column_key
     is_price = len(measure) == _CURRENCY_LETTERS and measure.isupper()
     kind = "price, cost, money" if is_price else _KINDS.get(measure, "")
     return ", ".join(filter(None, (column, kind)))
 
 
-def _add(operation: Operation, table: Table, rows: Sequence[Row], key: Key) -> TableAnswer | None:
-    held = [row for row in rows if key in row.values]
-    values = [row.values[key] for row in held]
+def _add(
+    operation: Operation, table: NoteTable, table_rows: Sequence[NoteRow], column_key: Key
+) -> TableAnswer | None:
+    held = [row for row in table_rows if column_key in row.values]
+    values = [row.values[column_key] for row in held]
     if len(values) < 2 or not values[0].adds:
         return None
     total = sum((value.size for value in values), Fraction(0))
@@ -341,7 +345,7 @@ def _add(operation: Operation, table: Table, rows: Sequence[Row], key: Key) -> T
     return TableAnswer(operation, table, tuple(held), _write(total, values), terms)
 
 
-def _compare(question: Question, table: Table, closeness: Closeness) -> TableAnswer | None:
+def _compare(question: Question, table: NoteTable, closeness: Closeness) -> TableAnswer | None:
     """Return the rows that a question names; of two with an amount alike also the difference."""
     about = table.about_terms
     rows = [row for row in table.rows if question.terms & frozenset(split_terms(row.name)) - about]
@@ -356,22 +360,26 @@ def _compare(question: Question, table: Table, closeness: Closeness) -> TableAns
     return TableAnswer("compare", table, tuple(rows), difference, f"{larger.written} - {smaller.written}")
 
 
-def _at_end(operation: Operation, table: Table, rows: Sequence[Row]) -> TableAnswer | None:
+def _at_end(operation: Operation, table: NoteTable, table_rows: Sequence[NoteRow]) -> TableAnswer | None:
     """Return the first or the last row where nothing but the order of the table says which that is."""
     if operation not in ("first", "last"):
         return None
-    return TableAnswer(operation, table, (rows[0] if operation == "first" else rows[-1],))
+    return TableAnswer(operation, table, (table_rows[0] if operation == "first" else table_rows[-1],))
 
 
-def _extreme(operation: Operation, table: Table, held: Sequence[tuple[Row, Value]]) -> TableAnswer | None:
-    if not held:
+def _extreme(
+    operation: Operation, table: NoteTable, valued_rows: Sequence[tuple[NoteRow, CellValue]]
+) -> TableAnswer | None:
+    if not valued_rows:
         return None
     sign = 1 if operation in ("max", "last") else -1
-    best = max(sign * value.size for _, value in held)
-    return TableAnswer(operation, table, tuple(row for row, value in held if sign * value.size == best))
+    best = max(sign * value.size for _, value in valued_rows)
+    return TableAnswer(
+        operation, table, tuple(row for row, value in valued_rows if sign * value.size == best)
+    )
 
 
-def _write(size: Fraction, alike: Sequence[Value]) -> str:
+def _write(size: Fraction, alike: Sequence[CellValue]) -> str:
     """Return a number as others of its measure are written: their unit, decimals and decimal mark."""
     first = alike[0]
     if first.measure == "s" and any(_HOURS.search(value.written) for value in alike):
@@ -389,8 +397,8 @@ def _write(size: Fraction, alike: Sequence[Value]) -> str:
     return first.written.replace(digits[0], text) if digits else text
 
 
-def _unit_size(value: Value) -> Fraction:
-    amounts = (found.amount for found in scan(value.written) if found.amount and found.amount.value)
+def _unit_size(value: CellValue) -> Fraction:
+    amounts = (mention.amount for mention in scan(value.written) if mention.amount and mention.amount.value)
     own = next(amounts, None)
     return value.size / own.value if own and own.value else Fraction(1)
 
@@ -398,10 +406,10 @@ def _unit_size(value: Value) -> Fraction:
 # days
 
 
-def _count_days(question: Question, table: Table, rows: Sequence[Row]) -> TableAnswer | None:
-    """Return how long it is from today until a day of the rows, or from it; an age in years if that is asked."""
+def _count_days(question: Question, table: NoteTable, table_rows: Sequence[NoteRow]) -> TableAnswer | None:
+    """Return how long it is from today until a day of the table_rows, or since one; an age in years."""
     today = question.now.date()
-    dated = [(row, value) for row in rows for value in row.values.values() if value.measure in DAYS]
+    dated = [(row, value) for row in table_rows for value in row.values.values() if value.measure in DAYS]
     asked = frozenset(question.words)
     if asked & _words("until"):
         coming = [*_to_come(dated, today)]
@@ -424,17 +432,19 @@ def _count_days(question: Question, table: Table, rows: Sequence[Row]) -> TableA
     return TableAnswer("days", table, (row,), days, f"days between {since} and {today}")
 
 
-def _to_come(held: Sequence[tuple[Row, Value]], today: date) -> Iterator[tuple[Row, Value]]:
+def _to_come(
+    dated_rows: Sequence[tuple[NoteRow, CellValue]], today: date
+) -> Iterator[tuple[NoteRow, CellValue]]:
     """Return what is not past; of days without a year, and where all years are past, the next return."""
-    is_past = all(value.measure == "date" and value.size < today.toordinal() for _, value in held)
-    for row, value in held:
+    is_past = all(value.measure == "date" and value.size < today.toordinal() for _, value in dated_rows)
+    for row, value in dated_rows:
         if value.measure == "day" or (is_past and value.measure == "date"):
             yield row, _next_return(value, today)
         elif value.measure != "date" or value.size >= today.toordinal():
             yield row, value
 
 
-def _next_return(value: Value, today: date) -> Value:
+def _next_return(value: CellValue, today: date) -> CellValue:
     day = date.fromordinal(int(value.size))
     for year in range(today.year, today.year + 9):  # 29 February is in one of eight
         try:
@@ -442,5 +452,5 @@ def _next_return(value: Value, today: date) -> Value:
         except ValueError:
             continue
         if there >= today:
-            return Value("date", Fraction(there.toordinal()), value.written)
+            return CellValue("date", Fraction(there.toordinal()), value.written)
     return value

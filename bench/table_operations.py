@@ -1,9 +1,9 @@
 """
-How well the operation that a question wants of a table is read: `python -m bench.operations [--fit]`.
+How well the operation that a question wants of a table is read: `python -m bench.table_operations [--fit]`.
 
-Reads bench/operations.jsonl, labelled questions by domain and language, fits the classifier with a sixth of
-the domains left out, six times, and prints how many of the left-out questions are read right. `--fit` writes
-the weights of all to panda/retrieval/operations.json.
+Reads bench/table_operations.jsonl, labelled questions by domain and language, fits the classifier with a
+sixth of the domains left out, six times, and prints how many of the left-out ones are read right. `--fit`
+writes the weights of all to panda/retrieval/operations.json.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from panda.models.models_file import load_models_file
 from panda.retrieval.operations import OPERATIONS, WORD_SCALE, OperationWeights, word_runs
 from panda.settings import load_settings
 
-CASES = Path(__file__).with_name("operations.jsonl")
+CASES = Path(__file__).with_name("table_operations.jsonl")
 WEIGHTS = Path(__file__).parents[1] / "panda" / "retrieval" / "operations.json"
 SEED = 3
 _FOLDS = 6
@@ -102,16 +102,16 @@ def main() -> int:
         said = [one for one in own if one[1] != "rows" and one[2] >= _LEAST]
         wanted = [one for one in own if one[0].operation != "rows"]
         right = sum(case.operation == operation for case, operation, _ in own)
+        hits = sum(case.operation == operation for case, operation, _ in said)
         print(  # noqa: T201
-            f"{language}: {right} of {len(own)} right; of {len(wanted)} operations"
-            f" {sum(one[0].operation == one[1] and one[2] >= _LEAST for one in wanted)} read; of {len(said)} read"
-            f" {sum(one[0].operation == one[1] for one in said)} right"
+            f"{language}: {right} of {len(own)} right; {hits} of {len(wanted)} operations read,"
+            f" {len(said) - hits} read wrongly"
         )
     return 0
 
 
 def encode_cases(cases: Sequence[Case], encoder: Encoder) -> tuple[Matrix, Matrix]:
-    """Return the vectors of each case's words, shape (cases, words, width), and what is added where none is."""
+    """Return the vectors of words, shape (cases, words, width), and a score to add where there is none."""
     words = [[vector for _, vector in encoder.encode_words(plain_signs(case.query))] for case in cases]
     longest = max(map(len, words))
     vectors = np.zeros((len(cases), longest, len(words[0][0])))

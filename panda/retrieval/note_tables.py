@@ -16,7 +16,7 @@ from panda.memory.budget import is_usable
 from panda.memory.node import Node
 from panda.store.records import Line
 
-__all__ = ["DAYS", "Row", "Table", "Value", "read_tables"]
+__all__ = ["DAYS", "CellValue", "NoteRow", "NoteTable", "read_tables"]
 
 DAYS = frozenset(("date", "day"))
 """Measures of days: with a year and without one."""
@@ -30,7 +30,7 @@ _LEAP_YEAR = 2000
 
 
 @dataclass(frozen=True)
-class Value:
+class CellValue:
     """A number, day or time of a cell."""
 
     measure: str
@@ -46,7 +46,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Row:
+class NoteRow:
     line: Line
     name: str
     """What it is called; "" where nothing is."""
@@ -56,13 +56,13 @@ class Row:
     """Whether a box in front is ticked; None without one."""
 
     @cached_property
-    def values(self) -> Mapping[tuple[str, str], Value]:
+    def values(self) -> Mapping[tuple[str, str], CellValue]:
         """The first value of each column and measure."""
-        found: dict[tuple[str, str], Value] = {}
+        firsts: dict[tuple[str, str], CellValue] = {}
         for column, text in self.cells:
             for value in _values(column, text):
-                found.setdefault((column, value.measure), value)
-        return found
+                firsts.setdefault((column, value.measure), value)
+        return firsts
 
     @cached_property
     def terms(self) -> Mapping[str, frozenset[str]]:
@@ -75,11 +75,11 @@ class Row:
 
     def days(self, year: int) -> list[int]:
         """Return the days of its cells as ordinals; one without a year is in the given one."""
-        found = [int(value.size) for value in self.values.values() if value.measure == "date"]
+        days = [int(value.size) for value in self.values.values() if value.measure == "date"]
         for value in self.values.values():
             if value.measure == "day":
-                found.append(date.fromordinal(int(value.size)).replace(year=year).toordinal())
-        return found
+                days.append(date.fromordinal(int(value.size)).replace(year=year).toordinal())
+        return days
 
     def cell(self, column: str) -> str:
         """Return the text of a column, "" where it has none."""
@@ -91,13 +91,13 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class NoteTable:
     node: Node
     name: str
     """Which list of its node."""
     about: str
     """What it stands under."""
-    rows: tuple[Row, ...]
+    rows: tuple[NoteRow, ...]
 
     @cached_property
     def terms(self) -> frozenset[str]:
@@ -125,14 +125,14 @@ class Table:
         return list(dict.fromkeys(column for row in self.rows for column, _ in row.cells))
 
 
-def read_tables(node: Node) -> Iterator[Table]:
+def read_tables(node: Node) -> Iterator[NoteTable]:
     """Return the tables and lists of a node, in its order, of which lines can be quoted."""
     for name in dict.fromkeys(line.list_id for line in node.items if line.list_id):
         lines = [line for line in node.items if line.list_id == name and is_usable(line)]
         if len(lines) < _LEAST_ROWS:
             continue
         heads = [line.text for line in node.items if line.heads == name]
-        yield Table(
+        yield NoteTable(
             node=node,
             name=name,
             about=" ".join([lines[0].above, *heads]),
@@ -140,37 +140,39 @@ def read_tables(node: Node) -> Iterator[Table]:
         )
 
 
-def _read_row(line: Line) -> Row:
+def _read_row(line: Line) -> NoteRow:
     text = line.text.removeprefix(line.carried)
     tick = _TICK.match(text)
     is_ticked = tick["mark"] != " " if tick else None
     if line.form == "row":
         cells = []
         for cell in text.split("; "):
-            column, colon, said = cell.partition(": ")
+            column, colon, text_of_cell = cell.partition(": ")
             if not colon:
-                column, said = ("", cell) if not cell.endswith(":") else (cell[:-1], "")
-            cells.append((column, said))
-        named = (said for _, said in cells if said and not any(map(str.isdigit, said)))
-        return Row(line, next(named, cells[0][1]), tuple(cells), is_ticked)
+                is_empty = cell.endswith(":")
+                column = cell[:-1] if is_empty else ""
+                text_of_cell = "" if is_empty else cell
+            cells.append((column, text_of_cell))
+        named = (words for _, words in cells if words and not any(map(str.isdigit, words)))
+        return NoteRow(line, next(named, cells[0][1]), tuple(cells), is_ticked)
     bare = text[tick.end() :] if tick else text
-    return Row(line, label_of(bare), (("", bare),), is_ticked)
+    return NoteRow(line, label_of(bare), (("", bare),), is_ticked)
 
 
-def _values(column: str, text: str) -> Iterator[Value]:
+def _values(column: str, text: str) -> Iterator[CellValue]:
     """Return what a cell measures, in order; its unit may stand in the head of its column."""
     title = f"{column}: " if column else ""
     plain = plain_text(f"{title}{text}")
     if match := _HOURS.search(plain, len(title)):
         seconds = 3_600 * int(match[1]) + 60 * int(match[2])
-        yield Value("s", Fraction(seconds), match[0])
+        yield CellValue("s", Fraction(seconds), match[0])
         plain = plain[: match.start()] + " " * len(match[0]) + plain[match.end() :]
-    for found in scan(plain):
-        if found.start < len(title):
+    for mention in scan(plain):
+        if mention.start < len(title):
             continue
-        amount = found.amount
+        amount = mention.amount
         if amount is None:
-            if found.claim.kind == "date" and (value := _dated(found.claim.value, found.claim.text)):
+            if mention.claim.kind == "date" and (value := _dated(mention.claim.value, mention.claim.text)):
                 yield value
             continue
         if amount.value is None or amount.label or amount.ordinal:
@@ -178,22 +180,22 @@ def _values(column: str, text: str) -> Iterator[Value]:
         unit = amount.unit or next(iter(sorted(amount.units_before)), "")
         size, base = size_of(unit)
         measure = amount.currency or base
-        written = plain[found.start : found.end]
-        yield Value(measure, amount.value * size, written)
+        written = plain[mention.start : mention.end]
+        yield CellValue(measure, amount.value * size, written)
 
 
-def _dated(value: str, written: str) -> Value | None:
+def _dated(value: str, written: str) -> CellValue | None:
     """Return the day or time of a claim; None of a month alone or what is no day."""
     if match := _CLOCK.fullmatch(value):
         hours, minutes, seconds = map(int, match.groups())
-        return Value("clock", Fraction(3_600 * hours + 60 * minutes + seconds), written)
+        return CellValue("clock", Fraction(3_600 * hours + 60 * minutes + seconds), written)
     try:
         if match := _DATE.match(value):
             day = date(int(match[1]), int(match[2]), int(match[3] or 1))
-            return Value("date", Fraction(day.toordinal()), written)
+            return CellValue("date", Fraction(day.toordinal()), written)
         if match := _DAY.fullmatch(value):
             day = date(_LEAP_YEAR, int(match[1]), int(match[2]))
-            return Value("day", Fraction(day.toordinal()), written)
+            return CellValue("day", Fraction(day.toordinal()), written)
     except ValueError:
         return None
     return None
