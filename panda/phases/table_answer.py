@@ -19,7 +19,9 @@ from panda.store.reason import Reason
 from panda.store.records import Computed, Line, RetrievalPlan
 
 _LEAST = 0.35
-"""Probability from which on an operation is carried out."""
+"""Probability from which on a figure is worked out: the rows that it is of stand below it."""
+_LEAST_ROW = 0.5
+"""The same of what leaves all but one row out."""
 _LEAST_COUNT = 0.1
 """The same of a count of rows that a question leaves: the rows stand below it in any case."""
 _KINDS = (NodeKind.KNOWLEDGE, NodeKind.DOCUMENT)
@@ -34,7 +36,7 @@ _LEADS: Mapping[Operation, str] = {
 
 @dataclass(frozen=True)
 class FromTable:
-    """What a table answers, or that the table that a question is about has nothing of what it names."""
+    """What a table answers, or that it has no row within what the question says."""
 
     lines: tuple[Line, ...]
     is_absent: bool = False
@@ -51,7 +53,7 @@ def answer_from_tables(
     if not ranked_passages or not probabilities:
         return None
     operation = max(OPERATIONS, key=lambda name: probabilities[name] if name != "rows" else 0.0)
-    if probabilities[operation] < _LEAST:
+    if probabilities[operation] < (_LEAST if operation in _LEADS else _LEAST_ROW):
         operation = "rows"
     question = Question(turn.meant, operation, turn.context.front.created_at)
     ids = dict.fromkeys(

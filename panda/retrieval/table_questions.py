@@ -42,6 +42,7 @@ _UNIT_CHARS = 20
 _NAMED_WEIGHT = 0.5
 """What a word of a column that the query has is worth beside a cosine."""
 _MOST_DECIMALS = 2
+_DAYS_OF_YEAR = 366
 _DENIED_VERB = re.compile(
     r"\b(is|are|was|were|do|does|did|have|has|had|ca|wo|could|should|would)n['’]?t\b", re.IGNORECASE
 )
@@ -103,7 +104,7 @@ class TableAnswer:
     operation: Operation
     table: NoteTable
     rows: tuple[NoteRow, ...]
-    """Those that it is about, in the order of the table; empty where the table lacks what is named."""
+    """Those that it is about, in the order of the table; empty where none is within the limits."""
     value: str = ""
     """What is worked out from them: "184.30 €"; "" where the rows say it."""
     expression: str = ""
@@ -124,7 +125,7 @@ def rank_tables(question: Question, tables: Sequence[NoteTable], closeness: Clos
 def answer_from_table(question: Question, table: NoteTable, closeness: Closeness) -> TableAnswer | None:
     """
     Return what a table says to a question; None where there is nothing to compare, to add or to tell apart.
-    It has no rows where the table lacks what the question names.
+    It has no rows where the table has none within the question's limits and times.
     """
     operation = question.operation
     if operation == "compare":
@@ -133,19 +134,25 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
     if operation == "rows":
         tells_apart = selected.is_bounded and len(selected.rows) < len(table.rows)
         return TableAnswer(operation, table, selected.rows) if tells_apart else None
-    if selected.is_absent or not selected.rows:
+    if selected.is_absent:
+        return None
+    if not selected.rows:
         return TableAnswer(operation, table, ())
     if operation == "count":
         names = ", ".join(row.name for row in selected.rows)
         return TableAnswer(operation, table, selected.rows, str(len(selected.rows)), f"count({names})")
     if operation == "days":
         return _count_days(question, table, selected.rows)
+    if len(selected.rows) < 2:  # one that is named is found as a passage, with what was told of it since
+        return None
     key = choose_column(question, selected.rows, closeness)
     if key is None:
         return _at_end(operation, table, selected.rows)
     if operation in ("sum", "mean"):
         return _add(operation, table, selected.rows, key)
     held = [(row, row.values[key]) for row in selected.rows if key in row.values]
+    if len(held) < 2:
+        return None
     if operation == "next":
         held = list(_to_come(held, question.now.date()))
     return _extreme(operation, table, held)
@@ -305,7 +312,7 @@ def _flags(question: Question, table: NoteTable) -> Iterator[_Bound]:
 
 
 def choose_column(question: Question, table_rows: Sequence[NoteRow], closeness: Closeness) -> Key | None:
-    """Return column and measure that a question compares or adds; None where table_rows have nothing alike."""
+    """Return column and measure that a question compares or adds; None where the rows have nothing alike."""
     counts = Counter(key for row in table_rows for key in row.values)
     keys = [key for key, count in counts.items() if count >= max(1, _LEAST_SHARE * len(table_rows))]
     of_time = [key for key in keys if key[1] in DAYS or key[1] == "clock"]
@@ -435,8 +442,10 @@ def _count_days(question: Question, table: NoteTable, table_rows: Sequence[NoteR
 def _to_come(
     dated_rows: Sequence[tuple[NoteRow, CellValue]], today: date
 ) -> Iterator[tuple[NoteRow, CellValue]]:
-    """Return what is not past; of days without a year, and where all years are past, the next return."""
+    """Return what is not past; of days without a year, and of years that are all past, the next return."""
+    sizes = [value.size for _, value in dated_rows]
     is_past = all(value.measure == "date" and value.size < today.toordinal() for _, value in dated_rows)
+    is_past = is_past and max(sizes) - min(sizes) > _DAYS_OF_YEAR  # else what is listed is over
     for row, value in dated_rows:
         if value.measure == "day" or (is_past and value.measure == "date"):
             yield row, _next_return(value, today)
