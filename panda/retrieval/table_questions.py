@@ -154,7 +154,8 @@ def answer_from_table(question: Question, table: NoteTable, closeness: Closeness
     if len(held) < 2:
         return None
     if operation == "next":
-        held = list(_to_come(held, question.now.date()))
+        today = question.now.date()
+        held = list(_to_come(held, today, recur=_recur(table, today)))
     return _extreme(operation, table, held)
 
 
@@ -404,10 +405,12 @@ def _write(size: Fraction, alike: Sequence[CellValue]) -> str:
     return first.written.replace(digits[0], text) if digits else text
 
 
-def _unit_size(value: CellValue) -> Fraction:
-    amounts = (mention.amount for mention in scan(value.written) if mention.amount and mention.amount.value)
+def _unit_size(cell_value: CellValue) -> Fraction:
+    amounts = (
+        mention.amount for mention in scan(cell_value.written) if mention.amount and mention.amount.value
+    )
     own = next(amounts, None)
-    return value.size / own.value if own and own.value else Fraction(1)
+    return cell_value.size / own.value if own and own.value else Fraction(1)
 
 
 # days
@@ -419,7 +422,7 @@ def _count_days(question: Question, table: NoteTable, table_rows: Sequence[NoteR
     dated = [(row, value) for row in table_rows for value in row.values.values() if value.measure in DAYS]
     asked = frozenset(question.words)
     if asked & _words("until"):
-        coming = [*_to_come(dated, today)]
+        coming = [*_to_come(dated, today, recur=_recur(table, today))]
         if not coming:
             return None
         row, value = min(coming, key=lambda pair: pair[1].size)
@@ -440,26 +443,29 @@ def _count_days(question: Question, table: NoteTable, table_rows: Sequence[NoteR
 
 
 def _to_come(
-    dated_rows: Sequence[tuple[NoteRow, CellValue]], today: date
+    dated_rows: Sequence[tuple[NoteRow, CellValue]], today: date, *, recur: bool
 ) -> Iterator[tuple[NoteRow, CellValue]]:
-    """Return what is not past; of days without a year, and of years that are all past, the next return."""
-    sizes = [value.size for _, value in dated_rows]
-    is_past = all(value.measure == "date" and value.size < today.toordinal() for _, value in dated_rows)
-    is_past = is_past and max(sizes) - min(sizes) > _DAYS_OF_YEAR  # else what is listed is over
+    """Return what is not past; of days without a year, and of all that recur, the next return."""
     for row, value in dated_rows:
-        if value.measure == "day" or (is_past and value.measure == "date"):
+        if value.measure == "day" or (recur and value.measure == "date"):
             yield row, _next_return(value, today)
         elif value.measure != "date" or value.size >= today.toordinal():
             yield row, value
 
 
-def _next_return(value: CellValue, today: date) -> CellValue:
-    day = date.fromordinal(int(value.size))
+def _recur(table: NoteTable, today: date) -> bool:
+    """Return whether the days of a table are birthdays and the like: all are past, and of several years."""
+    days = [value.size for row in table.rows for value in row.values.values() if value.measure == "date"]
+    return bool(days) and max(days) < today.toordinal() and max(days) - min(days) > _DAYS_OF_YEAR
+
+
+def _next_return(cell_value: CellValue, today: date) -> CellValue:
+    day = date.fromordinal(int(cell_value.size))
     for year in range(today.year, today.year + 9):  # 29 February is in one of eight
         try:
             there = day.replace(year=year)
         except ValueError:
             continue
         if there >= today:
-            return CellValue("date", Fraction(there.toordinal()), value.written)
-    return value
+            return CellValue("date", Fraction(there.toordinal()), cell_value.written)
+    return cell_value
