@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from panda.language.claims import Amount, scan
-from panda.language.dates import span_between
+from panda.language.dates import age_between, span_between
 from panda.language.numbers import ALL_NUMBER_WORDS, name_unit, size_of
 from panda.language.patterns import lazy_pattern
 from panda.language.text import plain_text
@@ -24,7 +24,15 @@ _LONGEST_RESULT = 10**15
 _SPAN = lazy_pattern(
     r"\s*(?P<unit>\w+?)s?\s+(?:between|from)\s+(?P<first>.+?)\s+(?:and|to)\s+(?P<last>.+?)\s*\Z"
 )
-_SPAN_UNITS = {"second": "s", "minute": "min", "hour": "h", "day": "d", "week": "week", "month": "month"}
+_SPAN_UNITS = {
+    "second": "s",
+    "minute": "min",
+    "hour": "h",
+    "day": "d",
+    "week": "week",
+    "month": "month",
+    "year": "year",
+}
 _CURRENCY = r"[$€£¥₹¢]"
 _UNIT = rf"(?:%|{_CURRENCY}|°?[^\W\dxX_]\w*(?:/[^\W\d_]\w*)?|°)"
 _TOKEN = lazy_pattern(
@@ -142,6 +150,8 @@ def _between(expression: str, is_held: Callable[[str], bool]) -> _Quantity | Non
         ends.append(dates[0])
     size, base = size_of(unit)
     length = span_between(ends[0], ends[1], in_months=base == "month")
+    if length is None and unit == "year" and (years := age_between(ends[0], ends[1])) is not None:
+        return _Quantity(years * size, base, size, own_unit=unit)
     if length is None:
         raise ComputationError(f"{expression} are not two days or two times")
     over_midnight = len(ends[0]) == len("23:50:00") and ends[0] > ends[1]

@@ -195,9 +195,10 @@ def day_of(text: str) -> datetime | None:
 def span_between(first: str, second: str, *, in_months: bool) -> Fraction | None:
     """
     How long it is between two values of ReadDate, in seconds or in months, whose days have to be the same;
-    None if they are of two forms. Days without a year are of one that has no 29 February.
+    None if they are of two forms. A day without a year is the next one after another that has one before it,
+    or the last one before another behind it; two such days are of a year that has no 29 February.
     """
-    texts = [re.sub("^--", "2001-", value) for value in (first, second)]
+    texts = [re.sub("^--", "2001-", value) for value in _with_years(first, second)]
     if in_months:
         months = [re.fullmatch(r"(\d{4})-(\d\d)(-\d\d)?", text) for text in texts]
         if not months[0] or not months[1] or months[0][3] != months[1][3]:
@@ -209,6 +210,24 @@ def span_between(first: str, second: str, *, in_months: bool) -> Fraction | None
     with suppress(ValueError):
         times = sorted(map(datetime.fromisoformat, texts))
         return Fraction(int((times[1] - times[0]).total_seconds()))
+    return None
+
+
+def _with_years(first: str, second: str) -> tuple[str, str]:
+    if first.startswith("--") and re.fullmatch(r"\d{4}-\d\d-\d\d", second):
+        year = int(second[:4]) - (first[2:] > second[5:])
+        return f"{year}-{first[2:]}", second
+    if second.startswith("--") and re.fullmatch(r"\d{4}-\d\d-\d\d", first):
+        year = int(first[:4]) + (second[2:] < first[5:])
+        return first, f"{year}-{second[2:]}"
+    return first, second
+
+
+def age_between(first: str, second: str) -> int | None:
+    """Return how many whole years it is between two days, as values of ReadDate; None if one is no day."""
+    with suppress(ValueError):
+        born, then = sorted(map(date.fromisoformat, (first, second)))
+        return then.year - born.year - ((then.month, then.day) < (born.month, born.day))
     return None
 
 

@@ -11,15 +11,12 @@ from panda.language.patterns import lazy_pattern
 from panda.language.text import MESSAGE_CHARS, plain_text
 from panda.language.things import UNITS, scale_of, within
 from panda.language.words import (
-    FUNCTION_WORDS,
-    alternatives,
     is_ordinary,
     phrases,
     query_terms,
     read_groups,
     read_words,
     split_terms,
-    split_words,
 )
 
 _WORD = lazy_pattern(r"[^\W\d_]+")
@@ -62,59 +59,6 @@ def judges(query: str) -> bool:
     """Whether a query wants the first of a list by what no amount says, as the best or the nicest."""
     ways = list(_superlatives(plain_text(query[:MESSAGE_CHARS])))
     return bool(ways) and not any(kinds for _, _, kinds in ways)
-
-
-def adds_up(query: str) -> bool:
-    return phrases("rank_words.txt", "adds").search(query[:MESSAGE_CHARS]) is not None
-
-
-@dataclass(frozen=True)
-class Total:
-    places: tuple[int, ...]  # which rows
-    sum: str  # as "13,90 € + 14,20 € = 28,10 €"
-    named: int  # how many words of the query name them
-
-
-def total_of(query: str, rows: Sequence[str]) -> Total | None:
-    """
-    What the rows that a query names make together, of each of its parts those that say most of its rare
-    words; all if it names none. None of fewer than two, or where it is not clear which of their values it
-    means.
-    """
-    asked, joins = plain_text(query[:MESSAGE_CHARS]).lower(), alternatives("rank_words.txt", "joins")
-    terms = [frozenset(split_terms(row)) for row in rows]
-    told = [_values(row) for row in rows]
-    words = frozenset(split_terms(asked))
-    heads = {term for values in told for key in values for term in split_terms(f"{key.name} {key.unit}")}
-    places, named = set[int](), set[str]()
-    for part in re.split(rf"\b{joins}\b|[,;+&]", asked):
-        said = " ".join(word for word in split_words(part) if word not in FUNCTION_WORDS)
-        holders = {term: sum(term in own for own in terms) for term in {*split_terms(said)} - heads}
-        weights = {term: 1 / count for term, count in holders.items() if 0 < count < len(rows)}
-        shares = [sum(weights[term] for term in own & weights.keys()) for own in terms]
-        places |= {at for at, share in enumerate(shares) if share == max(shares) > 0}
-        named |= {term for at in places for term in terms[at] & weights.keys()}
-    places = places or {*range(len(rows))}
-    meant = [told[at] for at in sorted(places)]
-    keys = [key for key in (meant[0] if len(meant) > 1 else ()) if all(key in values for values in meant)]
-    of_money = phrases("item_words.txt", "money").search(asked)
-    wanted = [key for key in keys if words & {*split_terms(key.name), *split_terms(key.unit)}]
-    wanted = wanted or [key for key in keys if of_money and key.unit == "price"]
-    wanted = wanted or [key for key in keys if key.unit]
-    if len(wanted) != 1 or wanted[0].unit == "clock":
-        return None
-    values = [one[wanted[0]] for one in meant]
-    return Total(tuple(sorted(places)), _added(values), len(named))
-
-
-def _added(values: Sequence[tuple[Fraction, str]]) -> str:
-    digits = [re.search(r"\d(?:[\d.,]*\d)?", written) for _, written in values]
-    cents = [re.search(r"[.,](\d{1,2})\Z", match[0] if match else "") for match in digits]
-    places = max(len(match[1]) if match else 0 for match in cents)
-    whole = f"{float(sum(value for value, _ in values)):.{places}f}"
-    whole = whole.replace(".", ",") if any(match and match[0][0] == "," for match in cents) else whole
-    total = values[0][1].replace(digits[0][0], whole) if digits[0] else whole
-    return f"{' + '.join(written for _, written in values)} = {total}"
 
 
 def _superlatives(query: str) -> Iterator[tuple[frozenset[str], int, Sequence[str] | None]]:

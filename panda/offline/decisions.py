@@ -46,7 +46,7 @@ DECISIONS: Mapping[str, tuple[_Decide, int]] = {
     "phase4_research_report": (researching.report, 1),
     "phase4_choose_action": (page_actions.choose_action, 1),
     "phase4_memory_statement": (facts.judge_statement, 1),
-    "phase5_synthesizer": (quoting.quote_answer, 1),
+    "phase5_synthesizer": (quoting.quote_answer, 2),
     "memory_reflect": (facts.choose_facts, 1),
     "phase7_summarizer": (summary.summarise, 1),
 }

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from panda.language.lists import shared_terms
-from panda.language.ranks import adds_up, compares, judges, rows_meant, total_of
+from panda.language.ranks import compares, judges, rows_meant
 from panda.language.things import within
 from panda.language.words import split_terms
 from panda.memory.budget import is_usable
@@ -26,7 +25,7 @@ from panda.retrieval.relevance import find_query_words
 from panda.session.registry import uses_excluded
 from panda.store.node_id import NodeKind, kind_of
 from panda.store.reason import Reason
-from panda.store.records import Computed, Line, RetrievalPlan
+from panda.store.records import Line, RetrievalPlan
 
 _WITHIN = 0.15  # how far behind the first line another one's list still counts
 _FEW = 4  # so many things are compared where the query names none of them
@@ -43,7 +42,7 @@ class _Row:
 
 def asks_by_value(query: str) -> bool:
     is_bound = within(query, [query]) is not None
-    return compares(query) or adds_up(query) or is_bound or rows_meant(query, []) is not None
+    return compares(query) or is_bound or rows_meant(query, []) is not None
 
 
 def by_value(turn: Turn, offered: Sequence[Line], reader: NodeReader, *, answered: bool) -> list[Line]:
@@ -57,8 +56,6 @@ def by_value(turn: Turn, offered: Sequence[Line], reader: NodeReader, *, answere
     is_comparison = compares(query)
     ranked = sorted(offered, key=score_of, reverse=True)
     closest = [line for line in ranked if score_of(line) >= score_of(ranked[0]) - _WITHIN]
-    if adds_up(query) and (added := _total(turn, closest, reader)):
-        return added
     if not asks_by_value(query) or not (answered or is_comparison or judges(query)):
         return []
     asked = {term for word in find_query_words(f"{turn.query} {query}") for term in split_terms(word)}
@@ -83,23 +80,6 @@ def _ranked(query: str, asked: set[str], rows: Sequence[_Row]) -> list[_Row]:
         rows = _holding(asked, rows)
         meant = rows_meant(query, [row.text for row in rows]) or ()
     return [rows[at] for at in meant]
-
-
-def _total(turn: Turn, closest: Sequence[Line], reader: NodeReader) -> list[Line]:
-    groups = [*_groups(turn, closest, reader, is_comparison=False)]
-    totals = [(total_of(turn.meant, [row.text for row in rows]), rows) for rows in groups]
-    known = [(total, rows) for total, rows in totals if total is not None]
-    total, rows = max(known, key=lambda pair: pair[0].named, default=(None, list[_Row]()))
-    if total is None or not (total.named or shared_terms(turn.meant, rows[0].about)):
-        return []
-    lines = [replace(line, why=(Reason.ADDED_UP,)) for at in total.places for line in rows[at].lines]
-    first, *others = dict.fromkeys(line.node for line in lines)
-    expression, _, value = total.sum.rpartition(" = ")
-    added = Computed(value, expression, tuple(line.id for line in lines))
-    whole = Line(
-        f"Together: {total.sum}", node=first, also=tuple(others), computed=(added,), why=(Reason.SUM,)
-    )
-    return [whole, *lines][:MOST_ITEMS]
 
 
 def _groups(

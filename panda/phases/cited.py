@@ -99,12 +99,13 @@ class Cited:
         }
         texts = self.texts(item)
         figures = []
+        today = f"{self._turn.context.front.created_at:%Y-%m-%d}"
         for part in item.computed:
             mine = [self._lines[id_] for id_ in part.lines if id_ in self._lines]
             sources = texts
             if mine and all(line.place > 0 for line in mine):
                 sources = [_shown(line) for line in mine if self._holds(line)]
-            figures.append(Figure(part.value, part.expression, [*sources, self._turn.query]))
+            figures.append(Figure(part.value, part.expression, [*sources, self._turn.query, today]))
         about = [self._turn.query, *item.node_ids]
         return check_figures(item.text, figures, texts, lists=lists, whole_lists=cited, about=about)
 

@@ -48,6 +48,7 @@ from panda.phases.near_passages import near_passages
 from panda.phases.pages import OPENING, named_pages
 from panda.phases.request import ask
 from panda.phases.statements import Noting, render_noted, told_since
+from panda.phases.table_answer import answer_from_tables
 from panda.phases.tool_outcome import (
     attachments,
     is_undone,
@@ -231,7 +232,12 @@ class Synthesizer:
         chosen = chosen or _of_references(turn, offered)
         chosen = chosen or [reason(line, Reason.FOUND_AS_ORDERED) for line in offered if line.node in found]
         may_answer = bool(chosen) or selection.probability >= _MAY_ANSWER
-        lines = by_value(turn, offered, self._reader, answered=may_answer) if offered else []
+        table = answer_from_tables(turn, selection.passages, self._reader, self._ranker)
+        if table is not None and table.is_absent:
+            return _Answer([], read, closest=selection.passages, is_quoted=True)
+        lines = [*table.lines] if table else []
+        if offered and not lines:
+            lines = by_value(turn, offered, self._reader, answered=may_answer)
         lines = lines or chosen
         if turn.reading.mood == "orders" and turn.mode == "chat" and shortfall(turn):
             # What is known is not what was ordered, but may do.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from panda.language.text import is_latin
 from panda.memory.budget import is_usable
 from panda.memory.node import Node, line_text
+from panda.retrieval.operations import Operation, read_operations
 from panda.retrieval.relevance import WORDS_WEIGHT, shares_by_rarity
 from panda.store.records import Line
 
@@ -123,6 +124,15 @@ class PassageRanker:
     def reads(self, query: str) -> bool:
         """Return whether a query is compared by meaning, and not by its words alone."""
         return self._encoder is not None and is_latin(query)
+
+    def read_operations(self, query: str) -> dict[Operation, float]:
+        """Return how probable it is that a query wants each operation on rows; {} where words alone count."""
+        return read_operations(query, self._encoder) if self.reads(query) else {}
+
+    def closeness(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return how close texts are to a query: cosines, or shares of words where words alone count."""
+        shares = shares_by_rarity(query, texts)
+        return self._cosines(query, texts, shares) if self.reads(query) else shares
 
     def rank(self, query: str, passages: Sequence[Passage]) -> list[RankedPassage]:
         """

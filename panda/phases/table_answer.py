@@ -1,0 +1,104 @@
+"""What tables and lists of notes say to a question: some rows, a count, a sum, the first by a value, days."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from panda.memory.reader import NodeReader, find_node
+from panda.phases.answer_text import MOST_ITEMS
+from panda.phases.turn import Turn
+from panda.retrieval.candidates import planned_nodes
+from panda.retrieval.note_tables import NoteTable, read_tables
+from panda.retrieval.operations import OPERATIONS, Operation
+from panda.retrieval.passages import PassageRanker, RankedPassage
+from panda.retrieval.table_questions import Question, TableAnswer, answer_from_table, rank_tables
+from panda.session.registry import uses_excluded
+from panda.store.node_id import NodeKind, kind_of
+from panda.store.reason import Reason
+from panda.store.records import Computed, Line, RetrievalPlan
+
+_LEAST = 0.35
+"""Probability from which on a figure is worked out: the rows that it is of stand below it."""
+_LEAST_ROW = 0.5
+"""The same of what leaves all but one row out."""
+_LEAST_COUNT = 0.1
+"""The same of a count of rows that a question leaves: the rows stand below it in any case."""
+_KINDS = (NodeKind.KNOWLEDGE, NodeKind.DOCUMENT)
+_LEADS: Mapping[Operation, str] = {
+    "count": "Count: ",
+    "sum": "Together: ",
+    "mean": "On average: ",
+    "compare": "Difference: ",
+    "days": "",
+}
+
+
+@dataclass(frozen=True)
+class FromTable:
+    """What a table answers, or that it has no row within what the question says."""
+
+    lines: tuple[Line, ...]
+    is_absent: bool = False
+
+
+def answer_from_tables(
+    turn: Turn, ranked_passages: Sequence[RankedPassage], reader: NodeReader, ranker: PassageRanker
+) -> FromTable | None:
+    """
+    Return what the table of the closest passage says to a query; None where that is no part of the table that
+    is closest as a whole, or where nothing is to be done with its rows.
+    """
+    probabilities = ranker.read_operations(turn.meant)
+    if not ranked_passages or not probabilities:
+        return None
+    operation = max(OPERATIONS, key=lambda name: probabilities[name] if name != "rows" else 0.0)
+    if probabilities[operation] < (_LEAST if operation in _LEADS else _LEAST_ROW):
+        operation = "rows"
+    question = Question(turn.meant, operation, turn.context.front.created_at)
+    ids = dict.fromkeys(
+        [
+            *(ranked.passage.node_id for ranked in ranked_passages),
+            *planned_nodes(turn.folder.load(RetrievalPlan)),
+        ]
+    )
+    nodes = [node for id_ in ids if kind_of(id_) in _KINDS and (node := find_node(reader, id_))]
+    tables = [_without_excluded(turn, table) for node in nodes for table in read_tables(node)]
+    nearest = rank_tables(question, [table for table in tables if len(table.rows) > 1], ranker.closeness)
+    if not nearest or all(row.line.id != ranked_passages[0].best.id for row in nearest[0].rows):
+        return None
+    answer = answer_from_table(question, nearest[0], ranker.closeness)
+    if answer is None:
+        return None
+    if answer.operation == "rows" and probabilities["count"] >= _LEAST_COUNT:
+        counted = answer_from_table(replace(question, operation="count"), nearest[0], ranker.closeness)
+        answer = counted or answer
+    if not answer.rows:
+        return FromTable((), is_absent=True)
+    return FromTable(tuple(_lines(answer)[:MOST_ITEMS]))
+
+
+def _without_excluded(turn: Turn, table: NoteTable) -> NoteTable:
+    rows = [row for row in table.rows if not uses_excluded([row.line.text], turn.present_carry)]
+    return NoteTable(table.node, table.name, table.about, tuple(rows))
+
+
+def _lines(table_answer: TableAnswer) -> list[Line]:
+    """Return what was worked out, and the rows that it is of."""
+    why = Reason.ADDED_UP if table_answer.value else Reason.MATCHES_VALUE
+    rows = [structs.replace(row.line, why=(why,)) for row in table_answer.rows]
+    if not table_answer.value:
+        return rows
+    figure = Computed(table_answer.value, table_answer.expression, tuple(line.id for line in rows))
+    text = f"{_LEADS[table_answer.operation]}{_told(table_answer)}"
+    node = table_answer.table.node.id
+    rests_on = tuple(line.id for line in rows)
+    return [Line(text, node=node, computed=(figure,), rests_on=rests_on, why=(Reason.SUM,)), *rows]
+
+
+def _told(table_answer: TableAnswer) -> str:
+    if table_answer.operation in ("sum", "mean", "compare"):
+        return f"{table_answer.expression} = {table_answer.value}"
+    if table_answer.operation == "days":
+        return f"{table_answer.rows[0].name}: {table_answer.value}"
+    return table_answer.value

@@ -1,0 +1,471 @@
+"""What a question asks of a table: some of its rows, a count, a sum, the first by a value, days until one."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from functools import cached_property
+
+from panda.language.claims import scan
+from panda.language.dates import age_between, find_periods
+from panda.language.numbers import size_of
+from panda.language.patterns import one_of
+from panda.language.text import plain_text
+from panda.language.things import scale_of
+from panda.language.words import (
+    FUNCTION_WORDS,
+    is_ordinary,
+    read_groups,
+    read_words,
+    split_terms,
+    split_words,
+)
+from panda.retrieval.note_tables import DAYS, CellValue, NoteRow, NoteTable
+from panda.retrieval.operations import Operation
+
+__all__ = ["Question", "TableAnswer", "answer_from_table", "find_rows", "rank_tables"]
+
+Closeness = Callable[[str, Sequence[str]], Sequence[float]]
+"""Gives the cosines of a text with others, in their order."""
+Key = tuple[str, str]
+"""Column and measure of a value."""
+
+_WORDS_FILE = "table_words.txt"
+_LEAST_SHARE = 0.5
+"""Share of the rows that have a value by which all are compared or added."""
+_DENIED_WITHIN = 3
+"""Words behind a denial that it denies."""
+_UNIT_CHARS = 20
+"""Characters behind a bound in which its column may be named."""
+_NAMED_WEIGHT = 0.5
+"""What a word of a column that the query has is worth beside a cosine."""
+_MOST_DECIMALS = 2
+_DAYS_OF_YEAR = 366
+_DENIED_VERB = re.compile(
+    r"\b(is|are|was|were|do|does|did|have|has|had|ca|wo|could|should|would)n['’]?t\b", re.IGNORECASE
+)
+_NUMBER = re.compile(r"\d(?:[\d.,' ]*\d)?")
+_DECIMALS = re.compile(r"([.,])(\d{1,2})\Z")
+_HOURS = re.compile(r"\dh|\d h")
+_KINDS = {"g": "weight", "m": "distance", "s": "duration, time", "clock": "time of day"}
+_KINDS |= dict.fromkeys(DAYS, "date, day")
+_CURRENCY_LETTERS = 3
+
+
+def _words(group: str) -> frozenset[str]:
+    return read_words(_WORDS_FILE, group)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a question wants of a table, with the words that it says it by."""
+
+    query: str
+    operation: Operation
+    now: datetime
+
+    @cached_property
+    def plain(self) -> str:
+        """The query with denials apart: "have not" for "havent"."""
+        return _DENIED_VERB.sub(r"\1 not", plain_text(self.query))
+
+    @cached_property
+    def words(self) -> list[str]:
+        """Its words in small letters."""
+        return [word.lower() for word in split_words(self.plain)]
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """Terms of its telling words."""
+        return frozenset(
+            term for word in self.words if word not in FUNCTION_WORDS for term in split_terms(word)
+        )
+
+    @cached_property
+    def denied(self) -> frozenset[str]:
+        """Terms that stand shortly behind a denial."""
+        places = [at for at, word in enumerate(self.words) if word in _words("denies")]
+        behind = {word for at in places for word in self.words[at + 1 : at + 1 + _DENIED_WITHIN]}
+        return frozenset(term for word in behind for term in split_terms(word)) & self.terms
+
+    @cached_property
+    def strange(self) -> frozenset[str]:
+        """Terms of words that are in no common vocabulary and rank nothing: names, above all."""
+        words = (word for word in self.words if not (word.isdigit() or is_ordinary(word) or scale_of(word)))
+        return frozenset(term for word in words for term in split_terms(word)) & self.terms
+
+
+@dataclass(frozen=True)
+class TableAnswer:
+    """What a table says to a question."""
+
+    operation: Operation
+    table: NoteTable
+    rows: tuple[NoteRow, ...]
+    """Those that it is about, in the order of the table; empty where none is within the limits."""
+    value: str = ""
+    """What is worked out from them: "184.30 €"; "" where the rows say it."""
+    expression: str = ""
+    """What gives the value, over numbers of the rows and today."""
+
+
+def rank_tables(question: Question, tables: Sequence[NoteTable], closeness: Closeness) -> list[NoteTable]:
+    """Return tables by their cosine with a question and the share of its words that they have, best first."""
+    if not tables:
+        return []
+    titles = [f"{table.about}. {', '.join(filter(None, table.columns))}" for table in tables]
+    near = closeness(question.query, titles)
+    shares = [len(question.terms & table.terms) / max(1, len(question.terms)) for table in tables]
+    order = sorted(range(len(tables)), key=lambda at: -near[at] - shares[at])
+    return [tables[at] for at in order]
+
+
+def answer_from_table(question: Question, table: NoteTable, closeness: Closeness) -> TableAnswer | None:
+    """
+    Return what a table says to a question; None where there is nothing to compare, to add or to tell apart.
+    It has no rows where the table has none within the question's limits and times.
+    """
+    operation = question.operation
+    if operation == "compare":
+        return _compare(question, table, closeness)
+    selected = find_rows(question, table)
+    if operation == "rows":
+        tells_apart = selected.is_bounded and len(selected.rows) < len(table.rows)
+        return TableAnswer(operation, table, selected.rows) if tells_apart else None
+    if selected.is_absent:
+        return None
+    if not selected.rows:
+        return TableAnswer(operation, table, ())
+    if operation == "count":
+        names = ", ".join(row.name for row in selected.rows)
+        return TableAnswer(operation, table, selected.rows, str(len(selected.rows)), f"count({names})")
+    if operation == "days":
+        return _count_days(question, table, selected.rows)
+    if len(selected.rows) < 2:  # one that is named is found as a passage, with what was told of it since
+        return None
+    key = choose_column(question, selected.rows, closeness)
+    if key is None:
+        return _at_end(operation, table, selected.rows)
+    if operation in ("sum", "mean"):
+        return _add(operation, table, selected.rows, key)
+    held = [(row, row.values[key]) for row in selected.rows if key in row.values]
+    if len(held) < 2:
+        return None
+    if operation == "next":
+        today = question.now.date()
+        held = list(_to_come(held, today, recur=_recur(table, today)))
+    return _extreme(operation, table, held)
+
+
+# which rows
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """The rows that a question's words, times and limits leave; all where nothing tells them apart."""
+
+    rows: tuple[NoteRow, ...]
+    is_absent: bool
+    """Whether it names what the table does not have."""
+    is_bounded: bool
+    """Whether a limit, a time, a column of yes and no, or boxes have left rows out."""
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """What leaves rows out, and the terms of the question that say so."""
+
+    holds: Callable[[NoteRow], bool]
+    terms: frozenset[str]
+    limits: bool = True
+    """Whether any row can be told by it."""
+
+
+def find_rows(question: Question, table: NoteTable) -> FoundRows:
+    """Return the rows that are left when each bound and each word by which rows differ has left some out."""
+    rows = list(table.rows)
+    bounds = [*_limits(question, table), *_periods(question, table), *_flags(question, table)]
+    used = {*table.about_terms, *table.column_terms, *table.unit_terms}
+    for bound in bounds:
+        used |= bound.terms
+        if bound.limits:
+            rows = [row for row in rows if bound.holds(row)]
+    holders = {term: [row for row in table.rows if term in row.all_terms] for term in question.terms - used}
+    for terms in _by_column(holders, table):
+        wanted = terms - question.denied
+        if wanted:
+            most = max(len(wanted & row.all_terms) for row in table.rows)
+            rows = [row for row in rows if len(wanted & row.all_terms) == most]
+        unwanted = terms & question.denied
+        rows = [row for row in rows if unwanted.isdisjoint(row.all_terms)]
+    missing = {term for term in question.strange - used if not holders[term]}
+    return FoundRows(tuple(rows), bool(missing), any(bound.limits for bound in bounds))
+
+
+def _by_column(holders: dict[str, list[NoteRow]], table: NoteTable) -> list[set[str]]:
+    """Return the terms by which rows differ, those of one column together."""
+    groups: dict[str, set[str]] = {}
+    for term, holding in holders.items():
+        if 0 < len(holding) < len(table.rows):
+            counts = Counter(column for row in holding for column, own in row.terms.items() if term in own)
+            groups.setdefault(counts.most_common(1)[0][0], set()).add(term)
+    return [*groups.values()]
+
+
+def _limits(question: Question, table: NoteTable) -> Iterator[_Bound]:
+    """Return the bound that a question sets: "over £50", "more than 400 pages", "longer than 10 km"."""
+    match = _bound_pattern().search(question.plain)
+    if match is None:
+        return
+    rest = question.plain[match.end() :]
+    mention = next((limit for limit in scan(rest) if limit.amount and limit.amount.value is not None), None)
+    if mention is None or mention.amount is None or mention.amount.value is None:
+        return
+    size, base = size_of(mention.amount.unit)
+    limit = mention.amount.value * size
+    behind = frozenset(split_terms(rest[mention.start : mention.end + _UNIT_CHARS]))
+    keys = _limited_keys(question, table, mention.amount.currency or base, behind)
+    if not keys:
+        return
+    comparative = match["comparative"]
+    is_least = bool(match["over"] or match["at_least"]) or (bool(comparative) and _grows(comparative))
+    is_closed = bool(match["at_least"] or match["at_most"])
+
+    def holds(table_row: NoteRow) -> bool:
+        sizes = [value.size for key, value in table_row.values.items() if key in keys]
+        if is_closed and limit in sizes:
+            return True
+        return any(size > limit if is_least else size < limit for size in sizes)
+
+    yield _Bound(holds, frozenset(split_terms(rest[mention.start : mention.end])))
+
+
+def _bound_pattern() -> re.Pattern[str]:
+    groups = "|".join(
+        rf"(?P<{name}>{one_of(_words(name))})" for name in ("at_least", "at_most", "over", "under")
+    )
+    return re.compile(
+        rf"(?<!\w)(?:{groups}|(?P<comparative>\w+er)\ {one_of(_words('than'))})\s+(?=\D{{0,3}}\d)",
+        re.IGNORECASE | re.VERBOSE,
+    )
+
+
+def _grows(comparative: str) -> bool:
+    """Return whether more of what a comparative means is a greater number, as of "longer"."""
+    base = scale_of(comparative.lower())
+    return base is None or read_groups("scales.txt")[base].startswith("max")
+
+
+def _limited_keys(
+    question: Question, table: NoteTable, measure: str, limit_terms: frozenset[str]
+) -> frozenset[Key]:
+    """Return the columns that a bound is about: those of its measure, or which the question names."""
+    keys = {
+        key for row in table.rows for key, value in row.values.items() if not measure or key[1] == measure
+    }
+    if measure:
+        named = {key for key in keys if question.terms & frozenset(split_terms(key[0]))}
+        return frozenset(named or keys)
+    numbers = {key for key in keys if key[1] not in DAYS and key[1] != "clock"}
+    for words in (limit_terms, question.terms):
+        named = {key for key in numbers if words & frozenset(split_terms(key[0]))}
+        if named:
+            return frozenset(named)
+    return frozenset()
+
+
+def _periods(question: Question, table: NoteTable) -> Iterator[_Bound]:
+    """Return the times that a question names, of which rows of a table with days are told apart."""
+    year = question.now.year
+    is_dated = any(row.days(year) for row in table.rows)
+    for period in find_periods(question.plain, question.now):
+        first, last = period.start.toordinal(), period.end.toordinal()
+
+        def holds(table_row: NoteRow, first: int = first, last: int = last) -> bool:
+            return any(first <= day <= last for day in table_row.days(year))
+
+        yield _Bound(holds, frozenset(split_terms(question.plain[slice(*period.words)])), is_dated)
+
+
+def _flags(question: Question, table: NoteTable) -> Iterator[_Bound]:
+    """Return what columns of yes and no say that the question names, and boxes that are ticked or are not."""
+    asked_ticks = frozenset(question.words) & (_words("undone") | _words("done"))
+    ticks = {row.is_ticked for row in table.rows}
+    if ticks == {True, False} and asked_ticks:
+        is_open = bool(asked_ticks & _words("undone") or question.denied)
+        terms = frozenset(term for word in asked_ticks for term in split_terms(word))
+        yield _Bound(lambda row: row.is_ticked != is_open, terms)
+    for column in table.columns:
+        asked = frozenset(split_terms(column)) & question.terms
+        cells = {row.cell(column).lower() for row in table.rows}
+        if asked and cells & _words("yes") and cells <= _words("yes") | _words("no") | {""}:
+            is_wanted = not asked & question.denied
+
+            def holds(table_row: NoteRow, column: str = column, is_wanted: bool = is_wanted) -> bool:
+                return (table_row.cell(column).lower() in _words("yes")) == is_wanted
+
+            yield _Bound(holds, asked)
+
+
+# what is done with them
+
+
+def choose_column(question: Question, table_rows: Sequence[NoteRow], closeness: Closeness) -> Key | None:
+    """Return column and measure that a question compares or adds; None where the rows have nothing alike."""
+    counts = Counter(key for row in table_rows for key in row.values)
+    keys = [key for key, count in counts.items() if count >= max(1, _LEAST_SHARE * len(table_rows))]
+    of_time = [key for key in keys if key[1] in DAYS or key[1] == "clock"]
+    if question.operation in ("sum", "mean", "compare"):
+        keys = [key for key in keys if key not in of_time]
+    if question.operation in ("first", "last", "next"):
+        keys = of_time or keys
+    if len(keys) < 2:
+        return keys[0] if keys else None
+    texts = [_describe(key) for key in keys]
+    near = closeness(question.query, texts)
+    named = [len(question.terms & frozenset(split_terms(text))) for text in texts]
+    scores = [own + _NAMED_WEIGHT * count for own, count in zip(near, named, strict=True)]
+    return keys[scores.index(max(scores))]
+
+
+def _describe(column_key: Key) -> str:
+    column, measure = column_key
+    is_price = len(measure) == _CURRENCY_LETTERS and measure.isupper()
+    kind = "price, cost, money" if is_price else _KINDS.get(measure, "")
+    return ", ".join(filter(None, (column, kind)))
+
+
+def _add(
+    operation: Operation, table: NoteTable, table_rows: Sequence[NoteRow], column_key: Key
+) -> TableAnswer | None:
+    held = [row for row in table_rows if column_key in row.values]
+    values = [row.values[column_key] for row in held]
+    if len(values) < 2 or not values[0].adds:
+        return None
+    total = sum((value.size for value in values), Fraction(0))
+    terms = " + ".join(value.written for value in values)
+    if operation == "mean":
+        return TableAnswer(
+            operation, table, tuple(held), _write(total / len(held), values), f"({terms}) / {len(held)}"
+        )
+    return TableAnswer(operation, table, tuple(held), _write(total, values), terms)
+
+
+def _compare(question: Question, table: NoteTable, closeness: Closeness) -> TableAnswer | None:
+    """Return the rows that a question names; of two with an amount alike also the difference."""
+    about = table.about_terms
+    rows = [row for row in table.rows if question.terms & frozenset(split_terms(row.name)) - about]
+    if not 1 < len(rows) < len(table.rows):
+        return None
+    key = choose_column(question, rows, closeness)
+    values = [row.values[key] for row in rows if key in row.values] if key else []
+    if len(rows) != 2 or len(values) != 2:
+        return TableAnswer("compare", table, tuple(rows))
+    larger, smaller = sorted(values, key=lambda value: -value.size)
+    difference = _write(larger.size - smaller.size, values)
+    return TableAnswer("compare", table, tuple(rows), difference, f"{larger.written} - {smaller.written}")
+
+
+def _at_end(operation: Operation, table: NoteTable, table_rows: Sequence[NoteRow]) -> TableAnswer | None:
+    """Return the first or the last row where nothing but the order of the table says which that is."""
+    if operation not in ("first", "last"):
+        return None
+    return TableAnswer(operation, table, (table_rows[0] if operation == "first" else table_rows[-1],))
+
+
+def _extreme(
+    operation: Operation, table: NoteTable, valued_rows: Sequence[tuple[NoteRow, CellValue]]
+) -> TableAnswer | None:
+    if not valued_rows:
+        return None
+    sign = 1 if operation in ("max", "last") else -1
+    best = max(sign * value.size for _, value in valued_rows)
+    return TableAnswer(
+        operation, table, tuple(row for row, value in valued_rows if sign * value.size == best)
+    )
+
+
+def _write(size: Fraction, alike: Sequence[CellValue]) -> str:
+    """Return a number as others of its measure are written: their unit, decimals and decimal mark."""
+    first = alike[0]
+    if first.measure == "s" and any(_HOURS.search(value.written) for value in alike):
+        hours, minutes = divmod(round(size / 60), 60)
+        return f"{hours} h {minutes:02}" if minutes else f"{hours} h"
+    digits = [match[0] for value in alike if (match := _NUMBER.search(value.written))]
+    decimals = [match for text in digits if (match := _DECIMALS.search(text))]
+    places = max((len(match[2]) for match in decimals), default=0)
+    number = size / _unit_size(first)
+    while places < _MOST_DECIMALS and (number * 10**places).denominator != 1:
+        places += 1
+    text = f"{float(number):.{places}f}"
+    if decimals and decimals[0][1] == ",":
+        text = text.replace(".", ",")
+    return first.written.replace(digits[0], text) if digits else text
+
+
+def _unit_size(cell_value: CellValue) -> Fraction:
+    amounts = (
+        mention.amount for mention in scan(cell_value.written) if mention.amount and mention.amount.value
+    )
+    own = next(amounts, None)
+    return cell_value.size / own.value if own and own.value else Fraction(1)
+
+
+# days
+
+
+def _count_days(question: Question, table: NoteTable, table_rows: Sequence[NoteRow]) -> TableAnswer | None:
+    """Return how long it is from today until a day of the table_rows, or since one; an age in years."""
+    today = question.now.date()
+    dated = [(row, value) for row in table_rows for value in row.values.values() if value.measure in DAYS]
+    asked = frozenset(question.words)
+    if asked & _words("until"):
+        coming = [*_to_come(dated, today, recur=_recur(table, today))]
+        if not coming:
+            return None
+        row, value = min(coming, key=lambda pair: pair[1].size)
+        then = date.fromordinal(int(value.size))
+        until = then.isoformat() if value in row.values.values() else f"{then:%-d %B}"
+        days = f"{(then - today).days} days"
+        return TableAnswer("days", table, (row,), days, f"days between {today} and {until}")
+    past = [pair for pair in dated if pair[1].measure == "date" and pair[1].size <= today.toordinal()]
+    if not past:
+        return None
+    row, value = max(past, key=lambda pair: pair[1].size)
+    since = date.fromordinal(int(value.size))
+    years = age_between(since.isoformat(), today.isoformat())
+    if asked & _words("age"):
+        return TableAnswer("days", table, (row,), f"{years} years", f"years between {since} and {today}")
+    days = f"{(today - since).days} days"
+    return TableAnswer("days", table, (row,), days, f"days between {since} and {today}")
+
+
+def _to_come(
+    dated_rows: Sequence[tuple[NoteRow, CellValue]], today: date, *, recur: bool
+) -> Iterator[tuple[NoteRow, CellValue]]:
+    """Return what is not past; of days without a year, and of all that recur, the next return."""
+    for row, value in dated_rows:
+        if value.measure == "day" or (recur and value.measure == "date"):
+            yield row, _next_return(value, today)
+        elif value.measure != "date" or value.size >= today.toordinal():
+            yield row, value
+
+
+def _recur(table: NoteTable, today: date) -> bool:
+    """Return whether the days of a table are birthdays and the like: all are past, and of several years."""
+    days = [value.size for row in table.rows for value in row.values.values() if value.measure == "date"]
+    return bool(days) and max(days) < today.toordinal() and max(days) - min(days) > _DAYS_OF_YEAR
+
+
+def _next_return(cell_value: CellValue, today: date) -> CellValue:
+    day = date.fromordinal(int(cell_value.size))
+    for year in range(today.year, today.year + 9):  # 29 February is in one of eight
+        try:
+            there = day.replace(year=year)
+        except ValueError:
+            continue
+        if there >= today:
+            return CellValue("date", Fraction(there.toordinal()), cell_value.written)
+    return cell_value

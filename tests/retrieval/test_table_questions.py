@@ -1,0 +1,112 @@
+"""What questions ask of the tables and lists of notes: commands over a store, with the embedded encoder."""
+
+import pytest
+
+from tests.api import Panda
+from tests.store_files import write_note
+
+SPENDING = """# Boat spending
+
+We share the boat with Ruth. All receipts are in the blue folder.
+
+| Date | What | Category | Cost | Paid |
+|---|---|---|---|---|
+| 2025-03-04 | Antifouling | paint | £96.00 | yes |
+| 2025-03-18 | Masking tape and rollers | paint | £18.40 | yes |
+| 2025-04-02 | New halyard | rigging | £74.25 | no |
+| 2025-04-20 | Shackles | rigging | £22.10 | yes |
+| 2025-05-11 | Berth for the summer | harbour | £640.00 | no |
+"""
+CREW = """# Crew
+
+| Name | Born | Weight | Swims |
+|---|---|---|---|
+| Ruth | 3 May 1958 | 64 kg | yes |
+| Ola | 17 August 1994 | 81.5 kg | yes |
+| Finn | 9 January 2012 | 43 kg | no |
+"""
+LOCKER = """# Sail locker
+
+- [x] Storm jib
+- [ ] Spinnaker pole
+- [x] Mainsail cover
+- [ ] Fog horn
+"""
+
+
+@pytest.fixture(scope="module")
+def boat(tmp_path_factory: pytest.TempPathFactory) -> Panda:
+    """A store with two tables and a list of things to tick off."""
+    panda = Panda(tmp_path_factory.mktemp("boat") / "project")
+    assert panda("init").code == 0
+    for name, text in (("spending.md", SPENDING), ("crew.md", CREW), ("locker.md", LOCKER)):
+        write_note(panda.user_directory, name, text)
+    return panda
+
+
+def ask(panda: Panda, query: str) -> str:
+    """Return the answer to one query, without its sources."""
+    return panda.turn(query).response.partition("\n\nSources:")[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [
+        ("How much did we spend on paint for the boat in total?", "£114.40"),
+        ("what did the rigging of the boat cost altogether", "£96.35"),
+        ("What is the average weight of the crew?", "62.83 kg"),
+        ("how many of the boat purchases are not paid yet", "Count: 2"),
+        ("How many boat purchases cost more than £70?", "Count: 3"),
+    ],
+)
+def test_counts_and_sums(boat: Panda, query: str, value: str) -> None:
+    """Rows that a question leaves are counted, added or averaged, and the figure stands first."""
+    assert value in ask(boat, query).partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "row", "other"),
+    [
+        ("who is the heaviest of the crew", "Ola", "Finn"),
+        ("Which boat purchase was the cheapest?", "rollers", "Berth"),
+        ("what was the last thing we bought for the boat", "Berth", "Antifouling"),
+        ("what is still missing in the sail locker", "Fog horn", "Storm jib"),
+        ("which of the crew can't swim", "Finn", "Ruth"),
+    ],
+)
+def test_rows_by_their_values(boat: Panda, query: str, row: str, other: str) -> None:
+    """A question for the first by a value, or for rows with a property, is answered with these alone."""
+    answer = ask(boat, query)
+    assert row in answer
+    assert other not in answer
+
+
+def test_an_age_counts_from_today(boat: Panda) -> None:
+    """An age is worked out from the day of birth and the day of the turn, and both are told."""
+    turn = boat.turn("how old is Ruth")
+    assert "Ruth: 67 years" in turn.response
+    assert "years between 1958-05-03 and 2026-01-04" in turn.response
+
+
+def test_days_until_a_birthday(boat: Panda) -> None:
+    """Days left are counted to the next return of a day whose year is past."""
+    assert "Finn: 5 days" in ask(boat, "How many days are there until Finn's birthday?")
+
+
+def test_what_a_table_lacks_is_not_answered(boat: Panda) -> None:
+    """A sum over a time of which the table has no row is no answer; what is closest is shown."""
+    turn = boat.turn("How much did we spend on paint for the boat in total in 2019?")
+    assert turn.data["outcome"] == "unsure"
+    assert "£114.40" not in turn.response
+
+
+def test_figures_are_checked_like_a_writers(boat: Panda) -> None:
+    """A sum is recorded with its expression and the lines of its operands."""
+    turn = boat.turn("How much did we spend on paint for the boat in total?")
+    assert "- £114.40 = £96.00 + £18.40" in turn.response
+    lines = turn.file("evidence.json")["offered"]
+    (figure,) = next(line["computed"] for line in lines if line.get("computed"))
+    operands = [
+        line["text"] for line in lines if line["text"] and "paint" in line["text"] and "Cost" in line["text"]
+    ]
+    assert len(figure["lines"]) == len(operands) == 2
