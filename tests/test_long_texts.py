@@ -74,6 +74,7 @@ NOT_TEXTS = {
     "dates.read_date": "a match of one date",
     "records.convert": "a value of a record",
     "records.decode": "a value of a record",
+    "languages.calendar_names": "groups of names of ours",
     "times.last_seen": "an instant",
     "times.render_time": "an instant",
     "times.time_text": "an instant",

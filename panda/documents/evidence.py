@@ -401,6 +401,8 @@ def _is_pronoun(found: Found, held: Sequence[_Held]) -> bool:
 
 
 def _is_held(found: Found, sources: Sequence[_Held]) -> bool:
+    if found.apart and all(any(key in source.keys for source in sources) for key in found.apart):
+        return True
     return any(_holds(source, found) for source in sources)
 
 
@@ -481,6 +483,8 @@ def _counts_same(claimed: Amount, held: Amount, source: _Held) -> bool:
     if held.head:
         if claimed.head == held.head or _abbreviates(held.noun, claimed.noun):
             return True
+        if claimed.languages.isdisjoint(held.languages) and claimed.head not in source.heads:
+            return True  # in another language the thing is called otherwise
         unsure = not (claimed.counts and held.counts)
         return unsure and (claimed.head in held.behind or held.head in claimed.behind)
     if claimed.head in held.heading or claimed.behind & held.behind:

@@ -8,14 +8,27 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Literal
 
-from panda.language.dates import DATE_FORMS, DATES, TOLD_DATES, dot_time, read_date
+from panda.language.dates import (
+    DATE_FORMS,
+    DATES,
+    JOINT,
+    SHORT_DATES,
+    TOLD_DATES,
+    read_beside,
+    read_date,
+)
+from panda.language.languages import ALL_FOREIGN_WORDS, FOREIGN_WORDS, LANGUAGES, calendar_names, language_of
 from panda.language.numbers import (
     ALL_NUMBER_WORDS,
+    BEFORE_RATE,
     COMMA_DECIMALS,
     CURRENCY_BEFORE,
     DIGITS,
     FRACTION_WORDS,
+    HALVES,
     ORDINAL_WORDS,
+    RATE_ADVERB,
+    RATES,
     currency_after,
     currency_code,
     is_ambiguous,
@@ -30,7 +43,14 @@ from panda.language.numbers import (
 )
 from panda.language.patterns import lazy_pattern
 from panda.language.text import fold_name, is_host, plain_text
-from panda.language.words import FUNCTION_WORDS, LABELS, NOT_COUNTED, is_ordinary, stem
+from panda.language.words import (
+    FUNCTION_WORDS,
+    LABELS,
+    NOT_COUNTED,
+    alternatives,
+    is_ordinary,
+    stem,
+)
 
 Kind = Literal["number", "price", "date", "quantity", "url", "name"]
 _YEARS = range(1900, 2100)
@@ -62,6 +82,7 @@ class Amount:
     heading: frozenset[str] = _NONE  # stems of what stands before it as its title: "pages" in "Pages: 12"
     units_before: frozenset[str] = _NONE  # units in that title: "kg" in "Weight (kg): 2.4"
     ordinal: bool = False  # whether it is a place in an order: "3rd"
+    languages: frozenset[str] = _NONE  # which that word may be of
     about: bool = False  # whether it says of itself that it is rounded
     beyond: int = 0  # 1 where what it rounds is said to be less ("just under"), -1 where more
     version: bool = False  # whether zeros at its end matter: "Python 3.10"
@@ -77,6 +98,7 @@ class Found:
     needs: frozenset[str] = _NONE  # keys of which a source must give one
     gives: frozenset[str] = _NONE  # keys that the same words give when they stand in a source
     together: frozenset[str] = _NONE  # keys that support it if a source gives all of them
+    apart: frozenset[str] = _NONE  # keys that support it if the sources give all of them between them
     amount: Amount | None = None  # the number, if it is one
     claims: bool = True  # whether the words claim anything; "May" alone only supports
 
@@ -87,7 +109,8 @@ _PHONE = (
     r"(?:\+|(?<!\d)00(?=[1-9]))\d{1,3}(?:[ ./-]?\(?\d{1,5}\)?){2,6}(?!\d)"
     r"|\(\d{2,5}\)[ ]?\d{2,5}(?:[ -]\d{2,5}){1,3}(?!\d)"
     r"|\d{3}[-.]\d{3}[-.]\d{4}(?![\d-])|(?<=[ ])\d{3}-\d{4}(?![\d-])"
-    r"|0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}){0,4}(?!\d)|\d{3}[ ]\d{3}[ ]\d{3,4}(?=[ ]*(?:[.;)\n]|\Z))"
+    r"|0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}){0,4}(?!\d)|0\d(?:[ .]\d\d){4}(?![ .]?\d)"
+    r"|\d{3}[ ]\d{3}[ ]\d{3,4}(?=[ ]*(?:[.;)\n]|\Z))"
 )
 _ORDINAL_WORD = "|".join(ORDINAL_WORDS)
 _START = lazy_pattern(
@@ -95,12 +118,14 @@ _START = lazy_pattern(
     (?P<url>(?<!(?i:[a-z0-9+.-]))(?i:[a-z][a-z0-9+.-]*://[^\s<>"`|]+))
   | (?P<mail>(?<![\w.+-])[\w.+-]+@(?:[\w-]+\.)+[\w-]{{2,}})
   | (?P<site>(?<![\w.@-])(?:[\w-]+\.)+[^\W\d_][\w-]*(?::\d+)?(?:/[^\s<>"`|]{{0,300}}+)?)
-  | {DATES} | {TOLD_DATES}
+  | (?=\w)(?:{DATES}) | (?<!\w)(?=\w)(?:{TOLD_DATES})
   | (?P<phone>(?<![\w.,$€£-]){_PHONE})
   | (?P<number>(?:(?<![\w)\]%])(?P<sign>[-–](?=[\d$€£.])|(?i:minus[ ]))|[+](?=[\d.]))?
       (?:(?<![A-Za-z])(?P<before>{CURRENCY_BEFORE})[ ]?(?P<minus>[-–])?)?(?P<digits>{DIGITS}))
+  | {SHORT_DATES}
   | (?P<words>(?i:{ALL_NUMBER_WORDS}))
-  | (?P<part>(?i:\b(?:half|(?:a|one)[ ](?:half|third|quarter|fifth|tenth))(?=[ ](?:an?|of)\b)))
+  | (?P<part>(?i:\b(?:half(?=[ ]an?\b)|(?:a|one)[ ](?:half|third|quarter|fifth|tenth)(?=[ ](?:an?|of)\b))))
+  | (?P<half>\b(?:{HALVES})\b)
   | (?P<ordinal>(?i:\b(?:[a-z]+ty-)?(?:{_ORDINAL_WORD})\b))
   | (?P<token>(?<!{_WORD})(?=[\0-\u2e7f])[^\W\d]{_WORD}*?\d{_WORD}*(?:\.\d+)*)
     """,
@@ -110,7 +135,7 @@ _NO_PHONE = lazy_pattern(rf"(?P<sign>\A\b)?(?P<before>\A\b)?(?P<minus>\A\b)?(?P<
 _NO_HOST = lazy_pattern(rf"{_WORD}*\d{_WORD}*(?:\.\d+)*")
 _RANGE = lazy_pattern(
     r"(?:(?P<dash>[ ]?[-–—][ ]?)"
-    r"|(?P<word>[ ](?:to|and|or|until|through|vs\.?|versus|instead[ ]of|rather[ ]than|→|->)[ ])"
+    rf"|(?P<word>{JOINT}|[ ](?:vs\.?|versus|instead[ ]of|rather[ ]than|→|->)[ ])"
     r"|(?P<times>[ ]?[x×][ ]?))(?P<minus>-)?"
     rf"(?P<before>{CURRENCY_BEFORE})?(?P<digits>{DIGITS})(?![\d:/]|-\d)"
 )
@@ -120,6 +145,7 @@ _SPLIT = lazy_pattern(r"(?P<space>[ -])?(?P<top>\d{1,3})/(?P<bottom>\d{1,3})(?![
 _BOTTOM = lazy_pattern(r"/(\d{1,3})(?![\d/])")
 _POWER = lazy_pattern(r"\^(\d+)")
 _GLUED = lazy_pattern(rf"(?![x×]\d){_WORD}+")
+_HOURS_AND_MINUTES = lazy_pattern(r"(\d+) ?h ?(\d\d)")
 _GLUED_DURATION = lazy_pattern(r"(?=\d+[hm]\d)(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+)s)?")
 _AND_PART = lazy_pattern(
     r" and (?:a |one )?(?P<added>half|quarter|third)|[ -](?P<times>thirds|quarters|fifths|tenths|halves)\b",
@@ -127,19 +153,20 @@ _AND_PART = lazy_pattern(
 )
 _ORDINAL_BEHIND = lazy_pattern(rf"-({_ORDINAL_WORD})\b", re.IGNORECASE)
 _ORDINAL = lazy_pattern(rf"(?:st|nd|rd|th)(?!{_WORD})")
+_FRENCH_ORDINAL = lazy_pattern(rf"(?:st|nd|rd|th|ère?|er|re|e|[eè]me)(?!{_WORD})")
 _ARTICLE = lazy_pattern(r" an?(?= )")
 _BELOW_ZERO = lazy_pattern(r" below (?:zero|freezing)")
 _WORD_BEFORE = lazy_pattern(rf"({_WORD}+)[ -]\Z")
 _NAME_BEFORE = lazy_pattern(r"([^\W\d_]{2,})[ -]\Z")
 _GLUED_BEFORE = lazy_pattern(rf"({_LETTER}+)\Z")
 _SAYS = lazy_pattern(r"\b(?:is|are|was|were)(?: about)?\Z")
+_DIVIDED = lazy_pattern(r"[/÷][ ]?\Z")
+_TITLE_END = lazy_pattern(r"[:=|\n.;!?]")
 _UNITS_IN_TITLE = lazy_pattern(r"[(\[](?:in )?([^()\[\]\d]{1,12})[)\]]")
+_ROUNDED = {side: alternatives("number_words.txt", side) for side in ("about", "under", "over")}
 _ABOUT = lazy_pattern(
-    r"(?:\b(?:about|around|roughly|approximately|approx\.?|circa|ca\.|some|(?P<below>nearly|almost"
-    r"|(?:just|slightly|a[ ](?:little|bit))[ ](?:under|below|short[ ]of))"
-    r"|(?P<above>(?:just|slightly|a[ ](?:little|bit))[ ](?:over|above)))[ ]"
-    r"(?:(?:an?|the)[ ])?"
-    r"|[~≈][ ]?)\Z",
+    rf"(?:\b(?:{_ROUNDED['about']}|(?P<below>{_ROUNDED['under']})|(?P<above>{_ROUNDED['over']}))[ ]"
+    r"(?:(?:an?|the)[ ])?|[~≈][ ]?)\Z",
     re.IGNORECASE,
 )
 _REFERENCE = lazy_pattern(r"[^().;\n\d]{0,3}\((?:[^()\d]|\d[\d.,]*[ ]?[-–][ ]?){0,20}")
@@ -148,16 +175,20 @@ _RUN_WORD = lazy_pattern(rf"(?P<gap>[ ]|-)(?P<word>{_LETTER}+|[^\W\d_]+)")
 _OF = lazy_pattern(r"[ ]of(?:[ ](?:the|these|those|its|our|my|your))?(?=[ ])")
 _PLACE = lazy_pattern(r"(?: [a-z]+){2,3}")
 _RATE_WORD = lazy_pattern(
-    r"\b(?:(?P<ly>hour|dai|night|week|month|quarter|year|annual)ly|(?:per|a|an|one|each|every) (?P<of>[a-z]+)"
-    r"|/ ?(?P<per>[a-z]+)|(?P<annual>annual))\b",
+    rf"\b(?:(?:(?P<sure>per|one)|{BEFORE_RATE})[ ](?P<of>{_LETTER}+)|/[ ]?(?P<per>[a-z]+)"
+    rf"|(?P<adverb>{RATE_ADVERB}))\b",
     re.IGNORECASE,
 )
 _CLAUSE_END = lazy_pattern(r"[\n.;!?]")
+_PART_END = lazy_pattern(r"[:;(]|\.(?=\s)")
+_YEAR = lazy_pattern(r"(?:19|20)\d\d(?![^-])")
 _IRREGULAR = frozenset("people children men women feet mice teeth geese oxen".split())  # noqa: SIM905
 _QUOTE = lazy_pattern(r'(?<!\d)"|(?<=\d)"(?=\w)')
 _DIGIT = lazy_pattern(r"\d")
 _RUN_WORDS = 4
 _LOOK_CHARS = 90
+_LONGEST_HEADING_CHARS = 200
+_LONGEST_ROW_CHARS = 2_000  # of a table whose heads are looked at
 _LONGEST_NUMBER_CHARS = 40
 _MOST_CLAIMS = 5_000  # of one text; all behind them is one claim, which only the same words support
 _MOST_SIDES = 4
@@ -174,7 +205,20 @@ def find_claims(text: str) -> list[Claim]:
 @lru_cache(maxsize=256)
 def scan(text: str) -> tuple[Found, ...]:
     """Everything that a text, as plain_text gives it, claims or supports, where it stands."""
-    return tuple(_with_durations(text, list(_Scanner(text).run())))
+    return tuple(_with_durations(text, [_with_year(text, mention) for mention in _Scanner(text).run()]))
+
+
+def _with_year(text: str, mention: Found) -> Found:
+    """Return a claim that gives its year to days without one too, if a heading or the text's start has it."""
+    year = _YEAR.match(mention.claim.value) if mention.claim.kind in ("date", "number") else None
+    if not year:
+        return mention
+    line = text.rfind("\n", 0, mention.start) + 1
+    is_start = (
+        line == 0 and mention.start < _LONGEST_HEADING_CHARS and not _PART_END.search(text, 0, mention.start)
+    )
+    is_heading = is_start or text.startswith("#", line)
+    return replace(mention, gives=mention.gives | {f"heading:{year[0]}"}) if is_heading else mention
 
 
 def _with_durations(text: str, claims: Sequence[Found]) -> Iterator[Found]:
@@ -210,6 +254,8 @@ def _goes_on(text: str, first: Found, second: Found) -> bool:
 class _Scanner:
     def __init__(self, text: str) -> None:
         self._text = text
+        self._language = language_of(text)
+        self._not_counted = NOT_COUNTED | FOREIGN_WORDS.get(self._language, _NONE)
         self._comma_decimals = reads_comma_decimals(text)
         self._last_unit = ("", 0)
         self._has_rates = _RATE_WORD.search(text) is not None
@@ -227,6 +273,7 @@ class _Scanner:
             "number": self._read_number,
             "words": self._read_words,
             "part": self._read_part,
+            "half": self._read_half,
             "ordinal": self._read_ordinal,
             "token": self._read_token,
         }
@@ -303,10 +350,17 @@ class _Scanner:
         )
 
     def _read_date(self, match: re.Match[str]) -> Iterator[Found]:
-        for read in read_date(match):
+        for read in read_date(match, self._language):
             needs, gives, together = map(frozenset[str], (read.needs, read.gives, read.together))
-            claim, claims = Claim(match[0], "date", read.value), bool(needs)
-            yield Found(claim, *match.span(), needs, gives, together, claims=claims)
+            claim = Claim(match[0], "date", read.value)
+            mention = Found(claim, *match.span(), needs=needs, gives=gives, together=together)
+            mention = replace(mention, apart=frozenset(read.apart), claims=bool(needs))
+            if lasts := _HOURS_AND_MINUTES.fullmatch(match[0]):  # "2 h 30" may be how long something takes
+                seconds = Fraction(int(lasts[1]) * 3600 + int(lasts[2]) * 60)
+                quantity = self._amount(*match.span(), Amount(seconds, _render(seconds), unit="s"))
+                is_english = self._language == "en"
+                mention = quantity if is_english else replace(mention, amount=quantity.amount)
+            yield mention
 
     def _read_phone(self, match: re.Match[str]) -> Iterator[Found]:
         digits = re.sub(r"\D", "", match[0]).removeprefix("00")
@@ -342,7 +396,10 @@ class _Scanner:
         text, (start, end) = self._text, match.span()
         if match[0].lower() == "zero" and text[max(0, start - 6) : start] in ("below ", "above "):
             return
-        *others, last = number_from_words(match[0])
+        numbers = number_from_words(match[0], self._language)
+        if not numbers:
+            return
+        *others, last = numbers
         for number in others:
             yield self._amount(start, end, Amount(Fraction(number), str(number)))
         if ordinal := _ORDINAL_BEHIND.match(text, end):
@@ -367,8 +424,15 @@ class _Scanner:
         part = FRACTION_WORDS[match[0].lower().split()[-1]]
         if article := _ARTICLE.match(self._text, match.end()):
             yield self._measured(match.start(), article.end(), part, str(part))
-        elif " " in match[0]:
+        else:
             yield self._amount(*match.span(), Amount(part, str(part)))
+
+    def _read_half(self, match: re.Match[str]) -> Iterator[Found]:
+        """Read "halbe Stunde", and any half as what a division by two may be."""
+        start, end = match.span()
+        half = self._found(start, end, "number", "1/2", gives=frozenset(("part:2",)), claims=False)
+        measured = self._measured(start, end, Fraction(1, 2), "1/2") if match[0].lower() != "half" else half
+        yield replace(measured, gives=half.gives) if measured.amount and measured.amount.unit else half
 
     def _read_ordinal(self, match: re.Match[str]) -> Iterator[Found]:
         tens, _, word = match[0].lower().rpartition("-")
@@ -486,8 +550,9 @@ class _Scanner:
         assert other.amount is not None
         currency, label = currency or other.amount.currency, self._label(start)
         amount = replace(other.amount, value=value, written=written, currency=currency, label=label)
-        found = self._amount(start, end, amount)
-        return found if amount.unit or amount.currency or amount.head else self._timed(found)
+        mention = self._amount(start, end, amount)
+        is_bare = not (amount.unit or amount.currency or amount.head)
+        return self._timed(mention) if is_bare or amount.unit == "h" else mention
 
     def _parts(self, start: int, written: str) -> Iterator[Found]:
         """Digits whose separators make no single number: a version, or a list without blanks."""
@@ -543,8 +608,9 @@ class _Scanner:
                 value=-value if below and value else value,
                 behind=frozenset(("pound",)) if pound else _NONE,
             )
-            return self._amount(start, end_of_unit, amount)
-        if ordinal := _ORDINAL.match(text, end):
+            quantity = self._amount(start, end_of_unit, amount)
+            return self._timed(quantity) if unit == "h" else quantity
+        if ordinal := (_FRENCH_ORDINAL if self._language == "fr" else _ORDINAL).match(text, end):
             return self._amount(start, ordinal.end(), replace(amount, ordinal=True))
         glued = _GLUED.match(text, end)
         token = self._token(start, glued.end()) if glued else None
@@ -556,7 +622,7 @@ class _Scanner:
         rate = rate_after(text, end)[0] or (rate_after(text, end_of_run)[0] if run else "")
         before = self._word_before(start)
         noun, counts = _head(run, joined, value) if not label and before not in LABELS else ("", False)
-        if not counts and value in _YEARS and len(written) == 4:  # "listed for 2026 add up"
+        if not counts and len(written) == 4 and value in _YEARS:  # "listed for 2026 add up"
             noun = ""
         title, units = self._title(start)
         if _REFERENCE.fullmatch(text, self._last_unit[1], start):  # "142 mg/dL (ref < 130)"
@@ -569,6 +635,7 @@ class _Scanner:
             rates=self._line_rates(start, end),
             head=stem(noun),
             noun=noun,
+            languages=self._languages_of(noun, end),
             counts=counts,
             behind=frozenset(stem(word) for word in run or self._place_behind(end)),
             label=label,
@@ -583,13 +650,16 @@ class _Scanner:
         if name and name[1][0].isupper():
             keys.add(f"token:{fold_name(name[1])}{fold_name(written)}")
         found = self._amount(start, end, amount, frozenset(keys))
+        if _DIVIDED.search(text, max(0, start - 3), start):  # "$90 / 2" is half of it
+            found = replace(found, needs=found.needs | {f"part:{written}"})
         return found if rate or counts or label else self._timed(found)
 
     def _timed(self, found: Found) -> Found:
-        time = dot_time(self._text, found.start, found.end)
-        if time is None:
+        """Return a number with what else it may be by what stands beside it: a time or a day."""
+        read = read_beside(self._text, found.start, found.end, self._language)
+        if read is None:
             return found
-        return replace(found, needs=found.needs.union(time.needs), gives=found.gives.union(time.gives))
+        return replace(found, needs=found.needs.union(read.needs), gives=found.gives.union(read.gives))
 
     def _closes_no_quote(self, at: int) -> bool:
         line = self._text.rfind("\n", 0, at) + 1
@@ -602,12 +672,21 @@ class _Scanner:
         words: list[str] = []
         while len(words) < _RUN_WORDS and (match := _RUN_WORD.match(self._text, at)):
             word = match["word"].lower()
-            if word in NOT_COUNTED and match["gap"] == " ":
+            if word in self._not_counted and match["gap"] == " ":
                 break
             joined = joined or (not words and match["gap"] == "-")
             words.append(word)
             at = match.end()
         return words, joined, at
+
+    def _languages_of(self, noun: str, at: int) -> frozenset[str]:
+        """Return the languages that the noun behind a number may be of; a German one has a capital."""
+        if self._language:
+            return frozenset((self._language,))
+        others = set() if noun.isascii() else {"en"}
+        if noun in self._text[at : at + _LOOK_CHARS]:
+            others.add("de")
+        return frozenset(LANGUAGES) - others
 
     def _place_behind(self, end: int) -> list[str]:
         """The word that a number without one of its own is told of: "gallery" of "30 on the gallery"."""
@@ -625,6 +704,8 @@ class _Scanner:
         match = _WORD_BEFORE.search(self._text, max(0, start - 40), start)
         if not match or not match[1][0].isupper() or len(match[1]) < 2 or is_ordinary(match[1]):
             return ""
+        if match[1].lower() in ALL_FOREIGN_WORDS | calendar_names("weekdays", "short_weekdays").keys():
+            return ""
         return fold_name(match[1])
 
     def _labels(self, start: int) -> frozenset[str]:
@@ -637,25 +718,39 @@ class _Scanner:
 
     def _title(self, start: int) -> tuple[frozenset[str], frozenset[str]]:
         before = self._text[max(0, start - _LOOK_CHARS) : start].rstrip()
-        if before.endswith((":", "=", "|", "(")):
-            before = before[:-1]
-        elif says := _SAYS.search(before[-12:]):
-            before = before[: len(before) - len(says[0])]
-        else:
+        title = self._column_head(start)
+        says = _SAYS.search(before[-12:])
+        if before.endswith((":", "=", "|", "(")) or says:
+            before = before[: len(before) - len(says[0] if says else before[-1])]
+            title += " " + _TITLE_END.split(before)[-1]
+        if not title:
             return _NONE, _NONE
-        title = re.split(r"[:=|\n.;!?]", before)[-1]
         words = re.findall(rf"{_LETTER}+", title.lower())
         units = [unit_after(f"1{unit.strip()}", 1)[0] for unit in _UNITS_IN_TITLE.findall(title + ")")]
         stems = frozenset(stem(word) for word in words if word not in FUNCTION_WORDS)
         return stems, frozenset(unit for unit in units if unit)
+
+    def _column_head(self, start: int) -> str:
+        """Return what stands at the head of the column that an index is in; "" outside of tables."""
+        text = self._text
+        line = text.rfind("\n", 0, start) + 1
+        if not text.startswith("|", line) or start - line > _LONGEST_ROW_CHARS:
+            return ""
+        first = text.find("|", text.rfind("\n\n", 0, line) + 1)
+        heads = text[first : text.find("\n", first)].split("|") if first < line else []
+        return heads[text.count("|", line, start)] if text.count("|", line, start) < len(heads) else ""
 
     def _line_rates(self, start: int, end: int) -> frozenset[str]:
         if not self._has_rates:
             return _NONE
         before = _CLAUSE_END.split(self._text[max(0, start - _LOOK_CHARS) : start])[-1]
         after = _CLAUSE_END.split(self._text[end : end + _LOOK_CHARS])[0]
-        rates = _RATE_WORD.finditer(f"{before}\x00{after}")
-        return frozenset(rate_of(rate["ly"] or rate["of"] or rate["per"] or rate["annual"]) for rate in rates)
+        rates = set()
+        for match in _RATE_WORD.finditer(f"{before}\x00{after}"):
+            rate = rate_of(match["of"] or match["per"] or match["adverb"])
+            if rate in RATES or match["sure"] or match["per"]:  # "a surcharge" is none
+                rates.add(rate)
+        return frozenset(rates)
 
 
 def _is_side(amount: Amount) -> bool:

@@ -9,7 +9,7 @@ whether a date without a year is a past one.
 
 import re
 from calendar import day_name, month_name, monthrange
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -17,37 +17,59 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import cache, partial
 
+from panda.language.languages import NUMBERS, calendar_names
 from panda.language.numbers import NUMBER_WORDS, number_from_words
 from panda.language.patterns import lazy_pattern, one_of
 from panda.language.text import MESSAGE_CHARS, plain_signs
 from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, read_words
 
 _words = partial(read_words, "period_words.txt")
+_calendar = partial(read_words, "calendar_words.txt")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH_PLACES = calendar_names("months", "short_months")
 _WEEKDAYS = tuple(name.lower() for name in day_name)
-_LONG_MONTHS = "january february april june july august september october november december".split()  # noqa: SIM905
-_LONG_MONTH = rf"(?i:{one_of(_LONG_MONTHS)})"
-_MONTH = (
-    rf"(?P<{{0}}>{_LONG_MONTH}|M(?i:arch|ay\b\.?)"
-    r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)\b\.?)"
-)  # "may" and "march" are also verbs
-_SHORT_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-_HALF_DAY = r"(?:[AaPp]\.[ ]?[Mm]\.|[AaPp][Mm]\b)"
-_CLOCK = (
-    rf"(?:24:00(?!:)|(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?)(?!\d)(?:[ ]?{_HALF_DAY})?"
-    rf"|(?:0?[1-9]|1[0-2])(?:\.[0-5]\d)?[ ]?{_HALF_DAY}"
+_LONG_DAYS = calendar_names("weekdays")
+_DAY_PLACES = calendar_names("weekdays", "short_weekdays")
+_ENGLISH_DAYS = calendar_names("short_weekdays", language="en")
+_ENGLISH_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_GERMAN_DAYS = calendar_names("short_weekdays", language="de")
+_ROMANCE_DAYS = calendar_names("short_weekdays").keys() - _ENGLISH_DAYS.keys() - _GERMAN_DAYS.keys()
+_OTHER_DAY = rf"(?:{one_of(map(str.capitalize, _GERMAN_DAYS))}|(?i:{one_of(_ROMANCE_DAYS)}))"
+_ANY_DAY = rf"(?:(?i:{one_of(_LONG_DAYS)})|(?:{_ENGLISH_DAY}|{_OTHER_DAY})(?!\w))"
+_ARTICLE = rf"(?:{one_of(_calendar('articles'))}[ ])?"
+JOINT = rf"(?:[ ]?[-–][ ]?|[ ]{one_of(_calendar('ranges'))}[ ]{_ARTICLE})"
+"""What joins the two ends of a range, as a verbose pattern."""
+_HALVES = {word: half for half in ("am", "pm") for word in _calendar(half)}
+"""Which half of the day words behind a time tell."""
+_HALF_DAY = rf"(?:[AaPp]\.[ ]?[Mm]\.|[AaPp][Mm]\b|(?i:{one_of(_HALVES)})(?!\w))"
+_TIME = r"(?:24:00(?!:)|(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?)(?!\d)"
+_TIME_BY_WORD = (
+    rf"{_TIME}[ ]?{_HALF_DAY}"
+    rf"|(?:[01]?\d|2[0-4])(?:[.:][0-5]\d)?[ ]?(?i:uhr)\b(?:[ ][0-5]\d(?![\d.,:]))?(?:[ ]{_HALF_DAY})?"
+    rf"|(?:0?[1-9]|1[0-2])(?:\.[0-5]\d|[ ]?h)?[ ]?{_HALF_DAY}"
 )
-_HOURS = tuple("twelve one two three four five six seven eight nine ten eleven".split())  # noqa: SIM905
+_HOURS_AND_MINUTES = rf"(?:[01]?\d|2[0-3])[ ]?h[ ]?[0-5]\d(?!\w|[ ]?m(?:in)?\b)(?:[ ]{_HALF_DAY})?"
+"""A time, or how long something takes: "19h30"."""
+_CLOCK = rf"(?:{_TIME_BY_WORD}|{_HOURS_AND_MINUTES}|{_TIME})"
+_HOURS = {
+    word.rstrip("*"): value for words in NUMBERS.values() for word, value in words.items() if 0 < value < 13
+}
 _HOUR = rf"(?:{one_of(_HOURS)}|1[0-2]|[1-9])"
+_TOLD_MINUTES = {
+    re.escape(form).replace(r"\ ", "[ -]").replace(r"\*", _HOUR): minutes
+    for minutes in (0, 15, 30, -15, -30)
+    for form in sorted(_calendar(f"clock_{minutes}"))
+}
+"""Patterns of times in words, each with the minutes that it adds to its hour."""
 _TOLD_CLOCK = (
-    rf"(?i:(?:half[ -]past|quarter[ -](?:past|to))[ ]{_HOUR}|{_HOUR}[ ]o'clock)(?:[ ]?{_HALF_DAY})?(?!\w)"
-    r"|(?i:noon|midday|midnight)\b"
+    rf"(?i:{'|'.join(_TOLD_MINUTES)})(?:[ ]?{_HALF_DAY})?(?!\w)"
+    rf"|(?i:{one_of(_calendar('noon') | _calendar('midnight'))})(?!\w)"
 )
 _AT = rf"(?:,?[ ](?:at[ ])?(?P<{{0}}>{_CLOCK})(?:[ ](?:UTC|GMT)\b)?)?"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+_NTH = r"(?:st|nd|rd|th|er|ère|°|\.)"
 _SMALL = r"(?:and|are|as|at|but|by|costs?|for|from|in|is|of|on|or|the|to|was|were|with)"
 """Words that end a range of days; any other may be what a number counts."""
-_RANGE = r"(?:[ ]?[-–][ ]?|[ ](?:to|and|until|or)[ ])"
 _FEASTS = {
     "christmas eve": (12, 24, 1), "christmas day": (12, 25, 1), "christmas": (12, 24, 3), "xmas": (12, 24, 3),
     "boxing day": (12, 26, 1), "new year's eve": (12, 31, 1), "new year's day": (1, 1, 1),
@@ -57,11 +79,26 @@ _FEASTS = {
 
 DATE_FORMS = tuple(
     """
-    iso iso_month digits_month year_first compact slashed dotted day_first month_first month_year clock
-    told_clock month weekday feast
+    iso iso_month digits_month year_first compact slashed day_month dotted day_first month_first month_year
+    clocks clock told_clock month weekday short_weekday feast
     """.split()  # noqa: SIM905
 )
-"""Names of the groups of DATES and TOLD_DATES, one a written form."""
+"""Names of the groups of DATES, TOLD_DATES and SHORT_DATES, one a written form."""
+
+
+def _month(group: str, months: Iterable[str]) -> str:
+    """Return a pattern of a month beside its day or year; another word has a capital or a year behind it."""
+    words = _calendar("other_words").intersection(months)
+    short = calendar_names("short_months").keys() & set(months) - words
+    with_capital = one_of([*map(str.capitalize, words), *map(str.upper, words)])
+    return (
+        rf"(?P<{group}>(?i:{one_of(set(months) - words - short)})(?!\w)"
+        rf"|(?:(?i:{one_of(short)})|{with_capital})(?!\w)\.?"
+        rf"|(?i:{one_of(words)})(?!\w)\.?(?=,?[ -](?:del?[ ])?\d{{4}}))"
+    )
+
+
+_ENGLISH_MONTHS = calendar_names("months", "short_months", language="en")
 DATES = rf"""
     (?P<iso>(?<!\d)\d{{4}}-\d\d-\d\d(?!\d)
       (?:[T ]\d\d:\d\d(?!\d)(?::\d\d(?:\.\d+)?)?(?:[ ]?(?:Z|UTC|GMT)\b|[+-]\d\d:?\d\d)?)?)
@@ -70,25 +107,35 @@ DATES = rf"""
   | (?P<year_first>(?<!\d)\d{{4}}/\d\d?/\d\d?(?![\d/]))
   | (?P<compact>(?<![\w.,/:#$€£+-])(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?![\w/-]|[.,]\d))
   | (?P<slashed>(?<![\d/.,-])\d\d?(?P<mark>[/-])\d\d?(?P=mark)(?:\d{{4}}|(?<=/)\d\d)(?![\d/-]|[.,]\d))
-  | (?P<dotted>(?<![\d.])\d\d?\.\d\d?\.\d{{4}}(?!\d|\.\d))
-  | (?P<day_first>(?<![\d.,])(?:(?P<d0>{_DAY})(?:st|nd|rd|th|\.)?{_RANGE})?
-      (?P<d1>{_DAY})(?:st|nd|rd|th|\.)?[ -]?(?:[ ]of[ ])?(?<=[ .\d-]){_MONTH.format("m1")}(?!\w)
-      (?:,?[ -](?P<y1>\d{{4}})(?!\d){_AT.format("t1")})?)
-  | (?P<month_first>(?<!\w){_MONTH.format("m2")}[ ](?:the[ ])?(?P<d2>{_DAY})(?:st|nd|rd|th)?(?!\w|:\d|[.,]\d)
-      (?:{_RANGE}(?P<d3>{_DAY})(?:st|nd|rd|th)?(?!\w|:\d|[.,]\d|[ ](?!{_SMALL}\b)[a-z]))?
+  | (?P<day_month>(?<![\d/.,-])(?:(?:0[1-9]|1[3-9]|2\d|3[01])/(?:0[1-9]|1[0-2])|1[0-2]/0[1-9])
+      (?![\d/%-]|[.,]\d))
+  | (?P<dotted>(?<![\d.])(?:(?P<d4>\d\d?)\.(?:(?P<m4>\d\d?)\.)?{JOINT})?
+      (?P<d5>\d\d?\.\d\d?\.\d{{4}})(?!\d|\.\d))
+  | (?P<day_first>(?<![\d.,])(?:(?P<d0>{_DAY}){_NTH}?{JOINT})?
+      (?P<d1>{_DAY}){_NTH}?[ -]?(?:[ ](?:of|de)[ ])?(?<=[ .\d-]){_month("m1", _MONTH_PLACES)}(?!\w)
+      (?:(?:,?[ -]|[ ]del?[ ])(?P<y1>\d{{4}})(?!\d){_AT.format("t1")})?)
+  | (?P<month_first>(?<!\w){_month("m2", _ENGLISH_MONTHS)}[ ](?:the[ ])?
+      (?P<d2>{_DAY})(?:st|nd|rd|th)?(?!\w|:\d|[.,]\d)
+      (?:{JOINT}(?P<d3>{_DAY})(?:st|nd|rd|th)?(?!\w|:\d|[.,]\d|[ ](?!{_SMALL}\b)[a-z]))?
       (?:,?[ ](?P<y2>\d{{4}})(?!\d){_AT.format("t2")})?)
-  | (?P<month_year>(?<!\w){_MONTH.format("m3")},?[ ](?:of[ ])?(?P<y3>\d{{4}})(?!\d))
+  | (?P<month_year>(?<!\w){_month("m3", _MONTH_PLACES)},?[ ](?:(?:of|del?)[ ])?(?P<y3>\d{{4}})(?!\d))
+  | (?P<clocks>(?<![\d:.,/$€£-])(?P<c0>(?:[01]?\d|2[0-4])(?:[.:][0-5]\d)?){JOINT}(?P<c1>{_TIME_BY_WORD}))
   | (?P<clock>(?<![\d:.,])(?:{_CLOCK}))
 """
 """Every written form of a date or time with a digit, as a verbose pattern."""
+_CAPITAL_MONTHS = calendar_names("short_months", language="en").keys() | {"may", "march"}
+_SMALL_MONTHS = {"mars", "mayo"}  # with a capital they are a planet and a county
 TOLD_DATES = rf"""
     (?P<told_clock>(?<!\w)(?:{_TOLD_CLOCK}))
-  | (?P<month>(?<![\w-])(?:{_LONG_MONTH}|March|May|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?![\w-]))
-  | (?P<weekday>(?:(?<![\w-])|(?<=day-)|(?<={_SHORT_DAY}-))
-      (?:(?i:{one_of(_WEEKDAYS)})s?|Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)(?!\w|-(?!{_SHORT_DAY})))
+  | (?P<month>(?<![\w-])(?:(?i:{one_of(calendar_names("months").keys() - _CAPITAL_MONTHS - _SMALL_MONTHS)})
+      |{one_of(_SMALL_MONTHS)}|{one_of(map(str.capitalize, _CAPITAL_MONTHS))})(?![\w-]))
+  | (?P<weekday>(?:(?i:(?<!\w){one_of(_LONG_DAYS)}{one_of(_calendar("weekday_ends"))}?)
+      |(?:(?<![\w-])|(?<=day-)|(?<={_ENGLISH_DAY}-))(?:{_ENGLISH_DAY}|Tues|Thurs?))(?!\w|-(?!{_ANY_DAY})))
   | (?P<feast>(?<!\w)(?i:{one_of([*_FEASTS, "easter"])})(?!\w))
 """
 """Times, months, weekdays and feasts in words alone, as a verbose pattern."""
+SHORT_DATES = rf"(?P<short_weekday>(?<!\w){_OTHER_DAY}(?!\w))"
+"""Short weekdays that may be other words or the currency of a price, as a verbose pattern."""
 
 _UNITS = {word: unit for unit, words in read_groups("period_units.txt").items() for word in words.split()}
 _UNIT = one_of(_UNITS)
@@ -115,7 +162,7 @@ _TOKEN = lazy_pattern(
   | (?P<season>(?<!\w)(?:{"|".join(_SEASONS)})(?!\w))
   | {DATES} | {TOLD_DATES}
   | (?P<short>(?<![\w.,:/$€£-])(?:\d\d?/\d\d?|\d\d?\.\d\d?\.(?:\d\d(?!\d))?)(?![\w/:%€$£]|[.,-]\d))
-  | (?P<nth>(?<![\w.,:/$€£-])(?P<d5>{_DAY})(?:st|nd|rd|th)(?!\w))
+  | (?P<nth>(?<![\w.,:/$€£-])(?P<d6>{_DAY})(?:st|nd|rd|th)(?!\w))
   | (?P<year>(?<![\w.,:/$€£-])(?:19|20)\d\d(?![\w/:%€$£-]))
   | (?P<word>[^\W\d_]+?(?=n't\b)|n't|(?<=\w)'[^\W\d_]+|[^\W\d_]+) | (?P<number>\d+) | (?P<other>[^\w\s])
     """,
@@ -124,15 +171,24 @@ _TOKEN = lazy_pattern(
 """A token of a message: a time as it is worded, a word, or a sign."""
 _DAYS = lazy_pattern(DATES, re.VERBOSE)
 _BEFORE_TIME = lazy_pattern(
-    r"\b(?:at|by|from|between|before|after|since|until|till|um|ab|von|bis)[ ]"
-    r"(?:[\d.:]{4,5}(?:[ ]?[-–][ ]?|[ ](?:to|and|until|or|bis|und)[ ]))?\Z",
-    re.IGNORECASE,
+    rf"(?:\b(?i:{one_of(_calendar('before_time'))})|(?<!\w){_ANY_DAY}\w*\.?[,:]?)[ ]"
+    rf"(?:[\d.:]{{1,5}}{JOINT})?\Z"
 )
-_BEFORE_MONTH = lazy_pattern(
-    r"\b(?:in|of|since|until|till|by|from|to|early|late|mid|this|last|next|every|through|during|between|before|after|and|or)"
-    r"[ -]\Z",
-    re.IGNORECASE,
+_TIME_BEHIND = lazy_pattern(
+    rf",?[ ]\d\d?[ ]?[-–][ ]?\d|\.?[,:]?[ ](?:{one_of(_calendar('before_time'))}[ ])?{_ARTICLE}\d{{1,4}}"
+    r"(?:[:/-]\d|[ ]?h(?![^\W\d_])|(?:\.\d\d)?[ ]?(?i:uhr)|\.\d\d?\.|\.?[ ]?[-–][ ]?\d\d?\."
+    rf"|\.?[ ](?:de[ ])?(?i:{one_of(_MONTH_PLACES)})(?!\w))"
 )
+"""A range of hours, a time or a date behind a short weekday. "Fr. 19.50" is none: it is a price."""
+_DAY_BEHIND = lazy_pattern(rf"\.?(?P<joint>{JOINT}|[ ]?[,/+&][ ]?)(?P<day>{_ANY_DAY})")
+_DAY_BEFORE = lazy_pattern(rf"(?<!\w){_ANY_DAY}\w*\.?(?:{JOINT}|[ ]?[,/+&][ ]?)\Z")
+_DATE_BEHIND = lazy_pattern(rf",?[ ]{_ARTICLE}(?:{DATES})", re.VERBOSE)
+_BEFORE_MONTH = {
+    size: lazy_pattern(rf"(?<!\w){one_of(_calendar(f'before_{size}_month'))}[ -]\Z", re.IGNORECASE)
+    for size in ("large", "small")
+}
+_BARE_TIME = lazy_pattern(r"(?:[01]?\d|2[0-3])(?:\.[0-5]\d|(?P<h>[ ]?h))?")
+_BARE_DAY = lazy_pattern(rf"({_DAY})\.(0?[1-9]|1[0-2])")
 
 
 @dataclass(frozen=True)
@@ -141,47 +197,88 @@ class ReadDate:
     needs: tuple[str, ...]  # keys of which a source must give one; () where the word may mean something else
     gives: tuple[str, ...]  # all keys that it gives as a source
     together: tuple[str, ...] = ()  # keys that support it if a source gives all: day and time of an instant
+    apart: tuple[str, ...] = ()  # keys that the sources give between them: a day, and the year of a heading
 
 
-def read_date(match: re.Match[str]) -> list[ReadDate]:
+def read_date(match: re.Match[str], language: str = "") -> list[ReadDate]:
     """
-    What a match says whose last group is one of DATE_FORMS: one reading, two of a range of days. Normal form:
-    a date, a month "2026-01", a day of a year left open "--01-04", a month alone "--01", a weekday, a time of
-    day, or an instant in UTC (also of no offset). A date that cannot be, or can be read in two ways
-    ("01/04/2026"), stays as written and is supported by the same writing only. A time without "am" or "pm"
-    may be meant in both halves of the day.
+    What a match says whose last group is one of DATE_FORMS: one reading, two of a range, none of a word that
+    only looks like a weekday. Normal form: a date, a month "2026-01", a day of a year left open "--01-04", a
+    month alone "--01", a weekday, a time of day, or an instant in UTC (also of no offset). A date that cannot
+    be, or can be read in two ways ("01/04/2026" in English), stays as written and is supported by the same
+    writing only. A time without "am" or "pm" may be meant in both halves of the day.
     """
     form, written = match.lastgroup, match[0]
     if form in ("clock", "told_clock"):
-        return [_read_clock(written)]
+        behind = match.string[match.end() : match.end() + 4]
+        is_at_the = language != "en" and re.match(r" (?:[A-ZÄÖÜ]|\d\d?\.)", behind)
+        return [_read_clock(written.removesuffix(" am") if is_at_the else written)]  # "9:15 am Bahnhof"
+    if form == "clocks":
+        return _read_clocks(match)
     if form == "iso" and len(written) > 10:
         return [_read_instant(written)]
-    if form in ("iso", "compact", "year_first", "slashed", "dotted", "short"):
-        return [_read_digits(written, form)]
+    if form in ("iso", "compact", "year_first", "slashed", "day_month", "short"):
+        return [_read_digits(written, form, day_first=language in ("de", "fr", "es"))]
+    if form == "dotted":
+        _, month, year = match["d5"].split(".")
+        first = [f"{match['d4']}.{match['m4'] or month}.{year}"] if match["d4"] else []
+        return [_read_digits(day, form) for day in (*first, match["d5"])]
     if form == "feast":
         return [ReadDate(written.lower(), (), ())]
-    if form == "weekday":
-        name = next(name for name in _WEEKDAYS if name.startswith(written[:3].lower()))
-        key = (f"weekday:{name}",)
-        return [ReadDate(name, key if re.fullmatch(r"(?i:[a-z]+days?)|Tues|Thurs?", written) else (), key)]
+    if form in ("weekday", "short_weekday"):
+        return [] if language == "en" and written.lower() in _ROMANCE_DAYS else _read_weekday(match)
     if form == "month":
-        number = 1 + _MONTHS.index(written[:3].lower())
-        before = match.string[max(0, match.start() - 12) : match.start()]
-        is_sure = re.fullmatch(rf"{_LONG_MONTH}|Sept|Oct|Nov|Dec|Feb|Aug", written) is not None
+        number = _MONTH_PLACES[written.lower()]
         key = (f"month:{number}",)
-        return [ReadDate(f"--{number:02d}", key if is_sure or _BEFORE_MONTH.search(before) else (), key)]
+        before = _BEFORE_MONTH["large" if written[0].isupper() else "small"]
+        is_sure = written.lower() not in _calendar("unsure_months")
+        start = match.start()
+        is_claim = is_sure or before.search(match.string, max(0, start - 12), start)
+        return [ReadDate(f"--{number:02d}", key if is_claim else (), key)]
     if form in ("iso_month", "digits_month"):
         year, month = sorted(re.split("[/-]", written), key=len, reverse=True)
-        return [_month(year, int(month))]
-    number = 1 + _MONTHS.index(next(match[m] for m in ("m1", "m2", "m3") if match[m])[:3].lower())
+        return [_month_of(year, int(month))]
+    name = next(match[group] for group in ("m1", "m2", "m3") if match[group])
+    number = _MONTH_PLACES[name.lower().rstrip(".")]
     if form == "month_year":
-        return [_month(match["y3"], number)]
+        return [_month_of(match["y3"], number)]
     days = [int(day) for day in (match["d0"], match["d1"], match["d2"], match["d3"]) if day]
     return [_day(match["y1"] or match["y2"], number, day, match["t1"] or match["t2"]) for day in days]
 
 
+def _read_weekday(match: re.Match[str]) -> list[ReadDate]:
+    """Return the weekday that a name stands for; [] where a short one is another word."""
+    text = match.string
+    start, end = match.span()
+    small = match[0].lower()
+    long_name = next((name for name in _LONG_DAYS if small.startswith(name)), "")
+    place = _DAY_PLACES[long_name or small]
+    key = f"weekday:{_WEEKDAYS[place - 1]}"
+    other = _DAY_BEHIND.match(text, end)
+    if other and not long_name and "," in other["joint"] and other["day"].lower() in _LONG_DAYS:
+        other = None  # "So, Montag um 9" and "à la mer, dimanche" begin with other words
+    is_sure = bool(long_name or small in ("tues", "thurs") or other or _TIME_BEHIND.match(text, end))
+    is_sure = is_sure or _DAY_BEFORE.search(text, max(0, start - 24), start) is not None
+    if not (is_sure or small in _ENGLISH_DAYS):
+        return []
+    gives = [key]
+    if other and other["joint"].strip().partition(" ")[0] in _calendar("through"):
+        last = _DAY_PLACES[other["day"].lower()]
+        if not text.endswith("from ", 0, start):  # what is moved from Monday to Friday is not on Wednesday
+            gives += [f"weekday:{_WEEKDAYS[day % 7]}" for day in range(place, last + 7 * (last < place))]
+    dated = _DATE_BEHIND.match(text, end)
+    day = read_date(dated)[0] if dated else None
+    needs: tuple[str, ...] = (key,)
+    apart: tuple[str, ...] = ()
+    if day and day.apart:  # a weekday that its date does not have is in no source but one that says it
+        apart = day.apart if key in day.gives else ()
+        needs = (key, *day.needs) if apart else (f"{key}, {day.value}",)
+    return [ReadDate(_WEEKDAYS[place - 1], needs if is_sure else (), (*gives, *needs), apart=apart)]
+
+
 def find_days(text: str) -> list[str]:
-    return [read_date(match)[0].value for match in _DAYS.finditer(text) if match.lastgroup != "clock"]
+    matches = (match for match in _DAYS.finditer(text) if match.lastgroup not in ("clocks", "clock"))
+    return [read_date(match)[0].value for match in matches]
 
 
 def day_of(text: str) -> datetime | None:
@@ -231,14 +328,20 @@ def age_between(first: str, second: str) -> int | None:
     return None
 
 
-def dot_time(text: str, start: int, end: int) -> ReadDate | None:
-    is_time = re.fullmatch(r"(?:[01]?\d|2[0-3])\.[0-5]\d", text[start:end]) is not None
-    if not is_time or not _BEFORE_TIME.search(text, max(0, start - 24), start):
-        return None
-    return _read_clock(text[start:end].replace(".", ":"))
+def read_beside(text: str, start: int, end: int, language: str) -> ReadDate | None:
+    """Return what a number may be by what stands beside it: "um 9", "Fr 8-12", "am 26.4.", "à 19 h"."""
+    written = text[start:end].lstrip("-–")
+    day = _BARE_DAY.fullmatch(written) if text.startswith(".", end) else None
+    if day:
+        return _day(None, int(day[2]), int(day[1]))
+    time = _BARE_TIME.fullmatch(written)
+    is_time = time and (
+        _BEFORE_TIME.search(text, max(0, start - 24), start) or (time["h"] and language != "en")
+    )
+    return _read_clock(written.replace(".", ":")) if is_time else None
 
 
-def _month(year: str, month: int) -> ReadDate:
+def _month_of(year: str, month: int) -> ReadDate:
     value = f"{year}-{month:02d}"
     return ReadDate(value, (f"date:{value}",), (f"date:{value}", f"month:{month}", f"number:{int(year)}"))
 
@@ -258,12 +361,12 @@ def _read_instant(written: str) -> ReadDate:
     return ReadDate(value, (f"instant:{value}",), gives)
 
 
-def _read_digits(written: str, form: str) -> ReadDate:
+def _read_digits(written: str, form: str, *, day_first: bool = False) -> ReadDate:
     parts = re.split(r"[./-]", written) if form != "compact" else [written[:4], written[4:6], written[6:]]
     first, second, third = [*parts, ""][:3]
     if len(first) == 4:
         year, month, day = first, int(second), int(third)
-    elif "." in written or int(first) > 12 or int(first) == int(second):
+    elif "." in written or int(first) > 12 or int(first) == int(second) or (day_first and int(second) <= 12):
         year, month, day = third, int(second), int(first)
     elif int(second) > 12:
         year, month, day = third, int(first), int(second)
@@ -280,43 +383,70 @@ def _read_digits(written: str, form: str) -> ReadDate:
 def _day(year: str | None, month: int, day: int, clock: str | None = None) -> ReadDate:
     open_year = f"--{month:02d}-{day:02d}"
     if year is None:
-        return ReadDate(open_year, (f"date:{open_year}",), (f"date:{open_year}", f"month:{month}"))
+        key = f"date:{open_year}"
+        return ReadDate(open_year, (key,), (key, f"month:{month}", f"open:{open_year}"))
     value = f"{year}{open_year[1:]}"
     gives = [*(f"date:{one}" for one in (value, value[:7], open_year)), f"month:{month}"]
     gives.append(f"number:{int(year)}")
     with suppress(ValueError):
         gives.append(f"weekday:{_WEEKDAYS[date(int(year), month, day).weekday()]}")
+    apart = (f"open:{open_year}", f"heading:{year}")
     if clock is None:
-        return ReadDate(value, (f"date:{value}",), tuple(gives))
+        return ReadDate(value, (f"date:{value}",), tuple(gives), apart=apart)
     time = _read_clock(clock)
     instant = f"instant:{value}T{time.value}Z"
     both = (f"date:{value}", f"time:{time.value}")
-    return ReadDate(instant.partition(":")[2], (instant,), (*gives, instant, *time.gives), both)
+    gives += [instant, *time.gives]
+    return ReadDate(instant.partition(":")[2], (instant,), tuple(gives), both, (*apart, both[1]))
+
+
+def _read_clocks(match: re.Match[str]) -> list[ReadDate]:
+    """Return both ends of a range of times, of which the last one says what they are: "10-12 Uhr"."""
+    mark = re.sub(r"\A[\d.:]+|\d", "", match["c1"])
+    first = _read_clock(match["c0"] + mark)
+    last = _read_clock(match["c1"])
+    is_early = first.value > last.value and _half_of(match["c1"].lower()) == "pm"  # "10 to 2 pm"
+    return [_read_clock(f"{match['c0']} am") if is_early else first, last]
+
+
+def _told_time(small: str) -> tuple[int, int, int] | None:
+    """Return hour, minute and second of a time in words, None of one in digits, as of "9 Uhr"."""
+    hour = None if re.match(r"\d+ ?uhr", small) else re.search(rf"\b{_HOUR}\b", small)
+    for form, minutes in _TOLD_MINUTES.items():
+        if hour and re.match(rf"{form}(?!\w)", small):
+            whole = 60 * (_HOURS.get(hour[0]) or int(hour[0])) + minutes
+            return (whole // 60 - 1) % 12 + 1, whole % 60, 0
+    return None
+
+
+def _half_of(small: str) -> str | None:
+    """Return "am" or "pm" as a time says it, None if it does not."""
+    sign = re.search(r"(?<![a-z])([ap])\.? ?m", small)
+    return f"{sign[1]}m" if sign else next((_HALVES[word] for word in _HALVES if small.endswith(word)), None)
 
 
 def _read_clock(written: str) -> ReadDate:
-    small = {"noon": "12 pm", "midday": "12 pm", "midnight": "12 am"}.get(written.lower(), written.lower())
-    told = re.match(rf"(?:(half|quarter)[ -](past|to) )?({_HOUR})(?: o'clock)?(?!\w|[:.])", small)
-    if told:
-        hour = _HOURS.index(told[3]) if told[3] in _HOURS else int(told[3])
-        before = {"half": 30, "quarter": 45 if told[2] == "to" else 15}.get(told[1] or "", 0)
-        hour, minute, second = (hour - (told[2] == "to") - 1) % 12 + 1, before, 0
-    else:
-        hour, minute, second = [*(int(part) for part in re.findall(r"\d+", small)), 0, 0][:3]
-    half = re.search(r"(?<![a-z])([ap])\.? ?m", small)
+    small = written.lower()
+    is_noon = small in _calendar("noon")
+    if is_noon or small in _calendar("midnight"):
+        value = "12:00:00" if is_noon else "00:00:00"
+        return ReadDate(value, (f"time:{value}",), (f"time:{value}",))
+    told = _told_time(small)
+    hour, minute, second = told or [*map(int, re.findall(r"\d+", small)), 0, 0][:3]
+    half = _half_of(small)
     as_told = f"clock:{hour % 12}:{minute:02d}:{second:02d}"
     if hour > 12:  # "16:15 am Bahnhof" is German, where "am" is "at the"
         half = None
-    hour = hour % 12 + (12 if half[1] == "p" else 0) if half else hour % 24
+    hour = hour % 12 + (12 if half == "pm" else 0) if half else hour % 24
     value = f"{hour:02d}:{minute:02d}:{second:02d}"
-    if small != written.lower():
-        return ReadDate(value, (f"time:{value}",), (f"time:{value}",))
     if half:
         return ReadDate(value, (f"time:{value}",), (f"time:{value}", as_told))
     open_half = 1 <= hour <= 12 and not small.startswith("0")
     parts = tuple(f"number:{int(part)}" for part in re.findall(r"\d+", small))  # "11:14" may be a score
-    needs = (f"time:{value}", as_told) if open_half else (f"time:{value}",)
-    return ReadDate(value, needs, (f"time:{value}", *parts))
+    needs = [f"time:{value}", as_told] if open_half else [f"time:{value}"]
+    if told:
+        needs.append(f"time:{(hour + 12) % 24:02d}:{minute:02d}:00")
+    return ReadDate(value, tuple(needs), (f"time:{value}", *parts))
 
 
 _Days = tuple[date, date]
@@ -500,7 +630,7 @@ class _Message:
             year = date(int(text), 1, 1), date(int(text), 12, 31)
             return _When(lambda _: year, past=year[0] <= today, beside="year", year=True), end
         if form == "nth":
-            return (_monthly(int(match["d5"])), end) if self._word(at - 1) == "the" else None
+            return (_monthly(int(match["d6"])), end) if self._word(at - 1) == "the" else None
         if form == "feast":
             month, day_, days_ = _FEASTS.get(text, (0, 0, 0))
             return (_yearly(month, day_, 0, day_ + days_ - 1), end) if month else None
@@ -542,7 +672,7 @@ class _Message:
         return replace(when, find=lambda day: when.find(until or day), past=is_last, beside=""), end
 
     def _weekday(self, text: str, end: int) -> _At | None:
-        number = next((n for n, name in enumerate(_WEEKDAYS) if name[:3] == text[:3]), 0)
+        number = next(place - 1 for name, place in _DAY_PLACES.items() if text.startswith(name))
         if text.endswith("days"):
             return None
         then = end + (self._word(end) == ",")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
 from panda.language.claims import scan
-from panda.language.patterns import lazy_pattern
+from panda.language.languages import ALL_FOREIGN_WORDS, NUMBERS, language_of
+from panda.language.patterns import lazy_pattern, one_of
 from panda.language.text import fold_name
 from panda.language.words import LABELS, NOT_COUNTED, is_acronym, is_honorific, is_ordinary, read_words
 
@@ -36,7 +37,13 @@ _ELIDED = lazy_pattern(r"(?!I')[A-Z][a-z]?'[A-ZÀ-ÖØ-Þ][^\W\d_]")
 """How "O'Brien" and "D'Angelo" begin."""
 _LETTERED = read_words("english_words.txt", "lettered")
 """Words that a single letter tells apart, as it does LABELS."""
-_FOREIGN_STARTS = read_words("english_words.txt", "foreign_starts")
+_BEFORE_NOUN = lazy_pattern(
+    rf"(?<!\w)(?i:{one_of({*read_words('languages.txt', 'before_nouns'), *NUMBERS['de']})})"
+    r"(?:[ ][a-zäöüß]+e[nmrs]?){0,2}[ ]\Z|\d\.?[ ]\Z"
+)
+_NOUN_ENDING = lazy_pattern(r"\w{3,}(?:ung|heit|keit|schaft|tion|tät)(?:en)?")
+_NOUNS = {noun.lower() for noun in read_words("german_nouns.txt", "nouns")}
+_PLACES = tuple(read_words("languages.txt", "places"))
 _ALONE = lazy_pattern(r"[^\W\d_]\.?(?:[\s,;:!?)]|\Z)")
 _PARTS = lazy_pattern(
     r"(?<![^\W\d_])[^\W\d_]++(?=\d)|(?<=\d)[^\W\d_]\b|(?<=\b[DdLl]')\w+|\b[A-Z]{2,}(?=[A-Z][a-z])|(?<=[A-Z])[A-Z][a-z]+\b"
@@ -118,7 +125,8 @@ def find_names(text: str) -> tuple[Name, ...]:
     at_start = False  # whether only capitals stand between this word and a start
     last_end = -1
     caseless_text = len(_IS_CASELESS.findall(text)) * 2 > sum(map(str.isalpha, text))
-    english = _is_english(text)
+    language = language_of(text)
+    english = language == "en" or (not language and _is_english(text))
     written = re.findall(r"[^\W\d_]{2,}", text)
     shouted = len(written) > 2 and sum(map(str.isupper, written)) * 3 > len(written) * 2
     spans = iter([*taken, (len(text) + 1, len(text) + 1)])
@@ -136,6 +144,8 @@ def find_names(text: str) -> tuple[Name, ...]:
         last_end = match.end()
         if text[start - 1 : start] == "`" and text.startswith(("`", "-", "_", "."), match.end()):
             names.append(Name(word, _stem_of(word), start, match.end()))
+            continue
+        if _is_german_noun(text, match, language):
             continue
         if span[0] <= start or (start and text[start - 1] in "'@#/\\" and not starts):
             continue
@@ -161,7 +171,12 @@ def _is_letter(text: str, at: int, *, nouns: bool = True) -> bool:
 
 
 def _is_told_of(text: str, before: int, end: int, *, behind_name: bool) -> bool:
-    """Whether a capital behind an article or a name goes on in small letters: "The Galaxy costs"."""
+    """
+    Whether a capital stands behind a title ("Frau Ott"), or behind an article or a name and goes on in small
+    letters ("The Galaxy costs").
+    """
+    if is_honorific(text[max(0, before - _LOOK_CHARS) : before].rpartition(" ")[2]):
+        return True
     article = _ARTICLE.search(text[max(0, before - 5) : before])
     return bool((article or behind_name) and re.match(r"(?:'s)? [a-z]", text[end : end + 4]))
 
@@ -182,10 +197,39 @@ def _is_name(word: str, at_start: bool, caseless_text: bool, english: bool, shou
         return not (is_acronym(base) or (is_ordinary(base) and (shouted or len(base) > 3)))
     if is_honorific(base) or is_acronym(base) or len(base) < 2:
         return False
-    if at_start and base.lower() in _FOREIGN_STARTS:
+    if at_start and base.lower() in ALL_FOREIGN_WORDS:
         return False
     inner = any(char.isupper() for char in base[1:])
     return inner or not at_start or (english and not is_ordinary(base))
+
+
+def _is_german_noun(text: str, match: re.Match[str], language: str) -> bool:
+    """Return whether a capital is that of a German noun, by what stands before it, its ending or a list."""
+    word = match[0]
+    if not (word.istitle() and word.isalpha()):
+        return False
+    small = word.lower()
+    if _is_listed_noun(small):
+        return language != "en" or not is_ordinary(word)
+    if language not in ("de", "") or small.endswith(_PLACES):
+        return False
+    if language and _NOUN_ENDING.fullmatch(small):
+        return True
+    behind = text[match.end() : match.end() + 2]
+    if behind[:1] in (" ", "-") and behind[1:].isupper():  # "der Lenovo LOQ"
+        return False
+    before = _BEFORE_NOUN.search(text, max(0, match.start() - _LOOK_CHARS), match.start())
+    return before is not None and (bool(language) or before[0][0].isdecimal())
+
+
+@lru_cache(maxsize=4096)
+def _is_listed_noun(small: str) -> bool:
+    """Return whether a word or its last part is a noun of the list or a plural of one."""
+    forms = {small[:_LOOK_CHARS].removesuffix(ending) for ending in ("", "e", "n", "en", "s", "es")}
+    if not _NOUNS.isdisjoint(forms):
+        return True
+    parts = (form[at:] for form in forms for at in range(3, len(form) - 4))
+    return not small.endswith(_PLACES) and any(part in _NOUNS for part in parts)
 
 
 def _is_start(text: str, start: int) -> bool:

@@ -3,6 +3,7 @@
 import re
 from fractions import Fraction
 
+from panda.language.languages import NUMBERS
 from panda.language.patterns import lazy_pattern, one_of
 from panda.language.words import alternatives, read_groups, read_words
 
@@ -34,14 +35,16 @@ _UNIT = lazy_pattern(
     rf"(?P<gap>[ \t]|-)?(?:(?P<phrase>(?i:{'|'.join(sorted(_PHRASES, key=len, reverse=True))}))(?!{_LETTER})"
     rf"|(?P<unit>dB\(A\)|N·m|[%‰°º¢℃℉″Ω×]{_LETTER}{{0,1}}(?!{_LETTER})|{_LETTER}+(?:\^?[23])?)(?![\w^]))"
 )
+_RATE_ROWS = {rate: row.split("|") for rate, row in read_groups("rate_words.txt").items() if rate != "before"}
+_RATES = {word: rate for rate, row in _RATE_ROWS.items() for column in row for word in column.split()}
+RATE_ADVERB = one_of(word for _, adverbs in _RATE_ROWS.values() for word in adverbs.split())
+BEFORE_RATE = one_of(read_words("rate_words.txt", "before"))
+"""Words that stand before what an amount is counted for, if that is one of RATES, and before other words."""
 _OF_RATE = lazy_pattern(
-    r"(?:[ ]?/[ ]?|[ ]per[ ]|[ ](?P<vague>an?|each|every|je|pro|par|por)[ ])"
-    rf"(?P<of>{_LETTER}{{1,12}}|m[23])(?!\w)"
-    r"|[ ](?P<annum>p\.[ ]?a\.)|[ ](?P<adverb>hour|dai|night|week|month|quarter|year|annual)ly\b",
+    rf"(?:[ ]?/[ ]?|[ ]per[ ]|[ ](?P<vague>{BEFORE_RATE})[ ])(?P<of>{_LETTER}{{1,12}}|m[23])(?!\w)"
+    rf"|[ ](?P<annum>p\.[ ]?a\.)|[ ](?P<adverb>{RATE_ADVERB})\b",
     re.IGNORECASE,
 )
-_RATES = {"dai": "d", "annual": "year", "annum": "year"}
-_RATES |= dict.fromkeys(("head", "capita", "people"), "person")
 RATES = frozenset("s min h d week month year night person quarter kg l lb".split())  # noqa: SIM905
 """What amounts are counted for, by normal names."""
 _COMPOSED = frozenset("s min h gal l dl ml m2 m3".split())  # noqa: SIM905
@@ -64,7 +67,9 @@ _CURRENCY_AFTER = lazy_pattern(
     r"(?![ \t]?-?\.?\d)"
 )
 CURRENCY_BEFORE = (
-    rf"(?:(?:US|CA?|AU?|HK|NZ|NT|MX|R|S)?\$|{_SYMBOLS}|(?:{_CODES}|Rs\.?|Rp|RM|kr\.?|Fr\.)[ \t]?)"
+    rf"(?:(?:US|CA?|AU?|HK|NZ|NT|MX|R|S)?\$|{_SYMBOLS}"
+    rf"|(?:{_CODES}|Rs\.?|Rp|RM|kr\.?"
+    r"|Fr\.(?![ ]\d\d?(?:[:/]|\.\d\d?\.|\.[ ]|[ ]?h\b|(?:\.\d\d)?[ ]?[Uu]hr)))[ \t]?)"
 )
 """A currency in front of a number, as a pattern."""
 _PRICE = lazy_pattern(
@@ -79,13 +84,7 @@ _SCALE = lazy_pattern(
 )
 _PRICE_SCALE = lazy_pattern(rf"(?P<scale>[kKmMB]|mn|bn)(?!{_LETTER})")
 
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve"
-    " thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_WORD_VALUES = {word: number for number, word in enumerate(_SMALL.split())}
-_WORD_VALUES |= {word: 10 * number for number, word in enumerate(_TENS.split(), start=2)}
+_WORD_VALUES = NUMBERS["en"]
 _WORD_SCALES = {"hundred": 100, "dozen": 12, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 _ANY_WORD = one_of([*_WORD_VALUES, *_WORD_SCALES])
 NUMBER_WORDS = (
@@ -93,12 +92,8 @@ NUMBER_WORDS = (
     rf"(?:(?:[ -]|[ ]and[ ]){_ANY_WORD}){{0,15}}\b"
 )
 """A run of number words such as "two hundred and five" or "a dozen"."""
-_FOREIGN_WORDS = {
-    word.replace("_", " "): int(value)
-    for value, words in read_groups("number_words.txt").items()
-    for word in words.split()
-}
-ALL_NUMBER_WORDS = rf"(?:\b{one_of(_FOREIGN_WORDS)}\b(?!-\w)|{NUMBER_WORDS})"
+_FOREIGN_WORDS = {word: value for language in ("de", "fr", "es") for word, value in NUMBERS[language].items()}
+ALL_NUMBER_WORDS = rf"(?:\b{one_of(word.rstrip('*') for word in _FOREIGN_WORDS)}\b(?!-\w)|{NUMBER_WORDS})"
 """NUMBER_WORDS, or a number word of German, French or Spanish: notes are in these languages as well."""
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()  # noqa: SIM905
 ORDINAL_WORDS = {word: number for number, word in enumerate(_ORDINALS, start=1)}
@@ -107,6 +102,8 @@ ORDINAL_WORDS |= {f"{word[:-1]}ieth": value for word, value in _WORD_VALUES.item
 _PARTS = {"half": 2, "third": 3, "quarter": 4, "fifth": 5, "tenth": 10}
 FRACTION_WORDS = {word: Fraction(1, n) for part, n in _PARTS.items() for word in (part, f"{part}s")}
 FRACTION_WORDS["halves"] = FRACTION_WORDS["half"]
+HALVES = one_of(read_words("number_words.txt", "half"))
+"""Words for a half that may stand before a unit, as a pattern."""
 
 _AMBIGUOUS = r"[1-9]\d{0,2}\.\d{3}"
 _WRITINGS = tuple(
@@ -227,13 +224,20 @@ def currency_code(written: str) -> str:
     return _CURRENCIES.get(written.strip(), written.strip())
 
 
-def number_from_words(words: str) -> list[int]:
-    """The numbers that a run of number words names (ALL_NUMBER_WORDS), one for each part that is one."""
-    if words.lower() in _FOREIGN_WORDS:
-        return [_FOREIGN_WORDS[words.lower()]]
+def number_from_words(words: str, language: str = "") -> list[int]:
+    """
+    Return the numbers that a run of number words names (ALL_NUMBER_WORDS), one for each part that is one;
+    none of a word that is a number in another language than the text's alone, as "once".
+    """
+    small = words.lower()
+    if small in _FOREIGN_WORDS:
+        return [_FOREIGN_WORDS[small]]
+    if f"{small}*" in _FOREIGN_WORDS and small not in _WORD_VALUES:
+        value = NUMBERS.get(language, {}).get(f"{small}*")
+        return [] if value is None else [value]
     numbers: list[int] = []
     total, current, last = 0, 0, 0  # last: size of the part added last, which the next one must undercut
-    for word in re.split(r"[ -]+", words.lower()):
+    for word in re.split(r"[ -]+", small):
         if word in ("and", "a", "an"):
             continue
         scale, value = _WORD_SCALES.get(word, 0), _WORD_VALUES.get(word, 0)

@@ -8,8 +8,9 @@ from importlib.metadata import distribution
 from itertools import islice
 from pathlib import Path
 
+from panda.language.languages import calendar_names
 from panda.language.patterns import lazy_pattern
-from panda.language.words import alternatives, phrases, read_groups
+from panda.language.words import alternatives, phrases, read_groups, read_words
 
 MESSAGE_CHARS = 4_000
 """As much of a message is read by the rules on what it means; a query has at most 500 tokens."""
@@ -142,6 +143,7 @@ def _suffixes() -> frozenset[str]:
 
 _ABBREVIATIONS = {name: frozenset(words.split()) for name, words in read_groups("abbreviations.txt").items()}
 """Groups of words that a dot follows within a sentence."""
+_OTHER_WORDS = read_words("calendar_words.txt", "other_words")
 _END = lazy_pattern(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”]*+")
 _LOOK_CHARS = 60
 _LEADING_WORD = lazy_pattern(r"[^\W\d_]+")
@@ -180,7 +182,7 @@ def begins_with_month(text: str) -> bool:
     (True, False)
     """
     word = _LEADING_WORD.match(text[:_LOOK_CHARS])
-    return word is not None and word[0].lower() in _ABBREVIATIONS["day_names"]
+    return word is not None and word[0].lower() in calendar_names("months", "short_months")
 
 
 def ends_sentence(before: str, mark: str, after: str) -> bool:
@@ -190,12 +192,15 @@ def ends_sentence(before: str, mark: str, after: str) -> bool:
         return not after[0].islower() or mark[0] not in ".…"
     if begins_with_month(after) and _DAY_NUMBER.search(before):
         return False
-    word = re.split(r"[\s(\[\"“]", before)[-1].lower()
+    written = re.split(r"[\s(\[\"“]", before)[-1]
+    word = written.lower()
     if word in _ABBREVIATIONS["never_last"] or word.endswith(tuple(_ABBREVIATIONS["endings"])):
         return False
     if len(word) == 1 and word.isalpha() and word != "i" and not _MEASURE.search(before):
         return False
-    if word in _ABBREVIATIONS["months"] or word in _ABBREVIATIONS["sometimes_last"]:
+    short_dates = calendar_names("short_months", "short_weekdays")
+    is_short_date = word in short_dates and not (written.islower() and word in _OTHER_WORDS)
+    if is_short_date or word in _ABBREVIATIONS["sometimes_last"]:
         return after[0].isupper()
     if word.isdigit() and not before[: -len(word)].strip():  # "1. First" is the number of a list item
         return False

@@ -13,6 +13,8 @@ from tests.documents.evidence_pairs import Pair, draw_pairs
 
 CASES = Path(__file__).with_name("evidence_cases.jsonl")
 JUDGED = Path(__file__).with_name("evidence_judged.jsonl")
+LANGUAGES = Path(__file__).with_name("evidence_languages.jsonl")
+"""Answers and notes in English, German, French and Spanish, in two halves (tests/evals/README.md)."""
 WRITINGS = [
     json.loads(line)
     for line in Path(__file__).with_name("evidence_writings.jsonl").read_text(encoding="utf-8").splitlines()
@@ -44,6 +46,15 @@ def test_labelled_pairs(case: Case) -> None:
     """Each pair that was written by hand is judged as it is labelled."""
     found = check_evidence(case.query, [option.text for option in case.options])
     assert bool(found) is (case.label == "unsupported"), found
+
+
+@pytest.mark.parametrize(
+    "case", load_cases(LANGUAGES), ids=lambda case: f"{case.split} {case.query} | {case.options[0].text}"
+)
+def test_answers_are_judged_alike_in_four_languages(case: Case) -> None:
+    """A value is held whatever language the source writes it in; another day, time, count or price is not."""
+    missing = check_evidence(case.query, [option.text for option in case.options])
+    assert bool(missing) is (case.label == "unsupported"), missing
 
 
 @pytest.mark.parametrize("case", WRITINGS, ids=lambda case: f"{case['text']} | {case['source']}")

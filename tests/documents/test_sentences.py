@@ -36,6 +36,8 @@ def test_passages_are_single_lines_with_true_numbers(text: str) -> None:
         ["Wir treffen uns am 5. November; danach ist Pause.", "Gut."],
         ["Am **5. November** ist zu.", "Vom 3.–5. November auch.", "(5. November)."],
         ["I paid 2.15.", "November was cold."],
+        ["Termin am Di. 17.3. im Saal, le 24 avr. 2026.", "Danach Pause."],
+        ["It ended 3 days ago.", "5 people stayed.", "The light was dim.", "7 left."],
         ['He said "no."', "Then he left."],
         [],
     ],
