@@ -192,7 +192,8 @@ def find_rows(question: Question, table: NoteTable) -> FoundRows:
         used |= bound.terms
         if bound.limits:
             rows = [row for row in rows if bound.holds(row)]
-    holders = {term: [row for row in table.rows if term in row.all_terms] for term in question.terms - used}
+    asked = {_without_typed_s(term, table) for term in question.terms} - used
+    holders = {term: [row for row in table.rows if term in row.all_terms] for term in asked}
     for terms in _by_column(holders, table):
         wanted = terms - question.denied
         if wanted:
@@ -200,8 +201,14 @@ def find_rows(question: Question, table: NoteTable) -> FoundRows:
             rows = [row for row in rows if len(wanted & row.all_terms) == most]
         unwanted = terms & question.denied
         rows = [row for row in rows if unwanted.isdisjoint(row.all_terms)]
-    missing = {term for term in question.strange - used if not holders[term]}
+    missing = {term for term in question.strange & asked if not holders[term]}
     return FoundRows(tuple(rows), bool(missing), any(bound.limits for bound in bounds))
+
+
+def _without_typed_s(term: str, table: NoteTable) -> str:
+    """Return "sam" for the "sams" of who leaves the apostrophe out, where the table has only that."""
+    bare = term.removesuffix("s")
+    return bare if term not in table.terms and bare in table.terms else term
 
 
 def _by_column(holders: dict[str, list[NoteRow]], table: NoteTable) -> list[set[str]]:
