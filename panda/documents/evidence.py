@@ -35,6 +35,10 @@ _LIST_MARK = re.compile(r"(?:^|(?<=[.!?;:]) )[ ]*(\d{1,3})[.)] (?=[^\W\d])", re.
 _TWO_READINGS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _ROUNDED_WITHIN = Fraction(1, 20)
 _MOST_OPERANDS = 4
+_JOINED_NAME = re.compile(r"\b[^\W_]+(?:_[^\W_]+)+\b")
+_RATE_WITHIN_CHARS = 40
+"""Characters behind an amount within which its noun ends and its rate begins."""
+_WORD_BEHIND = re.compile(r"[ -][^\W\d_]+")
 _LEAST_OF_LIST = 2
 _ROUNDED_MEAN = Fraction(1, 200)
 _DECIMALS = re.compile(r"[.,](\d{1,2}|\d{4,})\Z")
@@ -88,7 +92,7 @@ def check_each(
 ) -> list[list[Claim]]:
     """check_evidence of each text, with the sources read once."""
     plain = {text: plain_text(text) for text in dict.fromkeys((*texts, *sources, *about))}
-    cited = [plain[source] for source in sources]
+    cited = [_with_split_names(plain[source]) for source in sources]
     titles = [plain[title] for title in about]
     held = [_read(source) for source in cited]
     unheld = []
@@ -102,6 +106,12 @@ def check_each(
         missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
         unheld.append([claim for _, claim in sorted(missing, key=itemgetter(0))])
     return unheld
+
+
+def _with_split_names(plain: str) -> str:
+    """Return a plain text with the parts of its names behind it: of "harvest_2025_kg" also the year."""
+    names = dict.fromkeys(_JOINED_NAME.findall(plain)) if "_" in plain else ()
+    return "\n".join([plain, *(name.replace("_", " ") for name in names)])
 
 
 def check_computed(
@@ -211,8 +221,14 @@ def _with_rates(text: str, values: Sequence[str]) -> list[str]:
         if mention.amount and mention.amount.rate:
             bare = replace(mention, amount=replace(mention.amount, rate=""))
             if _is_held(bare, computed):
-                rated.append(plain[mention.start : rate_after(plain, mention.end)[1]])
+                rated.append(plain[mention.start : _end_of_rate(plain, mention.end)])
     return rated
+
+
+def _end_of_rate(text: str, end: int) -> int:
+    """Return the index behind what an amount is counted for: "40 jars per market day"."""
+    places = (end, *(word.end() for word in _WORD_BEHIND.finditer(text, end, end + _RATE_WITHIN_CHARS)))
+    return next((behind for place in places if (behind := rate_after(text, place)[1]) > place), end)
 
 
 def work_out_missing(

@@ -162,6 +162,7 @@ _GLUED_BEFORE = lazy_pattern(rf"({_LETTER}+)\Z")
 _SAYS = lazy_pattern(r"\b(?:is|are|was|were)(?: about)?\Z")
 _DIVIDED = lazy_pattern(r"[/÷][ ]?\Z")
 _TITLE_END = lazy_pattern(r"[:=|\n.;!?]")
+_UNIT_OF_NAME = lazy_pattern(r"[^\W\d_][\w ]*[_ ]([a-zA-Zµ]{1,3})[ ]*\Z")  # "harvest_2025_kg", "Depth cm"
 _UNITS_IN_TITLE = lazy_pattern(r"[(\[](?:in )?([^()\[\]\d]{1,12})[)\]]")
 _ROUNDED = {side: alternatives("number_words.txt", side) for side in ("about", "under", "over")}
 _ABOUT = lazy_pattern(
@@ -172,6 +173,7 @@ _ABOUT = lazy_pattern(
 _REFERENCE = lazy_pattern(r"[^().;\n\d]{0,3}\((?:[^()\d]|\d[\d.,]*[ ]?[-–][ ]?){0,20}")
 _VERSION_BEFORE = lazy_pattern(r"(?:\bversion|\brelease|\bver\.?|\bv\.?)[ ]?\Z", re.IGNORECASE)
 _RUN_WORD = lazy_pattern(rf"(?P<gap>[ ]|-)(?P<word>{_LETTER}+|[^\W\d_]+)")
+_COUNTED_NOUN = lazy_pattern(r"[ -]([^\W\d_]{3,})")
 _OF = lazy_pattern(r"[ ]of(?:[ ](?:the|these|those|its|our|my|your))?(?=[ ])")
 _PLACE = lazy_pattern(r"(?: [a-z]+){2,3}")
 _RATE_WORD = lazy_pattern(
@@ -522,8 +524,8 @@ class _Scanner:
         text, other = self._text, _RANGE.match(self._text, end)
         if not other or (unit_after(text, end)[0] and not _SIDES.match(other[0])):
             return []
-        if currency and not other["before"] and unit_after(text, other.end())[0]:
-            return []  # "$697 and 2.4 kg"
+        if currency and not other["before"] and self._measures_else(other):
+            return []
         shared = currency_code(other["before"]) if other["before"] else currency
         upper, lower = self._value(other["digits"], shared, other.end()), self._value(written, shared, end)
         if upper is None or lower is None:
@@ -542,6 +544,15 @@ class _Scanner:
             return []
         is_measured = amount.unit or amount.currency or amount.head
         return [second] if is_measured or not other["word"] or "→" in other["word"] else []
+
+    def _measures_else(self, joined: re.Match[str]) -> bool:
+        """Return whether what a price is joined to is none: "$697 and 2.4 kg", "€288 and 44 jars"."""
+        if unit_after(self._text, joined.end())[0]:
+            return True
+        if currency_after(self._text, joined.end())[0] or (joined["word"] or "").strip() not in ("and", "or"):
+            return False
+        noun = _COUNTED_NOUN.match(self._text, joined.end())
+        return noun is not None and noun[1].lower() not in FUNCTION_WORDS
 
     def _like(
         self, other: Found, start: int, end: int, value: Fraction | None, written: str, currency: str | None
@@ -727,6 +738,8 @@ class _Scanner:
             return _NONE, _NONE
         words = re.findall(rf"{_LETTER}+", title.lower())
         units = [unit_after(f"1{unit.strip()}", 1)[0] for unit in _UNITS_IN_TITLE.findall(title + ")")]
+        if end_of_name := _UNIT_OF_NAME.search(title):
+            units.append(unit_after(f"1 {end_of_name[1]}", 1)[0])
         stems = frozenset(stem(word) for word in words if word not in FUNCTION_WORDS)
         return stems, frozenset(unit for unit in units if unit)
 

@@ -41,7 +41,8 @@ class ItemRepair:
             [
                 "Some items of your answer are not supported by the lines that they cite:",
                 *wrong,
-                "Fix: write each anew as its lines say it, cite the lines that say it, or leave it out.",
+                "Fix: write each anew as its lines say it, cite the lines that say it, mend the expression of"
+                " what you worked out, or leave the item out.",
                 "These items stand. Do not give them again:",
                 *stands,
             ]

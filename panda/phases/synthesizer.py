@@ -80,6 +80,8 @@ _MAY_ANSWER = 0.3
 """Probability of the closest passages from which on the list that they belong to is read by its values."""
 _OF_NAMED_PAGE = 0.2
 """Closeness from which on a line of a page that the query names answers it."""
+_ADDED = frozenset(("price", "quantity", "url"))
+"""Kinds of claims that nobody can name as missing without having them from somewhere."""
 _PASTED = (
     "Nothing of this text was kept: it reads as a document, and nothing is asked of it. To ask about it, hand"
     " it over beside a question, as in `panda turn --with FILE QUERY`; to have every turn find it, save it as"
@@ -594,10 +596,10 @@ def _as_quoted(
 
 
 def _missing_note(turn: Turn, reply: Reply[AnswerReply], read: Sequence[Line]) -> str:
-    """Return what a reply names as not said by the lines; "" where it adds a claim of its own."""
+    """Return what a reply names as not said by the lines; "" where it adds a figure or address of its own."""
     missing = one_line(reply.content.missing or "").rstrip(" .")
     given = [turn.query, turn.meant, *(line.text for line in read)]
-    if not missing or check_evidence(missing, given):
+    if not missing or any(claim.kind in _ADDED for claim in check_evidence(missing, given)):
         return ""
     return f"The saved passages do not say: {missing}."
 

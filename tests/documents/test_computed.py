@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from panda.documents.evidence import check_computed, check_evidence
+from panda.documents.evidence import Figure, check_computed, check_evidence, check_figures
 
 CASES: list[dict[str, Any]] = [
     json.loads(line)
@@ -54,3 +54,14 @@ def test_figures(figure: dict[str, Any]) -> None:
     fault = check_computed(figure["value"], figure["expression"], LAPTOPS, SHOPPING)
     assert (fault is None) == (figure["fault"] is None)
     assert (figure["fault"] or "") in (fault or "")
+
+
+@pytest.mark.parametrize("rate", ["per market day", "a day", "per day"])
+def test_what_a_computed_count_is_counted_for(rate: str) -> None:
+    """A count that was worked out holds with what the text counts it for, behind its noun too."""
+    sources = ["9 May 2026: 36 jars", "16 May 2026: 44 jars"]
+    text = f"You sold 40 jars {rate}: 36 on 9 May 2026 and 44 on 16 May 2026."
+    check = check_figures(
+        text, [Figure("40 jars", "mean(36 jars, 44 jars)", sources)], sources, lists={}, whole_lists={}
+    )
+    assert check_evidence(text, [*sources, *check.values]) == []

@@ -206,6 +206,19 @@ def test_the_judge_knows_what_was_noted_and_what_is_missing(house: ScriptedPanda
     assert turn.meta(6)["goals"] == {"G1": "met", "G2": "met"}
 
 
+@pytest.mark.parametrize("missing", ["which of the two prices is current", "what Dr. Hansen asks on Monday"])
+def test_what_is_missing_may_name_things(house: ScriptedPanda, missing: str) -> None:
+    """What a model names as not said is told, unless it brings an amount of its own."""
+    for text, is_told in ((missing, True), (f"{missing}, 45 €", False)):
+        script = Script(
+            retrieval={"relevant": pick("house")},
+            synthesis={"lines": pick("Size: 12")},
+            answer={"items": [{"text": "The kitchen has 12 m².", "lines": ["L1"]}], "missing": text},
+        )
+        response = house.turn("How big is the kitchen?", script=script).response
+        assert (f"The saved passages do not say: {text}." in response) is is_told
+
+
 def test_what_is_told_is_no_goal(ann: ScriptedPanda) -> None:
     """Without goals of a model each sentence is one, but for those that are noted."""
     clauses = [{"text": TEA, "mood": "tells"}, {"text": PRICE_QUESTION, "mood": "asks"}]
