@@ -130,6 +130,7 @@ MAKERS: Mapping[Any, Callable[[str], Any]] = {
     Mapping[str, str | int | float]: lambda text: {"budget_max": 5, "count:tea": text},
     Found: lambda text: next((one for one in scan(plain_text(text)) if one.amount), _NUMBER),
     Sequence[Found]: lambda text: scan(plain_text(text)),
+    Sequence[Claim]: lambda text: [Claim(text, "thing", text, text)],
     Thing: lambda text: Thing("a", text[: len(text) // 2], text, "tea"),
     Sequence[Thing]: lambda text: [Thing(str(n), f"{n} {text[:300]}", text[:CHARS], "tea") for n in range(3)],
     Sequence[Mention]: lambda text: [Mention("it", 0, ("0",))],

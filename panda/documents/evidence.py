@@ -2,13 +2,18 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from operator import itemgetter
 
+from panda.documents.denials import Denials
+from panda.documents.derived import counts_members, find_worked, is_told_otherwise
+from panda.documents.misattribution import ThingsOfSources
+from panda.documents.source_statements import read_statements
+from panda.documents.text import shorten
 from panda.language.asked import read_repeated
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
 from panda.language.computed import ComputationError, work_out
@@ -40,26 +45,43 @@ _RATE_WITHIN_CHARS = 40
 """Characters behind an amount within which its noun ends and its rate begins."""
 _WORD_BEHIND = re.compile(r"[ -][^\W\d_]+")
 _LEAST_OF_LIST = 2
+_MOST_PARTS = 600  # of the sources; of longer ones it is not asked whose a value is, nor what they deny
+_MOST_ANSWER_CHARS = 4_000
+_QUOTED_CHARS = 78
 _ROUNDED_MEAN = Fraction(1, 200)
 _DECIMALS = re.compile(r"[.,](\d{1,2}|\d{4,})\Z")
 
 
-def tell_claims(missing: Sequence[str], text: str, node_ids: Sequence[str]) -> str:
-    """That claims of a text are not in the nodes that it cites."""
-    return f"{', '.join(missing)} in {text!r:.80} is not in {', '.join(node_ids)}"
+def quote_item(text: str) -> str:
+    """Return an item as messages quote it: one line, cut behind a word where it is long."""
+    return repr(shorten(text, _QUOTED_CHARS))
+
+
+def tell_claims(missing: Sequence[Claim], text: str, node_ids: Sequence[str]) -> str:
+    """
+    Say which claims of a text are not in the nodes that it cites, and what these say instead.
+
+    >>> tell_claims([Claim("warm", "denial", "warm", "the line says 'not warm'")], "It is warm.", ["turn:8"])
+    "warm in 'It is warm.' is not what turn:8 says: the line says 'not warm'"
+    """
+    named = f"{', '.join(claim.text for claim in missing)} in {quote_item(text)}"
+    nodes = ", ".join(node_ids)
+    reasons = "; ".join(dict.fromkeys(claim.reason for claim in missing if claim.reason))
+    return f"{named} is not what {nodes} says: {reasons}" if reasons else f"{named} is not in {nodes}"
 
 
 def told_claims(issue: str, text: str) -> list[str] | None:
     """
-    The claims that such an issue names of a text; None if it tells of another text.
+    Return the claims that such an issue names of a text; None if it tells of another text.
 
-    >>> told_claims(tell_claims(["$799", "8 GB"], "8 GB for $799", ["turn:811"]), "8 GB for $799")
+    >>> told_claims("$799, 8 GB in '8 GB for $799' is not in turn:811", "8 GB for $799")
     ['$799', '8 GB']
     """
-    before, named, _ = issue.partition(f"{text!r:.80}")
-    if not named:
-        return None
-    return before.removesuffix(" in ").split(", ") if before else []
+    for quoted in (quote_item(text), f"{text!r:.80}"):  # older turns cut within a word
+        before, is_quoted, _ = issue.partition(quoted)
+        if is_quoted:
+            return before.removesuffix(" in ").split(", ") if before else []
+    return None
 
 
 def check_evidence(text: str, sources: Sequence[str], *, about: Sequence[str] = ()) -> list[Claim]:
@@ -96,14 +118,21 @@ def check_each(
     titles = [plain[title] for title in about]
     held = [_read(source) for source in cited]
     unheld = []
+    reading = _read_cited(*cited)
     for text in map(plain.__getitem__, texts):
         unsupported = _unheld(text, held)
         if unsupported and titles:
             asked = [_read(title) for title in titles]
             unsupported = [found for found in unsupported if not _is_repeated(found, text, asked, held)]
+        unsupported = _not_derived(text, unsupported, cited, titles)
         missing = [(found.start, found.claim) for found in unsupported]
         names = unknown_names(text, [*cited, *titles])
         missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
+        reported = {claim.text for _, claim in missing}
+        against = {
+            claim.text: claim for claim in reading.find_contradictions(text) if claim.text not in reported
+        }
+        missing += [(max(0, text.find(claim.text)), claim) for claim in against.values()]
         unheld.append([claim for _, claim in sorted(missing, key=itemgetter(0))])
     return unheld
 
@@ -112,6 +141,60 @@ def _with_split_names(plain: str) -> str:
     """Return a plain text with the parts of its names behind it: of "harvest_2025_kg" also the year."""
     names = dict.fromkeys(_JOINED_NAME.findall(plain)) if "_" in plain else ()
     return "\n".join([plain, *(name.replace("_", " ") for name in names)])
+
+
+class _Cited:
+    """What the statements of cited texts say of which thing, and what they deny."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        statements = [statement for text in texts for statement in read_statements(text)]
+        if sum(len(statement.parts) for statement in statements) > _MOST_PARTS:
+            statements = []
+        self._texts = texts
+        self._things = ThingsOfSources(statements)
+        self._denials = Denials(statements)
+
+    def find_contradictions(self, text: str) -> Iterator[Claim]:
+        """Yield what is said of another thing, or denied; nothing of a quotation or a long text."""
+        if len(text) <= _MOST_ANSWER_CHARS and not any(text in source for source in self._texts):
+            yield from self._things.find(text)
+            yield from self._denials.find(text)
+
+
+@lru_cache(maxsize=16)
+def _read_cited(*cited_texts: str) -> _Cited:
+    return _Cited(cited_texts)
+
+
+def _not_derived(
+    text: str, unsupported: Sequence[Found], sources: Sequence[str], asked: Sequence[str]
+) -> list[Found]:
+    """
+    Return the figures that do not follow from the sources, and are no operands of a calculation that does.
+    Operands may also be what was asked.
+    """
+    left = [
+        mention
+        for mention in unsupported
+        if not (counts_members(text, mention, sources) or is_told_otherwise(text, mention, sources))
+    ]
+    if not left:
+        return left
+    held = [_read(source) for source in (*sources, *asked)]
+    worked = dict(
+        find_worked(
+            text, left, [*sources, *asked], is_held=lambda operand: not _unheld(plain_text(operand), held)
+        )
+    )
+    spans = [(expression.start, expression.end) for expression in worked.values()]
+    inside = [mention for mention in scan(text) if any(start <= mention.start < end for start, end in spans)]
+    operands = {mention.amount.value for mention in inside if mention.amount}
+    return [
+        mention
+        for mention in left
+        if not (mention in worked or mention in inside)
+        and not (mention.amount and mention.amount.value in operands and _is_held(mention, held))
+    ]
 
 
 def check_computed(

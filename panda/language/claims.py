@@ -52,7 +52,7 @@ from panda.language.words import (
     stem,
 )
 
-Kind = Literal["number", "price", "date", "quantity", "url", "name"]
+Kind = Literal["number", "price", "date", "quantity", "url", "name", "thing", "denial"]
 _YEARS = range(1900, 2100)
 _NONE: frozenset[str] = frozenset()
 
@@ -62,6 +62,7 @@ class Claim:
     text: str  # the words as the text has them, in the writing of plain_text
     kind: Kind  # a model number such as "A15" and a version are numbers, a time of day is a date
     value: str  # the same value is always written the same way here: "USD 697", "2026-01-04", "16 gb"
+    reason: str = ""  # what the sources say instead, where they hold the words
 
 
 @dataclass(frozen=True)

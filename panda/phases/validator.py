@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import UNSET
 
 from panda.documents.context import Meta, Phase, Section, Text
-from panda.documents.evidence import check_evidence, tell_claims
+from panda.documents.evidence import check_evidence, quote_item, tell_claims
 from panda.documents.text import one_line
 from panda.language.text import claims_done, without_greeting
 from panda.memory.gathered import answer_items
@@ -53,7 +53,7 @@ class ItemVerdict:
 
     @property
     def issue(self) -> str:
-        told = f"{self.item.text!r:.80} is not what {', '.join(self.item.node_ids)} says"
+        told = f"{quote_item(self.item.text)} is not what {', '.join(self.item.node_ids)} says"
         return f"{told}: {self.why}" if self.why else told
 
 
@@ -177,15 +177,15 @@ def check_items(cited: Cited, turn: Turn, items: Sequence[GatheredItem]) -> tupl
         found = "\n".join(text for text in sources if text)
         is_quoted = item.text in one_line(found)
         held, about = [*sources, *values], [turn.query, *item.node_ids]
-        missing = [claim.text for claim in check_evidence(without_greeting(item.text), held, about=about)]
+        missing = check_evidence(without_greeting(item.text), held, about=about)
         if not found:
-            issues.append(f"{item.text!r:.80} cites nothing that exists")
+            issues.append(f"{quote_item(item.text)} cites nothing that exists")
         elif faults:
-            issues.append(f"{item.text!r:.80} computes wrongly: {'; '.join(faults)}")
+            issues.append(f"{quote_item(item.text)} computes wrongly: {'; '.join(faults)}")
         elif missing:
             issues.append(tell_claims(missing, item.text, item.node_ids))
         elif not is_quoted and claims_done(item.text) and not done:
-            issues.append(f"{item.text!r:.80} tells of something that no tool has done")
+            issues.append(f"{quote_item(item.text)} tells of something that no tool has done")
         else:
             continue
         rejected.append(item.text)
