@@ -51,6 +51,7 @@ from panda.phases.statements import Noting, render_noted, told_since
 from panda.phases.table_answer import answer_from_tables
 from panda.phases.tool_outcome import (
     attachments,
+    is_empty_search,
     is_undone,
     kept_again,
     render_response,
@@ -645,9 +646,10 @@ def _computed(figure: ComputedReply, offered: Sequence[Line]) -> Computed:
 
 def _step_lines(turn: Turn) -> list[Line]:
     """What tools gave besides claims, each step as a whole."""
-    steps = [step for step in turn.steps() if step.status == "success" and not step.claims]
     return [
-        Line(f"{step.tool}: what step {step.step} gave", node=NodeKind.STEP.id(step.step)) for step in steps
+        Line(f"{step.tool}: what step {step.step} gave", node=NodeKind.STEP.id(step.step))
+        for step in turn.steps()
+        if step.status == "success" and not (step.claims or is_empty_search(step))
     ]
 
 

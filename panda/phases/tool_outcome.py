@@ -13,6 +13,7 @@ from panda.language.lists import orders_to_look
 from panda.language.reading import asks_again, orders_change
 from panda.phases.evidence import LOOKING_UP
 from panda.phases.turn import Turn
+from panda.session.turn_files import step_type
 from panda.store.files import read_text
 from panda.store.records import Progress, Step
 from panda.tools.table import TOOLS
@@ -67,6 +68,11 @@ def render_results(steps: Sequence[Step]) -> str:
         lines += [] if step.claims or step.error or step.text else ["- nothing found"]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n" if parts else ""
+
+
+def is_empty_search(step: Step) -> bool:
+    """Return whether a step only looked for something, and gave nothing."""
+    return step_type(step) == "read" and _step_lines(step) == [_NOTHING]
 
 
 def render_unclaimed(steps: Sequence[Step]) -> str:
