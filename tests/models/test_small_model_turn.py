@@ -18,5 +18,7 @@ def test_a_very_small_model_writes_its_way_through_a_turn(tmp_path: Path) -> Non
     turn = panda.turn("How much is the Lenovo LOQ 15?")
     assert turn.code in (0, 21, 22), turn.out
     assert {call["model"] for call in turn.calls} == {"small"}
-    assert {0, 2, 3, 7} <= {call["phase"] for call in turn.calls}
+    phases = {call["phase"] for call in turn.calls}
+    assert {0, 2, 7} <= phases
+    assert 3 in phases or turn.code == 21  # a question to the user ends the turn before the plan
     assert panda.problems() == []
