@@ -145,12 +145,12 @@ def test_render_knows_the_dialect_found_out(ann: ScriptedPanda, tmp_path: Path) 
 
 def test_render_cuts(panda: Panda) -> None:
     """Documents over the input budget are cut as they would be, and a warning says so."""
-    panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER).replace("input: 2000", "input: 200"))
+    panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER).replace("input: 2000", "input: 150"))
     ended = panda("recipe", "render", PLANNER, "--turn", "811")
     assert "[…]" in ended.out
     assert "§2 Gathered Context is cut from" in ended.err
     data = panda.json("recipe", "render", PLANNER, "--turn", "811")
-    assert 0 < data["input_tokens"] <= data["token_budget"]["input"] == 200
+    assert 0 < data["input_tokens"] <= data["token_budget"]["input"] == 150
 
 
 def test_validate_recipes(panda: Panda) -> None:
