@@ -31,6 +31,7 @@ MOST_WORDS = 2
 """So many of them may stand in one collection by chance."""
 
 FORMATS = {
+    "retrieval/operations.py:Operation": "values of ours",
     "documents/json_schema.py:_SCHEMA_KEYS": "keywords of JSON Schema",
     "phases/request.py:_TURN_NUMBER": "a line of our history",
     "cli/replay.py:result_of": "heads of a table that is printed",

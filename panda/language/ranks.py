@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from panda.language.claims import scan
-from panda.language.patterns import lazy_pattern
+from panda.language.patterns import lazy_pattern, one_of
 from panda.language.text import MESSAGE_CHARS, plain_text
 from panda.language.things import UNITS, scale_of, within
 from panda.language.words import (
@@ -19,6 +20,7 @@ from panda.language.words import (
     split_terms,
 )
 
+_TABLE_WORDS = "table_words.txt"
 _WORD = lazy_pattern(r"[^\W\d_]+")
 _AT_LEAST = 0.6  # share of the rows that have a value by which all are compared
 
@@ -53,6 +55,29 @@ def rows_meant(query: str, rows: Sequence[str]) -> list[int] | None:
     if found is None and not ways:
         return None
     return found or list(range(len(rows)))
+
+
+@cache
+def _bound_pattern() -> re.Pattern[str]:
+    groups = "|".join(
+        rf"(?P<{name}>{one_of(read_words(_TABLE_WORDS, name))})"
+        for name in ("at_least", "at_most", "over", "under")
+    )
+    than = one_of(read_words(_TABLE_WORDS, "than"))
+    return re.compile(
+        rf"(?<!\w)(?:{groups}|(?P<comparative>\w+er)\ {than})\s+(?=\D{{0,3}}\d)", re.IGNORECASE | re.VERBOSE
+    )
+
+
+def find_bound(query: str) -> re.Match[str] | None:
+    """
+    Return where a query sets a bound to a number: a match with one of the groups at_least, at_most, over,
+    under and comparative.
+
+    >>> find_bound("which walks were longer than 10 km")["comparative"]
+    'longer'
+    """
+    return _bound_pattern().search(query)
 
 
 def judges(query: str) -> bool:

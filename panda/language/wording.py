@@ -117,6 +117,16 @@ def describe_antecedents(query: str, said: Sequence[str], near: float) -> tuple[
     return tuple(3 * float(one) * float(other) for one in asked for other in before)
 
 
+def split_denials(text: str) -> str:
+    """
+    Return a text in which denials stand apart from their verbs.
+
+    >>> split_denials("which havent been paid")
+    'which have not been paid'
+    """
+    return _TYPED_NOT.sub(r"\1 not", text)
+
+
 def word_runs(text: str) -> Iterator[str]:
     """
     All runs of one to three words of a text, and of one to four of their kinds, numbers alike, with its

@@ -11,9 +11,10 @@ from functools import cached_property
 from panda.language.claims import scan
 from panda.language.dates import age_between, find_periods
 from panda.language.numbers import size_of
-from panda.language.patterns import one_of
+from panda.language.ranks import find_bound
 from panda.language.text import plain_text
 from panda.language.things import scale_of
+from panda.language.wording import split_denials
 from panda.language.words import (
     FUNCTION_WORDS,
     is_ordinary,
@@ -43,9 +44,6 @@ _NAMED_WEIGHT = 0.5
 """What a word of a column that the query has is worth beside a cosine."""
 _MOST_DECIMALS = 2
 _DAYS_OF_YEAR = 366
-_DENIED_VERB = re.compile(
-    r"\b(is|are|was|were|do|does|did|have|has|had|ca|wo|could|should|would)n['’]?t\b", re.IGNORECASE
-)
 _NUMBER = re.compile(r"\d(?:[\d.,' ]*\d)?")
 _DECIMALS = re.compile(r"([.,])(\d{1,2})\Z")
 _HOURS = re.compile(r"\dh|\d h")
@@ -69,7 +67,7 @@ class Question:
     @cached_property
     def plain(self) -> str:
         """The query with denials apart: "have not" for "havent"."""
-        return _DENIED_VERB.sub(r"\1 not", plain_text(self.query))
+        return split_denials(plain_text(self.query))
 
     @cached_property
     def words(self) -> list[str]:
@@ -223,7 +221,7 @@ def _by_column(holders: dict[str, list[NoteRow]], table: NoteTable) -> list[set[
 
 def _limits(question: Question, table: NoteTable) -> Iterator[_Bound]:
     """Return the bound that a question sets: "over £50", "more than 400 pages", "longer than 10 km"."""
-    match = _bound_pattern().search(question.plain)
+    match = find_bound(question.plain)
     if match is None:
         return
     rest = question.plain[match.end() :]
@@ -247,16 +245,6 @@ def _limits(question: Question, table: NoteTable) -> Iterator[_Bound]:
         return any(size > limit if is_least else size < limit for size in sizes)
 
     yield _Bound(holds, frozenset(split_terms(rest[mention.start : mention.end])))
-
-
-def _bound_pattern() -> re.Pattern[str]:
-    groups = "|".join(
-        rf"(?P<{name}>{one_of(_words(name))})" for name in ("at_least", "at_most", "over", "under")
-    )
-    return re.compile(
-        rf"(?<!\w)(?:{groups}|(?P<comparative>\w+er)\ {one_of(_words('than'))})\s+(?=\D{{0,3}}\d)",
-        re.IGNORECASE | re.VERBOSE,
-    )
 
 
 def _grows(comparative: str) -> bool:
@@ -330,18 +318,26 @@ def choose_column(question: Question, table_rows: Sequence[NoteRow], closeness: 
         keys = of_time or keys
     if len(keys) < 2:
         return keys[0] if keys else None
-    texts = [_describe(key) for key in keys]
+    texts = [_describe(key, table_rows) for key in keys]
     near = closeness(question.query, texts)
     named = [len(question.terms & frozenset(split_terms(text))) for text in texts]
     scores = [own + _NAMED_WEIGHT * count for own, count in zip(near, named, strict=True)]
     return keys[scores.index(max(scores))]
 
 
-def _describe(column_key: Key) -> str:
+def _describe(column_key: Key, table_rows: Sequence[NoteRow]) -> str:
+    """Return what a column is about: its head, what stands before its numbers in a list, and its kind."""
     column, measure = column_key
     is_price = len(measure) == _CURRENCY_LETTERS and measure.isupper()
     kind = "price, cost, money" if is_price else _KINDS.get(measure, "")
-    return ", ".join(filter(None, (column, kind)))
+    before = Counter(
+        word
+        for row in table_rows
+        if not column and (value := row.values.get(column_key))
+        for word in split_words(row.text.partition(value.written)[0])[-1:]
+    )
+    common = [word for word, count in before.items() if count >= _LEAST_SHARE * len(table_rows)]
+    return ", ".join(filter(None, (column, *common, kind)))
 
 
 def _add(
