@@ -75,9 +75,8 @@ class Pipeline:
     @contextmanager
     def _telling(self, turn: Turn, phase: PipelinePhase) -> Iterator[None]:
         """Tell of a phase once: with what serves it when that is first asked, at its end if nobody is."""
-        if (
-            turn.store.apart is not None or turn.metadata.run is not None
-        ):  # of a run it is told which turn ended
+        is_of_run = turn.store.apart is not None or turn.metadata.run is not None
+        if is_of_run:  # of which it is told which turn ended
             yield
             return
         served_by = self._executor.served_by(phase.layer) if self._executor else phase.layer

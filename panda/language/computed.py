@@ -33,13 +33,15 @@ _SPAN_UNITS = {
     "month": "month",
     "year": "year",
 }
+_HOURS_AND_MINUTES = lazy_pattern(r"(\d{1,3})\s?h\s?([0-5]\d)")
 _CURRENCY = r"[$€£¥₹¢]"
 _UNIT = rf"(?:%|{_CURRENCY}|°?[^\W\dxX_]\w*(?:/[^\W\d_]\w*)?|°)"
 _TOKEN = lazy_pattern(
     rf"""\s*(?:
       (?P<function>[A-Za-z]+)\s*\((?:\s*(?P<list>[^\d()]*[A-Za-z][^\d()]*?)\s*\))?
     | (?P<operand>
-        (?:(?:[A-Z]{{0,3}}{_CURRENCY}|[A-Z]{{3}}[ ])?\s?\d(?:[\d.,:'’]*\d)?\s?{_UNIT}*
+        (?:\d{{1,3}}\s?h\s?[0-5]\d(?![\d.,:])
+          |(?:[A-Z]{{0,3}}{_CURRENCY}|[A-Z]{{3}}[ ])?\s?\d(?:[\d.,:'’]*\d)?\s?{_UNIT}*
           |(?i:{ALL_NUMBER_WORDS}))
         (?:[ ]\d+[ ]?(?:s|min|h)\b)*(?:[ ](?!of\b|[xX]\b)[^\W\d_][\w-]*)?)
     | (?P<of>of\b)
@@ -128,6 +130,10 @@ def _step(value: str) -> Fraction:
 
 
 def _read(text: str) -> _Quantity:
+    if time := _HOURS_AND_MINUTES.fullmatch(text.strip()):
+        return _Quantity(
+            Fraction(3_600 * int(time[1]) + 60 * int(time[2])), "s", Fraction(60), own_unit="min"
+        )
     amounts = [mention.amount for mention in scan(plain_text(text.strip())) if mention.amount]
     sizes = [(amount, *size_of(amount.unit)) for amount in amounts if amount.value is not None]
     if len(sizes) != 1 and {unit for _, _, unit in sizes} != {"s"}:  # "2 h 45 min"

@@ -329,13 +329,14 @@ class Synthesizer:
         guidance: str | None,
     ) -> tuple[Reply[AnswerReply], Sequence[Option]]:
         """
-        Return the reply, and the sources that it could cite; those of the session are among them. A recipe
-        that asks for lines is not offered whole sources beside them.
+        Return the reply, and the sources that it could cite; those of the session are among them. Where lines
+        are all there is, a recipe that asks for them is not offered whole sources beside them.
         """
         names = dict.fromkeys(node_id for line in (*offered, *session_lines) for node_id in line.node_ids)
         recipe = self._executor.book.recipe_for(ANSWER.name, turn.mode, turn.intent)
         is_text = not recipe.is_object
         sources = [Option(str(n) if is_text else id_, id_) for n, id_ in enumerate(names, 1)]
+        are_lines_enough = not session_lines and asks_at(recipe.output_schema, "items[].lines")
 
         def labelled() -> Sequence[Option]:
             label = label_lines(self._reader, turn.context.front.created_at)
@@ -351,10 +352,7 @@ class Synthesizer:
             self._executor,
             ANSWER,
             turn,
-            options={
-                "sources": () if asks_at(recipe.output_schema, "items[].lines") else sources,
-                "lines": labelled,
-            },
+            options={"sources": () if are_lines_enough else sources, "lines": labelled},
             ids={"sources": cited, "lines": [f"L{n}" for n, _ in enumerate(offered, 1)]},
             variables={"today": turn.today},
             extra={TOOL_RESULTS: partial(render_unclaimed, turn.steps())},

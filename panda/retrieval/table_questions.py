@@ -336,7 +336,11 @@ def _describe(column_key: Key, table_rows: Sequence[NoteRow]) -> str:
         if not column and (value := row.values.get(column_key))
         for word in split_words(row.text.partition(value.written)[0])[-1:]
     )
-    common = [word for word, count in before.items() if count >= _LEAST_SHARE * len(table_rows)]
+    units = frozenset(
+        word for row in table_rows for value in row.values.values() for word in split_words(value.written)
+    )
+    least = _LEAST_SHARE * len(table_rows)
+    common = [word for word, count in before.items() if count >= least and word not in units]
     return ", ".join(filter(None, (column, *common, kind)))
 
 

@@ -174,6 +174,18 @@ def test_whole_sources_are_not_offered_beside_lines(ann: ScriptedPanda) -> None:
     assert ann.turn(script=citing).response.startswith("The Lenovo LOQ 15 costs $697. [1]")
 
 
+def test_what_the_session_answers_from_can_be_cited(ann: ScriptedPanda) -> None:
+    """The turns of a session that itself answers are offered as whole sources, and the prompt says so."""
+    ann.say(PRICE_QUESTION)
+    recalling = Script(answer={"items": [{"text": "We spoke of the Lenovo LOQ 15.", "node_ids": ["turn:3"]}]})
+    recalling.cites_nodes = True
+    turn = ann.turn("What did we talk about?", "--session", "talk", script=recalling)
+    (request,) = turn.asked("answer")
+    assert "node_ids cites them" in request.messages[0].content
+    assert "- turn:3\n" in request.messages[1].content
+    assert turn.response.startswith("We spoke of the Lenovo LOQ 15. [1]")
+
+
 def test_the_judge_reads_each_line_once(house: ScriptedPanda) -> None:
     """Phase 6 has cited lines below their items, and the others apart; §2 and §4 are not sent beside them."""
     judged = user_message(ask_for_kitchen(house), "validator")
