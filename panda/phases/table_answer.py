@@ -49,8 +49,10 @@ def answer_from_tables(
     Return what the table of the closest passage says to a query; None where that is no part of the table that
     is closest as a whole, or where nothing is to be done with its rows.
     """
+    if not ranked_passages or ranked_passages[0].best.list_id is None:
+        return None
     probabilities = ranker.read_operations(turn.meant)
-    if not ranked_passages or not probabilities:
+    if not probabilities:
         return None
     operation = max(OPERATIONS, key=lambda name: probabilities[name] if name != "rows" else 0.0)
     if probabilities[operation] < (_LEAST if operation in _LEADS else _LEAST_ROW):
