@@ -337,7 +337,7 @@ class Panda:
                 kills.append(Kill(write))
                 if kind == "append":
                     kills.append(Kill(write, is_torn=True))
-        last = kills[-1].write
+        last = kills[-1].write if kills else 0
         return [replace(kill, may_end_before=kill.write == last) for kill in kills]
 
     def run_killed(self, kill: "Kill", *words: str) -> None:
