@@ -61,6 +61,7 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.retrieval.candidates import (
+    PASSAGE_CHARS,
     Candidate,
     Retriever,
     build_plan,
@@ -99,7 +100,6 @@ _MAX_RANKED = 60
 _WIDER = 4
 _SESSION_TURNS = 20
 _CHARS = 240
-_PASSAGE_CHARS = 160
 
 
 def _ruled(plan: RetrievalPlan) -> list[str]:
@@ -308,7 +308,7 @@ class ContextGatherer:
                 passage = f"{line.above}: {line.text}" if line.above else line.text
                 if node.title not in passage:
                     passage = f"{node.title} {passage}"
-                shown = f"{node_label(node, now)}: {shorten(passage, _PASSAGE_CHARS)}"
+                shown = f"{node_label(node, now)}: {shorten(passage, PASSAGE_CHARS)}"
             options.append(Option(candidate.node_id, line.text, (candidate.node_id,), 0.0, line.above, shown))
         return options
 

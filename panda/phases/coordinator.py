@@ -36,6 +36,7 @@ from panda.store.carry import CachedStep
 from panda.store.layout import TOOLRESULTS_MD
 from panda.store.records import (
     FileRecord,
+    GoalProgress,
     Plan,
     Progress,
     Reused,
@@ -176,6 +177,7 @@ class _Loop:
             for call in self._calls_of(reply, suggested):
                 if call.tool == _DONE:
                     self._take_over()
+                    self._conclude(reply.content.conclusion)
                     return "done", None
                 if len(self.current) >= MOST_CALLS:
                     return "limited", f"{MOST_CALLS} tool calls"
@@ -208,7 +210,7 @@ class _Loop:
 
     def _ask(self, suggested: Mapping[str, Calls]) -> Reply[CoordinationReply]:
         progress = goals_progress(self._plan.goals, self.current, said_done=self.said_done)
-        told = [f"{goal.id}: {goal.status}" for goal in progress] + self._notices
+        told = [f"{goal.id}: {self._state_of(goal)}" for goal in progress] + self._notices
         pages = live_pages(self._turn, self._context.reader) if "web.fetch" in suggested else []
         results = cache(self._results)
         not_made = self._not_made(suggested)
@@ -240,6 +242,11 @@ class _Loop:
                 "progress": "\n".join(told),
             },
         )
+
+    def _state_of(self, goal: GoalProgress) -> str:
+        """Return a goal's state for a prompt: whether results fulfil it is for the reply to say."""
+        is_unjudged = goal.status == "done" and goal.id not in self.said_done
+        return "open, something was found" if is_unjudged else goal.status
 
     def _results(self) -> list[Option]:
         claims = tool_lines(self._turn, self._context.reader, self.steps)
@@ -304,6 +311,15 @@ class _Loop:
         for step in reused_steps(self._turn) if not self.steps else []:
             self._keep(step)
         if self.steps:
+            self._append()
+
+    def _conclude(self, conclusion: str | None) -> None:
+        """Keep with the last step what the reply that ends the phase says of the results."""
+        if conclusion and self.current and self.current[-1].conclusion is None:
+            concluded = replace(self.current[-1], conclusion=conclusion)
+            self._turn.folder.save(concluded)
+            self.steps[-1] = concluded
+            self.current[-1] = concluded
             self._append()
 
     def _run(self, step: Step) -> ToolResult:

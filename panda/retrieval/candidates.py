@@ -36,16 +36,18 @@ _TURN_CHARS = 500
 _TEXT_CHARS = 240
 _Scored = tuple[IndexEntry, float]
 _TOTAL_TOKENS = 3_900
+"""Budget tokens of all candidates together: the input of the call less 300 for the query's analysis."""
 _LABEL_TOKENS = 24
 """What kind, date, age, quality and confidence of a candidate take in a prompt."""
-"""Budget tokens of all candidates together: the input of the call less 300 for the query's analysis."""
+PASSAGE_CHARS = 160
+"""How much of a candidate a prompt shows at most."""
 _BUDGETS: Mapping[str, int] = {
     "document": 1_000,
     "turn": 2_500,
     "memory": 400,
     "research": 500,
     "visit": 500,
-    "knowledge": 500,
+    "knowledge": 1_000,
 }
 _KINDS = {"fact": "memory"}
 _FULL = 0.80
@@ -148,15 +150,15 @@ def _candidate(entry: IndexEntry, score: float, worded: Collection[str]) -> Cand
 def offered_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
     """
     The candidates that fit the budgets of their kinds (S1 §7.1), in the same order: turns share 2,500 tokens,
-    preferences and facts 400, research, visits and knowledge documents 500 each; what exceeds all of it
-    together is left out too.
+    preferences and facts 400, research and visits 500 each, knowledge documents 1,000; what exceeds all of it
+    together is left out too. Each counts with as much as a prompt shows of it.
     """
     room, total = dict(_BUDGETS), _TOTAL_TOKENS
     offered: list[Candidate] = []
     for candidate in candidates:
         kind = candidate.node_id.partition(":")[0]
         kind = _KINDS.get(kind, kind)
-        tokens = count_tokens(candidate.text) + _LABEL_TOKENS
+        tokens = count_tokens(shorten(candidate.text, PASSAGE_CHARS)) + _LABEL_TOKENS
         if tokens <= min(room[kind], total):
             offered.append(candidate)
             room[kind] -= tokens

@@ -314,7 +314,7 @@ def test_nothing_is_missing_where_the_context_passed(ann: ScriptedPanda) -> None
 
 def test_a_source_without_room_is_left_out_by_its_rank(ann: ScriptedPanda) -> None:
     """The plan says of sources that the prompt of 2.1 had no room for that no model judged them."""
-    for number in range(12):
+    for number in range(28):
         write_note(
             ann.user_directory, f"tram_{number}.md", f"# Tram {number}\n\n{'The tram is late. ' * 20}\n"
         )

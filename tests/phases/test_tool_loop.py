@@ -7,6 +7,7 @@ import pytest
 from tests.api import PRICE_QUESTION, ScriptedPanda, tree
 from tests.script import Script, step_of
 
+STATES = ("open", "open, something was found", "done")
 ROUTE = {"tools": [], "next_step": "coordinator"}
 
 
@@ -77,6 +78,23 @@ def test_every_call_is_kept_whole(ann: ScriptedPanda) -> None:
     assert all(claim["source"] for claim in step["claims"])
     progress = turn.file("plan.json")["progress"]
     assert [(goal["id"], goal["status"]) for goal in progress["goals"]] == [("G1", "open"), ("G2", "done")]
+
+
+def test_a_conclusion_beside_done_is_kept(ann: ScriptedPanda) -> None:
+    """What the reply that ends the phase says of the results stands with the last step and in §4."""
+    replies = [calls(*searches(0, 1)), calls({"tool": "done"}, conclusion="both shops are cheap")]
+    turn = ann.turn(script=Script(planner=ROUTE, coordinator=replies))
+    assert [step["conclusion"] for step in turn.steps] == ["both shops are cheap"]
+    assert "- conclusion: both shops are cheap" in turn.body(4)
+
+
+def test_results_alone_fulfil_no_goal_for_the_model(ann: ScriptedPanda) -> None:
+    """A goal for which a call found something is open to the model until it says that it is fulfilled."""
+    replies = [calls(*searches(0, 1)), calls(*searches(1, 1), goals_done=["G1"]), {"tool": "done"}]
+    turn = ann.turn(script=Script(planner=ROUTE, coordinator=replies))
+    texts = [asked.text for asked in turn.asked("coordinator")]
+    states = [state for text in texts for state in STATES if f"G1: {state}\n" in text]
+    assert states == ["open", "open, something was found", "done"]
 
 
 def test_goals_follow_their_dependencies(ann: ScriptedPanda) -> None:
