@@ -2,9 +2,10 @@
 How good answers to everyday questions are, with whole sets left out: `python -m bench.everyday [PART…]`.
 
 Each vault (notes with questions) is ranked by the passages of panda and by those of the frozen baseline
-(baseline.py). What decides between an answer and `unsure` is fitted on all other vaults. Score: right and
-answered 1, right only in what is shown as closest ½, wrong and answered −1; of questions that nothing answers
-only how many are not answered is told. Single misses are not printed.
+(baseline.py). What decides between an answer and `unsure` is fitted on all other vaults: on their questions,
+and on the same questions over what is left without the passages that answer them. Score: right and answered
+1, right only in what is shown as closest ½, wrong and answered −1; of questions that nothing answers, and of
+those whose answer was removed, only how many are not answered is told. Single misses are not printed.
 
 `--fit` writes the weights of all vaults together to panda/retrieval/selection.json. `--turns` asks panda
 itself, turn by turn, with the weights that it has: vaults, conversations and the demo store.
@@ -17,7 +18,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +32,23 @@ from panda.index.vectors import VectorStore
 from panda.models.kept_encoder import KeptEncoder
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
-from panda.retrieval.passages import PassageRanker, RankedPassage, cut_passages
+from panda.retrieval.passages import PassageRanker, RankedPassage, WordCoverage, cut_passages
 from panda.retrieval.selection import MAX_BEHIND, MAX_PASSAGES, describe_passages
 from panda.settings import load_settings
 from panda.store.layout import Layout
 
 WEIGHTS = Path(__file__).parents[1] / "panda" / "retrieval" / "selection.json"
-LEAST = 0.5
-"""Probability from which on passages are called the answer: a wrong answer costs two closest passages."""
+LEAST = 0.4
+"""Probability from which on passages are called the answer."""
 _KEPT = 4  # passages of a question that are looked at
-_FOREIGN_EVERY = 4
-_FOREIGN_WEIGHT = 0.05
-"""What a question of another vault weighs beside one of the own: nothing answers it."""
+_REMOVED_WEIGHT = 0.25
+"""What a question without its answer weighs beside one that has it."""
+_UNANSWERABLE_WEIGHT = 2.0
+"""What a question weighs that was written so that nothing answers it: there are few of them."""
 _STRENGTH = 0.3  # of the regularisation
-_SIGNS = np.array([0, 1, 1, 1, 1, 1, -1])  # of the weights: of the constant any
+_SIGNS = np.array([0, 1, 0, 1, 1, 1, -1, 1, 1])
+"""Of the weights: of the constant any, and of the share of words: beside how well they are covered it is
+evidence against a passage that repeats the question's words and tells of something else."""
 
 Weights = NDArray[np.float64]
 
@@ -55,14 +59,26 @@ class Ranked:
 
     case: Mapping[str, Any]
     passages: list[RankedPassage]
-    by_words: list[RankedPassage]
-    """The same without an encoder."""
+    coverage: WordCoverage | None
+    """How well the closest covers the question's words; None without an encoder."""
     baseline: list[tuple[float, str]]
-    is_foreign: bool
+    is_removed: bool
+    """Whether the passages that answer are left out."""
 
     @property
     def is_answerable(self) -> bool:
-        return not (self.is_foreign or has_no_answer(self.case))
+        return not (self.is_removed or has_no_answer(self.case))
+
+    @property
+    def weight(self) -> float:
+        """Return what the question weighs in the fit."""
+        if self.is_removed:
+            return _REMOVED_WEIGHT
+        return _UNANSWERABLE_WEIGHT if has_no_answer(self.case) else 1.0
+
+    def values(self) -> list[float]:
+        """Return a constant 1 and what describes the passages."""
+        return [1.0, *describe_passages(self.case["ask"], self.passages, self.coverage)]
 
     def text(self) -> str:
         """Return what is shown of the passages as an answer."""
@@ -90,6 +106,9 @@ class Score:
     unanswerable: int = 0
     declined: int = 0
     """Of the unanswerable ones those that were not answered."""
+    removed: int = 0
+    """Questions whose answer was removed."""
+    removed_declined: int = 0
 
     def add(self, case: Mapping[str, Any], *, answered: bool, answer: str, closest: str) -> None:
         if has_no_answer(case):
@@ -111,7 +130,8 @@ class Score:
     def __str__(self) -> str:
         return (
             f"score {self.points:g} of {self.questions}, answered {self.answered}, right {self.right},"
-            f" shown {self.held}; unanswerable {self.unanswerable}, not answered {self.declined}"
+            f" shown {self.held}; unanswerable {self.unanswerable}, not answered {self.declined};"
+            f" answer removed {self.removed}, not answered {self.removed_declined}"
         )
 
 
@@ -131,51 +151,55 @@ def main() -> int:
             ask_turns(layers, arguments.parts or [path.stem for path in sorted(LIFE.glob("*.json"))])
             return 0
         vaults = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(LIFE.glob("vault*.json"))}
-        ranked = {name: rank_vault(layers, name, vaults) for name in vaults}
+        ranked = {name: rank_vault(layers, vault) for name, vault in vaults.items()}
+        blind = {name: rank_vault(layers, vault, by_words=True) for name, vault in vaults.items()}
     for name in names:
         others = [own for other, own in ranked.items() if other != name]
         print(f"{name}: passages {score_passages(ranked[name], fit_weights(others))}")  # noqa: T201
         threshold = fit_threshold(others)
         print(f"{name}: baseline {score_baseline(ranked[name], threshold)}")  # noqa: T201
-        lengths = [len(one.closest()) for one in ranked[name] if not one.is_foreign]
+        lengths = [len(one.closest()) for one in ranked[name] if not one.is_removed]
         print(f"{name}: median of what is shown {statistics.median(lengths):g} characters")  # noqa: T201
     if arguments.fit:
         weights = [round(float(weight), 4) for weight in fit_weights([*ranked.values()])]
-        blind = [[replace(one, passages=one.by_words) for one in own] for own in ranked.values()]
-        by_words = [round(float(weight), 4) for weight in fit_weights(blind)]
+        by_words = [round(float(weight), 4) for weight in fit_weights([*blind.values()])]
         values = {"weights": weights, "by_words": by_words, "least": LEAST}
         WEIGHTS.write_text(json.dumps(values) + "\n", encoding="utf-8")
     return 0
 
 
-def rank_vault(layers: Layers, name: str, vaults: Mapping[str, Any]) -> list[Ranked]:
-    """Rank the passages of a vault for its questions, and for some of the others' that nothing answers."""
+def rank_vault(layers: Layers, vault: Mapping[str, Any], *, by_words: bool = False) -> list[Ranked]:
+    """Rank the passages of a vault for its questions, and for each once more without those that answer it."""
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory) / "store"
-        make_store(root, vaults[name]["notes"])
+        make_store(root, vault["notes"])
         settings = load_settings({"root": str(root), "user": "default"}, os.environ, root)
         app = App(settings, settings.store, layers)
         reader = app.tools.reader
-        nodes = [reader.load(f"knowledge:{note}") for note in vaults[name]["notes"]]
+        nodes = [reader.load(f"knowledge:{note}") for note in vault["notes"]]
         passages = [passage for node in nodes for passage in cut_passages(node)]
         encoder = layers.encoder()
         assert encoder is not None
-        words_ranker = PassageRanker(None)
-        ranker = PassageRanker(KeptEncoder(encoder, VectorStore(Layout(root))))
-        baseline = BaselinePassages(encoder, vaults[name]["notes"])
-        cases = [(case, False) for case in vaults[name]["questions"]]
-        for other, vault in vaults.items():
-            cases += [(case, True) for case in vault["questions"][::_FOREIGN_EVERY] if other != name]
-        return [
-            Ranked(
-                case=case,
-                passages=ranker.rank(case["ask"], passages)[:_KEPT],
-                by_words=words_ranker.rank(case["ask"], passages)[:_KEPT],
-                baseline=baseline.closest(case["ask"]),
-                is_foreign=foreign,
-            )
-            for case, foreign in cases
-        ]
+        ranker = PassageRanker(None if by_words else KeptEncoder(encoder, VectorStore(Layout(root))))
+        baseline = BaselinePassages(encoder, vault["notes"])
+        found = []
+        for case in vault["questions"]:
+            ranked = ranker.rank(case["ask"], passages)
+            left = [near for near in ranked if not _holds_any(case, near.passage.text)]
+            tried = [(ranked, False)]
+            if not has_no_answer(case) and 0 < len(left) < len(ranked):
+                tried.append((left, True))
+            found += [
+                Ranked(
+                    case=case,
+                    passages=near[:_KEPT],
+                    coverage=ranker.measure_coverage(case["ask"], near[0].passage),
+                    baseline=[] if by_words or is_removed else baseline.closest(case["ask"]),
+                    is_removed=is_removed,
+                )
+                for near, is_removed in tried
+            ]
+        return found
 
 
 def ask_vault(layers: Layers, directory: Path, vault: Mapping[str, Any]) -> str:
@@ -220,12 +244,12 @@ def fit_weights(sets: Sequence[Sequence[Ranked]]) -> "Weights":
     Return the weights of a logistic regression over whether what is shown answers: constant, values.
 
     A value whose weight comes out with the wrong sign is left out, the one that is most wrong first: more
-    closeness, words or lead never make an answer less likely, and what is missing never more.
+    closeness, lead or coverage never make an answer less likely, and what is missing never more.
     """
     cases = [one for own in sets for one in own]
-    values = np.array([[1.0, *describe_passages(one.case["ask"], one.passages)] for one in cases])
+    values = np.array([one.values() for one in cases])
     right = np.array([one.is_answerable and not _wrong(one.case, one.text()) for one in cases], float)
-    importance = np.array([_FOREIGN_WEIGHT if one.is_foreign else 1.0 for one in cases])
+    importance = np.array([one.weight for one in cases])
     mean, spread = values.mean(0), values.std(0) + 1e-9
     mean[0], spread[0] = 0.0, 1.0
     scaled = (values - mean) / spread
@@ -233,7 +257,7 @@ def fit_weights(sets: Sequence[Sequence[Ranked]]) -> "Weights":
     while True:
         weights = np.zeros(values.shape[1])
         weights[used] = _fit_logistic(scaled[:, used], right, importance)
-        wrong = weights * _SIGNS
+        wrong = weights * _SIGNS[: len(weights)]
         if wrong.min() >= 0:
             break
         used[int(wrong.argmin())] = False
@@ -257,10 +281,12 @@ def _fit_logistic(values: "Weights", right: "Weights", importance: "Weights") ->
 def score_passages(cases: Sequence[Ranked], weights: "Weights") -> Score:
     score = Score()
     for one in cases:
-        if not one.is_foreign:
-            values = np.array([1.0, *describe_passages(one.case["ask"], one.passages)])
-            answered = 1 / (1 + np.exp(-values @ weights)) >= LEAST
-            score.add(one.case, answered=bool(answered), answer=one.text(), closest=one.closest())
+        answered = bool(1 / (1 + np.exp(-np.array(one.values()) @ weights)) >= LEAST)
+        if one.is_removed:
+            score.removed += 1
+            score.removed_declined += not answered
+        else:
+            score.add(one.case, answered=answered, answer=one.text(), closest=one.closest())
     return score
 
 
@@ -274,7 +300,7 @@ def fit_threshold(sets: Sequence[Sequence[Ranked]]) -> float:
 def score_baseline(cases: Sequence[Ranked], threshold: float) -> Score:
     score = Score()
     for one in cases:
-        if not one.is_foreign:
+        if not one.is_removed:
             text = one.baseline_text()
             score.add(one.case, answered=one.baseline[0][0] >= threshold, answer=text, closest=text)
     return score
@@ -282,6 +308,12 @@ def score_baseline(cases: Sequence[Ranked], threshold: float) -> Score:
 
 def _wrong(case: Mapping[str, Any], text: str) -> list[str]:
     return misses(case, Answer("approved", True, text))
+
+
+def _holds_any(case: Mapping[str, Any], text: str) -> bool:
+    """Whether a text holds any part of the answer."""
+    parts = [*case.get("all", ()), *(part for parts in case.get("or", ()) for part in parts)]
+    return any(not _wrong({"all": [part]}, text) for part in parts)
 
 
 def _holds_all(case: Mapping[str, Any], text: str) -> bool:

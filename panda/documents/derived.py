@@ -7,6 +7,7 @@ from panda.documents.source_statements import SourceStatement, read_statements
 from panda.language.claims import Amount, Found
 from panda.language.computed import ComputationError, work_out
 from panda.language.expressions import Expression, find_expressions
+from panda.language.numbers import size_of
 from panda.language.patterns import lazy_pattern
 from panda.language.polarity import content_words
 from panda.language.text import fold_name
@@ -15,6 +16,7 @@ from panda.language.words import split_words
 _NEAR_CHARS = 60  # between a figure and the calculation of it
 _LEAST_LISTED = 2
 _MOST_MEMBER_WORDS = 4
+_MOST_HEAD_CHARS = 40
 _MOST_CHARS = 20_000  # of a source that is read for lists
 _TIMES = lazy_pattern(r"(?<![\d.,])(\d{1,6}) ?[x×] ?(?=\d)")
 _COUNTED_END = lazy_pattern(r"[.,:;()\d\n]")
@@ -56,18 +58,30 @@ def find_worked(
 
 
 def counts_members(text: str, mention: Found, sources: Sequence[str]) -> bool:
-    """Return whether a count is the length of a list whose title the text names behind it."""
+    """
+    Return whether a count is the length of a list whose title the text names behind it, or how many values
+    rows have in a column that it names: "four days" of four rows "Day: …".
+    """
     amount = mention.amount
-    if amount is None or amount.currency or amount.unit or amount.ordinal:
+    if amount is None or amount.currency or amount.ordinal or size_of(amount.unit)[1] not in ("", "s"):
         return False
     end = _COUNTED_END.search(text, mention.end)
-    named = {word.stem for word in content_words(text[mention.end : end.start() if end else None])}
+    named = {word.stem for word in content_words(text[mention.start : end.start() if end else None])}
     lists = (listed for source in sources if len(source) <= _MOST_CHARS for listed in _lists(source))
     return any(length == amount.value and not named.isdisjoint(title) for title, length in lists)
 
 
 def _lists(source: str) -> Iterator[tuple[frozenset[str], int]]:
-    """Yield the words of the title of each list, and how many members it has."""
+    """Yield the words of the title of each list or column, and how many members it has."""
+    columns: dict[str, set[str]] = {}
+    for row in source.splitlines():
+        for cell in row.split("; "):
+            head, colon, value = cell.partition(": ")
+            if colon and len(head) <= _MOST_HEAD_CHARS:
+                columns.setdefault(head, set()).add(value)
+    for head, values in columns.items():
+        if len(values) >= _LEAST_LISTED:
+            yield frozenset(word.stem for word in content_words(head)), len(values)
     units = split_units(source)
     titles = {unit.list_line: unit.headings[-1:] for unit in units if unit.list_line}
     titles |= {unit.heads_line: (unit.text,) for unit in units if unit.heads_line}

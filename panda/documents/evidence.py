@@ -260,9 +260,9 @@ def check_figures(
     about: Sequence[str] = (),
 ) -> FigureCheck:
     """
-    Return which figures of a text hold. A later one may use an earlier one, and divide by how many numbers
-    that adds; what one is counted for ("per visit") is taken as the text has it. One that does not hold is no
-    fault if the text is right without it.
+    Return which figures of a text hold. One may use another, and divide by how many numbers that adds; what
+    one is counted for ("per visit") is taken as the text has it. One that does not hold is no fault if the
+    text is right without it.
 
     Args:
         sources: The texts that the whole text cites, one a node.
@@ -270,19 +270,10 @@ def check_figures(
         whole_lists: Those of which it cites a line: how long they are counts, and what they add up to.
         about: As for check_evidence.
     """
-    values: list[str] = []
-    are_held: list[bool] = []
-    faults: list[str] = []
     counts = {len(lines) for lines in whole_lists.values() if len(lines) > 1}
-    for figure in figures:
-        try:
-            counts.add(_work_out(replace(figure, sources=[*figure.sources, *values]), lists, counts))
-        except ComputationError as exc:
-            faults.append(str(exc))
-            are_held.append(False)
-        else:
-            values.append(figure.value)
-            are_held.append(True)
+    values, faults_by_place = _work_out_all(figures, lists, counts)
+    are_held = [place not in faults_by_place for place in range(len(figures))]
+    faults = [*faults_by_place.values()]
     values += _with_rates(text, values)
     worked_out = work_out_missing(text, [*sources, *values], whole_lists, about=about)
     values += [value for value, _ in worked_out]
@@ -293,6 +284,35 @@ def check_figures(
     return FigureCheck(
         values=tuple(values), are_held=tuple(are_held), faults=tuple(faults), worked_out=tuple(worked_out)
     )
+
+
+def _work_out_all(
+    figures: Sequence[Figure], lists: Mapping[str, Sequence[str]], sum_lengths: set[int]
+) -> tuple[list[str], dict[int, str]]:
+    """
+    Return the values of the figures that hold, and by their places why others do not.
+
+    Those that failed are tried again with what holds, as figures are listed in any order. Lengths of sums
+    are added to *sum_lengths*.
+    """
+    values: list[str] = []
+    faults: dict[int, str] = {}
+    waiting = [*range(len(figures))]
+    while waiting:
+        faults = {}
+        for place in waiting:
+            figure = figures[place]
+            sources = [*figure.sources, *values]
+            try:
+                sum_lengths.add(_work_out(replace(figure, sources=sources), lists, sum_lengths))
+            except ComputationError as exc:
+                faults[place] = str(exc)
+            else:
+                values.append(figure.value)
+        if len(faults) == len(waiting):
+            break
+        waiting = [*faults]
+    return values, faults
 
 
 def _with_rates(text: str, values: Sequence[str]) -> list[str]:

@@ -33,12 +33,14 @@ _SPAN_UNITS = {
     "month": "month",
     "year": "year",
 }
+_MEMBERS = lazy_pattern(r",(?!\d)")
+_COUNT = lazy_pattern(r"\s*count\s*\([^()]*\)\s*")
 _HOURS_AND_MINUTES = lazy_pattern(r"(\d{1,3})\s?h\s?([0-5]\d)")
 _CURRENCY = r"[$€£¥₹¢]"
 _UNIT = rf"(?:%|{_CURRENCY}|°?[^\W\dxX_]\w*(?:/[^\W\d_]\w*)?|°)"
 _TOKEN = lazy_pattern(
     rf"""\s*(?:
-      (?P<function>[A-Za-z]+)\s*\((?:\s*(?P<list>[^\d()]*[A-Za-z][^\d()]*?)\s*\))?
+      (?P<function>[A-Za-z]+)\s*\((?:\s*(?P<list>[^()]*[A-Za-z][^()]*?)\s*\))?
     | (?P<operand>
         (?:\d{{1,3}}\s?h\s?[0-5]\d(?![\d.,:])
           |(?:[A-Z]{{0,3}}{_CURRENCY}|[A-Z]{{3}}[ ])?\s?\d(?:[\d.,:'’]*\d)?\s?{_UNIT}*
@@ -104,6 +106,8 @@ def work_out(
     parser = _Parser(expression, value, sources, is_held, lists=lists, counts=counts)
     claimed = parser.claimed
     result = _between(expression, is_held) or parser.result()
+    if claimed.unit and not claimed.is_price and _COUNT.fullmatch(expression):  # "four days"
+        claimed = _Quantity(claimed.value / claimed.size)
     fits = claimed.unit == result.unit or (claimed.unit, result.unit) in (("%", ""), ("pp", "%"))
     if claimed.unit and not fits:
         raise ComputationError(
@@ -336,7 +340,13 @@ class _Parser:
                 raise ComputationError(f"a parenthesis of {self._text} is open")
             return inner
         if function := self._next("function"):
-            return self._function(function["function"].lower(), function["list"])
+            name = function["function"].lower()
+            listed = function["list"]
+            has_numbers = listed is not None and any(map(str.isdigit, listed))
+            if listed and has_numbers and name != "count" and not self._titles(listed):
+                self._at = function.start("list")
+                listed = None
+            return self._function(name, listed)
         token = self._next("operand")
         if token is None:
             raise ComputationError(
@@ -393,10 +403,9 @@ class _Parser:
         raise ComputationError(f"{name} in {self._text} is not one of sum, mean, min, max, count")
 
     def _listed(self, function: str, name: str) -> list[_Quantity]:
-        wanted = set(split_terms(name))
-        named = [lines for title, lines in self._lists.items() if wanted <= set(split_terms(title))]
+        named = [self._lists[title] for title in self._titles(name)]
         if not named and function == "count":
-            return [self._member(member) for member in name.split(",")]
+            return [self._member(member) for member in _MEMBERS.split(name)]
         if len(named) != 1:
             raise ComputationError(
                 f"{name} is {'more than one' if named else 'no'} list of the lines that are cited"
@@ -416,6 +425,11 @@ class _Parser:
                 raise ComputationError(f"{line!r:.60} of {name} has no number like {self.claimed.unit_name}")
             quantities.append(fitting[0] if fitting else _Quantity(Fraction(1)))
         return quantities
+
+    def _titles(self, name: str) -> list[str]:
+        """Return the titles of the lists that have all words of a name."""
+        wanted = set(split_terms(name))
+        return [title for title in self._lists if wanted <= set(split_terms(title))]
 
     def _member(self, name: str) -> _Quantity:
         words = set(split_terms(name))

@@ -52,6 +52,8 @@ _PARTS = lazy_pattern(
 _JOINED = lazy_pattern(r"(?<![^\W\d_])(?:[^\W\d_]++-)+[^\W\d_]+")
 _LOOK_CHARS = 40
 _NEVER_LAST = read_words("abbreviations.txt", "never_last")
+_GERMAN_ADJECTIVE = lazy_pattern(r"(.{2,}sche)[nrms]?")
+_ADJECTIVE_ENDS = ("", "n", "r", "m", "s")
 
 
 @dataclass(frozen=True)
@@ -75,15 +77,18 @@ class Words:
         return sorted(self.places)
 
     def hold(self, name: str) -> bool:
-        """Whether a name, or its plural or singular, is one of the words."""
+        """Whether a name, its plural or singular, or it as a German adjective, is one of the words."""
         if name in self.places:
             return True
         if _IS_CASELESS.match(name):
             at = bisect_left(self._sorted, name)
             return at < len(self._sorted) and self._sorted[at].startswith(name)
-        return (len(name) > 4 and name.endswith("s") and name[:-1] in self.places) or (
-            len(name) > 3 and f"{name}s" in self.places
-        )
+        if len(name) > 4 and name.endswith("s") and name[:-1] in self.places:
+            return True
+        if len(name) > 3 and f"{name}s" in self.places:
+            return True
+        adjective = _GERMAN_ADJECTIVE.fullmatch(name)  # "die Oldenburgische" of "bei der Oldenburgischen"
+        return adjective is not None and any(f"{adjective[1]}{end}" in self.places for end in _ADJECTIVE_ENDS)
 
 
 @lru_cache(maxsize=256)

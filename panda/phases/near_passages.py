@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from panda.phases.turn import Turn
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
-from panda.retrieval.selection import select_passages
+from panda.retrieval.selection import Selection, select_passages
 from panda.store.records import Evidence, Line
 
 
@@ -25,5 +25,10 @@ def passages_answer(turn: Turn, evidence: Evidence | None, ranker: PassageRanker
     if evidence is None or turn.reading.of_documents:
         return True
     ranked = near_passages(evidence, evidence.gathered)
-    by_words = not ranker.reads(turn.meant)
-    return not ranked or select_passages(turn.meant, ranked, by_words=by_words).is_sure
+    return not ranked or select_closest(turn.meant, ranked, ranker).is_sure
+
+
+def select_closest(query: str, ranked_passages: Sequence[RankedPassage], ranker: PassageRanker) -> Selection:
+    """Return which of the closest passages answer a query, and whether they surely do."""
+    coverage = ranker.measure_coverage(query, ranked_passages[0].passage) if ranked_passages else None
+    return select_passages(query, ranked_passages, coverage)

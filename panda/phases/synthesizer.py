@@ -44,7 +44,7 @@ from panda.phases.evidence import (
 from panda.phases.from_session import lists_of, session_answer
 from panda.phases.item_repair import repair_of
 from panda.phases.kept import NOT_STORED, answer_to_forgetting
-from panda.phases.near_passages import near_passages
+from panda.phases.near_passages import near_passages, select_closest
 from panda.phases.pages import OPENING, named_pages
 from panda.phases.request import ask
 from panda.phases.statements import Noting, render_noted, told_since
@@ -63,7 +63,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.recipes.schema import asks_at
 from panda.retrieval.passages import Passage, PassageRanker, RankedPassage
-from panda.retrieval.selection import Selection, select_passages
+from panda.retrieval.selection import Selection
 from panda.session.registry import uses_excluded
 from panda.steps.all_steps import ANSWER, TOOL_RESULTS
 from panda.steps.inputs import AnswerInputs, quoted_items
@@ -265,10 +265,9 @@ class Synthesizer:
 
     def _select(self, turn: Turn, offered: Sequence[Line]) -> Selection:
         """Return what answers of the passages of phase 2 and of what tools of this turn claimed."""
-        by_words = not self._ranker.reads(turn.meant)
         if named := _of_named_pages(turn, offered):
             ranked = self._ranker.rank(turn.meant, [Passage((line,)) for line in named])
-            selection = select_passages(turn.meant, ranked, by_words=by_words)
+            selection = select_closest(turn.meant, ranked, self._ranker)
             return changed(selection, is_sure=ranked[0].closeness >= _OF_NAMED_PAGE)
         record = turn.folder.find(Evidence)
         ranked = near_passages(record, offered) if record else []
@@ -277,7 +276,7 @@ class Synthesizer:
         if claimed:
             passages = [*(near.passage for near in ranked), *(Passage((line,)) for line in claimed)]
             ranked = self._ranker.rank(turn.meant, passages)
-        return select_passages(turn.meant, ranked, by_words=by_words)
+        return select_closest(turn.meant, ranked, self._ranker)
 
     def _of_passages(self, turn: Turn, chosen_passages: Selection, offered: Sequence[Line]) -> list[Line]:
         """
@@ -600,7 +599,7 @@ def _missing_note(turn: Turn, reply: Reply[AnswerReply], read: Sequence[Line]) -
     given = [turn.query, turn.meant, *(line.text for line in read)]
     if not missing or any(claim.kind in _ADDED for claim in check_evidence(missing, given)):
         return ""
-    return f"The saved passages do not say: {missing}."
+    return f"Not in the saved passages: {missing}."
 
 
 def _says(reply: Reply[AnswerReply]) -> list[tuple[str, tuple[str, ...]]]:

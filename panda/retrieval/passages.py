@@ -4,16 +4,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from panda.language.text import is_latin
+from panda.language.words import FUNCTION_WORDS, split_terms
 from panda.memory.budget import is_usable
 from panda.memory.node import Node, line_text
 from panda.retrieval.operations import Operation, read_operations
-from panda.retrieval.relevance import WORDS_WEIGHT, shares_by_rarity
+from panda.retrieval.relevance import WORDS_WEIGHT, find_names, shares_by_rarity
 from panda.store.records import Line
 
-if TYPE_CHECKING:  # imports numpy and sqlite3
+if TYPE_CHECKING:  # imports sqlite3
+    from panda.models.contract import Vectors
     from panda.models.kept_encoder import KeptEncoder
 
 MAX_CHARS = 400
@@ -42,6 +46,15 @@ class Passage:
     def encoded(self) -> str:
         """Return the text that an encoder gets: what the passage stands below, then its lines."""
         return line_text(self.lines[0].above, " ".join(line.text for line in self.lines))
+
+
+class WordCoverage(NamedTuple):
+    """How well the words of a query are covered by a text: each by its closest word there."""
+
+    mean: float
+    """Mean cosine of the telling words."""
+    least: float
+    """Cosine of the word that the text covers worst."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +147,28 @@ class PassageRanker:
         shares = shares_by_rarity(query, texts)
         return self._cosines(query, texts, shares) if self.reads(query) else shares
 
+    def measure_coverage(self, query: str, passage: Passage) -> WordCoverage | None:
+        """
+        Return how well a passage covers the query's telling words; None where words alone count. A name or
+        a number is covered by itself alone.
+        """
+        if self._encoder is None or not is_latin(query):
+            return None
+        asked = self._encoder.encode_words(query)
+        held = self._encoder.encode_words(passage.encoded)
+        telling = [pair for pair in asked if _is_telling(pair[0])] or asked
+        if not telling or not held:
+            return WordCoverage(0.0, 0.0)
+        cosines = _unit([vector for _, vector in telling]) @ _unit([vector for _, vector in held]).T
+        closest = cosines.max(axis=1)
+        names = {term for name in find_names(query) for term in split_terms(name)}
+        there = set(split_terms(passage.encoded))
+        for place, (word, _) in enumerate(telling):
+            terms = set(split_terms(word))
+            if (terms & names or any(map(str.isdigit, word))) and not terms <= there:
+                closest[place] = 0.0
+        return WordCoverage(round(float(closest.mean()), 4), round(float(closest.min()), 4))
+
     def rank(self, query: str, passages: Sequence[Passage]) -> list[RankedPassage]:
         """
         Return the passages, closest first; of equals the earlier.
@@ -180,3 +215,14 @@ class PassageRanker:
         cosines = self._encoder.cosines(query, [texts[at] for at in order])
         self._encoder.save([*cosines])
         return [cosines.get(text, 0.0) for text in texts]
+
+
+def _is_telling(word: str) -> bool:
+    return any(map(str.isalnum, word)) and word.lower() not in FUNCTION_WORDS
+
+
+def _unit(word_vectors: "Sequence[Vectors]") -> "Vectors":
+    """Return vectors, shape (n, width), at length 1."""
+    stacked: Vectors = np.asarray(word_vectors, np.float32)
+    lengths: Vectors = np.linalg.norm(stacked, axis=1, keepdims=True)
+    return np.asarray(stacked / np.maximum(lengths, 1e-9), np.float32)

@@ -11,7 +11,7 @@ import msgspec
 from panda.language.text import find_owners
 from panda.language.words import split_terms
 from panda.memory.node import is_statement_id
-from panda.retrieval.passages import RankedPassage
+from panda.retrieval.passages import RankedPassage, WordCoverage
 from panda.retrieval.relevance import WORDS_WEIGHT, find_names, find_query_words
 
 MAX_PASSAGES = 3
@@ -36,7 +36,7 @@ class SelectionWeights(msgspec.Struct, frozen=True):
     weights: tuple[float, ...]
     """Of a constant 1, then of the values of `describe_passages` in their order."""
     by_words: tuple[float, ...]
-    """The same where passages were ranked by words alone."""
+    """The same where passages were ranked by words alone: without the two values of WordCoverage."""
     least: float
     """Probability from which on passages are called the answer."""
 
@@ -51,21 +51,23 @@ class Selection:
     """Whether that is enough to call them the answer."""
 
 
-def select_passages(query: str, ranked_passages: Sequence[RankedPassage], *, by_words: bool) -> Selection:
+def select_passages(
+    query: str, ranked_passages: Sequence[RankedPassage], coverage: WordCoverage | None
+) -> Selection:
     """
     Return the passages to show for a question, at most MAX_PASSAGES, and how likely they answer it.
 
     Args:
         query: With names for what it refers to.
         ranked_passages: Closest first; at least the first four, if there are so many.
-        by_words: They were ranked by words alone.
+        coverage: How well the closest covers the query's words; None where words alone count.
     """
     near = [passage for passage in ranked_passages if passage.closeness > 0][:MAX_PASSAGES]
     if not near:
         return Selection((), 0.0, is_sure=False)
     weights = _load_weights()
-    values = [1.0, *describe_passages(query, ranked_passages)]
-    used = weights.by_words if by_words else weights.weights
+    values = [1.0, *describe_passages(query, ranked_passages, coverage)]
+    used = weights.by_words if coverage is None else weights.weights
     total = math.fsum(weight * value for weight, value in zip(used, values, strict=True))
     probability = 1 / (1 + math.exp(-total))
     is_sure = probability >= weights.least
@@ -94,12 +96,15 @@ def _max_behind(leading: RankedPassage, runner_up: RankedPassage) -> float:
     return MAX_BEHIND_LATER if find_owners(statement.text) == find_owners(later.text) else MAX_BEHIND
 
 
-def describe_passages(query: str, ranked_passages: Sequence[RankedPassage]) -> list[float]:
+def describe_passages(
+    query: str, ranked_passages: Sequence[RankedPassage], coverage: WordCoverage | None
+) -> list[float]:
     """
     Return what the probability is worked out from.
 
     Cosine and share of words of the closest passage; its lead over the second and the fourth; the share of
-    the query's words that the first three hold together; how many of its names and numbers none of them has.
+    the query's words that the first three hold together; how many of its names and numbers none of them has;
+    how well the closest covers the query's words, unless words alone count.
     """
     first = ranked_passages[0]
     words = find_query_words(query)
@@ -114,6 +119,7 @@ def describe_passages(query: str, ranked_passages: Sequence[RankedPassage]) -> l
         _lead(ranked_passages, 3),
         len(asked & held) / max(1, len(asked)),
         float(min(len(missing), _MAX_MISSING)),
+        *(coverage or ()),
     ]
 
 

@@ -65,3 +65,39 @@ def test_what_a_computed_count_is_counted_for(rate: str) -> None:
         text, [Figure("40 jars", "mean(36 jars, 44 jars)", sources)], sources, lists={}, whole_lists={}
     )
     assert check_evidence(text, [*sources, *check.values]) == []
+
+
+TAKINGS = ["Day: 29 November; Takings: 514 EUR\nDay: 30 November; Takings: 702 EUR"]
+MARKET = {"Sales at the Advent market 2025": TAKINGS[0].splitlines()}
+
+
+@pytest.mark.parametrize(
+    ("value", "expression", "is_given"),
+    [
+        ("two days", "count(29 November, 30 November)", True),
+        ("two days", "count(Sales at the Advent market 2025)", True),
+        ("two days", "count(514 EUR, 702 EUR)", True),
+        ("three days", "count(514 EUR, 702 EUR)", False),
+        ("two days", "count(1 March, 30 November)", False),
+        ("1,216 EUR", "sum(Sales at the Advent market 2025)", True),
+        ("1,216 EUR", "sum(EUR 514, EUR 702)", True),
+        ("1,217 EUR", "sum(EUR 514, EUR 702)", False),
+    ],
+)
+def test_counts_and_lists_with_numbers_in_their_names(value: str, expression: str, *, is_given: bool) -> None:
+    """Lists with a year in their names are found, and days are counted by what the lines name."""
+    assert (check_computed(value, expression, TAKINGS, MARKET) is None) is is_given
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_figures_are_listed_in_any_order(order: int) -> None:
+    """Figures use those that are listed after them."""
+    figures = [
+        Figure("1,216 EUR", "514 EUR + 702 EUR", TAKINGS),
+        Figure("608 EUR", "1,216 EUR / 2", TAKINGS),
+    ]
+    text = "You took 608 EUR a day, 1,216 EUR in all."
+    check = check_figures(text, figures[::order], TAKINGS, lists={}, whole_lists={})
+    assert check.are_held == (True, True)
+    wrong = [Figure("608 EUR", "1,216 EUR / 2", TAKINGS), Figure("1,217 EUR", "514 EUR + 702 EUR", TAKINGS)]
+    assert check_figures(text, wrong, TAKINGS, lists={}, whole_lists={}).are_held == (False, False)

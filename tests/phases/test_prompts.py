@@ -213,7 +213,7 @@ def test_the_judge_knows_what_was_noted_and_what_is_missing(house: ScriptedPanda
     turn = house.turn(query, script=script)
     judged = user_message(turn, "validator")
     beside = judged.partition("===== beside_items =====\n")[2].partition("\n\n")[0]
-    assert beside == f"Noted: {TEA}\nThe saved passages do not say: its height."
+    assert beside == f"Noted: {TEA}\nNot in the saved passages: its height."
     assert "beside_items" in turn.asked("validator")[0].messages[0].content
     assert turn.meta(6)["goals"] == {"G1": "met", "G2": "met"}
 
@@ -228,7 +228,7 @@ def test_what_is_missing_may_name_things(house: ScriptedPanda, missing: str) -> 
             answer={"items": [{"text": "The kitchen has 12 m².", "lines": ["L1"]}], "missing": text},
         )
         response = house.turn("How big is the kitchen?", script=script).response
-        assert (f"The saved passages do not say: {text}." in response) is is_told
+        assert (f"Not in the saved passages: {text}." in response) is is_told
 
 
 def test_what_is_told_is_no_goal(ann: ScriptedPanda) -> None:

@@ -45,7 +45,7 @@ def test_nothing_answers(ann: ScriptedPanda) -> None:
     """A model that gives no item hides nothing: what is near is shown as that, what it misses is named."""
     turn = ann.turn(script=Script(answer={"items": [], "missing": "the price today"}))
     assert turn.response.startswith("Nothing surely answers this.")
-    assert "The saved passages do not say: the price today." in turn.response
+    assert "Not in the saved passages: the price today." in turn.response
     assert [passage["node_id"] for passage in turn.data["closest"]] == [PRICE_NODE]
     assert (turn.status, turn.metadata["outcome"]) == ("approved", "unsure")
     turn = ann.turn(script=Script(answer={"items": [], "missing": "that it costs $599"}))

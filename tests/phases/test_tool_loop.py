@@ -81,7 +81,7 @@ def test_every_call_is_kept_whole(ann: ScriptedPanda) -> None:
 
 
 def test_a_conclusion_beside_done_is_kept(ann: ScriptedPanda) -> None:
-    """What the reply that ends the phase says of the results stands with the last step and in §4."""
+    """The last step and §4 have what the reply that ends the phase says of the results."""
     replies = [calls(*searches(0, 1)), calls({"tool": "done"}, conclusion="both shops are cheap")]
     turn = ann.turn(script=Script(planner=ROUTE, coordinator=replies))
     assert [step["conclusion"] for step in turn.steps] == ["both shops are cheap"]
