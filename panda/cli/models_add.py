@@ -175,15 +175,13 @@ def _add(
     with ExitStack() as resources:
         offer, directory = _look_at(invocation, model_source, add_options, models_file, resources)
         _tell_offer(invocation, offer)
-        addition = _plan(models_file, offer, add_options)
+        addition = _plan(models_file, offer, add_options, is_tried=False)
         trial = None
         if not addition.changes_nothing:
             state = _try(invocation, models_file, addition)
             trial = state.trial
-            seen = _seen_in_trial(offer, trial, directory)
-            if seen != offer:
-                offer = seen
-                addition = _plan(models_file, offer, add_options)
+            offer = _seen_in_trial(offer, trial, directory)
+            addition = _plan(models_file, offer, add_options, is_tried=True)
             _check_window(invocation, models_file, addition)
             _tell_trial(invocation, addition, trial, offer)
     return _finish(invocation, models_file, addition, offer, trial=trial, yes=yes, dry_run=dry_run)
@@ -467,12 +465,31 @@ def _choose(offers: Sequence[OfferedModel], add_options: _AddOptions, *, where: 
     raise UsageError(message, where=where, fix=f"choose one: --model {names[0]}")
 
 
-def _plan(models_file: ModelsFile, offer: OfferedModel, add_options: _AddOptions) -> Addition:
-    """Return what is added; a model that the file has already is only given the layers."""
+def _plan(
+    models_file: ModelsFile, offer: OfferedModel, add_options: _AddOptions, *, is_tried: bool
+) -> Addition:
+    """
+    Return what is added; a model that the file has already is only given the layers. Before the trial an
+    entry for Ollama may have no window: the trial loads the model, and then Ollama tells it.
+    """
     same = find_same(models_file, offer)
     if same is not None and add_options.name in (None, same.name):
         return plan_addition(models_file, name=same.name, entry=None, layers=add_options.layers)
     name = add_options.name or choose_name(models_file, offer)
+    n_ctx = None
+    if is_tried or not _is_window_open(offer):
+        n_ctx = _choose_window(offer, add_options)
+    entry = make_entry(offer, n_ctx=n_ctx, api_key_env=add_options.api_key_env)
+    return plan_addition(models_file, name=name, entry=entry, layers=add_options.layers)
+
+
+def _is_window_open(offer: OfferedModel) -> bool:
+    """Say whether the window is not known until the server has loaded the model."""
+    return offer.backend == "ollama" and offer.n_ctx is None
+
+
+def _choose_window(offer: OfferedModel, add_options: _AddOptions) -> int:
+    """Return the window of the entry. Raises UsageError: it is not known, or the server's is smaller."""
     n_ctx = add_options.n_ctx or offer.n_ctx
     if n_ctx is None:
         trained = f" (it was trained with {offer.n_ctx_trained:,})" if offer.n_ctx_trained else ""
@@ -482,8 +499,7 @@ def _plan(models_file: ModelsFile, offer: OfferedModel, add_options: _AddOptions
         message = f"the server's window is {offer.n_ctx:,} tokens, less than {n_ctx:,}"
         fix = _WIDER.get(offer.backend, f"give --n-ctx {offer.n_ctx} or less")
         raise UsageError(message, where="--n-ctx", fix=fix)
-    entry = make_entry(offer, n_ctx=n_ctx, api_key_env=add_options.api_key_env)
-    return plan_addition(models_file, name=name, entry=entry, layers=add_options.layers)
+    return n_ctx
 
 
 def _try(invocation: Invocation, models_file: ModelsFile, addition: Addition) -> ModelState:
@@ -529,6 +545,8 @@ def _tell_offer(invocation: Invocation, offer: OfferedModel) -> None:
         parts.append(f"{offer.size_bytes:,} bytes")
     if offer.n_ctx is not None:
         parts.append(f"window {offer.n_ctx:,} tokens")
+    elif _is_window_open(offer):
+        parts.append("window not known until the model is loaded")
     if offer.n_ctx_trained not in (None, offer.n_ctx):
         parts.append(f"trained with {offer.n_ctx_trained:,}")
     if offer.parallel > 1:
@@ -545,6 +563,8 @@ def _tell_trial(invocation: Invocation, addition: Addition, trial: Trial | None,
             parts.append(f"JSON by {trial.structured}")
         if trial.thinks:
             parts.append("it thinks")
+        if offer.backend == "ollama" and offer.n_ctx is not None:
+            parts.append(f"window {offer.n_ctx:,} tokens")
         invocation.reporter.step(f"{addition.name} replies: {', '.join(parts)}")
     for layer, before in addition.layers.items():
         invocation.reporter.step(f"{layer}: {before or 'unset'} → {addition.name}")

@@ -18,8 +18,6 @@ from panda.models.servers import ServerFailure, Servers
 
 _ANSWER_SECONDS = 10.0
 _OLLAMA_PORT = 11_434
-_OLLAMA_WINDOW_TOKENS = 4_096
-"""Window of Ollama where nothing else is set."""
 _MAX_WINDOW_TOKENS = 100_000_000
 _VERSION_PATH = "/v1"
 
@@ -136,15 +134,20 @@ class ModelDirectory:
         return self.describe_on_ollama(wanted)
 
     def describe_on_ollama(self, name: str) -> OfferedModel:
-        """Return what Ollama tells of one of its models, with the window that it would be loaded with."""
+        """
+        Return what Ollama tells of one of its models. Its window is that of the loaded model, else the one
+        that its Modelfile sets, else None: only a loaded model tells what the server was started with.
+        """
         answer = self._look_up(self._root, "/api/show", body={"model": name})
         facts = _read_object(answer) if answer.status_code == 200 else {}
         details = _mapping(facts.get("model_info"))
         trained = next((_count(details[key]) for key in details if key.endswith(".context_length")), None)
         capabilities = facts.get("capabilities")
         abilities = capabilities if isinstance(capabilities, list) else ["completion"]
-        window = self.find_ollama_window(name) or _read_parameter(facts, "num_ctx") or _OLLAMA_WINDOW_TOKENS
-        offer = self._offer("ollama", name, n_ctx=min(window, trained or window), n_ctx_trained=trained)
+        window = self.find_ollama_window(name) or _read_parameter(facts, "num_ctx")
+        if window is not None and trained is not None:
+            window = min(window, trained)
+        offer = self._offer("ollama", name, n_ctx=window, n_ctx_trained=trained)
         return _with_abilities(offer, abilities)
 
     def find_ollama_window(self, name: str) -> int | None:

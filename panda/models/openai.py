@@ -124,7 +124,12 @@ class OpenAiModel:
         self._tells_logprobs = dict.fromkeys(self.dialects)
 
     def check_window(self) -> None:
-        """Raise ModelFileError if a server tells a smaller window than n_ctx; one that tells none passes."""
+        """
+        Raise ModelFileError if a server tells a smaller window than models.yaml has as n_ctx; one that tells
+        none passes.
+        """
+        if self._spec.n_ctx is None:
+            return
         for url in self._servers.urls:
             try:
                 tokens = self._find_window(url, is_ollama=False)

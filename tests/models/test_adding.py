@@ -253,12 +253,56 @@ def test_a_model_of_ollama_is_added_by_its_name(panda: Panda, ollama: Server) ->
     assert models_of(panda)["qwen3-4b"]["layers"] == ["REFLEX", "NERVES", "MIND", "VOICE"]
 
 
-def test_ollamas_usual_window_is_too_small_and_told(panda: Panda, ollama: Server) -> None:
-    """A window in which no turn could begin is refused, with how to start Ollama."""
+def load_with(ollama: Server, n_ctx: int | None) -> None:
+    """Have Ollama load phi, with that window, when it is first asked for a reply; None tells no window."""
     ollama.pages["/api/ps"] = {"models": []}
+
+    def answer(body: dict[str, Any]) -> tuple[int, bytes]:
+        ollama.pages["/api/ps"] = {"models": [{"name": "phi:latest", "context_length": n_ctx}]}
+        return think(body)
+
+    ollama.answer = answer
+
+
+@pytest.mark.parametrize("words", [(), ("--n-ctx", "16384")])
+def test_the_window_of_ollama_is_known_once_the_model_is_loaded(
+    panda: Panda, ollama: Server, words: tuple[str, ...]
+) -> None:
+    """Before that none is told; the trial loads it, and its window is told and written."""
+    load_with(ollama, 16_384)
+    ended = panda("models", "add", "ollama:phi", "--yes", *words, OLLAMA_HOST=host_of(ollama))
+    assert ended.code == 0, ended.err
+    assert "phi:latest, window not known until the model is loaded" in ended.err
+    assert "it thinks, window 16,384 tokens" in ended.err
+    assert "4,096" not in ended.err
+    assert models_of(panda)["phi"]["n_ctx"] == 16_384
+
+
+def test_a_window_larger_than_ollamas_is_refused_after_the_trial(panda: Panda, ollama: Server) -> None:
+    """The window that counts is the one that the model is loaded with."""
+    load_with(ollama, 8_192)
+    ended = add(panda, "ollama:phi", "--n-ctx", "16384", OLLAMA_HOST=host_of(ollama))
+    assert (ended.code, ended.error["where"]) == (2, "--n-ctx")
+    assert ended.error["message"] == "the server's window is 8,192 tokens, less than 16,384"
+    assert not (panda.home / "models.yaml").exists()
+
+
+def test_an_ollama_that_never_tells_its_window_is_given_one(panda: Panda, ollama: Server) -> None:
+    """Versions that tell none, loaded or not, need --n-ctx."""
+    load_with(ollama, None)
+    ended = add(panda, "ollama:phi", OLLAMA_HOST=host_of(ollama))
+    assert (ended.code, ended.error["where"]) == (2, "--n-ctx")
+    data = added(panda, "ollama:phi", "--n-ctx", "16384", OLLAMA_HOST=host_of(ollama))
+    assert data["entry"]["n_ctx"] == 16_384
+
+
+@pytest.mark.parametrize("n_ctx", [2_048, 4_096])
+def test_ollamas_usual_window_is_too_small_and_told(panda: Panda, ollama: Server, n_ctx: int) -> None:
+    """A window in which no turn could begin is refused, with how to start Ollama."""
+    load_with(ollama, n_ctx)
     ended = add(panda, "ollama:phi", OLLAMA_HOST=host_of(ollama))
     assert (ended.code, ended.error["type"]) == (3, "CheckError")
-    assert ended.error["message"].startswith("the window of phi has 4,096 tokens")
+    assert ended.error["message"].startswith(f"the window of phi has {n_ctx:,} tokens")
     assert "OLLAMA_CONTEXT_LENGTH=16384 ollama serve" in ended.error["fix"]
     assert not (panda.home / "models.yaml").exists()
 
