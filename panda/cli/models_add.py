@@ -12,7 +12,7 @@ from panda.cli.completion import complete_layers, complete_model_sources
 from panda.cli.confirmation import can_ask, choose_number, confirm
 from panda.cli.models import DryRun, check_own_file
 from panda.documents.text import nearest
-from panda.errors import CheckError, NotFoundError, Problem, TryAgainError, UsageError
+from panda.errors import CheckError, LimitError, NotFoundError, Problem, TryAgainError, UsageError
 from panda.models.addition import (
     Addition,
     check_free,
@@ -27,7 +27,7 @@ from panda.models.file_source import describe_file, locate_file
 from panda.models.hub import Hub, HubFile, parse_hub_path
 from panda.models.layers import EYES, Layers
 from panda.models.models_file import LAYERS, USUAL_LAYERS, ModelsFile, load_models_file, parse_models_file
-from panda.models.offered_model import OfferedModel
+from panda.models.offered_model import THINKING_TOKENS, OfferedModel
 from panda.models.stack import STACK, STACK_NAME, StackPart
 from panda.models.survey import ModelState, Trial, check_model
 from panda.recipes.checks import largest_window_needed
@@ -54,7 +54,11 @@ _KINDS: Mapping[str, str] = {
     "vllm": "vLLM",
 }
 _WIDER: Mapping[str, str] = {
-    "ollama": "start it with a larger window: OLLAMA_CONTEXT_LENGTH=16384 ollama serve",
+    "ollama": (
+        "start it with a larger window: OLLAMA_CONTEXT_LENGTH=16384 ollama serve; where it is a service: "
+        'systemctl edit ollama, with Environment="OLLAMA_CONTEXT_LENGTH=16384" below [Service], or '
+        "PARAMETER num_ctx 16384 in a Modelfile"
+    ),
     "llama-server": "start it with a larger window: llama-server -c 16384 (times its --parallel)",
     "vllm": "start it with a larger window: vllm serve --max-model-len 16384",
     "lmstudio": "load the model with a larger context length",
@@ -182,7 +186,7 @@ def _add(
             trial = state.trial
             offer = _seen_in_trial(offer, trial, directory)
             addition = _plan(models_file, offer, add_options, is_tried=True)
-            _check_window(invocation, models_file, addition)
+            _check_window(invocation, models_file, addition, offer)
             _tell_trial(invocation, addition, trial, offer)
     return _finish(invocation, models_file, addition, offer, trial=trial, yes=yes, dry_run=dry_run)
 
@@ -526,15 +530,25 @@ def _seen_in_trial(
     return offer
 
 
-def _check_window(invocation: Invocation, models_file: ModelsFile, addition: Addition) -> None:
-    """Raises CheckError where a recipe of a layer does not fit the window: no turn could begin."""
+def _check_window(
+    invocation: Invocation, models_file: ModelsFile, addition: Addition, offer: OfferedModel
+) -> None:
+    """Raises LimitError where a recipe of a layer does not fit the window: no turn could begin."""
     spec = parse_models_file(addition.text, path=models_file.path).models[addition.name]
-    for layer in addition.layers:
-        needed = largest_window_needed(invocation.book(), layer) + spec.thinking_tokens
-        if spec.n_ctx is not None and needed > spec.n_ctx:
-            message = f"the window of {addition.name} has {spec.n_ctx:,} tokens, and {layer} needs {needed:,}"
-            fix = _WIDER.get(spec.backend, f"give --n-ctx {needed} or more, or other layers with --layer")
-            raise CheckError(message, where=spec.location, fix=fix)
+    if spec.n_ctx is None or not addition.layers:
+        return
+    needs = {layer: largest_window_needed(invocation.book(), layer) for layer in addition.layers}
+    layer = max(needs, key=needs.__getitem__)
+    needed = needs[layer] + spec.thinking_tokens
+    if needed <= spec.n_ctx:
+        return
+    message = f"the window of {addition.name} has {spec.n_ctx:,} tokens, and {layer} needs {needed:,}"
+    enough = needs[layer] + (THINKING_TOKENS if spec.thinking_tokens else 0)
+    if addition.entry is not None and offer.n_ctx is not None and offer.n_ctx >= enough:
+        fix = f"leave --n-ctx out, or give {enough} or more: the source has {offer.n_ctx:,}"
+    else:
+        fix = _WIDER.get(spec.backend, f"give --n-ctx {enough} or more, or other layers with --layer")
+    raise LimitError(message, where=spec.location, fix=fix)
 
 
 def _tell_offer(invocation: Invocation, offer: OfferedModel) -> None:

@@ -17,9 +17,7 @@ class OfferedModel:
     backend: Backend
     location: str  # base URL, or the path of a file as it is to stand in models.yaml
     model: str  # the server's name for it; of a file its name without its ending
-    n_ctx: (
-        int | None
-    )  # window in model tokens that it can be asked with; None if that is not told
+    n_ctx: int | None  # window in model tokens that it can be asked with; None if that is not told
     n_ctx_trained: int | None = None  # window that it was trained with
     parallel: int = 1  # requests that the server serves at the same time
     is_encoder: bool = False  # whether it only turns texts into vectors

@@ -1,5 +1,6 @@
 """`panda models add`: a model of a server or a file becomes an entry of models.yaml."""
 
+import re
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.api import Ended, Panda, on_terminal
-from tests.loopback import OLLAMA, Server, reply
+from tests.loopback import OLLAMA, Answer, Server, reply
 
 GOOD = '{"colour": "blue"}'
 LLAMA_SERVER = {
@@ -301,10 +302,24 @@ def test_ollamas_usual_window_is_too_small_and_told(panda: Panda, ollama: Server
     """A window in which no turn could begin is refused, with how to start Ollama."""
     load_with(ollama, n_ctx)
     ended = add(panda, "ollama:phi", OLLAMA_HOST=host_of(ollama))
-    assert (ended.code, ended.error["type"]) == (3, "CheckError")
+    assert (ended.code, ended.error["type"]) == (4, "LimitError")
     assert ended.error["message"].startswith(f"the window of phi has {n_ctx:,} tokens")
-    assert "OLLAMA_CONTEXT_LENGTH=16384 ollama serve" in ended.error["fix"]
+    for way in ("OLLAMA_CONTEXT_LENGTH=16384 ollama serve", "systemctl edit ollama", "PARAMETER num_ctx"):
+        assert way in ended.error["fix"]
     assert not (panda.home / "models.yaml").exists()
+
+
+@pytest.mark.parametrize("reply_as", [write_reply, think])
+def test_a_window_smaller_than_the_servers_may_be_left_out(
+    panda: Panda, server: Server, reply_as: Answer
+) -> None:
+    """Where the server's own window is large enough, the fix is about --n-ctx, and the number in it does."""
+    server.answer = reply_as
+    ended = add(panda, server.url, "--n-ctx", "2000")
+    assert (ended.code, ended.error["type"]) == (4, "LimitError")
+    assert ended.error["fix"].startswith("leave --n-ctx out, or give ")
+    enough = re.findall(r"give (\d+) or more", ended.error["fix"])[0]
+    assert added(panda, server.url, "--n-ctx", enough)["entry"]["n_ctx"] == int(enough)
 
 
 def test_a_model_that_ollama_lacks_is_named_with_the_command(panda: Panda, ollama: Server) -> None:
