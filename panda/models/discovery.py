@@ -20,6 +20,7 @@ _ANSWER_SECONDS = 10.0
 _OLLAMA_PORT = 11_434
 _MAX_WINDOW_TOKENS = 100_000_000
 _VERSION_PATH = "/v1"
+_KEY_STATUSES = (401, 403)
 
 
 def locate_ollama(host: str | None) -> str:
@@ -74,6 +75,7 @@ class ModelDirectory:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._url = url
         self._start = start
+        self._has_key = api_key is not None
         self._root = url.removesuffix(_VERSION_PATH)
         secrets = Secrets([api_key] if api_key else [])
         access = ServerAccess(addresses={url: url, self._root: self._root}, headers=headers)
@@ -97,7 +99,7 @@ class ModelDirectory:
         windows = {name: _count(entry.get("max_model_len")) for name, entry in entries.items()}
         if any(windows.values()):
             return [self._offer("vllm", name, n_ctx=window) for name, window in windows.items()]
-        properties = self._find(self._root, "/props")
+        properties = self._find(self._root, "/props", wants_key=_is_llama_server(entries))
         if "default_generation_settings" in properties:
             return self._read_llama_server(entries, properties)
         if "version" in self._find(self._root, "/api/version"):
@@ -158,11 +160,7 @@ class ModelDirectory:
 
     def _list_entries(self) -> dict[str, Mapping[str, Any]]:
         answer = self._look_up(self._url, "/models")
-        if answer.status_code in (401, 403):
-            fix = "export the key, and name the variable: --api-key-env NAME"
-            raise UsageError(
-                f"the server wants a key ({self._servers.words_of(answer)})", where=self._url, fix=fix
-            )
+        self._check_key(answer)
         data = _read_object(answer).get("data")
         if answer.status_code != 200 or not isinstance(data, list):
             raise self._refused(answer, "an OpenAI-compatible server")
@@ -173,6 +171,18 @@ class ModelDirectory:
                 message, where=self._url, fix="load a model there, and give the command again"
             )
         return entries
+
+    def _check_key(self, answer: httpx.Response) -> None:
+        """Raises UsageError for an answer that asks for a key, or for another one."""
+        if answer.status_code not in _KEY_STATUSES:
+            return
+        message = "the server wants a key"
+        fix = "export the key, and name the variable: --api-key-env NAME"
+        if self._has_key:
+            message = "the server refuses the key"
+            fix = "export the server's own key in the variable that --api-key-env names"
+        words = self._servers.words_of(answer)
+        raise UsageError(f"{message} ({words})", where=self._url, fix=fix)
 
     def _refused(self, answer: httpx.Response, what: str) -> Problem:
         said = self._servers.words_of(answer)
@@ -214,10 +224,17 @@ class ModelDirectory:
             message = f"nobody answers as a model server there: {exc.words}"
             raise ModelAwayError(message, where=self._url, fix=self._start) from exc
 
-    def _find(self, base: str, path: str) -> Mapping[str, Any]:
-        """Return a JSON object that some servers have at an address; empty if this one has none."""
+    def _find(self, base: str, path: str, *, wants_key: bool = False) -> Mapping[str, Any]:
+        """
+        Return a JSON object that some servers have at an address; empty if this one has none.
+
+        Raises:
+            UsageError: The server has it only for another key, and *wants_key* says that this counts.
+        """
         with suppress(ModelAwayError):
             answer = self._look_up(base, path)
+            if wants_key:
+                self._check_key(answer)
             if answer.status_code == 200:
                 return _read_object(answer)
         return {}
@@ -241,6 +258,11 @@ class ModelDirectory:
             parallel=parallel,
             is_encoder=is_encoder,
         )
+
+
+def _is_llama_server(entries: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Say whether a list of models is llama-server's, which is open to whoever has no key for the rest."""
+    return any(entry.get("owned_by") == "llamacpp" for entry in entries.values())
 
 
 def _with_abilities(offer: OfferedModel, abilities: Sequence[object]) -> OfferedModel:

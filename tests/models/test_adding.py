@@ -1,6 +1,9 @@
 """`panda models add`: a model of a server or a file becomes an entry of models.yaml."""
 
+import http.server
+import json
 import re
+import threading
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
@@ -401,6 +404,48 @@ def test_the_key_is_taken_from_a_variable(panda: Panda, server: Server) -> None:
     assert "k-123" not in text
     ended = add(panda, server.url, "--api-key-env", "OTHER_KEY")
     assert (ended.code, ended.error["where"]) == (2, "--api-key-env")
+
+
+class KeyedServer(http.server.BaseHTTPRequestHandler):
+    """A llama-server with a key: its list of models is open, and all else wants the key."""
+
+    def do_GET(self) -> None:
+        is_allowed = self.path == "/v1/models" or self.headers["Authorization"] == "Bearer right"
+        page: object = {"error": {"message": "Invalid API Key"}}
+        if is_allowed:
+            page = LLAMA_SERVER[self.path]
+        data = json.dumps(page).encode()
+        self.send_response(200 if is_allowed else 401)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "fix"),
+    [
+        ((), "the server wants a key (HTTP 401: Invalid API Key)", "--api-key-env NAME"),
+        (("--api-key-env", "KEY"), "the server refuses the key (HTTP 401", "that --api-key-env names"),
+        (("--n-ctx", "16384"), "the server wants a key", "--api-key-env NAME"),
+    ],
+)
+def test_a_server_whose_list_alone_is_open_wants_its_key(
+    panda: Panda, words: tuple[str, ...], message: str, fix: str
+) -> None:
+    """llama-server lists its models to anyone; that its window is closed says that a key is missing."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), KeyedServer) as running:
+        threading.Thread(target=running.serve_forever, args=(0.01,)).start()
+        url = f"http://127.0.0.1:{running.server_port}"
+        ended = add(panda, url, *words, KEY="wrong")
+        known = add(panda, url, "--model=other", "--api-key-env=KEY", KEY="right")
+        running.shutdown()
+    assert (ended.code, ended.error["type"]) == (2, "UsageError")
+    assert message in ended.error["message"]
+    assert fix in ended.error["fix"]
+    assert known.error["message"] == "the server has no model 'other'"
 
 
 @pytest.mark.parametrize(
