@@ -26,6 +26,7 @@ from panda.models.discovery import ModelDirectory, check_server_url, locate_olla
 from panda.models.file_source import describe_file, locate_file
 from panda.models.hub import Hub, HubFile, parse_hub_path
 from panda.models.layers import EYES, Layers
+from panda.models.meant_source import find_hub_source, find_meant_source
 from panda.models.models_file import LAYERS, USUAL_LAYERS, ModelsFile, load_models_file, parse_models_file
 from panda.models.offered_model import THINKING_TOKENS, OfferedModel
 from panda.models.stack import STACK, STACK_NAME, StackPart
@@ -376,12 +377,9 @@ def _look_at(
 ) -> tuple[OfferedModel, ModelDirectory | None]:
     """Return the model that a source means, and what asks its server, which is closed with *resources*."""
     is_url = model_source.startswith(("http://", "https://"))
+    _check_source(model_source)
     if not is_url and not model_source.startswith(_OLLAMA):
         path = Path(model_source)
-        if path.suffix.lower() != ".gguf":
-            raise UsageError(
-                f"{model_source!r:.80} is no source of a model", where="SOURCE", fix=f"use {_FORMS}"
-            )
         _check_file_options(add_options)
         directory_of_file = models_file.path.parent
         cache_dir = invocation.settings.cache_dir
@@ -411,6 +409,23 @@ def _look_at(
         offer = directory.find_on_ollama(model_source.removeprefix(_OLLAMA))
     _check_replies(offer, where=address)
     return offer, directory
+
+
+def _check_source(model_source: str) -> None:
+    """Raises UsageError for a text that is no source, with the one that it may have been meant as."""
+    is_file = model_source.lower().endswith(".gguf")
+    hub_source = find_hub_source(model_source)
+    if hub_source is not None and not (is_file and Path(model_source).exists()):
+        message = f"{model_source!r:.120} is a page of Hugging Face"
+        raise UsageError(message, where="SOURCE", fix=f"give it as {hub_source}")
+    if model_source == _OLLAMA:
+        fix = f"name one that `ollama list` shows, as in {_OLLAMA}qwen3:4b"
+        raise UsageError(f"{_OLLAMA} names no model", where="SOURCE", fix=fix)
+    if is_file or model_source.startswith((_OLLAMA, "http://", "https://")):
+        return
+    meant = find_meant_source(model_source)
+    fix = f"did you mean {meant}?" if meant is not None else f"use {_FORMS}"
+    raise UsageError(f"{model_source!r:.80} is no source of a model", where="SOURCE", fix=fix)
 
 
 def _check_file_options(add_options: _AddOptions) -> None:

@@ -406,6 +406,32 @@ def test_the_key_is_taken_from_a_variable(panda: Panda, server: Server) -> None:
     assert (ended.code, ended.error["where"]) == (2, "--api-key-env")
 
 
+@pytest.mark.parametrize(
+    ("source", "fix"),
+    [
+        (
+            "https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf?download=true",
+            "give it as hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf",
+        ),
+        ("https://huggingface.co/ann/tiny/blob/main/q4/small.gguf", "give it as hf:ann/tiny/q4/small.gguf"),
+        ("hf.co/ann/tiny/small.gguf", "give it as hf:ann/tiny/small.gguf"),
+        ("hf.co/ann/tiny:Q4_K_M", "give it as hf:ann/tiny/FILE.gguf"),
+        ("https://huggingface.co/ann/tiny/tree/main", "give it as hf:ann/tiny/FILE.gguf"),
+        ("localhost:8080", "did you mean http://localhost:8080?"),
+        ("127.0.0.1:8080/v1", "did you mean http://127.0.0.1:8080/v1?"),
+        ("qwen3:4b", "did you mean ollama:qwen3:4b?"),
+        ("ann/qwen3:latest", "did you mean ollama:ann/qwen3:latest?"),
+        ("qwen3", "use ollama:MODEL, "),
+        ("ollama:", "name one that `ollama list` shows, as in ollama:qwen3:4b"),
+    ],
+)
+def test_what_a_wrong_source_means_is_told(panda: Panda, source: str, fix: str) -> None:
+    """An address or name without its beginning, and a page of a hub, are told as they are to be given."""
+    ended = add(panda, source)
+    assert (ended.code, ended.error["type"], ended.error["where"]) == (2, "UsageError", "SOURCE")
+    assert ended.error["fix"].startswith(fix)
+
+
 class KeyedServer(http.server.BaseHTTPRequestHandler):
     """A llama-server with a key: its list of models is open, and all else wants the key."""
 
