@@ -154,6 +154,7 @@ def test_a_hub_that_is_away_may_be_tried_again(panda: Panda) -> None:
     """Nobody answers there: 75."""
     ended = add(panda, "--json", HF_ENDPOINT="http://127.0.0.1:9")
     assert (ended.code, ended.error["type"]) == (75, "TryAgainError")
+    assert ended.error["fix"].startswith("check the network and HF_ENDPOINT")
 
 
 def test_without_the_extra_the_command_to_install_it_is_told(panda: Panda) -> None:
